@@ -1,0 +1,167 @@
+"""Element types as data.
+
+One row per type says everything the rest of weft asks about it: kind, width, how NumPy and LLVM spell it, and for
+floating-point types the format's parameters (bias and range follow from them). No module branches on a type's name; they
+ask the row. Names are NumPy's and ml_dtypes' (``float8_e4m3fn``); `parse` also accepts Triton's (``fp8e4nv``, ``int1``).
+
+A type's *storage* is what memory holds, ``bits`` wide, except that ``bool`` occupies one byte as in NumPy and Triton.
+Arithmetic on the narrow floats (everything below 32 bits) means: compute in float32 exactly as IEEE 754 says, round the
+result once, to nearest even. For + - * / and sqrt that equals rounding the exact result, because float32 has more than
+twice their precision (24 >= 2 * 11 + 2).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+
+class Kind(enum.IntEnum):
+    """Triton's hierarchy of kinds; a later one absorbs an earlier one in promotion."""
+
+    BOOL = 0
+    INTEGER = 1
+    FLOAT = 2
+
+
+@dataclass(frozen=True)
+class DType:
+    """One element type. Compare with ``is`` or ``==``; the instances in `ALL` are the only ones.
+
+    ``bits`` is the width of a value (1 for bool). ``exponent`` and ``mantissa`` are the field widths of a floating-point
+    format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no infinities and one NaN per sign.
+    """
+
+    name: str
+    kind: Kind
+    bits: int
+    signed: bool
+    triton: str
+    exponent: int = 0
+    mantissa: int = 0
+    finite_only: bool = False
+    aliases: tuple[str, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DType) and other.name == self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (parse, (self.name,))
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind is Kind.BOOL
+
+    @property
+    def is_integer(self) -> bool:
+        """True for the integers proper; bool is not one of them."""
+        return self.kind is Kind.INTEGER
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind is Kind.FLOAT
+
+    @property
+    def is_float8(self) -> bool:
+        return self.kind is Kind.FLOAT and self.bits == 8
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes one element occupies in memory."""
+        return max(self.bits, 8) // 8
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype whose memory this type shares."""
+        scalar: Any = getattr(ml_dtypes, self.name, None) or getattr(np, "bool_" if self.is_bool else self.name)
+        return np.dtype(scalar)
+
+    @property
+    def min(self) -> int:
+        """The smallest value of an integer type (or bool)."""
+        return -(1 << (self.bits - 1)) if self.signed else 0
+
+    @property
+    def max(self) -> int:
+        """The largest value of an integer type (or bool)."""
+        return (1 << (self.bits - self.signed)) - 1
+
+    @property
+    def compute(self) -> DType:
+        """The type in which arithmetic on this type is carried out before the one rounding back."""
+        return float32 if self.is_float and self.bits < 32 else self
+
+
+def _integer(bits: int, signed: bool) -> DType:
+    name = f"{'' if signed else 'u'}int{bits}"
+    return DType(name, Kind.INTEGER, bits, signed, name)
+
+
+bool_: Final = DType("bool", Kind.BOOL, 1, False, "int1", aliases=("i1", "bool_"))
+int8: Final = _integer(8, True)
+int16: Final = _integer(16, True)
+int32: Final = _integer(32, True)
+int64: Final = _integer(64, True)
+uint8: Final = _integer(8, False)
+uint16: Final = _integer(16, False)
+uint32: Final = _integer(32, False)
+uint64: Final = _integer(64, False)
+float8_e4m3fn: Final = DType("float8_e4m3fn", Kind.FLOAT, 8, True, "fp8e4nv", 4, 3, True, ("float8e4nv",))
+float8_e5m2: Final = DType("float8_e5m2", Kind.FLOAT, 8, True, "fp8e5", 5, 2, False, ("float8e5",))
+float16: Final = DType("float16", Kind.FLOAT, 16, True, "fp16", 5, 10, aliases=("half",))
+bfloat16: Final = DType("bfloat16", Kind.FLOAT, 16, True, "bf16", 8, 7)
+float32: Final = DType("float32", Kind.FLOAT, 32, True, "fp32", 8, 23)
+float64: Final = DType("float64", Kind.FLOAT, 64, True, "fp64", 11, 52)
+
+ALL: Final[tuple[DType, ...]] = (
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+)
+
+_BY_NAME: Final[dict[str, DType]] = {
+    spelling: dtype for dtype in ALL for spelling in (dtype.name, dtype.triton, *dtype.aliases)
+}
+_BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {dtype.numpy: dtype for dtype in ALL}
+
+
+def parse(name: str) -> DType:
+    """The type that a NumPy, ml_dtypes or Triton spelling names; `ValueError` for an unknown one."""
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise ValueError(f"unknown dtype {name!r}; weft knows {', '.join(d.name for d in ALL)}") from None
+
+
+def from_numpy(dtype: np.dtype[Any]) -> DType:
+    """The type that shares memory with a NumPy dtype; `ValueError` where weft has none."""
+    try:
+        return _BY_NUMPY[dtype]
+    except KeyError:
+        raise ValueError(f"no weft dtype for NumPy's {dtype}; weft knows {', '.join(d.name for d in ALL)}") from None

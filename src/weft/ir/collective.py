@@ -1,0 +1,120 @@
+"""Ops whose result element depends on many elements of the operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import I64, IntegerAttr, i64
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.ir.base import TileOp
+from weft.ir.elementwise import BinaryOp
+from weft.ir.types import dtype_of, element_of, scalar, shape_of, tensor
+
+
+@irdl_op_definition
+class YieldOp(TileOp):
+    """Ends a combine region."""
+
+    name = "tile.yield"
+    values = var_operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "$values attr-dict `:` type($values)"
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[list(values)])
+
+
+@irdl_op_definition
+class ReduceOp(TileOp):
+    """Folds ``n`` tensors of one shape along ``axis`` with a combine region of ``2 n`` scalar arguments (accumulators, then
+    elements) yielding ``n``. The region is associative; the order of folding is not specified. Results drop the axis."""
+
+    name = "tile.reduce"
+    axis = prop_def(IntegerAttr[I64])
+    sources = var_operand_def()
+    combine = region_def("single_block")
+    results_ = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect())
+
+    def __init__(
+        self, sources: Sequence[SSAValue], axis: int, combine: Region, result_types: Sequence[Attribute] | None = None
+    ):
+        if result_types is None:
+            shape = list(shape_of(sources[0]))
+            del shape[axis]
+            result_types = [tensor(element_of(s), shape) for s in sources]
+        super().__init__(
+            operands=[list(sources)],
+            properties={"axis": IntegerAttr(axis, i64)},
+            regions=[combine],
+            result_types=[list(result_types)],
+        )
+
+    @staticmethod
+    def region(dtype: DType, kind: str) -> Region:
+        """The combine region of a single `BinaryOp`."""
+        block = Block(arg_types=[scalar(dtype), scalar(dtype)])
+        op = BinaryOp(kind, block.args[0], block.args[1])
+        block.add_ops([op, YieldOp(op.result)])
+        return Region(block)
+
+    def verify_(self) -> None:
+        if not self.sources:
+            raise VerifyException("tile.reduce needs at least one tensor")
+        shape = shape_of(self.sources[0])
+        if not 0 <= self.axis.value.data < len(shape):
+            raise VerifyException(f"tile.reduce: axis {self.axis.value.data} is out of range for rank {len(shape)}")
+        expected = list(shape)
+        del expected[self.axis.value.data]
+        for source, result in zip(self.sources, self.results_, strict=True):
+            if shape_of(source) != shape:
+                raise VerifyException(f"tile.reduce: shapes {shape} and {shape_of(source)} differ")
+            if shape_of(result) != tuple(expected) or element_of(result) != element_of(source):
+                raise VerifyException(f"tile.reduce of {source.type} along {self.axis.value.data} gives {result.type}")
+        arguments = [a.type for a in self.combine.block.args]
+        elements = [element_of(s) for s in self.sources]
+        if arguments != elements + elements:
+            raise VerifyException("tile.reduce: the combine region takes the accumulators' types, then the elements'")
+
+
+@irdl_op_definition
+class DotOp(TileOp):
+    """``acc + a @ b`` for ``a: [M, K]``, ``b: [K, N]``, ``acc: [M, N]``. Products and sums are in ``acc``'s type (float32, float64
+    or int32); the order of summation is not specified and multiply-adds may be fused."""
+
+    name = "tile.dot"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    a = operand_def()
+    b = operand_def()
+    acc = operand_def(T)
+    result = result_def(T)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `to` type($result)"
+
+    def __init__(self, a: SSAValue, b: SSAValue, acc: SSAValue):
+        super().__init__(operands=[a, b, acc], result_types=[acc.type])
+
+    def verify_(self) -> None:
+        a, b, acc = shape_of(self.a), shape_of(self.b), shape_of(self.acc)
+        if not (len(a) == len(b) == len(acc) == 2 and a[1] == b[0] and acc == (a[0], b[1])):
+            raise VerifyException(f"tile.dot: shapes {a} @ {b} do not give {acc}")
+        if dtype_of(self.acc) not in (dtypes.float32, dtypes.float64, dtypes.int32):
+            raise VerifyException(f"tile.dot accumulates in float32, float64 or int32, found {dtype_of(self.acc)}")

@@ -1,0 +1,55 @@
+"""Where an op comes from: a chain of source positions, innermost first.
+
+xDSL's ops carry MLIR locations, and its passes keep them. We use three forms: a position is a
+`FileLineColLoc` under the name of the function it stands in (`NameLoc`), and an inlined call is a
+`CallSiteLoc` from the position in the helper to the position of the call. An error raised anywhere after the frontend
+can so still show the user's lines; comparisons between ops (CSE) ignore locations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+
+
+@dataclass(frozen=True)
+class Position:
+    """One place in a source file: 1-based line, 0-based column, the function it stands in."""
+
+    file: str
+    line: int
+    column: int
+    function: str
+
+
+def location(chain: Sequence[Position]) -> LocationAttr:
+    """The MLIR location of a chain of positions, innermost first."""
+    result: LocationAttr | None = None
+    for position in reversed(chain):
+        here = NameLoc(
+            StringAttr(position.function),
+            FileLineColLoc(StringAttr(position.file), IntAttr(position.line), IntAttr(position.column)),
+        )
+        result = here if result is None else CallSiteLoc(here, result)
+    return UnknownLoc() if result is None else result
+
+
+def positions(op: Operation) -> tuple[Position, ...]:
+    """The op's chain of positions, innermost first; empty where none is known."""
+    return _positions(op.location)
+
+
+def _positions(loc: LocationAttr) -> tuple[Position, ...]:
+    match loc:
+        case CallSiteLoc():
+            return _positions(loc.callee) + _positions(loc.caller)
+        case NameLoc() if isinstance(loc.location, FileLineColLoc):
+            at = loc.location
+            return (Position(at.filename.data, at.line.data, at.column.data, loc.desc.data),)
+        case FileLineColLoc():
+            return (Position(loc.filename.data, loc.line.data, loc.column.data, "?"),)
+        case _:
+            return ()

@@ -1,0 +1,153 @@
+"""Types of tile IR: scalars, pointers, and tensors of them; each tensor may carry its layout.
+
+Element types keep their signedness (``i32`` is int32, ``ui32`` is uint32), unlike arith's signless integers, so that an op's
+meaning is a function of its operand types alone: ``tile.binary div`` on ``ui32`` *is* the unsigned division. One table
+relates the IR's spelling to `weft.dtypes`.
+
+A tensor type's encoding is its layout (`LayoutAttr`) once the layout pass has run, and absent before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float8E4M3FNType,
+    Float8E5M2Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    NoneAttr,
+    Signedness,
+    TensorType,
+)
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.layout import LinearLayout
+
+
+@irdl_attr_definition
+class PointerType(ParametrizedAttribute, TypeAttribute):
+    """``!tile.ptr<f32>``: the address of one element; arithmetic on it counts elements."""
+
+    name = "tile.ptr"
+
+    pointee: Attribute
+
+
+@irdl_attr_definition
+class LayoutAttr(Data[LinearLayout]):
+    """``#tile.layout<{...}>``: a tensor type's encoding, the LinearLayout from machine dimensions to ``dim0``, ``dim1``, ..."""
+
+    name = "tile.layout"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> LinearLayout:
+        with parser.in_angle_brackets():
+            return LinearLayout.parse(parser.parse_str_literal())
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(str(self.data))
+
+
+Tensor: TypeAlias = TensorType[Attribute]
+
+_TO_IR: dict[DType, Attribute] = {
+    dtypes.bool_: IntegerType(1),
+    **{
+        dtypes.parse(f"{'' if signed else 'u'}int{bits}"): IntegerType(
+            bits, Signedness.SIGNLESS if signed else Signedness.UNSIGNED
+        )
+        for bits in (8, 16, 32, 64)
+        for signed in (True, False)
+    },
+    dtypes.float8_e4m3fn: Float8E4M3FNType(),
+    dtypes.float8_e5m2: Float8E5M2Type(),
+    dtypes.float16: Float16Type(),
+    dtypes.bfloat16: BFloat16Type(),
+    dtypes.float32: Float32Type(),
+    dtypes.float64: Float64Type(),
+}
+_FROM_IR: dict[Attribute, DType] = {attribute: dtype for dtype, attribute in _TO_IR.items()}
+
+
+def scalar(dtype: DType) -> Attribute:
+    """The IR type of one element."""
+    return _TO_IR[dtype]
+
+
+@cache
+def pointer(dtype: DType) -> PointerType:
+    """The IR type of a pointer to elements of ``dtype``."""
+    return PointerType(_TO_IR[dtype])
+
+
+def tensor(element: DType | Attribute, shape: Sequence[int], layout: LinearLayout | None = None) -> Attribute:
+    """A tensor type; an empty shape gives the element type itself, since a rank-0 tile *is* a scalar."""
+    element_type = _TO_IR[element] if isinstance(element, DType) else element
+    if not shape:
+        return element_type
+    return TensorType(element_type, shape, NoneAttr() if layout is None else LayoutAttr(layout))
+
+
+def element_of(value: SSAValue | Attribute) -> Attribute:
+    """The element's IR type: the type itself for a scalar."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    return type_.element_type if isinstance(type_, TensorType) else type_  # pyright: ignore[reportUnknownVariableType]
+
+
+def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
+    """A tensor's shape; ``()`` for a scalar."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    return type_.get_shape() if isinstance(type_, TensorType) else ()
+
+
+def is_pointer(value: SSAValue | Attribute) -> bool:
+    """Whether the elements are pointers."""
+    return isinstance(element_of(value), PointerType)
+
+
+def dtype_of(value: SSAValue | Attribute) -> DType:
+    """The element's dtype; of a pointer, the dtype pointed to. `TypeError` for anything that is neither."""
+    element = element_of(value)
+    if isinstance(element, PointerType):
+        element = element.pointee
+    try:
+        return _FROM_IR[element]
+    except KeyError:
+        raise TypeError(f"{element} is not an element type of tile IR") from None
+
+
+def layout_of(value: SSAValue | Attribute) -> LinearLayout:
+    """The layout a tensor type carries; `TypeError` where the layout pass has not put one."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    encoding: Any = type_.encoding if isinstance(type_, TensorType) else None
+    if not isinstance(encoding, LayoutAttr):
+        raise TypeError(f"{type_} carries no layout; run the layout pass first")
+    return encoding.data
+
+
+def like(value: SSAValue | Attribute, element: DType | Attribute) -> Attribute:
+    """The type with the same shape and layout and another element type."""
+    type_ = value.type if isinstance(value, SSAValue) else value
+    element_type = _TO_IR[element] if isinstance(element, DType) else element
+    if isinstance(type_, TensorType):
+        return TensorType(element_type, type_.get_shape(), type_.encoding)
+    return element_type
+
+
+def with_layout(type_: Attribute, layout: LinearLayout) -> Attribute:
+    """The same tensor type, laid out as told; scalars are returned as they are."""
+    if isinstance(type_, TensorType):
+        return TensorType(type_.element_type, type_.get_shape(), LayoutAttr(layout))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    return type_
