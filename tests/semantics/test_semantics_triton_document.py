@@ -18,8 +18,8 @@ LONG = {dtype: short for short, dtype in SHORT.items()}
 # Derived from the document's text, row by row:
 # - integers (top left): the wider type wins; at equal width the unsigned one; a bool is of a lower kind than all.
 # - integers or bool against floats (top right, bottom left): the float, however narrow ("Kind").
-# - floats (bottom right): the wider ("Width"), so every fp8 yields to f16 and bf alike; two different fp8 give f16 ("3.1"); f16
-#   and bf, of one width, the next larger, f32 ("Supremum").
+# - floats (bottom right): the wider ("Width"), so every fp8 yields to f16 and bf alike; two different fp8 give f16
+#   ("3.1"); f16 and bf, of one width, the next larger, f32 ("Supremum").
 COMMON = """
 .   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
 b   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
@@ -104,7 +104,7 @@ def triton_3_9_or_none(op: str, a: DType, b: DType) -> Promotion | None:
 
 
 def test_addition_is_not_associative() -> None:
-    """The document's own rules disagree about (i8 + bf) + f16 only through floats: f16 and bf meet in f32, but two fp8 in f16."""
+    """Only for the two fp8 with bfloat16: by themselves they meet in float16, each alone yields to bfloat16."""
 
     def add(a: DType, b: DType) -> DType:
         return triton.binary("+", a, b).result
