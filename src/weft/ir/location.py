@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,15 @@ def positions(op: Operation) -> tuple[Position, ...]:
     return _positions(op.location)
 
 
-def _positions(loc: LocationAttr) -> tuple[Position, ...]:
+def describe(op: Operation) -> str:
+    """The op's positions as text, lines and columns from 1: ``k.py:12:5 in helper, called from k.py:3:9 in kernel``."""
+    chain = positions(op)
+    if not chain:
+        return "an unknown position"
+    return ", called from ".join(f"{p.file}:{p.line}:{p.column + 1} in {p.function}" for p in chain)
+
+
+def _positions(loc: Attribute) -> tuple[Position, ...]:
     match loc:
         case CallSiteLoc():
             return _positions(loc.callee) + _positions(loc.caller)

@@ -1,0 +1,47 @@
+"""Folding and multiplying: ops whose result element depends on many elements.
+
+The IR leaves the order of summation open. The reference folds a reduction from index 0 upwards in the region's own types, and
+sums a dot product in float64, rounded once to the accumulator's type: the value that every other order approximates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from weft.dtypes import DType
+from weft.reference.numbers import Array, rounded
+
+Combine: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
+"""A combine region: accumulators, then elements, to accumulators."""
+
+
+def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise: bool) -> list[Array]:
+    """Folds ``sources``, of one shape, along ``axis``; the results lack it.
+
+    With ``elementwise`` the region means the same on whole arrays and sees them; otherwise (it has control flow) scalars only.
+    """
+    first, *rest = ([np.take(s, i, axis) for s in sources] for i in range(sources[0].shape[axis]))
+    accumulators = [np.array(a) for a in first]
+    shape = accumulators[0].shape
+    for elements in rest:
+        if elementwise:
+            combined = combine([*accumulators, *elements])
+            accumulators = [np.broadcast_to(value, shape) for value in combined]
+            continue
+        for index in np.ndindex(shape):
+            combined = combine([np.asarray(x[index]) for x in (*accumulators, *elements)])
+            for accumulator, value in zip(accumulators, combined, strict=True):
+                accumulator[index] = value
+    return accumulators
+
+
+def dot(dtype: DType, a: Array, b: Array, acc: Array) -> Array:
+    """``acc + a @ b``; of floats summed in float64 and rounded to ``dtype``, of integers modulo ``2**bits``."""
+    wide = np.float64 if dtype.is_float else np.int64
+    total = acc.astype(wide)
+    for k in range(a.shape[1]):
+        total = total + np.multiply.outer(a[:, k].astype(wide), b[k].astype(wide))
+    return rounded(total, dtype) if dtype.is_float else total.astype(dtype.numpy)

@@ -1,0 +1,192 @@
+"""The meaning of each elementwise kind: one table entry for each kind and class of types.
+
+Integers are two's complement and wrap; a bool is the one-bit unsigned integer, so its sum is the exclusive or. Floats are
+computed in the type's compute type (`weft.dtypes`) and rounded once more if that is wider. Transcendental functions are evaluated
+in float64 and rounded to the compute type, so that float32 results are correctly rounded but for rare near-ties.
+
+Where mathematics has no answer, the reference chooses what every target reaches with a compare and a select:
+
+| case | result |
+|---|---|
+| ``x / 0``, ``x rem 0`` of integers | 0, ``x`` (so that ``x == (x / y) * y + x rem y`` always) |
+| ``MIN / -1``, ``MIN rem -1`` | ``MIN``, 0 (wrapped) |
+| shift by an amount that, read as unsigned, is the width or more | 0; ``-1`` for ``shr`` of a negative number |
+| ``min``, ``max`` with one NaN / ``minnan``, ``maxnan`` | the number / NaN |
+| ``rem`` of floats | C's ``fmod``, which is exact |
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from weft.dtypes import DType
+from weft.ir.base import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY
+from weft.reference.numbers import Array, add_to_odd, rounded
+
+
+def _divide(x: Array, y: Array) -> Array:
+    """C's quotient; NumPy's ``//`` rounds down, so where the remainder is not zero and the signs differ add one."""
+    safe = np.where((y == 0) | (y == -1), 1, y).astype(y.dtype)
+    quotient = x // safe + ((x % safe != 0) & ((x < 0) != (safe < 0)))
+    return np.where(y == 0, 0, np.where(y == -1, 0 - x, quotient)).astype(x.dtype)
+
+
+def _amount(x: Array, y: Array) -> tuple[Array, Array]:
+    """Whether shifting ``x`` by ``y`` leaves any bit of it, and the amount, 0 where not."""
+    unsigned = y.view(f"u{y.dtype.itemsize}")
+    fits = unsigned < 8 * x.dtype.itemsize
+    return fits, np.where(fits, y, 0).astype(y.dtype)
+
+
+def _shift_left(x: Array, y: Array) -> Array:
+    fits, amount = _amount(x, y)
+    return np.where(fits, x << amount, 0).astype(x.dtype)
+
+
+def _shift_right(x: Array, y: Array) -> Array:
+    fits, amount = _amount(x, y)
+    return np.where(fits, x >> amount, np.where(x < 0, -1, 0)).astype(x.dtype)
+
+
+def _rsqrt(x: Array) -> Array:
+    return 1.0 / np.sqrt(x)
+
+
+FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": np.negative,
+    "abs": np.abs,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+"""On float64 arrays."""
+
+INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
+    "neg": lambda x: 0 - x,
+    "not": np.invert,
+    "abs": lambda x: np.where(x < 0, 0 - x, x),
+}
+"""On integer arrays, with the result in their type; ``abs`` of the least number is itself."""
+
+FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "rem": np.fmod,
+    "min": np.fmin,
+    "max": np.fmax,
+    "minnan": np.minimum,
+    "maxnan": np.maximum,
+}
+"""On float32 and float64 arrays."""
+
+INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": _divide,
+    "rem": lambda x, y: x - _divide(x, y) * y,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": _shift_left,
+    "shr": _shift_right,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+"""On integer arrays of one type."""
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {kind: getattr(operator, kind) for kind in COMPARE}
+"""On arrays of one type; Python's operators are IEEE 754's: ordered, but for ``ne``."""
+
+ATOMIC_BINARY: dict[str, str] = {"add": "add"}
+"""The binary kind by which an atomic kind combines the memory's value with its operand."""
+
+
+def _check(table: str, entries: Iterable[str], kinds: Iterable[str]) -> None:
+    """`ValueError` unless a table has one entry for each kind the IR knows."""
+    if missing := set(kinds) ^ set(entries):
+        raise ValueError(
+            f"weft.reference: {table} and the tables of weft.ir.base differ in {', '.join(sorted(missing))}"
+        )
+
+
+_INTEGRAL = {INTEGER, BOOL}
+_check("FLOAT_UNARY", FLOAT_UNARY, (kind for kind, classes in UNARY.items() if FLOAT in classes))
+_check("INTEGER_UNARY", INTEGER_UNARY, (kind for kind, classes in UNARY.items() if classes & _INTEGRAL))
+_check("FLOAT_BINARY", FLOAT_BINARY, (kind for kind, classes in BINARY.items() if FLOAT in classes))
+_check("INTEGER_BINARY", INTEGER_BINARY, (kind for kind, classes in BINARY.items() if classes & _INTEGRAL))
+_check("ATOMIC_BINARY", ATOMIC_BINARY, ATOMIC)
+
+
+def _one_bit(function: Callable[..., Any], *operands: Array) -> Array:
+    """An integer function on bools: the low bit of the unsigned result."""
+    return np.asarray(function(*(x.astype(np.uint8) for x in operands)) & 1).astype(np.bool_)
+
+
+def unary(kind: str, dtype: DType, x: Array) -> Array:
+    """``kind(x)`` for ``x`` of type ``dtype``."""
+    if dtype.is_float:
+        in_compute = np.asarray(FLOAT_UNARY[kind](x.astype(np.float64))).astype(dtype.compute.numpy)
+        return rounded(in_compute.astype(np.float64), dtype)
+    if dtype.is_bool:
+        return _one_bit(INTEGER_UNARY[kind], x)
+    return np.asarray(INTEGER_UNARY[kind](x))
+
+
+def binary(kind: str, dtype: DType, x: Array, y: Array) -> Array:
+    """``kind(x, y)`` for ``x`` and ``y`` of type ``dtype``."""
+    if dtype.is_float:
+        compute = dtype.compute.numpy
+        result = np.asarray(FLOAT_BINARY[kind](x.astype(compute), y.astype(compute)))
+        return result if dtype.bits >= 32 else rounded(result.astype(np.float64), dtype)
+    if dtype.is_bool:
+        return _one_bit(INTEGER_BINARY[kind], x, y)
+    return np.asarray(INTEGER_BINARY[kind](x, y))
+
+
+def compare(kind: str, dtype: DType, x: Array, y: Array) -> Array:
+    """``x kind y`` as bools, for ``x`` and ``y`` of type ``dtype``."""
+    compute = dtype.compute.numpy
+    return np.asarray(COMPARISONS[kind](x.astype(compute), y.astype(compute)))
+
+
+def fma(dtype: DType, a: Array, b: Array, c: Array) -> Array:
+    """``a * b + c`` rounded once to the compute type, and from there to ``dtype``."""
+    if dtype.bits == 64:
+        return np.asarray(_fma_float64(a, b, c))
+    # A product of two float32 is exact in float64.
+    total = add_to_odd(a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64))
+    return rounded(total.astype(np.float32).astype(np.float64), dtype)
+
+
+def _fma_one(a: float, b: float, c: float) -> float:
+    """In rational arithmetic; where that has no answer (or no sign of zero) float64's own steps are exact."""
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+_fma_float64 = np.vectorize(_fma_one, otypes=[np.float64])

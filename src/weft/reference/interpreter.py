@@ -1,0 +1,305 @@
+"""Executes tile IR: one program after the other, one op after the other, one NumPy array for each value.
+
+A tile is an array of the type's shape and NumPy dtype, a scalar one of shape ``()``, a pointer an int64 address. Layouts say where
+elements live, not what they are, so they are ignored and ``convert_layout`` is the identity. Every op looks its meaning up in
+`_MEANINGS`; an op without one raises.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft import dtypes
+from weft.ir import tile
+from weft.ir.location import describe
+from weft.ir.types import dtype_of, is_pointer, shape_of
+from weft.reference import collective, elementwise, numbers
+from weft.reference.memory import Memory, Site
+from weft.reference.numbers import Array
+
+Values: TypeAlias = Sequence[Array]
+Argument: TypeAlias = Array | int | float | bool
+
+
+class UndefinedBehaviourError(RuntimeError):
+    """The kernel broke a promise whose breach the IR leaves undefined: `tile.assume`, a loop's positive step."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of the grid: its index (x, y, z), and the values computed so far."""
+
+    memory: Memory
+    grid: tuple[int, int, int]
+    index: tuple[int, int, int]
+    values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
+
+    def site(self, op: Operation) -> Site:
+        """The op as this program executes it, for messages."""
+        return Site(op, self.index)
+
+    def run(self, block: Block, arguments: Values) -> Values:
+        """Executes a block and returns the operands of its terminator."""
+        self.values.update(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            operands = [self.values[operand] for operand in op.operands]
+            if isinstance(op, func.ReturnOp | scf.YieldOp | scf.ConditionOp | tile.YieldOp):
+                return operands
+            meaning = _MEANINGS.get(type(op))
+            if meaning is None:
+                raise NotImplementedError(f"the reference does not define {op.name} at {describe(op)}")
+            self.values.update(zip(op.results, meaning(self, op, operands), strict=True))
+        return []
+
+
+_Op = TypeVar("_Op", bound=Operation)
+_Meaning: TypeAlias = Callable[[Program, Any, Values], Values]
+_MEANINGS: dict[type[Operation], _Meaning] = {}
+
+
+def _means(op_type: type[_Op]) -> Callable[[Callable[[Program, _Op, Values], Values]], _Meaning]:
+    """Registers the decorated function, from an op's operands to its results, as the meaning of ``op_type``."""
+
+    def register(meaning: Callable[[Program, _Op, Values], Values]) -> _Meaning:
+        _MEANINGS[op_type] = meaning
+        return meaning
+
+    return register
+
+
+def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...]) -> None:
+    """Executes the module's one function for every program of ``grid`` (up to three sizes), x fastest.
+
+    ``arguments`` are one for each parameter of the function: an array of the pointee's dtype for a pointer, modified in place, a
+    number for a scalar. Raises `OutOfBoundsError` for an access outside the arrays, `UndefinedBehaviourError`,
+    `NotImplementedError` for an op without a meaning, `TypeError` and `ValueError` for arguments that do not fit.
+    """
+    function = _only_function(module)
+    if not 1 <= len(grid) <= 3:
+        raise ValueError(f"a grid has one to three sizes, found {grid}")
+    if len(arguments) != len(function.args):
+        raise TypeError(f"{function.sym_name.data} takes {len(function.args)} arguments, found {len(arguments)}")
+    values = [_argument(i, p, a) for i, (p, a) in enumerate(zip(function.args, arguments, strict=True))]
+    memory = Memory([a for a in arguments if isinstance(a, np.ndarray)])
+    nx, ny, nz = (*grid, 1, 1)[:3]
+    with np.errstate(all="ignore"):
+        for z, y, x in itertools.product(range(nz), range(ny), range(nx)):
+            Program(memory, (nx, ny, nz), (x, y, z)).run(function.body.block, values)
+
+
+def _only_function(module: ModuleOp) -> func.FuncOp:
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != 1:
+        raise ValueError(f"expected a module of one func.func, found {len(functions)}")
+    return functions[0]
+
+
+def _argument(index: int, parameter: SSAValue, argument: Argument) -> Array:
+    """The value of a parameter: an array's address, or a number in the parameter's type."""
+    dtype = dtype_of(parameter)
+    if is_pointer(parameter):
+        if not isinstance(argument, np.ndarray) or argument.dtype != dtype.numpy:
+            found = argument.dtype if isinstance(argument, np.ndarray) else type(argument).__name__
+            raise TypeError(f"argument {index} is an array of {dtype}, found {found}")
+        return np.array(argument.__array_interface__["data"][0], np.int64)
+    if isinstance(argument, np.ndarray):
+        raise TypeError(f"argument {index} is a number, {dtype}, found an array")
+    if dtype.is_float:
+        return numbers.rounded(np.array(argument, np.float64), dtype)
+    if not dtype.min <= argument <= dtype.max:
+        raise ValueError(f"argument {index}: {argument} is out of range for {dtype}")
+    return np.array(argument, dtype.numpy)
+
+
+# Values out of nothing
+
+
+@_means(tile.ConstantOp)
+def _(program: Program, op: tile.ConstantOp, operands: Values) -> Values:
+    return [np.full(shape_of(op.result), op.number).astype(dtype_of(op.result).numpy)]
+
+
+@_means(tile.ProgramIdOp)
+def _(program: Program, op: tile.ProgramIdOp, operands: Values) -> Values:
+    return [np.array(program.index[op.axis.value.data], np.int32)]
+
+
+@_means(tile.NumProgramsOp)
+def _(program: Program, op: tile.NumProgramsOp, operands: Values) -> Values:
+    return [np.array(program.grid[op.axis.value.data], np.int32)]
+
+
+@_means(tile.ArangeOp)
+def _(program: Program, op: tile.ArangeOp, operands: Values) -> Values:
+    return [np.arange(op.start.value.data, op.end.value.data, dtype=np.int32)]
+
+
+# The same elements in another shape
+
+
+@_means(tile.SplatOp)
+@_means(tile.BroadcastOp)
+def _(program: Program, op: tile.SplatOp | tile.BroadcastOp, operands: Values) -> Values:
+    return [np.broadcast_to(operands[0], shape_of(op.result)).copy()]
+
+
+@_means(tile.ExpandDimsOp)
+@_means(tile.ReshapeOp)
+def _(program: Program, op: tile.ExpandDimsOp | tile.ReshapeOp, operands: Values) -> Values:
+    return [operands[0].reshape(shape_of(op.result))]
+
+
+@_means(tile.TransOp)
+def _(program: Program, op: tile.TransOp, operands: Values) -> Values:
+    return [operands[0].transpose(op.permutation)]
+
+
+@_means(tile.ConvertLayoutOp)
+@_means(tile.HintOp)
+def _(program: Program, op: tile.ConvertLayoutOp | tile.HintOp, operands: Values) -> Values:
+    return operands
+
+
+# Elementwise
+
+
+@_means(tile.UnaryOp)
+def _(program: Program, op: tile.UnaryOp, operands: Values) -> Values:
+    return [elementwise.unary(op.kind.data, dtype_of(op.operand), *operands)]
+
+
+@_means(tile.BinaryOp)
+def _(program: Program, op: tile.BinaryOp, operands: Values) -> Values:
+    return [elementwise.binary(op.kind.data, dtype_of(op.lhs), *operands)]
+
+
+@_means(tile.CompareOp)
+def _(program: Program, op: tile.CompareOp, operands: Values) -> Values:
+    if is_pointer(op.lhs):
+        return [elementwise.compare(op.kind.data, dtypes.uint64, *(x.view(np.uint64) for x in operands))]
+    return [elementwise.compare(op.kind.data, dtype_of(op.lhs), *operands)]
+
+
+@_means(tile.SelectOp)
+def _(program: Program, op: tile.SelectOp, operands: Values) -> Values:
+    return [np.where(*operands)]
+
+
+@_means(tile.FmaOp)
+def _(program: Program, op: tile.FmaOp, operands: Values) -> Values:
+    return [elementwise.fma(dtype_of(op.result), *operands)]
+
+
+@_means(tile.CastOp)
+def _(program: Program, op: tile.CastOp, operands: Values) -> Values:
+    return [numbers.cast(operands[0], dtype_of(op.source), dtype_of(op.result))]
+
+
+@_means(tile.BitcastOp)
+def _(program: Program, op: tile.BitcastOp, operands: Values) -> Values:
+    return [operands[0].view(np.int64 if is_pointer(op.result) else dtype_of(op.result).numpy)]
+
+
+# Memory
+
+
+@_means(tile.AddPtrOp)
+def _(program: Program, op: tile.AddPtrOp, operands: Values) -> Values:
+    pointer, offset = operands
+    return [np.asarray(pointer + offset.astype(np.int64) * dtype_of(op.pointer).itemsize)]
+
+
+def _mask(mask: SSAValue | None, program: Program, pointer: Array) -> Array:
+    return np.ones(pointer.shape, np.bool_) if mask is None else program.values[mask]
+
+
+@_means(tile.LoadOp)
+def _(program: Program, op: tile.LoadOp, operands: Values) -> Values:
+    pointer = operands[0]
+    mask = _mask(op.mask, program, pointer)
+    loaded = program.memory.read(program.site(op), pointer, dtype_of(op.result), mask)
+    return [loaded if op.other is None else np.where(mask, loaded, program.values[op.other])]
+
+
+@_means(tile.StoreOp)
+def _(program: Program, op: tile.StoreOp, operands: Values) -> Values:
+    pointer, value = operands[:2]
+    program.memory.write(program.site(op), pointer, value, _mask(op.mask, program, pointer))
+    return []
+
+
+@_means(tile.AtomicRmwOp)
+def _(program: Program, op: tile.AtomicRmwOp, operands: Values) -> Values:
+    """One element after the other in row-major order; 0 where masked off."""
+    pointer, value = operands[:2]
+    mask, site, dtype = _mask(op.mask, program, pointer), program.site(op), dtype_of(op.value)
+    program.memory.check(site, pointer, dtype.itemsize, mask, writing=True)
+    before = np.zeros(pointer.shape, dtype.numpy)
+    kind = elementwise.ATOMIC_BINARY[op.kind.data]
+    for index in np.ndindex(pointer.shape):
+        address, here = np.asarray(pointer[index]), np.asarray(mask[index])
+        old = program.memory.read(site, address, dtype, here)
+        program.memory.write(site, address, elementwise.binary(kind, dtype, old, np.asarray(value[index])), here)
+        before[index] = old
+    return [before]
+
+
+@_means(tile.AssumeOp)
+def _(program: Program, op: tile.AssumeOp, operands: Values) -> Values:
+    if not operands[0]:
+        raise UndefinedBehaviourError(f"{program.site(op)}: the assumption does not hold")
+    return []
+
+
+# Collectives
+
+
+@_means(tile.ReduceOp)
+def _(program: Program, op: tile.ReduceOp, operands: Values) -> Values:
+    block = op.combine.block
+    straight = not any(inner.regions for inner in block.ops)
+    return collective.reduce(operands, op.axis.value.data, lambda a: program.run(block, a), elementwise=straight)
+
+
+@_means(tile.DotOp)
+def _(program: Program, op: tile.DotOp, operands: Values) -> Values:
+    return [collective.dot(dtype_of(op.acc), *operands)]
+
+
+# Control flow
+
+
+@_means(scf.IfOp)
+def _(program: Program, op: scf.IfOp, operands: Values) -> Values:
+    region = op.true_region if operands[0] else op.false_region
+    return program.run(region.block, []) if region.blocks else []
+
+
+@_means(scf.ForOp)
+def _(program: Program, op: scf.ForOp, operands: Values) -> Values:
+    """Bounds and step are signed; the induction value never wraps."""
+    start, stop, step = (int(x) for x in operands[:3])
+    if step <= 0:
+        raise UndefinedBehaviourError(f"{program.site(op)}: the step is {step}, not positive")
+    carried = operands[3:]
+    induction = operands[0].dtype
+    for i in range(start, stop, step):
+        carried = program.run(op.body.block, [np.array(i, induction), *carried])
+    return carried
+
+
+@_means(scf.WhileOp)
+def _(program: Program, op: scf.WhileOp, operands: Values) -> Values:
+    while True:
+        condition, *passed = program.run(op.before_region.block, operands)
+        if not condition:
+            return passed
+        operands = program.run(op.after_region.block, passed)
