@@ -1,0 +1,242 @@
+"""From the values of a launch to a specialisation key, and the bytes that the kernel reads.
+
+A launch of a compiled kernel must cost a few microseconds, so each value becomes one *token*, a string or a pair with
+a cheap hash, and the tuple of tokens is the key under which compiled code is found. Only where none is found are
+tokens turned into a `Signature`. The rules (Triton's, with NumPy's types):
+
+- array: dtype, and whether the address is a multiple of 16 (``*float32``, ``*float32:16``);
+- bool: ``bool``; float: ``float32``; int: ``int32``, else ``int64``, else ``uint64``, whichever holds it first, and
+  whether it is a multiple of 16 (``int32:16``); NumPy scalars count as the Python number they hold;
+- the int 1 and None are compile-time constants; so is the value of every ``tl.constexpr`` parameter;
+- `do_not_specialize` turns the rules about 1 and about multiples of 16 off for a parameter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
+from weft.runtime.memory import Memory, MemoryRefused, memory_of
+
+Token: TypeAlias = Hashable
+Slot: TypeAlias = int | float
+
+_ALIGNMENT: Final = 16
+_ONE: Final = (int, 1)
+_NONE: Final = (type(None), None)
+
+_POINTERS: Final[dict[DType, tuple[str, str]]] = {d: (f"*{d}", f"*{d}:16") for d in dtypes.ALL}
+_INTEGERS: Final[tuple[tuple[DType, str, str], ...]] = tuple(
+    (d, f"{d}", f"{d}:16") for d in (dtypes.int32, dtypes.int64, dtypes.uint64)
+)
+"""Unaligned and aligned, not divisible and divisible."""
+
+_MEANING: Final[dict[Token, tuple[Argument, str]]] = {
+    "bool": (ScalarArgument(dtypes.bool_), "q"),
+    "float32": (ScalarArgument(dtypes.float32), "f4x"),
+    **{token: (PointerArgument(d, bool(i)), "Q") for d, pair in _POINTERS.items() for i, token in enumerate(pair)},
+    **{
+        token: (ScalarArgument(d, bool(i)), "q" if d.signed else "Q")
+        for d, *pair in _INTEGERS
+        for i, token in enumerate(pair)
+    },
+}
+"""Token -> what it says in a signature, and the `struct` code of its slot. Tokens of constants are pairs and not
+here."""
+
+
+def _exports_buffer(dtype: DType) -> bool:
+    """Whether NumPy lets arrays of the type through the buffer protocol: of ml_dtypes' types it does not."""
+    return dtype.numpy.isbuiltin == 1
+
+
+_FAST: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in dtypes.ALL if _exports_buffer(d)}
+_PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in dtypes.ALL}
+
+_first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
+_addressof: Final = ctypes.addressof
+_CONSTANT_TYPES: Final = frozenset({int, bool, str, type(None)})
+"""Types whose equal values are interchangeable, which is not so for floats (0.0 and -0.0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a kernel: ``specialise`` allows the rules about 1, ``align`` those about multiples of 16."""
+
+    name: str
+    constexpr: bool = False
+    specialise: bool = True
+    align: bool = True
+
+
+class Bound:
+    """The arguments of one launch: ``key`` (one token per parameter), ``slots`` (one number per run-time argument),
+    ``extents`` (per array its first byte and one past its last, or None), ``read_only`` (parameters), and the
+    ``owners`` of memory."""
+
+    __slots__ = ("key", "slots", "extents", "read_only", "owners")
+
+    def __init__(self) -> None:
+        self.key: list[Token] = []
+        self.slots: list[Slot] = []
+        self.extents: list[tuple[int, int] | None] = []
+        self.read_only: tuple[str, ...] = ()
+        self.owners: list[object] = []
+
+
+def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) -> Bound:
+    """Classifies the values, one for each parameter; `TypeError` or `ValueError` for those that a kernel cannot
+    take."""
+    bound = Bound()
+    key, slots, extents = bound.key.append, bound.slots.append, bound.extents.append
+    for parameter, value in zip(parameters, values, strict=True):
+        kind = type(value)
+        if parameter.constexpr:
+            key((kind, value) if kind in _CONSTANT_TYPES else _constant_token(kernel, parameter.name, value))
+        elif kind is np.ndarray and value.flags.carray and (size := value.nbytes):
+            if tokens := _FAST.get(value.dtype):
+                address = _addressof(_first_byte(value))
+            elif tokens := _PLAIN.get(value.dtype):
+                address = value.__array_interface__["data"][0]
+            else:
+                raise _refused(kernel, parameter.name, value)
+            key(tokens[parameter.align and address % _ALIGNMENT == 0])
+            slots(address)
+            extents((address, address + size))
+        elif kind is int:
+            _bind_int(kernel, parameter, value, bound)
+        elif kind is float:
+            key("float32")
+            slots(value)
+        else:
+            _bind_other(kernel, parameter, value, bound)
+    return bound
+
+
+def _bind_int(kernel: str, parameter: Parameter, value: int, bound: Bound) -> None:
+    if value == 1 and parameter.specialise:
+        bound.key.append(_ONE)
+        return
+    for dtype, token, divisible in _INTEGERS:
+        if dtype.min <= value <= dtype.max:
+            bound.key.append(divisible if parameter.align and value % _ALIGNMENT == 0 else token)
+            bound.slots.append(value)
+            return
+    raise OverflowError(
+        f"kernel '{kernel}': parameter '{parameter.name}' is {value}, which fits neither int64 nor uint64"
+    )
+
+
+def _bind_other(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> None:
+    if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float)):
+        value = value.item()
+    if value is None:
+        bound.key.append(_NONE)
+    elif isinstance(value, bool):
+        bound.key.append("bool")
+        bound.slots.append(value)
+    elif isinstance(value, int):
+        _bind_int(kernel, parameter, int(value), bound)
+    elif isinstance(value, float):
+        bound.key.append("float32")
+        bound.slots.append(value)
+    else:
+        try:
+            memory = memory_of(value)
+        except MemoryRefused as reason:
+            raise TypeError(f"kernel '{kernel}': parameter '{parameter.name}': {reason}") from None
+        if memory is None:
+            raise _refused(kernel, parameter.name, value)
+        _bind_memory(parameter, memory, bound)
+
+
+def _bind_memory(parameter: Parameter, memory: Memory, bound: Bound) -> None:
+    bound.key.append(_POINTERS[memory.dtype][parameter.align and memory.address % _ALIGNMENT == 0])
+    bound.slots.append(memory.address)
+    bound.extents.append(memory.extent)
+    bound.owners.append(memory.owner)
+    if memory.read_only:
+        bound.read_only += (parameter.name,)
+
+
+def _refused(kernel: str, name: str, value: Any) -> TypeError:
+    try:
+        memory_of(value)
+    except MemoryRefused as reason:
+        return TypeError(f"kernel '{kernel}': parameter '{name}': {reason}")
+    advice = ""
+    if isinstance(value, (list, tuple)):
+        advice = "; pass an array, as numpy.asarray makes it"
+    elif isinstance(value, (str, type, DType)) or callable(value):
+        advice = f"; a compile-time value needs the annotation '{name}: tl.constexpr'"
+    return TypeError(
+        f"kernel '{kernel}': parameter '{name}': expected an array, an int, a float, a bool or None, "
+        f"found {_describe(value)}{advice}"
+    )
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array of {value.dtype} with shape {value.shape}"
+    text = repr(value)
+    return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
+
+
+def _constant_token(kernel: str, name: str, value: Any) -> Token:
+    """A hashable that tells apart the constants that mean different things: 1, True and 1.0; 0.0 and -0.0."""
+    if isinstance(value, tuple):
+        items: tuple[Any, ...] = value
+        return (type(items), tuple(_constant_token(kernel, name, item) for item in items))
+    if isinstance(value, float):
+        return (type(value), value.hex())
+    array_like = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    try:
+        hash(value)
+    except TypeError:
+        array_like = array_like or not isinstance(value, Hashable)
+    if array_like and not isinstance(value, np.generic):
+        raise TypeError(
+            f"kernel '{kernel}': parameter '{name}' is a tl.constexpr: expected a hashable compile-time value, "
+            f"found {_describe(value)}"
+        )
+    return (type(value), value)
+
+
+def disjoint(extents: Sequence[tuple[int, int] | None]) -> bool:
+    """Whether no two arrays share a byte, as far as their extents tell; an unknown extent may overlap anything."""
+    if len(extents) < 2:
+        return True
+    if None in extents:
+        return False
+    end = -1
+    for low, high in sorted(extents):  # pyright: ignore[reportArgumentType]
+        if low < end:
+            return False
+        end = high
+    return True
+
+
+def signature_of(parameters: Sequence[Parameter], key: Sequence[Token], values: Sequence[Any]) -> dict[str, Argument]:
+    """What the frontend compiles for: the meaning of each token, and for constants the value itself."""
+    return {
+        parameter.name: _MEANING[token][0] if token in _MEANING else ConstantArgument(value)
+        for parameter, token, value in zip(parameters, key, values, strict=True)
+    }
+
+
+def slot_format(key: Iterable[Token]) -> str:
+    """The `struct` codes of a launch's slots, 8 bytes each."""
+    return "".join(_MEANING[token][1] for token in key if token in _MEANING)
+
+
+def to_float32(slots: Sequence[Slot]) -> list[Slot]:
+    """The slots with floats beyond float32's range replaced by infinities, as the conversion gives (`struct` refuses
+    them)."""
+    return [ctypes.c_float(slot).value if isinstance(slot, float) else slot for slot in slots]

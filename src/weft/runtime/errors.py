@@ -1,0 +1,69 @@
+"""What a launch can raise beyond Python's own TypeError and ValueError."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A source position as plain data: 1-based line, 0-based column, the function it stands in."""
+
+    file: str
+    line: int
+    column: int
+    function: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """One memory access of a checked kernel: what it does, the bytes of one element, its positions (innermost first),
+    and the array parameter that its pointer comes from (None where the compiler cannot tell)."""
+
+    operation: str
+    argument: str | None
+    itemsize: int
+    frames: tuple[Frame, ...]
+
+
+class OutOfBoundsError(IndexError):
+    """A checked kernel was about to access memory outside its argument; no memory was touched by that access.
+
+    ``kernel``, ``program`` (three indices), ``argument``, ``index`` (in elements from the array's first byte) and
+    ``length`` (elements) say what happened; ``frames`` where, innermost first.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        program: tuple[int, int, int],
+        argument: str,
+        index: int,
+        length: int,
+        frames: Sequence[Frame],
+    ):
+        self.kernel = kernel
+        self.program = program
+        self.argument = argument
+        self.index = index
+        self.length = length
+        self.frames = tuple(frames)
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        lines = [
+            f"kernel '{self.kernel}', program {self.program}: element {self.index} of '{self.argument}' "
+            f"is out of bounds, the array has {self.length}"
+        ]
+        for depth, frame in enumerate(self.frames):
+            lines.append(f"  {'called from' if depth else 'at'} {frame.file}:{frame.line}, in {frame.function}")
+            source = linecache.getline(frame.file, frame.line).rstrip()
+            if source:
+                lines += [f"    {source}", f"    {' ' * frame.column}^"]
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        arguments = (self.kernel, self.program, self.argument, self.index, self.length, self.frames)
+        return OutOfBoundsError, arguments

@@ -1,0 +1,201 @@
+"""Arrays of any library as memory: an address, an element type and an extent.
+
+Arrays are recognised by what they offer, so no library but NumPy is imported: `data_ptr()` (PyTorch, whose dtypes say
+their name), `__array_interface__`, `__dlpack__` (JAX and others, read here rather than by NumPy, which refuses
+bfloat16 and float8). A function for each returns a `Memory`, or raises `MemoryRefused` with the reason; the caller
+adds which kernel and parameter.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from weft import dtypes
+from weft.dtypes import DType
+
+_CPU: Final = 1
+_DEVICES: Final[dict[int, str]] = {
+    2: "CUDA",
+    3: "CUDA host",
+    4: "OpenCL",
+    7: "Vulkan",
+    8: "Metal",
+    10: "ROCm",
+    14: "oneAPI",
+}
+"""DLPack's device types (dlpack.h, DLDeviceType)."""
+
+_DLPACK_DTYPES: Final[dict[tuple[int, int], DType]] = {
+    **{(0, bits): dtypes.parse(f"int{bits}") for bits in (8, 16, 32, 64)},
+    **{(1, bits): dtypes.parse(f"uint{bits}") for bits in (8, 16, 32, 64)},
+    **{(2, bits): dtypes.parse(f"float{bits}") for bits in (16, 32, 64)},
+    (4, 16): dtypes.bfloat16,
+    (6, 8): dtypes.bool_,
+    (10, 8): dtypes.float8_e4m3fn,
+    (12, 8): dtypes.float8_e5m2,
+}
+"""DLPack's (type code, bits) -> dtype (dlpack.h, DLDataTypeCode)."""
+
+_READ_ONLY_FLAG: Final = 1
+
+
+class MemoryRefused(Exception):
+    """Why a value cannot be a kernel's array, as the second half of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Elements at ``address``; all of them lie in ``[low, high)``, which is None where the object does not say.
+    ``owner`` keeps the memory alive."""
+
+    address: int
+    dtype: DType
+    extent: tuple[int, int] | None
+    read_only: bool
+    owner: object
+
+
+def extent_of(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
+    """First byte, and one past the last, of a strided array; ``strides`` in bytes, of either sign."""
+    if 0 in shape:
+        return address, address
+    reach = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    return address + sum(r for r in reach if r < 0), address + sum(r for r in reach if r > 0) + itemsize
+
+
+def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
+    """A NumPy array of any strides. Refuses masked arrays, foreign byte order, and dtypes that weft has not."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise MemoryRefused("found a masked array, whose mask a kernel would ignore; pass .data or .filled()")
+    if not array.dtype.isnative:
+        raise MemoryRefused(f"found byte-swapped {array.dtype}; pass array.astype(array.dtype.newbyteorder('='))")
+    try:
+        dtype = dtypes.from_numpy(array.dtype)
+    except ValueError:
+        raise MemoryRefused(f"found a NumPy array of {array.dtype}; {_KNOWN}") from None
+    address = int(array.__array_interface__["data"][0])
+    extent = extent_of(address, array.shape, array.strides, array.itemsize)
+    return Memory(address, dtype, extent, not array.flags.writeable, array)
+
+
+_KNOWN: Final = f"weft has {', '.join(d.name for d in dtypes.ALL)}"
+
+
+def _tensor_memory(tensor: Any) -> Memory:
+    """An object with ``data_ptr()`` and ``dtype``: PyTorch's tensors, or anything that imitates them. Strides count
+    elements."""
+    device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+    if device != "cpu":
+        raise MemoryRefused(
+            f"found a tensor on device '{tensor.device}', expected memory of the CPU; pass tensor.cpu()"
+        )
+    name = str(tensor.dtype).removeprefix("torch.")
+    try:
+        dtype = dtypes.parse(name)
+    except ValueError:
+        raise MemoryRefused(f"found a tensor of {tensor.dtype}; {_KNOWN}") from None
+    address = int(tensor.data_ptr())
+    extent = None
+    if hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None)):
+        strides = [int(stride) * dtype.itemsize for stride in tensor.stride()]
+        extent = extent_of(address, [int(size) for size in tensor.shape], strides, dtype.itemsize)
+    return Memory(address, dtype, extent, False, tensor)
+
+
+def _interface_memory(value: Any) -> Memory:
+    """An object with ``__array_interface__``, which NumPy reads."""
+    return numpy_memory(np.asarray(value))
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _VersionedTensor(ctypes.Structure):
+    _fields_: ClassVar = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _DLTensor),
+    ]
+
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _dlpack_memory(value: Any) -> Memory:
+    """An object with ``__dlpack__``. The capsule is borrowed, not consumed: its destructor frees what it holds."""
+    device = int(value.__dlpack_device__()[0])
+    if device != _CPU:
+        found = _DEVICES.get(device, f"type {device}")
+        raise MemoryRefused(f"found an array on a device of DLPack's kind {found}, expected memory of the CPU")
+    try:
+        capsule = value.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer from before DLPack 1.0
+        capsule = value.__dlpack__()
+    name: bytes = _capsule_name(capsule)
+    pointer = _capsule_pointer(capsule, name)
+    read_only = False
+    if name == b"dltensor_versioned":
+        versioned = _VersionedTensor.from_address(pointer)
+        tensor, read_only = versioned.tensor, bool(versioned.flags & _READ_ONLY_FLAG)
+    else:
+        tensor = _DLTensor.from_address(pointer)
+    dtype = _DLPACK_DTYPES.get((tensor.code, tensor.bits))
+    if dtype is None or tensor.lanes != 1:
+        raise MemoryRefused(
+            f"found an array of DLPack type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes; {_KNOWN}"
+        )
+    shape = [tensor.shape[i] for i in range(tensor.ndim)]
+    strides = [1] * tensor.ndim
+    for i in reversed(range(tensor.ndim)):
+        if tensor.strides:
+            strides[i] = tensor.strides[i]
+        elif i + 1 < tensor.ndim:
+            strides[i] = strides[i + 1] * shape[i + 1]
+    address = (tensor.data or 0) + tensor.byte_offset
+    extent = extent_of(address, shape, [stride * dtype.itemsize for stride in strides], dtype.itemsize)
+    return Memory(address, dtype, extent, read_only, capsule)
+
+
+def memory_of(value: Any) -> Memory | None:
+    """The value as memory, None where it is no array at all, `MemoryRefused` where it is one that a kernel cannot
+    use."""
+    if isinstance(value, np.ndarray):
+        memory = numpy_memory(value)
+    elif callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype"):
+        memory = _tensor_memory(value)
+    elif hasattr(value, "__cuda_array_interface__"):
+        raise MemoryRefused("found an array in CUDA memory, expected memory of the CPU")
+    elif callable(getattr(value, "__dlpack__", None)):
+        memory = _dlpack_memory(value)
+    elif hasattr(value, "__array_interface__"):
+        memory = _interface_memory(value)
+    else:
+        return None
+    if memory.address % memory.dtype.itemsize:
+        raise MemoryRefused(
+            f"found {memory.dtype} elements at an address that is no multiple of {memory.dtype.itemsize}; pass a copy"
+        )
+    return memory
