@@ -1,1 +1,23 @@
-class LinearLayout: ...
+"""Tensor layouts as linear maps over F2: the algebra, the families, shape operations on layouts. Stands alone."""
+
+from weft.layout.families import blocked, sliced, vector, why_not_distributed
+from weft.layout.linear_layout import LinearLayout
+from weft.layout.transfer import (
+    broadcast,
+    broadcast_back,
+    expand_dims,
+    expand_dims_back,
+    project,
+    reduce,
+    reduce_back,
+    reshape,
+    trans,
+    trans_back,
+)
+
+__all__ = [
+    "LinearLayout",
+    "blocked", "sliced", "vector", "why_not_distributed",
+    "trans", "trans_back", "reshape", "expand_dims", "expand_dims_back", "broadcast", "broadcast_back", "project",
+    "reduce", "reduce_back",
+]  # fmt: skip

@@ -1,0 +1,535 @@
+"""`LinearLayout`: a linear map between labelled vector spaces over F2 (paper 4.1 to 4.5).
+
+Definition. An input dimension of size 2^n (``register``, ``lane``, ``warp``; ``offset`` of a memory) is the space F2^n of its
+index bits; an output dimension (``dim0``, ``dim1``, ... of a tensor) likewise. The layout sends bit i of an input
+dimension to its i-th *basis*, one coordinate per output dimension, and a whole index to the XOR of its bits' bases.
+
+    {register: [(0,1),(1,0)], lane: [(0,2),(0,0)]} -> [dim0: 2, dim1: 4]
+
+                 lane 0  lane 1  lane 2  lane 3
+    register 0   (0,0)   (0,2)   (0,0)   (0,2)      lane bit 1 is a zero column:
+    register 1   (0,1)   (0,3)   (0,1)   (0,3)      lanes 2 and 3 hold duplicates
+    register 2   (1,0)   (1,2)   (1,0)   (1,2)
+    register 3   (1,1)   (1,3)   (1,1)   (1,3)
+
+Law: ``L(x ^ y) == L(x) ^ L(y)``, so the bases say everything, and no operation here looks at elements.
+
+A basis is kept as one integer, its coordinates laid side by side, the last output dimension in the lowest bits: its position
+in the row-major flattened tensor. Reshape and expand_dims then leave the integers alone, and composition or a rank is a
+few XORs. Sizes are powers of two; a map that is not linear (a rotation, padding) has no layout.
+
+Two layouts are ``==`` when they also list their dimensions in the same order, since flattened positions depend on it;
+`LinearLayout.equal` ignores the order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NoReturn, TypeVar
+
+from weft.layout import f2
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+def log2_exact(size: int) -> int | None:
+    """The n with ``2**n == size``, or None."""
+    return size.bit_length() - 1 if size > 0 and size & (size - 1) == 0 else None
+
+
+def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]) -> str | None:
+    """Why the arguments describe no layout: the first violated invariant, or None."""
+    for name in (*bases, *out_dims):
+        if not _NAME.fullmatch(name):
+            return f"dimension name {name!r} is not an identifier"
+    for name, size in out_dims.items():
+        if log2_exact(size) is None:
+            return f"output dimension {name} has size {size}, expected a power of two"
+    for name, vectors in bases.items():
+        for bit, basis in enumerate(vectors):
+            if len(basis) != len(out_dims):
+                return (
+                    f"basis {bit} of {name} is {tuple(basis)}, expected {len(out_dims)} coordinates, "
+                    f"one for each of [{', '.join(out_dims)}]"
+                )
+            for coordinate, (out, size) in zip(basis, out_dims.items(), strict=True):
+                if not 0 <= coordinate < size:
+                    return f"basis {bit} of {name} has {out} coordinate {coordinate}, expected 0 <= {out} < {size}"
+    return None
+
+
+def _merge_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """The names of both, keeping both orders: each name new in ``second`` goes before the next name they share.
+
+    Where the two list shared names in opposite orders, ``first`` decides.
+    """
+    merged: list[str] = list(first)
+    at = len(merged)
+    for name in reversed(second):
+        if name in merged:
+            at = min(at, merged.index(name))
+        else:
+            merged.insert(at, name)
+    return tuple(merged)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class LinearLayout:
+    """An immutable layout; see the module. Hashable, compared by value, printed as `parse` reads it."""
+
+    _inputs: tuple[tuple[str, f2.Matrix], ...]
+    _outputs: tuple[tuple[str, int], ...]
+
+    def __init__(self, bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]):
+        """``bases[d][i]`` is the image of bit i of input dimension d, coordinates in the order of ``out_dims``, which gives the
+        output sizes. `ValueError` says which of them breaks which rule."""
+        if reason := _invariant_violation(bases, out_dims):
+            raise ValueError(f"not a linear layout: {reason}")
+        outputs = tuple((name, size.bit_length() - 1) for name, size in out_dims.items())
+        self._set(
+            ((name, tuple(_flatten(basis, outputs) for basis in vectors)) for name, vectors in bases.items()), outputs
+        )
+
+    def _set(self, inputs: Iterable[tuple[str, f2.Matrix]], outputs: tuple[tuple[str, int], ...]) -> None:
+        object.__setattr__(self, "_inputs", tuple(inputs))
+        object.__setattr__(self, "_outputs", outputs)
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, f2.Matrix], out_dims: Iterable[tuple[str, int]]) -> LinearLayout:
+        """The layout with these flattened columns and ``(name, bits)`` outputs, trusted to be consistent."""
+        layout = object.__new__(cls)
+        layout._set(columns.items(), tuple(out_dims))
+        return layout
+
+    @classmethod
+    def identity(cls, size: int, in_dim: str, out_dim: str) -> LinearLayout:
+        """``id_k`` from ``in_dim`` to ``out_dim``, both of ``size`` = 2^k."""
+        bits = _bits_or_raise("identity", size)
+        return cls.from_columns({in_dim: f2.identity(bits)}, ((out_dim, bits),))
+
+    @classmethod
+    def zeros(cls, size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
+        """All of ``in_dim`` (of ``size``) at index 0 of ``out_dim``: a broadcast."""
+        bits, out_bits = _bits_or_raise("zeros", size), _bits_or_raise("zeros", out_size)
+        return cls.from_columns({in_dim: (0,) * bits}, ((out_dim, out_bits),))
+
+    # The dimensions
+
+    @cached_property
+    def in_dims(self) -> tuple[str, ...]:
+        """Names of the input dimensions."""
+        return tuple(name for name, _ in self._inputs)
+
+    @cached_property
+    def out_dims(self) -> tuple[str, ...]:
+        """Names of the output dimensions, slowest first."""
+        return tuple(name for name, _ in self._outputs)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the output dimensions."""
+        return tuple(1 << bits for _, bits in self._outputs)
+
+    @cached_property
+    def outputs(self) -> tuple[tuple[str, int], ...]:
+        """``(name, bits)`` of the output dimensions, as `from_columns` takes them."""
+        return self._outputs
+
+    @cached_property
+    def out_bits(self) -> int:
+        """Bits of a flattened output index."""
+        return sum(bits for _, bits in self._outputs)
+
+    def in_bits(self, dim: str) -> int:
+        """Bits of an input dimension's index."""
+        return len(self.columns(dim))
+
+    def in_size(self, dim: str) -> int:
+        """Size of an input dimension."""
+        return 1 << len(self.columns(dim))
+
+    def out_size(self, dim: str) -> int:
+        """Size of an output dimension."""
+        return 1 << self._output_fields[self._known_output(dim)][1]
+
+    # The matrix
+
+    @cached_property
+    def _columns(self) -> dict[str, f2.Matrix]:
+        return dict(self._inputs)
+
+    @cached_property
+    def _output_fields(self) -> dict[str, tuple[int, int]]:
+        """Each output dimension's (shift, bits) within a flattened index."""
+        fields: dict[str, tuple[int, int]] = {}
+        shift = 0
+        for name, bits in reversed(self._outputs):
+            fields[name] = (shift, bits)
+            shift += bits
+        return fields
+
+    @cached_property
+    def all_columns(self) -> f2.Matrix:
+        """The columns of all input dimensions, in their order."""
+        return tuple(column for _, columns in self._inputs for column in columns)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self._inputs, self._outputs))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def _known_output(self, dim: str) -> str:
+        if dim not in self._output_fields:
+            raise ValueError(f"no output dimension {dim!r}, the layout has [{', '.join(self.out_dims)}]")
+        return dim
+
+    def columns(self, dim: str) -> f2.Matrix:
+        """The flattened bases of an input dimension; `ValueError` where there is none of that name."""
+        try:
+            return self._columns[dim]
+        except KeyError:
+            raise ValueError(f"no input dimension {dim!r}, the layout has [{', '.join(self.in_dims)}]") from None
+
+    def bases(self, dim: str) -> tuple[tuple[int, ...], ...]:
+        """The bases of an input dimension, one coordinate per output dimension."""
+        return tuple(self.unflatten(column) for column in self.columns(dim))
+
+    def unflatten(self, index: int) -> tuple[int, ...]:
+        """The coordinates of a flattened output index."""
+        coordinates: list[int] = []
+        for _, bits in reversed(self._outputs):
+            coordinates.append(index & ((1 << bits) - 1))
+            index >>= bits
+        return tuple(reversed(coordinates))
+
+    def zero_columns(self, dim: str) -> tuple[int, ...]:
+        """The bits of ``dim`` that change nothing: indices that differ in them hold duplicates."""
+        return tuple(bit for bit, column in enumerate(self.columns(dim)) if not column)
+
+    def duplicate_mask(self, dim: str) -> int:
+        """`zero_columns` as a mask: an index with none of these bits set is the first copy."""
+        return sum(1 << bit for bit in self.zero_columns(dim))
+
+    # Evaluation
+
+    def flat(self, **indices: int) -> int:
+        """The flattened output index at these input indices; dimensions left out are at 0."""
+        result = 0
+        for dim, index in indices.items():
+            columns = self.columns(dim)
+            if not 0 <= index < 1 << len(columns):
+                raise ValueError(f"{dim} index {index} is out of range, expected 0 <= {dim} < {1 << len(columns)}")
+            result ^= f2.apply(columns, index)
+        return result
+
+    def apply(self, indices: Mapping[str, int]) -> dict[str, int]:
+        """The output index, by dimension, at these input indices; dimensions left out are at 0."""
+        return dict(zip(self.out_dims, self.unflatten(self.flat(**indices)), strict=True))
+
+    # Properties
+
+    @cached_property
+    def rank(self) -> int:
+        """The rank of the matrix: the layout reaches 2^rank output indices."""
+        return f2.rank(self.all_columns)
+
+    @property
+    def is_surjective(self) -> bool:
+        """Every output index is reached."""
+        return self.rank == self.out_bits
+
+    @property
+    def is_injective(self) -> bool:
+        """No output index is reached twice."""
+        return self.rank == len(self.all_columns)
+
+    @property
+    def is_invertible(self) -> bool:
+        """Surjective and injective."""
+        return self.is_surjective and self.is_injective
+
+    def equal(self, other: LinearLayout) -> bool:
+        """The same labelled map, in whatever order either lists its dimensions."""
+        return (
+            set(self.in_dims) == set(other.in_dims)
+            and dict(self._outputs) == dict(other._outputs)
+            and self._columns == other.transpose_outs(self.out_dims)._columns
+        )
+
+    # Algebra
+
+    def compose(self, outer: LinearLayout) -> LinearLayout:
+        """``outer . self``: this layout first (paper 4.2). ``outer``'s input dimensions are this layout's output dimensions, at
+        least as large; `ValueError` otherwise."""
+        if set(outer.in_dims) != set(self.out_dims):
+            raise ValueError(
+                f"cannot compose: the inner layout ends in [{', '.join(self.out_dims)}], "
+                f"the outer begins in [{', '.join(outer.in_dims)}]"
+            )
+        matrix: list[int] = []
+        for name, bits in reversed(self._outputs):
+            if outer.in_bits(name) < bits:
+                raise ValueError(
+                    f"cannot compose: {name} has size {1 << bits} in the inner layout and "
+                    f"{outer.in_size(name)} in the outer, expected at least {1 << bits}"
+                )
+            matrix += outer.columns(name)[:bits]
+        return LinearLayout.from_columns(
+            {dim: f2.compose(matrix, columns) for dim, columns in self._inputs}, outer._outputs
+        )
+
+    def __mul__(self, other: LinearLayout) -> LinearLayout:
+        """The label-wise block-diagonal product (paper 4.3): in dimensions both have, this layout's bits are the low ones."""
+        sizes = {name: bits for name, bits in self._outputs}
+        totals = {**sizes, **{name: sizes.get(name, 0) + bits for name, bits in other._outputs}}
+        outputs = tuple((name, totals[name]) for name in _merge_order(self.out_dims, other.out_dims))
+        low = self.repack(outputs)
+        high = other.repack(outputs, sizes)
+        return LinearLayout.from_columns(
+            {dim: low.get(dim, ()) + high.get(dim, ()) for dim in _merge_order(self.in_dims, other.in_dims)}, outputs
+        )
+
+    def divide_left(self, other: LinearLayout) -> LinearLayout | None:
+        """The Q with ``self == other * Q`` (paper 4.4), with all of this layout's dimensions; None where there is none."""
+        sizes = dict(self._outputs)
+        if not (set(other.in_dims) <= set(self.in_dims) and set(other.out_dims) <= set(self.out_dims)):
+            return None
+        outputs = tuple((name, bits - dict(other._outputs).get(name, 0)) for name, bits in self._outputs)
+        if any(bits < 0 for _, bits in outputs):
+            return None
+        divisor = other.repack(self._outputs)
+        quotient: dict[str, f2.Matrix] = {}
+        for dim, columns in self._inputs:
+            low = divisor.get(dim, ())
+            if columns[: len(low)] != low:
+                return None
+            quotient[dim] = columns[len(low) :]
+        # What is left has to live above the divisor's sizes in each output dimension.
+        result: dict[str, f2.Matrix] = {}
+        for dim, columns in quotient.items():
+            vectors = [self.unflatten(column) for column in columns]
+            shifts = [sizes[name] - bits for name, bits in outputs]
+            if any(
+                value & ((1 << shift) - 1) for vector in vectors for value, shift in zip(vector, shifts, strict=True)
+            ):
+                return None
+            result[dim] = tuple(
+                _flatten([value >> shift for value, shift in zip(vector, shifts, strict=True)], outputs)
+                for vector in vectors
+            )
+        return LinearLayout.from_columns(result, outputs)
+
+    def inverse(self) -> LinearLayout:
+        """The inverse map, from the output dimensions to the input dimensions; `ValueError` unless invertible."""
+        if not self.is_invertible:
+            raise ValueError(f"{self} has no inverse: {self._defect(injective=True)}")
+        return self.right_inverse()
+
+    def right_inverse(self) -> LinearLayout:
+        """X with ``self . X = identity`` (paper 4.5); duplicates are read from the first copy. `ValueError` unless surjective."""
+        matrix = f2.right_inverse(self.all_columns, self.out_bits)
+        if matrix is None:
+            raise ValueError(f"{self} has no right inverse: {self._defect(injective=False)}")
+        outputs = tuple((name, len(columns)) for name, columns in self._inputs)
+        packed = tuple(_reverse_fields(mask, outputs) for mask in matrix)
+        columns: dict[str, f2.Matrix] = {}
+        for name, (shift, bits) in ((name, self._output_fields[name]) for name in self.out_dims):
+            columns[name] = packed[shift : shift + bits]
+        return LinearLayout.from_columns(columns, outputs)
+
+    def _defect(self, *, injective: bool) -> str:
+        if not self.is_surjective:
+            return f"its rank is {self.rank}, its output has {self.out_bits} bits"
+        return f"its rank is {self.rank}, its input has {len(self.all_columns)} bits" if injective else ""
+
+    # Relabelling
+
+    def rename(self, inputs: Mapping[str, str] | None = None, outputs: Mapping[str, str] | None = None) -> LinearLayout:
+        """The same matrix with other dimension names; names not mentioned stay."""
+        ins, outs = inputs or {}, outputs or {}
+        new_ins = [ins.get(name, name) for name in self.in_dims]
+        new_outs = [outs.get(name, name) for name in self.out_dims]
+        for names in (new_ins, new_outs):
+            if len(set(names)) < len(names):
+                raise ValueError(f"renaming gives two dimensions one name: [{', '.join(names)}]")
+        return LinearLayout.from_columns(
+            dict(zip(new_ins, (columns for _, columns in self._inputs), strict=True)),
+            zip(new_outs, (bits for _, bits in self._outputs), strict=True),
+        )
+
+    def transpose_outs(self, order: Sequence[str]) -> LinearLayout:
+        """The same labelled map with its output dimensions listed in ``order``; only flattened positions change."""
+        if sorted(order) != sorted(self.out_dims):
+            raise ValueError(
+                f"[{', '.join(order)}] is not an order of the output dimensions [{', '.join(self.out_dims)}]"
+            )
+        outputs = tuple((name, self._output_fields[name][1]) for name in order)
+        return LinearLayout.from_columns(self.repack(outputs), outputs)
+
+    def sublayout(self, in_dims: Sequence[str], out_dims: Sequence[str]) -> LinearLayout:
+        """The rows of ``out_dims`` and the columns of ``in_dims``, listed in this order."""
+        outputs = tuple((name, self._output_fields[self._known_output(name)][1]) for name in out_dims)
+        for name in in_dims:
+            self.columns(name)
+        packed = self.repack(outputs)
+        return LinearLayout.from_columns({name: packed[name] for name in in_dims}, outputs)
+
+    def with_columns(self, columns: Mapping[str, f2.Matrix]) -> LinearLayout:
+        """Other (flattened) columns for some input dimensions, trusted to fit."""
+        return LinearLayout.from_columns({**self._columns, **columns}, self._outputs)
+
+    def repack(
+        self, outputs: tuple[tuple[str, int], ...], offsets: Mapping[str, int] | None = None
+    ) -> dict[str, f2.Matrix]:
+        """All columns, flattened for other ``outputs``: dimensions absent there are dropped, absent here zero; each coordinate
+        moves up by its dimension's ``offsets`` bits."""
+        up = offsets or {}
+        moves: list[tuple[int, int, int]] = []
+        shift = 0
+        for name, bits in reversed(outputs):
+            if name in self._output_fields:
+                source, size = self._output_fields[name]
+                moves.append((source, (1 << size) - 1, shift + up.get(name, 0)))
+            shift += bits
+        return {
+            dim: tuple(
+                sum(((column >> source) & mask) << target for source, mask, target in moves) for column in columns
+            )
+            for dim, columns in self._inputs
+        }
+
+    # Text
+
+    @cached_property
+    def _text(self) -> str:
+        def vector(basis: tuple[int, ...]) -> str:
+            return str(basis[0]) if len(basis) == 1 else f"({','.join(map(str, basis))})"
+
+        inputs = ", ".join(f"{dim}: [{','.join(map(vector, self.bases(dim)))}]" for dim in self.in_dims)
+        outputs = ", ".join(f"{name}: {1 << bits}" for name, bits in self._outputs)
+        return f"{{{inputs}}} -> [{outputs}]"
+
+    def __str__(self) -> str:
+        """``{register: [(0,1),(1,0)], lane: []} -> [dim0: 2, dim1: 2]``; with one output dimension, bases are plain numbers."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"LinearLayout.parse({self._text!r})"
+
+    @staticmethod
+    def parse(text: str) -> LinearLayout:
+        """The layout that prints as ``text``, spaces aside; `ValueError` with the place where it cannot be read."""
+        return _parse(text)
+
+
+def _bits_or_raise(function: str, size: int) -> int:
+    bits = log2_exact(size)
+    if bits is None:
+        raise ValueError(f"{function}: size {size} is not a power of two")
+    return bits
+
+
+def _flatten(basis: Sequence[int], outputs: Sequence[tuple[str, int]]) -> int:
+    """The flattened index of coordinates: the last output dimension in the lowest bits."""
+    flat = 0
+    for coordinate, (_, bits) in zip(basis, outputs, strict=True):
+        flat = flat << bits | coordinate
+    return flat
+
+
+def _reverse_fields(mask: int, fields: Sequence[tuple[str, int]]) -> int:
+    """A mask whose lowest bits are the first field's, as a flattened index, whose lowest bits are the last field's."""
+    flat = 0
+    for _, bits in fields:
+        flat = flat << bits | (mask & ((1 << bits) - 1))
+        mask >>= bits
+    return flat
+
+
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|->|[][{}():,])")
+
+
+class _Reader:
+    """Tokens of a layout's text, consumed left to right."""
+
+    def __init__(self, text: str):
+        self.text = text
+        self.at = 0
+
+    def peek(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        return match[1] if match else ""
+
+    def next(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            self.fail("a layout")
+        self.at = match.end()
+        return match[1]
+
+    def fail(self, expected: str) -> NoReturn:
+        found = self.text[self.at :].strip()
+        raise ValueError(
+            f"cannot read layout {self.text!r} at column {self.at}: expected {expected}, found {found[:20]!r}"
+        )
+
+    def expect(self, token: str) -> None:
+        if self.peek() != token:
+            self.fail(repr(token))
+        self.next()
+
+    def name(self) -> str:
+        if not _NAME.fullmatch(self.peek()):
+            self.fail("a dimension name")
+        return self.next()
+
+    def number(self) -> int:
+        if not self.peek().isdigit():
+            self.fail("a number")
+        return int(self.next())
+
+    def sequence(self, begin: str, item: Callable[[], T], end: str) -> list[T]:
+        """``begin item, item, ... end``."""
+        self.expect(begin)
+        items: list[T] = []
+        while self.peek() != end:
+            if items:
+                self.expect(",")
+            items.append(item())
+        self.expect(end)
+        return items
+
+    def basis(self) -> tuple[int, ...]:
+        return tuple(self.sequence("(", self.number, ")")) if self.peek() == "(" else (self.number(),)
+
+    def input(self) -> tuple[str, list[tuple[int, ...]]]:
+        name = self.name()
+        self.expect(":")
+        return name, self.sequence("[", self.basis, "]")
+
+    def output(self) -> tuple[str, int]:
+        name = self.name()
+        self.expect(":")
+        return name, self.number()
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> LinearLayout:
+    reader = _Reader(text)
+    inputs = reader.sequence("{", reader.input, "}")
+    reader.expect("->")
+    outputs = reader.sequence("[", reader.output, "]")
+    if text[reader.at :].strip():
+        reader.fail("the end")
+    for kind, names in (("input", [n for n, _ in inputs]), ("output", [n for n, _ in outputs])):
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"cannot read layout {text!r}: {kind} dimension {name} appears twice")
+    return LinearLayout(dict(inputs), dict(outputs))
