@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from xdsl.dialects.builtin import I64, IntegerAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -11,6 +11,7 @@ from xdsl.irdl import (
     AnyAttr,
     VarConstraint,
     irdl_op_definition,
+    lazy_traits_def,
     operand_def,
     prop_def,
     region_def,
@@ -19,14 +20,14 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.traits import IsTerminator, Pure, RecursiveMemoryEffect
+from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir.base import TileOp
 from weft.ir.elementwise import BinaryOp
-from weft.ir.types import dtype_of, element_of, scalar, shape_of, tensor
+from weft.ir.types import dtype_of, element_of, is_pointer, scalar, shape_of, tensor
 
 
 @irdl_op_definition
@@ -35,7 +36,7 @@ class YieldOp(TileOp):
 
     name = "tile.yield"
     values = var_operand_def()
-    traits = traits_def(IsTerminator())
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ReduceOp), Pure()))
     assembly_format = "$values attr-dict `:` type($values)"
 
     def __init__(self, *values: SSAValue):
@@ -44,8 +45,9 @@ class YieldOp(TileOp):
 
 @irdl_op_definition
 class ReduceOp(TileOp):
-    """Folds ``n`` tensors of one shape along ``axis`` with a combine region of ``2 n`` scalar arguments (accumulators, then
-    elements) yielding ``n``. The region is associative; the order of folding is not specified. Results drop the axis."""
+    """Folds ``n`` tensors of one shape along ``axis`` with a combine region of ``2 n`` scalar arguments (accumulators,
+    then elements) yielding ``n``. The region is associative; the order of folding is not specified. Results drop the
+    axis."""
 
     name = "tile.reduce"
     axis = prop_def(IntegerAttr[I64])
@@ -53,6 +55,7 @@ class ReduceOp(TileOp):
     combine = region_def("single_block")
     results_ = var_result_def()
     traits = traits_def(RecursiveMemoryEffect())
+    assembly_format = "$sources `axis` $axis attr-dict `:` type($sources) `to` type($results_) $combine"
 
     def __init__(
         self, sources: Sequence[SSAValue], axis: int, combine: Region, result_types: Sequence[Attribute] | None = None
@@ -84,21 +87,35 @@ class ReduceOp(TileOp):
             raise VerifyException(f"tile.reduce: axis {self.axis.value.data} is out of range for rank {len(shape)}")
         expected = list(shape)
         del expected[self.axis.value.data]
+        if len(self.results_) != len(self.sources):
+            raise VerifyException(f"tile.reduce of {len(self.sources)} tensors gives {len(self.results_)} results")
         for source, result in zip(self.sources, self.results_, strict=True):
             if shape_of(source) != shape:
                 raise VerifyException(f"tile.reduce: shapes {shape} and {shape_of(source)} differ")
             if shape_of(result) != tuple(expected) or element_of(result) != element_of(source):
-                raise VerifyException(f"tile.reduce of {source.type} along {self.axis.value.data} gives {result.type}")
+                wanted = tensor(element_of(source), expected)
+                raise VerifyException(f"tile.reduce of {source.type}: expected {wanted}, found {result.type}")
         arguments = [a.type for a in self.combine.block.args]
         elements = [element_of(s) for s in self.sources]
         if arguments != elements + elements:
             raise VerifyException("tile.reduce: the combine region takes the accumulators' types, then the elements'")
+        end = self.combine.block.last_op
+        if not isinstance(end, YieldOp) or [v.type for v in end.values] != elements:
+            raise VerifyException("tile.reduce: the combine region ends by yielding the accumulators' types")
+
+
+_ACCUMULATORS: Final = (dtypes.float32, dtypes.float64, dtypes.int32)
+
+
+def _fits(dtype: DType, acc: DType) -> bool:
+    """Whether every value of ``dtype`` is one of the accumulator's."""
+    return dtype.kind is acc.kind and dtype.bits + (acc.signed and not dtype.signed) <= acc.bits
 
 
 @irdl_op_definition
 class DotOp(TileOp):
-    """``acc + a @ b`` for ``a: [M, K]``, ``b: [K, N]``, ``acc: [M, N]``. Products and sums are in ``acc``'s type (float32, float64
-    or int32); the order of summation is not specified and multiply-adds may be fused."""
+    """``acc + a @ b`` for ``a: [M, K]``, ``b: [K, N]``, ``acc: [M, N]``. Products and sums are in ``acc``'s type
+    (float32, float64 or int32); the order of summation is not specified and multiply-adds may be fused."""
 
     name = "tile.dot"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -116,5 +133,10 @@ class DotOp(TileOp):
         a, b, acc = shape_of(self.a), shape_of(self.b), shape_of(self.acc)
         if not (len(a) == len(b) == len(acc) == 2 and a[1] == b[0] and acc == (a[0], b[1])):
             raise VerifyException(f"tile.dot: shapes {a} @ {b} do not give {acc}")
-        if dtype_of(self.acc) not in (dtypes.float32, dtypes.float64, dtypes.int32):
-            raise VerifyException(f"tile.dot accumulates in float32, float64 or int32, found {dtype_of(self.acc)}")
+        if is_pointer(self.acc) or dtype_of(self.acc) not in _ACCUMULATORS:
+            raise VerifyException(f"tile.dot accumulates in float32, float64 or int32, found {element_of(self.acc)}")
+        for operand in (self.a, self.b):
+            if is_pointer(operand) or not _fits(dtype_of(operand), dtype_of(self.acc)):
+                raise VerifyException(
+                    f"tile.dot: {element_of(operand)} does not fit accumulators of {dtype_of(self.acc)}"
+                )

@@ -1,0 +1,62 @@
+"""Evaluating ops on constants, with the reference's arithmetic: a folded op and an executed one give the same bits.
+
+A tensor constant is one number in every element (`tile.constant`), so tensors fold like scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from weft.dtypes import DType
+from weft.ir import tile
+from weft.ir.types import dtype_of
+from weft.reference import elementwise, numbers
+from weft.reference.numbers import Array
+
+
+def number_of(value: SSAValue) -> int | float | None:
+    """The number in every element of a constant; None for anything else."""
+    owner = value.owner
+    return owner.number if isinstance(owner, tile.ConstantOp) else None
+
+
+def constant_like(number: int | float, type_: Attribute) -> tile.ConstantOp:
+    """A constant of that type; ``number`` is in its range."""
+    return tile.ConstantOp(number, type_)
+
+
+def ones(dtype: DType) -> int:
+    """The integer (or bool) with all bits set."""
+    return -1 if dtype.signed else dtype.max
+
+
+_EVALUATE: dict[type[Operation], Callable[[Any, list[Array]], Array]] = {
+    tile.UnaryOp: lambda op, x: elementwise.unary(op.kind.data, dtype_of(op.operand), *x),
+    tile.BinaryOp: lambda op, x: elementwise.binary(op.kind.data, dtype_of(op.lhs), *x),
+    tile.CompareOp: lambda op, x: elementwise.compare(op.kind.data, dtype_of(op.lhs), *x),
+    tile.FmaOp: lambda op, x: elementwise.fma(dtype_of(op.result), *x),
+    tile.CastOp: lambda op, x: numbers.cast(x[0], dtype_of(op.source), dtype_of(op.result)),
+    tile.BitcastOp: lambda op, x: x[0].view(dtype_of(op.result).numpy),
+}
+
+
+def evaluate(op: Operation) -> tile.ConstantOp | None:
+    """The constant an elementwise op over constants gives; None where an operand is not constant."""
+    function = _EVALUATE.get(type(op))
+    if function is None:
+        return None
+    arrays: list[Array] = []
+    for operand in op.operands:
+        number = number_of(operand)
+        if number is None:
+            return None
+        arrays.append(np.array(number, dtype_of(operand).numpy))
+    type_ = op.results[0].type
+    with np.errstate(all="ignore"):
+        result = np.asarray(function(op, arrays))
+    number = float(result.astype(np.float64)) if dtype_of(type_).is_float else int(result)
+    return constant_like(number, type_)

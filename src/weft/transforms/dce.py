@@ -1,0 +1,89 @@
+"""Ops whose results nobody reads are erased.
+
+One walk against program order suffices: uses come after definitions, so when an op is visited its dead users are gone.
+Loads count as dead, too: reading is not observable. A value that a loop carries for nobody else keeps itself alive
+through the loop; it is found by its one use, the yield of its own position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from weft.transforms.effects import Effect, effect_of, is_terminator
+
+
+@dataclass(frozen=True)
+class Dce(ModulePass):
+    """Erases what has no effect and no reader."""
+
+    name = "weft-dce"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for region in op.regions:
+            for block in region.blocks:
+                _visit(block)
+
+
+def _visit(block: Block) -> None:
+    op = block.last_op
+    while op is not None:
+        before = op.prev_op
+        if _is_dead(op):
+            block.erase_op(op)
+        else:
+            if isinstance(op, scf.ForOp):
+                op = _drop_carried(op)
+            for region in op.regions:
+                for inner in region.blocks:
+                    _visit(inner)
+            if op.regions and _is_dead(op):
+                block.erase_op(op)
+        op = before
+
+
+def _is_dead(op: Operation) -> bool:
+    if is_terminator(op) or any(result.first_use is not None for result in op.results):
+        return False
+    return effect_of(op) <= Effect.READ
+
+
+def _only_yielded(argument: SSAValue, end: Operation, position: int) -> bool:
+    """Whether a carried value has no reader but, perhaps, the yield that carries it on."""
+    return all(use.operation is end and use.index == position for use in argument.uses)
+
+
+def _drop_carried(op: scf.ForOp) -> scf.ForOp:
+    """The loop without the carried values that nobody reads, or the loop itself."""
+    block, end = op.body.block, op.body.block.last_op
+    if not isinstance(end, scf.YieldOp):
+        raise ValueError("scf.for: the body ends without scf.yield")
+    dead = [
+        i
+        for i, (argument, result) in enumerate(zip(block.args[1:], op.results, strict=True))
+        if result.first_use is None and _only_yielded(argument, end, i)
+    ]
+    if not dead:
+        return op
+    parent = op.parent_block()
+    if parent is None:
+        raise ValueError("scf.for stands in no block")
+    kept = [i for i in range(len(op.results)) if i not in dead]
+    end.operands = [end.operands[i] for i in kept]
+    for i in reversed(dead):
+        block.erase_arg(block.args[1 + i])
+    initial = [op.iter_args[i] for i in kept]
+    new = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(op.body))
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    for i, result in zip(kept, new.results, strict=True):
+        result.name_hint = op.results[i].name_hint
+        op.results[i].replace_all_uses_with(result)
+    parent.insert_op_before(new, op)
+    parent.erase_op(op)
+    return new

@@ -1,0 +1,48 @@
+"""What executing an op does besides giving its results.
+
+xDSL answers by collecting sets of effect instances, for every op and every ask. Our passes need one of three
+answers, a function of the op's class alone unless it has regions, so it is computed once a class.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from xdsl.ir import Operation
+from xdsl.traits import IsTerminator, MemoryEffectKind, RecursiveMemoryEffect, get_effects
+
+
+class Effect(enum.IntEnum):
+    """The worst an op does; a later one includes the earlier."""
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    """Writes, frees, or nobody knows."""
+
+
+_BY_CLASS: dict[type[Operation], Effect | None] = {}
+
+
+def effect_of(op: Operation) -> Effect:
+    """The op's effect, that of its regions included. An op that declares nothing is taken to write."""
+    kind = type(op)
+    if kind not in _BY_CLASS:
+        _BY_CLASS[kind] = None if op.has_trait(RecursiveMemoryEffect) else _declared(op)
+    known = _BY_CLASS[kind]
+    if known is not None:
+        return known
+    return max((effect_of(inner) for r in op.regions for b in r.blocks for inner in b.ops), default=Effect.NONE)
+
+
+def is_terminator(op: Operation) -> bool:
+    """Whether the op ends its block and so stays where it is."""
+    return op.has_trait(IsTerminator)
+
+
+def _declared(op: Operation) -> Effect:
+    effects = get_effects(op)
+    if effects is None:
+        return Effect.WRITE
+    reads = all(effect.kind is MemoryEffectKind.READ for effect in effects)
+    return Effect.NONE if not effects else Effect.READ if reads else Effect.WRITE
