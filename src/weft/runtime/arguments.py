@@ -23,6 +23,7 @@ import numpy as np
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
+from weft.language.core import constexpr
 from weft.runtime.memory import Memory, MemoryRefused, memory_of
 
 Token: TypeAlias = Hashable
@@ -135,6 +136,8 @@ def _bind_int(kernel: str, parameter: Parameter, value: int, bound: Bound) -> No
 
 
 def _bind_other(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> None:
+    if isinstance(value, constexpr):
+        value = value.value
     if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float)):
         value = value.item()
     if value is None:
@@ -191,6 +194,8 @@ def _describe(value: Any) -> str:
 
 def _constant_token(kernel: str, name: str, value: Any) -> Token:
     """A hashable that tells apart the constants that mean different things: 1, True and 1.0; 0.0 and -0.0."""
+    if isinstance(value, constexpr):
+        return _constant_token(kernel, name, value.value)
     if isinstance(value, tuple):
         items: tuple[Any, ...] = value
         return (type(items), tuple(_constant_token(kernel, name, item) for item in items))
@@ -226,9 +231,13 @@ def disjoint(extents: Sequence[tuple[int, int] | None]) -> bool:
 def signature_of(parameters: Sequence[Parameter], key: Sequence[Token], values: Sequence[Any]) -> dict[str, Argument]:
     """What the frontend compiles for: the meaning of each token, and for constants the value itself."""
     return {
-        parameter.name: _MEANING[token][0] if token in _MEANING else ConstantArgument(value)
+        parameter.name: _MEANING[token][0] if token in _MEANING else ConstantArgument(_unwrapped(value))
         for parameter, token, value in zip(parameters, key, values, strict=True)
     }
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, constexpr) else value
 
 
 def slot_format(key: Iterable[Token]) -> str:

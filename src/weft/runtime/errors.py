@@ -29,23 +29,26 @@ class Site:
 
 
 class OutOfBoundsError(IndexError):
-    """A checked kernel was about to access memory outside its argument; no memory was touched by that access.
+    """A checked kernel was about to access memory outside its arguments; that access touched no memory.
 
-    ``kernel``, ``program`` (three indices), ``argument``, ``index`` (in elements from the array's first byte) and
-    ``length`` (elements) say what happened; ``frames`` where, innermost first.
+    ``kernel``, ``program`` (three indices), ``operation``, ``argument`` (the parameter), ``index`` (of the element,
+    from where the argument points) and ``length`` (elements in the array's extent) say what happened; the last three
+    are None where the compiler cannot tell which array was meant. ``frames`` says where, innermost first.
     """
 
     def __init__(
         self,
         kernel: str,
         program: tuple[int, int, int],
-        argument: str,
-        index: int,
-        length: int,
+        operation: str,
+        argument: str | None,
+        index: int | None,
+        length: int | None,
         frames: Sequence[Frame],
     ):
         self.kernel = kernel
         self.program = program
+        self.operation = operation
         self.argument = argument
         self.index = index
         self.length = length
@@ -53,10 +56,12 @@ class OutOfBoundsError(IndexError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        lines = [
-            f"kernel '{self.kernel}', program {self.program}: element {self.index} of '{self.argument}' "
-            f"is out of bounds, the array has {self.length}"
-        ]
+        where = (
+            "accesses memory outside of all array arguments"
+            if self.argument is None
+            else f"accesses element {self.index} of '{self.argument}', which has {self.length}"
+        )
+        lines = [f"kernel '{self.kernel}', program {self.program}: {self.operation} {where}"]
         for depth, frame in enumerate(self.frames):
             lines.append(f"  {'called from' if depth else 'at'} {frame.file}:{frame.line}, in {frame.function}")
             source = linecache.getline(frame.file, frame.line).rstrip()
@@ -65,5 +70,5 @@ class OutOfBoundsError(IndexError):
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        arguments = (self.kernel, self.program, self.argument, self.index, self.length, self.frames)
+        arguments = (self.kernel, self.program, self.operation, self.argument, self.index, self.length, self.frames)
         return OutOfBoundsError, arguments

@@ -132,8 +132,7 @@ class Job:
             *self._grid,
             base + FAULT,
         )
-        if status > self.status:
-            self.status = status
+        self.status = max(self.status, status)
 
     def help(self, workspace: Workspace) -> None:
         """A worker's part: nothing once the caller has closed the job. Never raises."""

@@ -1,0 +1,132 @@
+"""Which value belongs to which parameter: Python's rules for calls, and which keywords of a launch are not the
+kernel's.
+
+`inspect.Signature.bind` would do, at 10 us a call and with messages that do not name the kernel.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from weft.frontend.source import MISSING, KernelFunction
+from weft.runtime.arguments import Parameter
+
+Grid: TypeAlias = tuple[int, int, int]
+GridLike: TypeAlias = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
+
+LAUNCH_OPTIONS: Final[dict[str, tuple[type, ...]]] = {
+    "num_warps": (int,),
+    "num_stages": (int,),
+    "num_ctas": (int,),
+    "maxnreg": (int, type(None)),
+    "enable_fp_fusion": (bool, int),
+}
+"""Triton's launch keywords and the types they take. They tune code for GPUs and change nothing on a CPU."""
+
+_MAX_DIMENSION: Final = 2**31 - 1
+
+
+class ParameterList:
+    """A kernel's parameters in order: ``names``, ``defaults`` and the ``parameters`` as `arguments.bind` wants them."""
+
+    def __init__(
+        self,
+        kernel: KernelFunction,
+        do_not_specialize: Iterable[str | int] = (),
+        do_not_specialize_on_alignment: Iterable[str | int] = (),
+    ):
+        self.kernel = kernel.name
+        self.names = tuple(p.name for p in kernel.parameters)
+        for p in kernel.parameters:
+            if p.variadic:
+                raise TypeError(
+                    f"kernel '{kernel.name}': parameter '*{p.name}': a kernel takes a fixed list of parameters"
+                )
+        self.defaults: dict[str, Any] = {p.name: p.default for p in kernel.parameters if p.default is not MISSING}
+        general = self._named("do_not_specialize", do_not_specialize)
+        unaligned = general | self._named("do_not_specialize_on_alignment", do_not_specialize_on_alignment)
+        self.parameters = tuple(
+            Parameter(p.name, p.is_constexpr, p.name not in general, p.name not in unaligned) for p in kernel.parameters
+        )
+
+    def _named(self, option: str, chosen: Iterable[str | int]) -> frozenset[str]:
+        result: set[str] = set()
+        for item in chosen:
+            if isinstance(item, int) and 0 <= item < len(self.names):
+                result.add(self.names[item])
+            elif item in self.names:
+                result.add(str(item))
+            else:
+                raise ValueError(
+                    f"kernel '{self.kernel}': {option} names {item!r}, but the parameters are {', '.join(self.names)}"
+                )
+        return frozenset(result)
+
+    def values(self, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Sequence[Any]:
+        """One value for each parameter, from positions, keywords and defaults; launch options are checked and left
+        out."""
+        if not keywords and len(args) == len(self.names):
+            return args
+        if len(args) > len(self.names):
+            raise TypeError(f"{self.kernel}() takes {len(self.names)} arguments but {len(args)} were given")
+        values = list(args)
+        missing: list[str] = []
+        used = 0
+        for name in self.names[len(args) :]:
+            if name in keywords:
+                values.append(keywords[name])
+                used += 1
+            elif name in self.defaults:
+                values.append(self.defaults[name])
+            else:
+                missing.append(name)
+        if used != len(keywords):
+            self._check_rest(keywords, len(args))
+        if missing:
+            raise TypeError(f"{self.kernel}() missing {_listed(missing)}")
+        return values
+
+    def _check_rest(self, keywords: Mapping[str, Any], positional: int) -> None:
+        taken = self.names[:positional]
+        for name, value in keywords.items():
+            if name in taken:
+                raise TypeError(f"{self.kernel}() got multiple values for argument '{name}'")
+            if name in self.names:
+                continue
+            if name not in LAUNCH_OPTIONS:
+                raise TypeError(
+                    f"{self.kernel}() got an unexpected keyword argument '{name}'; its parameters are "
+                    f"{', '.join(self.names)}, and a launch takes {', '.join(LAUNCH_OPTIONS)}"
+                )
+            if not isinstance(value, LAUNCH_OPTIONS[name]):
+                expected = " or ".join(kind.__name__ for kind in LAUNCH_OPTIONS[name])
+                raise TypeError(f"{self.kernel}(): {name} must be {expected}, found {value!r}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) == 1:
+        return f"1 required argument: {quoted[0]}"
+    return f"{len(quoted)} required arguments: {', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def grid_of(kernel: str, grid: int | Sequence[int]) -> Grid:
+    """The grid's three sizes, missing ones 1; `TypeError` or `ValueError` for what is no grid."""
+    sizes: Sequence[Any] = grid if isinstance(grid, (tuple, list)) else (grid,)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"kernel '{kernel}': a grid has 1 to 3 dimensions, found {len(sizes)}: {grid!r}")
+    try:
+        numbers = [operator.index(size) for size in sizes]
+    except TypeError:
+        raise TypeError(
+            f"kernel '{kernel}': expected a grid of ints, or a function of the arguments that returns one, found {grid!r}"
+        ) from None
+    for number in numbers:
+        if not 0 <= number <= _MAX_DIMENSION:
+            raise ValueError(
+                f"kernel '{kernel}': a grid dimension lies in 0 to {_MAX_DIMENSION}, found {number} in {grid!r}"
+            )
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,115 @@
+"""Kernel and signature to an `Artifact`: from disk, or through frontend and codegen.
+
+The compiler (xDSL and our packages over it) takes longer to import than a cached kernel takes to load, so it is
+imported here, at the first kernel that is not on disk, and nowhere else in the runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weft import target as targets
+from weft.dtypes import DType
+from weft.frontend.signature import Argument, ConstantArgument
+from weft.frontend.source import KernelFunction
+from weft.runtime import cache
+from weft.runtime.cache import Artifact
+from weft.runtime.errors import Frame, Site
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from weft.codegen.kernel import AccessSite
+
+
+@dataclass(frozen=True)
+class Options:
+    """What changes the code besides kernel, signature and target; `weft.codegen.kernel.CompileOptions` says how."""
+
+    checked: bool
+    disjoint: bool
+
+
+def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
+    """The kernel compiled for the signature, on this machine."""
+    key = disk_key(kernel, signature, options)
+    if key is not None and (found := cache.load(key)) is not None:
+        return found
+    artifact = build(kernel, signature, options)
+    if key is not None:
+        cache.store(key, artifact)
+    return artifact
+
+
+def disk_key(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str | None:
+    """The name of the kernel's entry on disk; None where it has none: nothing is kept of checked kernels, whose code
+    holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor with the cache turned
+    off."""
+    if options.checked or cache.directory() is None:
+        return None
+    import llvmlite.binding as llvm
+
+    import weft
+
+    spelled = {name: _spelling(argument) for name, argument in signature.items()}
+    if None in spelled.values():
+        return None
+    return cache.key_of(
+        kernel.dependencies(),
+        repr(spelled),
+        repr(options),
+        repr(targets.host()),
+        repr(llvm.llvm_version_info),
+        weft.__version__,
+        cache.fingerprint(),
+    )
+
+
+def _spelling(argument: Argument) -> str | None:
+    if not isinstance(argument, ConstantArgument):
+        return repr(argument)
+    return _constant_spelling(argument.value)
+
+
+def _constant_spelling(value: Any) -> str | None:
+    match value:
+        case None | bool() | int() | str():
+            return f"{type(value).__name__} {value!r}"
+        case float():
+            return f"float {value.hex()}"
+        case DType():
+            return f"dtype {value.name}"
+        case KernelFunction():
+            return f"kernel {cache.key_of(value.dependencies())}"
+        case tuple():
+            items = [_constant_spelling(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+            return None if None in items else f"tuple {items!r}"
+        case _:
+            return None
+
+
+def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> ModuleOp:
+    """The frontend's module for the kernel."""
+    from weft.frontend import build_module
+    from weft.semantics import triton
+
+    return build_module(kernel, signature, triton)
+
+
+def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
+    """Compiles, without looking at the disk."""
+    from weft.codegen import compile_module
+    from weft.codegen.kernel import CompileOptions
+
+    module = tile_ir(kernel, signature)
+    written = written_parameters(module, signature)
+    compiled = compile_module(module, targets.host(), CompileOptions(options.checked, options.disjoint))
+    sites = tuple(_site(site) for site in compiled.sites)
+    return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites)
+
+
+def _site(site: AccessSite) -> Site:
+    frames = tuple(Frame(p.file, p.line, p.column, p.function) for p in site.positions)
+    return Site(site.operation, site.argument, site.itemsize, frames)

@@ -1,0 +1,77 @@
+"""A compiled kernel in this process, ready to launch."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from weft.runtime import executor, loader
+from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_float32
+from weft.runtime.binding import Grid
+from weft.runtime.cache import Artifact
+from weft.runtime.errors import OutOfBoundsError
+
+
+class Executable:
+    """Loaded code for one specialisation of a kernel.
+
+    Keeps what each launch needs: the entry point, and a `struct` that writes counter, fault record and arguments in
+    one go.
+    """
+
+    def __init__(self, kernel: str, artifact: Artifact, parameters: Sequence[Parameter], key: Sequence[Token],
+    checked: bool): self.kernel = kernel self.artifact = artifact self.checked = checked runtime = [(p.name,
+    str(token)) for p, token in zip(parameters, key) if isinstance(token, str)] self._pointers = [(slot, name) for
+    slot, (name, token) in enumerate(runtime) if token.startswith("*")] self._code = loader.load(artifact.object,
+    artifact.symbol) self._entry: executor.Entry = executor.ENTRY(self._code.address) bounds = "QQ" *
+    len(self._pointers) if checked else "" packer = struct.Struct(f"=q{executor.ARGUMENTS -
+    8}x{slot_format(key)}{bounds}") self._pack = packer.pack_into self._slots = (packer.size - executor.ARGUMENTS) //
+    8
+
+    def launch(self, bound: Bound, grid: Grid) -> None:
+        """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
+        that the kernel writes through, and, checked, `OutOfBoundsError`."""
+        if bound.read_only:
+            self._refuse_read_only(bound.read_only)
+        slots = bound.slots
+        if self.checked:
+            slots = slots + self._bounds(bound)
+        workspace = executor.take(self._slots)
+        try:
+            try:
+                self._pack(workspace.block, workspace.offset, 0, *slots)
+            except OverflowError:
+                self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
+            if executor.pool().run(self._entry, workspace, self.artifact.scratch, grid):
+                raise self._out_of_bounds(workspace.fault(), bound)
+        finally:
+            executor.give(workspace)
+
+    def _refuse_read_only(self, read_only: Sequence[str]) -> None:
+        for name in read_only:
+            if name in self.artifact.written:
+                raise ValueError(
+                    f"kernel '{self.kernel}': parameter '{name}': found a read-only array, but the kernel writes "
+                    "through it; pass a writable one"
+                )
+
+    def _bounds(self, bound: Bound) -> list[int | float]:
+        result: list[int | float] = []
+        for (_, name), extent in zip(self._pointers, bound.extents, strict=True):
+            if extent is None:
+                raise TypeError(
+                    f"kernel '{self.kernel}': parameter '{name}': the object does not say how long it is, which a "
+                    "checked kernel must know; pass an array"
+                )
+            result += extent
+        return result
+
+    def _out_of_bounds(self, fault: Sequence[int], bound: Bound) -> OutOfBoundsError:
+        _, number, x, y, z, address, *_ = fault
+        site = self.artifact.sites[number]
+        for (slot, name), extent in zip(self._pointers, bound.extents, strict=True):
+            if name == site.argument and extent is not None:
+                index = (address - int(bound.slots[slot])) // site.itemsize
+                length = (extent[1] - extent[0]) // site.itemsize
+                return OutOfBoundsError(self.kernel, (x, y, z), site.operation, name, index, length, site.frames)
+        return OutOfBoundsError(self.kernel, (x, y, z), site.operation, None, None, None, site.frames)

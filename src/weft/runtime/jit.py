@@ -1,0 +1,175 @@
+"""`weft.jit`: a Python function becomes a kernel that launches.
+
+``kernel[grid](*args)`` classifies the arguments (`arguments`), finds code for their key in a dictionary, and hands
+both to the threads (`executor`). Compiling happens between the two, once for each key. Triton's keywords are accepted
+wherever Triton takes them; those that tune code for a GPU change nothing here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cached_property, partial
+from typing import Any, Final, overload
+
+from weft.frontend.signature import Argument
+from weft.frontend.source import KernelFunction
+from weft.runtime import compiler
+from weft.runtime.arguments import Bound, bind, disjoint, signature_of
+from weft.runtime.binding import Grid, GridLike, ParameterList, grid_of
+from weft.runtime.executable import Executable
+
+_TRUE: Final = frozenset({"1", "on", "true", "yes"})
+
+
+def _checked_by_default() -> bool:
+    return os.environ.get("WEFT_CHECKED", "").lower() in _TRUE
+
+
+class JITFunction(KernelFunction):
+    """A kernel: launched as ``kernel[grid](*args)``, inlined where another kernel calls it.
+
+    ``checked`` compiles a bounds check into every access (default: the environment variable ``WEFT_CHECKED``).
+    ``do_not_specialize`` names parameters (or gives their indices) whose values shall not cause compilation, and
+    ``do_not_specialize_on_alignment`` those whose divisibility by 16 shall not.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        *,
+        checked: bool | None = None,
+        do_not_specialize: Iterable[str | int] = (),
+        do_not_specialize_on_alignment: Iterable[str | int] = (),
+    ):
+        super().__init__(fn)
+        self.checked = _checked_by_default() if checked is None else checked
+        self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
+        self._executables: dict[Hashable, Executable] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def _list(self) -> ParameterList:
+        return ParameterList(self, *self._unspecialised)
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., None]:
+        """The launcher for a grid: sizes (1 to 3 ints), or a function of the dict of all arguments that returns
+        them."""
+        return partial(self._launch, grid if callable(grid) else grid_of(self.name, grid))
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        """Kernels have no meaning without a grid: always `TypeError`."""
+        raise TypeError(f"kernel '{self.name}' needs a grid: write {self.name}[grid](...), e.g. {self.name}[(1,)](...)")
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # pickled by name, as functions are
+
+    def _launch(self, grid: Grid | Callable[[dict[str, Any]], int | Sequence[int]], /, *args: Any, **keywords: Any) ->
+    None: parameters = self._list values = parameters.values(args, keywords) if not isinstance(grid, tuple): grid =
+    grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True)))) bound = bind(self.name,
+    parameters.parameters, values) executable = self._executable(bound, values) if grid[0] and grid[1] and grid[2]:
+    executable.launch(bound, grid)
+
+    def _executable(self, bound: Bound, values: Sequence[Any]) -> Executable:
+        apart = disjoint(bound.extents)
+        key = (apart, *bound.key)
+        if found := self._executables.get(key):
+            return found
+        with self._lock:
+            if found := self._executables.get(key):
+                return found
+            signature = signature_of(self._list.parameters, bound.key, values)
+            artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart))
+            executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
+            self._executables[key] = executable
+            return executable
+
+    def compile(self, *args: Any, **keywords: Any) -> CompiledHandle:
+        """Compiles for the arguments without running; they are classified as in a launch."""
+        values = self._list.values(args, keywords)
+        bound = bind(self.name, self._list.parameters, values)
+        executable = self._executable(bound, values)
+        signature = signature_of(self._list.parameters, bound.key, values)
+        return CompiledHandle(self, signature, compiler.Options(self.checked, disjoint(bound.extents)), executable)
+
+    def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
+        """Triton's spelling of `compile`; ``grid`` changes nothing."""
+        return self.compile(*args, **keywords)
+
+
+class CompiledHandle:
+    """What a kernel was compiled to, for reading. The texts are made when asked for."""
+
+    def __init__(
+        self, kernel: JITFunction, signature: dict[str, Argument], options: compiler.Options, executable: Executable
+    ):
+        self.kernel = kernel
+        self.signature = signature
+        self.options = options
+        self.executable = executable
+
+    @cached_property
+    def ir(self) -> str:
+        """The frontend's tile IR."""
+        return str(compiler.tile_ir(self.kernel, self.signature))
+
+    @cached_property
+    def llvm(self) -> str:
+        """The optimised LLVM IR."""
+        return compiler.llvm_ir(self.kernel, self.signature, self.options)
+
+    @cached_property
+    def asm(self) -> str:
+        """The machine's assembly."""
+        return compiler.assembly(self.llvm)
+
+
+@overload
+def jit(fn: Callable[..., Any], /) -> JITFunction: ...
+
+
+@overload
+def jit(
+    *,
+    checked: bool | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    version: Any = None,
+    repr: Any = None,
+    launch_metadata: Any = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Callable[[Callable[..., Any]], JITFunction]: ...
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    checked: bool | None = None,
+    do_not_specialize: Iterable[str | int] | None = None,
+    do_not_specialize_on_alignment: Iterable[str | int] | None = None,
+    version: Any = None,
+    repr: Any = None,
+    launch_metadata: Any = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+    """Makes a function a kernel: ``@jit``, or ``@jit(checked=True, ...)``; see `JITFunction`.
+
+    ``version``, ``repr``, ``launch_metadata``, ``debug`` and ``noinline`` are Triton's and change nothing: they concern
+    its cache, its profiler and its call graph.
+    """
+
+    def decorate(function: Callable[..., Any]) -> JITFunction:
+        if isinstance(function, JITFunction):
+            function = function.fn
+        return JITFunction(
+            function,
+            checked=checked,
+            do_not_specialize=do_not_specialize or (),
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
+        )
+
+    return decorate if fn is None else decorate(fn)
