@@ -13,6 +13,7 @@ twice their precision (24 >= 2 * 11 + 2).
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -99,6 +100,26 @@ class DType:
     def max(self) -> int:
         """The largest value of an integer type (or bool)."""
         return (1 << (self.bits - self.signed)) - 1
+
+    @property
+    def bias(self) -> int:
+        """The exponent bias of a floating-point format; its normal numbers begin at ``2**(1 - bias)``."""
+        return (1 << (self.exponent - 1)) - 1
+
+    @property
+    def largest(self) -> float:
+        """The largest finite value of a floating-point type. A finite-only format uses the top exponent for numbers, its
+        last mantissa excepted."""
+        return math.ldexp(2.0 - math.ldexp(1.0 + self.finite_only, -self.mantissa), self.bias + self.finite_only)
+
+    def represents(self, value: float) -> bool:
+        """Whether ``value`` is a value of this floating-point type: NaN, an infinity it has, or a multiple of its ulp."""
+        if math.isnan(value):
+            return True
+        if math.isinf(value):
+            return not self.finite_only
+        exponent = max(math.frexp(value)[1] - 1, 1 - self.bias)
+        return abs(value) <= self.largest and math.ldexp(value, self.mantissa - exponent).is_integer()
 
     @property
     def compute(self) -> DType:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    IRDLOperation,
-)
+from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dtypes import DType
-from weft.ir.types import dtype_of, is_pointer
+from weft.ir.types import defect, dtype_of, is_pointer
 
 
 class TileOp(IRDLOperation):
-    """Base of the dialect's ops."""
+    """Base of the dialect's ops: whatever else they ask for, operands and results are values of tile IR."""
+
+    def verify(self, verify_nested_ops: bool = True) -> None:
+        for value in (*self.operands, *self.results):
+            if reason := defect(value.type):
+                raise VerifyException(f"{self.name}: {reason}")
+        super().verify(verify_nested_ops)
 
 
-FLOAT: str = "float"
-INTEGER: str = "integer"
-BOOL: str = "bool"
+FLOAT: Final = "float"
+INTEGER: Final = "integer"
+BOOL: Final = "bool"
 
-UNARY: dict[str, frozenset[str]] = {
+UNARY: Final[dict[str, frozenset[str]]] = {
     "neg": frozenset({FLOAT, INTEGER, BOOL}),
     "not": frozenset({INTEGER, BOOL}),
     "abs": frozenset({FLOAT, INTEGER}),
@@ -31,7 +37,7 @@ UNARY: dict[str, frozenset[str]] = {
 }
 """Unary kinds and the element kinds they take. ``not`` complements bits (of a bool: negates it)."""
 
-BINARY: dict[str, frozenset[str]] = {
+BINARY: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("add", "sub", "mul"), frozenset({FLOAT, INTEGER, BOOL})),
     "div": frozenset({FLOAT, INTEGER, BOOL}),
     "rem": frozenset({FLOAT, INTEGER, BOOL}),
@@ -42,23 +48,25 @@ BINARY: dict[str, frozenset[str]] = {
     "maxnan": frozenset({FLOAT}),
 }
 """Binary kinds. ``div`` of floats is the true division, of integers C's; ``rem`` has the sign of the dividend (fmod);
-``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN (and order -0 < +0 is not
-promised), ``minnan``/``maxnan`` return NaN."""
+``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
+``minnan``/``maxnan`` NaN; which of -0 and +0 is less is not promised."""
 
-COMPARE: tuple[str, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
+COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""
 
-ATOMIC: dict[str, frozenset[str]] = {
+ATOMIC: Final[dict[str, frozenset[str]]] = {
     "add": frozenset({FLOAT, INTEGER}),
 }
 """Read-modify-write kinds."""
 
 
 def class_of(dtype: DType) -> str:
+    """The column of the tables a dtype belongs to: `FLOAT`, `INTEGER` or `BOOL`."""
     return FLOAT if dtype.is_float else BOOL if dtype.is_bool else INTEGER
 
 
 def check_kind(name: str, kind: str, table: dict[str, frozenset[str]], operand: SSAValue) -> None:
+    """`VerifyException` unless ``table`` has ``kind`` and the kind takes the operand's element type."""
     if kind not in table:
         raise VerifyException(f"{name}: unknown kind '{kind}', expected one of {', '.join(table)}")
     if is_pointer(operand):

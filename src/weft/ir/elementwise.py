@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir.base import BINARY, COMPARE, UNARY, TileOp, check_kind
-from weft.ir.types import dtype_of, element_of, is_pointer, like
+from weft.ir.types import dtype_of, element_of, is_pointer, like, shape_of
 
 
 @irdl_op_definition
@@ -76,7 +76,7 @@ class CompareOp(TileOp):
     rhs = operand_def(T)
     result = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($lhs)  `to` type($result)"
+    assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($lhs) `to` type($result)"
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
         super().__init__(
@@ -141,8 +141,8 @@ class CastOp(TileOp):
     """Conversion of values between any two element types.
 
     Integer to integer wraps (two's complement; a bool is 0 or 1; to bool is ``!= 0``). Integer to float and float to
-    float round to nearest even (overflow to infinity; into a finite-only format: NaN). Float to integer truncates toward zero;
-    NaN and values out of range give what the reference gives. Float to bool is ``!= 0``.
+    float round once, to nearest even (overflow to infinity; into a finite-only format: NaN). Float to integer truncates
+    toward zero and saturates; NaN gives 0. Float to bool is ``!= 0``, so NaN gives true.
     """
 
     name = "tile.cast"
@@ -186,8 +186,9 @@ class BitcastOp(TileOp):
 
 @irdl_op_definition
 class HintOp(TileOp):
-    """The user's word about an integer or pointer tile, one number a dimension (one for a scalar): ``divisibility`` (of the first
-    element of each contiguous run; in bytes for pointers), ``contiguity``, ``constancy``. The value passes unchanged."""
+    """The user's word about an integer or pointer tile, one number a dimension (one for a scalar): ``divisibility`` (of
+    the first element of each contiguous run; in bytes for pointers), ``contiguity``, ``constancy``. The value passes
+    unchanged."""
 
     name = "tile.hint"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -208,3 +209,17 @@ class HintOp(TileOp):
             properties={name: DenseArrayBase.from_list(i64, values) for name, values in hints.items()},
             result_types=[source.type],
         )
+
+    @property
+    def hints(self) -> dict[str, tuple[int, ...]]:
+        """The hints given, by name."""
+        named = {"divisibility": self.divisibility, "contiguity": self.contiguity, "constancy": self.constancy}
+        return {name: tuple(numbers.get_values()) for name, numbers in named.items() if numbers is not None}
+
+    def verify_(self) -> None:
+        if not is_pointer(self.source) and not dtype_of(self.source).is_integer:
+            raise VerifyException(f"tile.hint takes integers or pointers, found {self.source.type}")
+        rank = max(len(shape_of(self.source)), 1)
+        for name, values in self.hints.items():
+            if len(values) != rank or min(values) < 1:
+                raise VerifyException(f"tile.hint: {name} is {rank} positive numbers, found {values}")

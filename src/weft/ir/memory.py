@@ -32,7 +32,7 @@ class AddPtrOp(TileOp):
     offset = operand_def()
     result = result_def()
     traits = traits_def(Pure())
-    assembly_format = "$pointer `,` $offset attr-dict `:` type($pointer) `,` type($offset)  `to` type($result)"
+    assembly_format = "$pointer `,` $offset attr-dict `:` type($pointer) `,` type($offset) `to` type($result)"
 
     def __init__(self, pointer: SSAValue, offset: SSAValue):
         super().__init__(operands=[pointer, offset], result_types=[pointer.type])
@@ -40,7 +40,8 @@ class AddPtrOp(TileOp):
     def verify_(self) -> None:
         if self.pointer.type != self.result.type or not is_pointer(self.pointer):
             raise VerifyException(f"tile.addptr: expected pointers, found {self.pointer.type} to {self.result.type}")
-        if like(self.pointer, element_of(self.offset)) != self.offset.type or not dtype_of(self.offset).is_integer:
+        whole = not is_pointer(self.offset) and dtype_of(self.offset).is_integer
+        if not whole or like(self.pointer, element_of(self.offset)) != self.offset.type:
             raise VerifyException(f"tile.addptr: the offset is {self.offset.type} for pointers {self.pointer.type}")
 
 
@@ -68,7 +69,10 @@ class LoadOp(TileOp):
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect())
-    assembly_format = "$pointer (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? attr-dict `:` type($pointer) `to` type($result)"
+    assembly_format = (
+        "$pointer (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? attr-dict "
+        "`:` type($pointer) `to` type($result)"
+    )
 
     def __init__(self, pointer: SSAValue, mask: SSAValue | None = None, other: SSAValue | None = None):
         element = element_of(pointer)
@@ -105,8 +109,8 @@ class StoreOp(TileOp):
 
 @irdl_op_definition
 class AtomicRmwOp(TileOp):
-    """``*p = kind(*p, value)``, indivisibly, for each element whose mask is true; the result is what was there
-    before (unspecified where masked off). Kinds: `ATOMIC`. Elements of one tile that meet at an address all take effect."""
+    """``*p = kind(*p, value)``, indivisibly, for each element whose mask is true; the result is what was there before
+    (unspecified where masked off). Kinds: `ATOMIC`. Elements of one tile that meet at an address all take effect."""
 
     name = "tile.atomic_rmw"
     kind = prop_def(StringAttr)

@@ -1,16 +1,17 @@
 """The `tile` dialect: what a kernel does to tiles, before and after layouts are chosen.
 
-One would usually reuse arith and math for arithmetic. xDSL's (0.74) take no tensors in cmpi, select or the casts, and their
-integers are signless, so an op's name would have to repeat the signedness. Here the *types* carry it and an
-elementwise op is a kind from a table (`UNARY`, `BINARY`, `COMPARE`): frontend, reference and emitters have one entry per kind and
-can be checked against the table for completeness.
+One would usually reuse arith and math for arithmetic. xDSL's (0.74) take no tensors in cmpi, select or the casts, and
+their integers are signless, so an op's name would have to repeat the signedness. Here the *types* carry it and an
+elementwise op is a kind from a table (`UNARY`, `BINARY`, `COMPARE`): frontend, reference and emitters have one entry
+per kind and can be checked against the table for completeness.
 
-All elementwise ops work on scalars and tensors alike; operands have equal shapes and layouts (conversions and broadcasts are
-explicit). Control flow is scf's, functions are func's. Every op has a location (`weft.ir.location`).
+All elementwise ops work on scalars and tensors alike; operands have equal shapes and layouts (conversions and
+broadcasts are explicit). Control flow is scf's, functions are func's. Every op has a location (`weft.ir.location`).
 
 Meaning, where it is not obvious, is defined by `weft.reference`; in short:
 
-- integers wrap; ``div`` and ``rem`` round toward zero (C); ``x / 0``, shifts by the width or more are the reference's choice;
+- integers wrap; ``div`` and ``rem`` round toward zero (C); ``x / 0`` and shifts by the width or more are the
+  reference's choice (`weft.reference.elementwise` lists them);
 - float arithmetic on types narrower than float32 is computed in float32 and rounded once (`weft.dtypes`);
 - a masked-off lane of a load gives ``other`` or, without it, an unspecified value (the reference gives 0);
 - ``reduce`` folds the combine region over the axis in an unspecified order.
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from weft.ir.base import ATOMIC, BINARY, COMPARE, UNARY, TileOp
+from weft.ir.base import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY, TileOp, class_of
 from weft.ir.collective import DotOp, ReduceOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
@@ -60,7 +61,7 @@ Tile = Dialect(
 )  # fmt: skip
 
 __all__ = [
-    "ATOMIC", "BINARY", "COMPARE", "UNARY", "TileOp", "Tile",
+    "ATOMIC", "BINARY", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "class_of", "TileOp", "Tile",
     "ConstantOp", "ProgramIdOp", "NumProgramsOp", "ArangeOp",
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",

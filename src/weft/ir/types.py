@@ -1,8 +1,8 @@
 """Types of tile IR: scalars, pointers, and tensors of them; each tensor may carry its layout.
 
-Element types keep their signedness (``i32`` is int32, ``ui32`` is uint32), unlike arith's signless integers, so that an op's
-meaning is a function of its operand types alone: ``tile.binary div`` on ``ui32`` *is* the unsigned division. One table
-relates the IR's spelling to `weft.dtypes`.
+Element types keep their signedness (``i32`` is int32, ``ui32`` is uint32), unlike arith's signless integers, so that an
+op's meaning is a function of its operand types alone: ``tile.binary "div"`` on ``ui32`` *is* the unsigned division. One
+table relates the IR's spelling to `weft.dtypes`.
 
 A tensor type's encoding is its layout (`LayoutAttr`) once the layout pass has run, and absent before.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -29,6 +29,7 @@ from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttrib
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.dtypes import DType
@@ -43,10 +44,15 @@ class PointerType(ParametrizedAttribute, TypeAttribute):
 
     pointee: Attribute
 
+    def verify(self) -> None:
+        if self.pointee not in _FROM_IR:
+            raise VerifyException(f"tile.ptr points to numbers, found {self.pointee}")
+
 
 @irdl_attr_definition
 class LayoutAttr(Data[LinearLayout]):
-    """``#tile.layout<{...}>``: a tensor type's encoding, the LinearLayout from machine dimensions to ``dim0``, ``dim1``, ..."""
+    """``#tile.layout<"...">``: a tensor type's encoding, the LinearLayout from machine dimensions to ``dim0``,
+    ``dim1``, and so on."""
 
     name = "tile.layout"
 
@@ -103,7 +109,7 @@ def tensor(element: DType | Attribute, shape: Sequence[int], layout: LinearLayou
 def element_of(value: SSAValue | Attribute) -> Attribute:
     """The element's IR type: the type itself for a scalar."""
     type_ = value.type if isinstance(value, SSAValue) else value
-    return type_.element_type if isinstance(type_, TensorType) else type_  # pyright: ignore[reportUnknownVariableType]
+    return cast(Tensor, type_).element_type if isinstance(type_, TensorType) else type_
 
 
 def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
@@ -128,6 +134,29 @@ def dtype_of(value: SSAValue | Attribute) -> DType:
         raise TypeError(f"{element} is not an element type of tile IR") from None
 
 
+def defect(type_: Attribute) -> str | None:
+    """Why a type is not one of tile IR: None for a number, a pointer, or a tensor of them whose layout, if any, fits."""
+    element = element_of(type_)
+    if element not in _FROM_IR and not isinstance(element, PointerType):
+        return f"{element} is not an element type of tile IR"
+    if not isinstance(type_, TensorType):
+        return None
+    shape = type_.get_shape()
+    if not shape:
+        return f"{type_} has no dimensions; a rank-0 tile is the scalar {element}"
+    if min(shape) < 1:
+        return f"{type_} has a size below 1"
+    encoding: Attribute = type_.encoding
+    if isinstance(encoding, NoneAttr):
+        return None
+    if not isinstance(encoding, LayoutAttr):
+        return f"the encoding of {type_} is not a layout"
+    outputs = dict(zip(encoding.data.out_dims, encoding.data.shape, strict=True))
+    return (
+        None if outputs == {f"dim{i}": n for i, n in enumerate(shape)} else f"the layout of {type_} has another shape"
+    )
+
+
 def layout_of(value: SSAValue | Attribute) -> LinearLayout:
     """The layout a tensor type carries; `TypeError` where the layout pass has not put one."""
     type_ = value.type if isinstance(value, SSAValue) else value
@@ -149,5 +178,5 @@ def like(value: SSAValue | Attribute, element: DType | Attribute) -> Attribute:
 def with_layout(type_: Attribute, layout: LinearLayout) -> Attribute:
     """The same tensor type, laid out as told; scalars are returned as they are."""
     if isinstance(type_, TensorType):
-        return TensorType(type_.element_type, type_.get_shape(), LayoutAttr(layout))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+        return TensorType(cast(Tensor, type_).element_type, type_.get_shape(), LayoutAttr(layout))
     return type_

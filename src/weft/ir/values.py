@@ -72,12 +72,18 @@ class ConstantOp(TileOp):
             raise VerifyException("tile.constant cannot make a pointer")
         dtype = dtype_of(self.result)
         if dtype.is_float != isinstance(self.value, FloatData):
-            raise VerifyException(f"tile.constant: {self.value} does not fit {dtype}")
+            raise VerifyException(
+                f"tile.constant: {self.number!r} is not {'a float' if dtype.is_float else 'an integer'}"
+            )
+        if isinstance(self.value, FloatData) and not dtype.represents(self.value.data):
+            raise VerifyException(f"tile.constant: {self.value.data} is not a value of {dtype}; round it first")
         if isinstance(self.value, IntAttr) and not dtype.min <= self.value.data <= dtype.max:
             raise VerifyException(f"tile.constant: {self.value.data} is out of range for {dtype}")
 
 
 class _GridOp(TileOp):
+    """A fact about the grid along one of its three axes."""
+
     axis = prop_def(IntegerAttr[I64])
     result = result_def(scalar(dtypes.int32))
     traits = traits_def(Pure())
@@ -123,6 +129,8 @@ class ArangeOp(TileOp):
         )
 
     def verify_(self) -> None:
+        if element_of(self.result) != scalar(dtypes.int32):
+            raise VerifyException(f"tile.arange makes int32, found {self.result.type}")
         if shape_of(self.result) != (self.end.value.data - self.start.value.data,):
             raise VerifyException(
                 f"tile.arange {self.start.value.data} {self.end.value.data} has shape {shape_of(self.result)}, "
@@ -173,7 +181,7 @@ class BroadcastOp(_ShapeOp):
     def verify_(self) -> None:
         self._verify_element()
         old, new = shape_of(self.source), shape_of(self.result)
-        if len(old) != len(new) or any(a != b and a != 1 for a, b in zip(old, new, strict=True)):
+        if len(old) != len(new) or any(a not in (b, 1) for a, b in zip(old, new, strict=True)):
             raise VerifyException(f"tile.broadcast cannot take shape {old} to {new}")
 
 
@@ -197,6 +205,10 @@ class ExpandDimsOp(_ShapeOp):
     def verify_(self) -> None:
         self._verify_element()
         shape = list(shape_of(self.source))
+        if not 0 <= self.axis.value.data <= len(shape):
+            raise VerifyException(
+                f"tile.expand_dims: axis {self.axis.value.data} is out of range for rank {len(shape)}"
+            )
         shape.insert(self.axis.value.data, 1)
         if tuple(shape) != shape_of(self.result):
             raise VerifyException(f"tile.expand_dims: expected shape {tuple(shape)}, found {shape_of(self.result)}")
@@ -214,12 +226,9 @@ class ReshapeOp(_ShapeOp):
 
     def verify_(self) -> None:
         self._verify_element()
-        sizes = [1, 1]
-        for i, shape in enumerate((shape_of(self.source), shape_of(self.result))):
-            for size in shape:
-                sizes[i] *= size
-        if sizes[0] != sizes[1]:
-            raise VerifyException(f"tile.reshape: {sizes[0]} elements cannot become {sizes[1]}")
+        old, new = math.prod(shape_of(self.source)), math.prod(shape_of(self.result))
+        if old != new:
+            raise VerifyException(f"tile.reshape: {old} elements cannot become {new}")
 
 
 @irdl_op_definition
@@ -267,4 +276,6 @@ class ConvertLayoutOp(TileOp):
 
     def verify_(self) -> None:
         if element_of(self.source) != element_of(self.result) or shape_of(self.source) != shape_of(self.result):
-            raise VerifyException("tile.convert_layout keeps shape and element type")
+            raise VerifyException(
+                f"tile.convert_layout keeps shape and element type, found {self.source.type} to {self.result.type}"
+            )

@@ -1,7 +1,7 @@
 """Folding and multiplying: ops whose result element depends on many elements.
 
-The IR leaves the order of summation open. The reference folds a reduction from index 0 upwards in the region's own types, and
-sums a dot product in float64, rounded once to the accumulator's type: the value that every other order approximates.
+The IR leaves the order of summation open. The reference folds a reduction from index 0 upwards in the region's own
+types, and sums a dot product in float64, rounded once to the accumulator's type: what every other order approximates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ Combine: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise: bool) -> list[Array]:
     """Folds ``sources``, of one shape, along ``axis``; the results lack it.
 
-    With ``elementwise`` the region means the same on whole arrays and sees them; otherwise (it has control flow) scalars only.
+    With ``elementwise`` the region means the same on whole arrays and is given them; otherwise (it has control flow)
+    it is given the scalars of one index after the other.
     """
     first, *rest = ([np.take(s, i, axis) for s in sources] for i in range(sources[0].shape[axis]))
     accumulators = [np.array(a) for a in first]

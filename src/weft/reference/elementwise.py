@@ -1,8 +1,9 @@
 """The meaning of each elementwise kind: one table entry for each kind and class of types.
 
-Integers are two's complement and wrap; a bool is the one-bit unsigned integer, so its sum is the exclusive or. Floats are
-computed in the type's compute type (`weft.dtypes`) and rounded once more if that is wider. Transcendental functions are evaluated
-in float64 and rounded to the compute type, so that float32 results are correctly rounded but for rare near-ties.
+Integers are two's complement and wrap; a bool is the one-bit unsigned integer, so its sum is the exclusive or. Floats
+are computed in the type's compute type (`weft.dtypes`) and rounded once more if that is wider. Transcendental functions
+are evaluated in float64 and rounded to the compute type, so that float32 results are correctly rounded but for rare
+near-ties.
 
 Where mathematics has no answer, the reference chooses what every target reaches with a compare and a select:
 
@@ -26,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from weft.dtypes import DType
-from weft.ir.base import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY
+from weft.ir.tile import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY
 from weft.reference.numbers import Array, add_to_odd, rounded
 
 
@@ -79,7 +80,7 @@ FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
 INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": lambda x: 0 - x,
     "not": np.invert,
-    "abs": lambda x: np.where(x < 0, 0 - x, x),
+    "abs": np.abs,
 }
 """On integer arrays, with the result in their type; ``abs`` of the least number is itself."""
 

@@ -1,8 +1,8 @@
 """Executes tile IR: one program after the other, one op after the other, one NumPy array for each value.
 
-A tile is an array of the type's shape and NumPy dtype, a scalar one of shape ``()``, a pointer an int64 address. Layouts say where
-elements live, not what they are, so they are ignored and ``convert_layout`` is the identity. Every op looks its meaning up in
-`_MEANINGS`; an op without one raises.
+A tile is an array of the type's shape and NumPy dtype, a scalar one of shape ``()``, a pointer an int64 address.
+Layouts say where elements live, not what they are, so they are ignored and ``convert_layout`` is the identity. Every
+op looks its meaning up in `_MEANINGS`; an op without one raises.
 """
 
 from __future__ import annotations
@@ -78,9 +78,10 @@ def _means(op_type: type[_Op]) -> Callable[[Callable[[Program, _Op, Values], Val
 def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...]) -> None:
     """Executes the module's one function for every program of ``grid`` (up to three sizes), x fastest.
 
-    ``arguments`` are one for each parameter of the function: an array of the pointee's dtype for a pointer, modified in place, a
-    number for a scalar. Raises `OutOfBoundsError` for an access outside the arrays, `UndefinedBehaviourError`,
-    `NotImplementedError` for an op without a meaning, `TypeError` and `ValueError` for arguments that do not fit.
+    ``arguments`` has one entry for each parameter of the function: for a pointer an array of the pointee's dtype,
+    modified in place, for a scalar a number. Raises `OutOfBoundsError` for an access outside the arrays,
+    `UndefinedBehaviourError`, `NotImplementedError` for an op without a meaning, `TypeError` and `ValueError` for
+    arguments that do not fit.
     """
     function = _only_function(module)
     if not 1 <= len(grid) <= 3:

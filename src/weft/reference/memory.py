@@ -1,9 +1,9 @@
 """The flat memory a kernel sees: nothing but the argument arrays.
 
 A pointer is an int64 byte address, so pointer arithmetic, casts, comparisons and selects between pointers are integer
-operations. The addresses are the arrays' own: two views of one array overlap here exactly as they do in the process, and a
-non-contiguous view includes the elements between its own (a native kernel reaches these, too). Each element of an access
-must lie inside one extent, else nothing is read or written and `OutOfBoundsError` is raised.
+operations. The addresses are the arrays' own: two views of one array overlap here exactly as they do in the process,
+and a non-contiguous view includes the elements between its own (a native kernel reaches these, too). Each element of
+an access must lie inside one extent, else nothing is read or written and `OutOfBoundsError` is raised.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ class Memory:
 
     def __init__(self, arrays: Sequence[Array]):
         self._arrays = tuple(arrays)  # kept alive: the extents only borrow their memory
-        bounds = sorted((*byte_bounds(a), a.flags.writeable) for a in self._arrays if a.size)
         joined: list[tuple[int, int, bool]] = []
-        for start, stop, writable in bounds:
+        for start, stop, writable in sorted((*byte_bounds(a), a.flags.writeable) for a in self._arrays if a.size):
             if joined and start < joined[-1][1]:
-                last = joined.pop()
-                start, stop, writable = last[0], max(stop, last[1]), writable or last[2]
-            joined.append((start, stop, writable))
+                first, last, before = joined[-1]
+                joined[-1] = (first, max(last, stop), before or writable)
+            else:
+                joined.append((start, stop, writable))
         self._extents = [Extent.of(*bound) for bound in joined]
 
     def read(self, site: Site, addresses: Array, dtype: DType, mask: Array) -> Array:
@@ -85,7 +85,8 @@ class Memory:
         return (values != 0 if dtype.is_bool else values).reshape(addresses.shape)
 
     def write(self, site: Site, addresses: Array, values: Array, mask: Array) -> None:
-        """Stores ``values`` where ``mask`` holds; of elements that meet at an address the last in row-major order stays."""
+        """Stores ``values`` where ``mask`` holds; of elements that meet at an address the last one in row-major order
+        stays."""
         data = np.ascontiguousarray(values).reshape(-1, 1).view(np.uint8)
         lanes = np.flatnonzero(mask)
         for extent, where, at in self._locate(site, addresses, lanes, values.itemsize, writing=True):

@@ -1,9 +1,10 @@
 """Conversions between element types, each rounded exactly once.
 
-One would call ``astype``. NumPy and ml_dtypes reach the narrow floats through float32, so a float64 or an int64 is
-rounded twice there: the double just above 1 + 2**-8, a midpoint of bfloat16, becomes that midpoint in float32 and then 1.
-Here every source first becomes a float64 that decides all narrower roundings as the exact value would, and `rounded`
-does the one rounding by its definition. Float to integer saturates, as LLVM's ``fptosi.sat`` does, and NaN gives 0.
+One would call ``astype``. ml_dtypes reaches the narrow floats through float32, so a float64 or an int64 is rounded twice
+there: the double just above 1 + 2**-8, a midpoint of bfloat16, becomes that midpoint in float32 and
+then 1. Here every source first becomes a float64 that decides all narrower roundings as the exact value would, and
+`rounded` does the one rounding by its definition. Float to integer saturates, as LLVM's ``fptosi.sat`` does, and NaN
+gives 0.
 
 Which NaN results is not specified anywhere in tile IR.
 """
@@ -31,13 +32,11 @@ def rounded(x: Array, dtype: DType) -> Array:
     """
     if dtype.bits >= 32:
         return np.asarray(x).astype(dtype.numpy)
-    bias = (1 << (dtype.exponent - 1)) - 1
-    largest = (2.0 - (1 + dtype.finite_only) * 2.0**-dtype.mantissa) * 2.0 ** (bias + dtype.finite_only)
     exponent = np.frexp(x)[1] - 1
-    ulp = np.maximum(exponent, 1 - bias) - dtype.mantissa
+    ulp = np.maximum(exponent, 1 - dtype.bias) - dtype.mantissa
     near = np.ldexp(np.rint(np.ldexp(x, -ulp)), ulp)
     beyond = np.copysign(np.nan if dtype.finite_only else np.inf, x)
-    return np.where(np.abs(near) > largest, beyond, near).astype(dtype.numpy)
+    return np.where(np.abs(near) > dtype.largest, beyond, near).astype(dtype.numpy)
 
 
 def add_to_odd(x: Array, y: Array) -> Array:
