@@ -52,7 +52,7 @@ def _shift_left(x: Array, y: Array) -> Array:
 
 def _shift_right(x: Array, y: Array) -> Array:
     fits, amount = _amount(x, y)
-    return np.where(fits, x >> amount, np.where(x < 0, -1, 0)).astype(x.dtype)
+    return np.where(fits, x >> amount, np.where(x < 0, -1, 0).astype(x.dtype))
 
 
 def _rsqrt(x: Array) -> Array:
@@ -187,7 +187,7 @@ def _fma_one(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 _fma_float64 = np.vectorize(_fma_one, otypes=[np.float64])
