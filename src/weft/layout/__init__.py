@@ -1,5 +1,9 @@
-"""Tensor layouts as linear maps over F2: the algebra, the families, shape operations on layouts. Stands alone."""
+"""Tensor layouts as linear maps over F2: the algebra, the families, shape operations on layouts, conversion plans.
 
+Stands alone: imports nothing of weft's other packages.
+"""
+
+from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.families import blocked, sliced, vector, why_not_distributed
 from weft.layout.linear_layout import LinearLayout
 from weft.layout.transfer import (
@@ -20,4 +24,5 @@ __all__ = [
     "blocked", "sliced", "vector", "why_not_distributed",
     "trans", "trans_back", "reshape", "expand_dims", "expand_dims_back", "broadcast", "broadcast_back", "project",
     "reduce", "reduce_back",
+    "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
 ]  # fmt: skip

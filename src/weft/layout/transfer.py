@@ -113,7 +113,8 @@ def reduce(layout: LinearLayout, axis: int) -> LinearLayout:
 
 
 def reduce_back(layout: LinearLayout, axis: int, size: int) -> LinearLayout:
-    """A source layout whose reduction along ``axis``, of ``size``, gives ``layout`` within each lane: the axis is in registers."""
+    """A source layout whose reduction along ``axis``, of ``size``, gives ``layout`` inside each lane: the axis is in
+    registers."""
     grown = expand_dims(layout, axis)
     shape = list(grown.shape)
     shape[axis] = size
