@@ -24,17 +24,11 @@ Two layouts are ``==`` when they also list their dimensions in the same order, s
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NoReturn, TypeVar
 
-from weft.layout import f2
-
-T = TypeVar("T")
-
-_NAME = re.compile(r"[A-Za-z_]\w*")
+from weft.layout import f2, text_form
 
 
 def log2_exact(size: int) -> int | None:
@@ -45,7 +39,7 @@ def log2_exact(size: int) -> int | None:
 def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]) -> str | None:
     """Why the arguments describe no layout: the first violated invariant, or None."""
     for name in (*bases, *out_dims):
-        if not _NAME.fullmatch(name):
+        if not text_form.is_name(name):
             return f"dimension name {name!r} is not an identifier"
     for name, size in out_dims.items():
         if log2_exact(size) is None:
@@ -82,8 +76,10 @@ def _merge_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]
 class LinearLayout:
     """An immutable layout; see the module. Hashable, compared by value, printed as `parse` reads it."""
 
-    _inputs: tuple[tuple[str, f2.Matrix], ...]
-    _outputs: tuple[tuple[str, int], ...]
+    inputs: tuple[tuple[str, f2.Matrix], ...]
+    """The input dimensions, each with the flattened images of its bits, lowest first."""
+    outputs: tuple[tuple[str, int], ...]
+    """The output dimensions, each with its number of bits, the slowest first."""
 
     def __init__(self, bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]):
         """``bases[d][i]`` is the image of bit i of input dimension d, coordinates in the order of ``out_dims``, which gives the
@@ -96,8 +92,8 @@ class LinearLayout:
         )
 
     def _set(self, inputs: Iterable[tuple[str, f2.Matrix]], outputs: tuple[tuple[str, int], ...]) -> None:
-        object.__setattr__(self, "_inputs", tuple(inputs))
-        object.__setattr__(self, "_outputs", outputs)
+        object.__setattr__(self, "inputs", tuple(inputs))
+        object.__setattr__(self, "outputs", outputs)
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, f2.Matrix], out_dims: Iterable[tuple[str, int]]) -> LinearLayout:
@@ -123,27 +119,22 @@ class LinearLayout:
     @cached_property
     def in_dims(self) -> tuple[str, ...]:
         """Names of the input dimensions."""
-        return tuple(name for name, _ in self._inputs)
+        return tuple(name for name, _ in self.inputs)
 
     @cached_property
     def out_dims(self) -> tuple[str, ...]:
         """Names of the output dimensions, slowest first."""
-        return tuple(name for name, _ in self._outputs)
+        return tuple(name for name, _ in self.outputs)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Sizes of the output dimensions."""
-        return tuple(1 << bits for _, bits in self._outputs)
-
-    @cached_property
-    def outputs(self) -> tuple[tuple[str, int], ...]:
-        """``(name, bits)`` of the output dimensions, as `from_columns` takes them."""
-        return self._outputs
+        return tuple(1 << bits for _, bits in self.outputs)
 
     @cached_property
     def out_bits(self) -> int:
         """Bits of a flattened output index."""
-        return sum(bits for _, bits in self._outputs)
+        return sum(bits for _, bits in self.outputs)
 
     def in_bits(self, dim: str) -> int:
         """Bits of an input dimension's index."""
@@ -161,14 +152,14 @@ class LinearLayout:
 
     @cached_property
     def _columns(self) -> dict[str, f2.Matrix]:
-        return dict(self._inputs)
+        return dict(self.inputs)
 
     @cached_property
     def _output_fields(self) -> dict[str, tuple[int, int]]:
         """Each output dimension's (shift, bits) within a flattened index."""
         fields: dict[str, tuple[int, int]] = {}
         shift = 0
-        for name, bits in reversed(self._outputs):
+        for name, bits in reversed(self.outputs):
             fields[name] = (shift, bits)
             shift += bits
         return fields
@@ -176,11 +167,11 @@ class LinearLayout:
     @cached_property
     def all_columns(self) -> f2.Matrix:
         """The columns of all input dimensions, in their order."""
-        return tuple(column for _, columns in self._inputs for column in columns)
+        return tuple(column for _, columns in self.inputs for column in columns)
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self._inputs, self._outputs))
+        return hash((self.inputs, self.outputs))
 
     def __hash__(self) -> int:
         return self._hash
@@ -204,7 +195,7 @@ class LinearLayout:
     def unflatten(self, index: int) -> tuple[int, ...]:
         """The coordinates of a flattened output index."""
         coordinates: list[int] = []
-        for _, bits in reversed(self._outputs):
+        for _, bits in reversed(self.outputs):
             coordinates.append(index & ((1 << bits) - 1))
             index >>= bits
         return tuple(reversed(coordinates))
@@ -259,7 +250,7 @@ class LinearLayout:
         """The same labelled map, in whatever order either lists its dimensions."""
         return (
             set(self.in_dims) == set(other.in_dims)
-            and dict(self._outputs) == dict(other._outputs)
+            and dict(self.outputs) == dict(other.outputs)
             and self._columns == other.transpose_outs(self.out_dims)._columns
         )
 
@@ -274,7 +265,7 @@ class LinearLayout:
                 f"the outer begins in [{', '.join(outer.in_dims)}]"
             )
         matrix: list[int] = []
-        for name, bits in reversed(self._outputs):
+        for name, bits in reversed(self.outputs):
             if outer.in_bits(name) < bits:
                 raise ValueError(
                     f"cannot compose: {name} has size {1 << bits} in the inner layout and "
@@ -282,13 +273,13 @@ class LinearLayout:
                 )
             matrix += outer.columns(name)[:bits]
         return LinearLayout.from_columns(
-            {dim: f2.compose(matrix, columns) for dim, columns in self._inputs}, outer._outputs
+            {dim: f2.compose(matrix, columns) for dim, columns in self.inputs}, outer.outputs
         )
 
     def __mul__(self, other: LinearLayout) -> LinearLayout:
         """The label-wise block-diagonal product (paper 4.3): in dimensions both have, this layout's bits are the low ones."""
-        sizes = {name: bits for name, bits in self._outputs}
-        totals = {**sizes, **{name: sizes.get(name, 0) + bits for name, bits in other._outputs}}
+        sizes = {name: bits for name, bits in self.outputs}
+        totals = {**sizes, **{name: sizes.get(name, 0) + bits for name, bits in other.outputs}}
         outputs = tuple((name, totals[name]) for name in _merge_order(self.out_dims, other.out_dims))
         low = self.repack(outputs)
         high = other.repack(outputs, sizes)
@@ -298,56 +289,41 @@ class LinearLayout:
 
     def divide_left(self, other: LinearLayout) -> LinearLayout | None:
         """The Q with ``self == other * Q`` (paper 4.4), with all of this layout's dimensions; None where there is none."""
-        sizes = dict(self._outputs)
-        if not (set(other.in_dims) <= set(self.in_dims) and set(other.out_dims) <= set(self.out_dims)):
+        sizes, divisor = dict(self.outputs), dict(other.outputs)
+        if not (set(other.in_dims) <= set(self.in_dims) and divisor.keys() <= sizes.keys()):
             return None
-        outputs = tuple((name, bits - dict(other._outputs).get(name, 0)) for name, bits in self._outputs)
+        outputs = tuple((name, bits - divisor.get(name, 0)) for name, bits in self.outputs)
         if any(bits < 0 for _, bits in outputs):
             return None
-        divisor = other.repack(self._outputs)
-        quotient: dict[str, f2.Matrix] = {}
-        for dim, columns in self._inputs:
-            low = divisor.get(dim, ())
-            if columns[: len(low)] != low:
-                return None
-            quotient[dim] = columns[len(low) :]
-        # What is left has to live above the divisor's sizes in each output dimension.
-        result: dict[str, f2.Matrix] = {}
-        for dim, columns in quotient.items():
-            vectors = [self.unflatten(column) for column in columns]
-            shifts = [sizes[name] - bits for name, bits in outputs]
-            if any(
-                value & ((1 << shift) - 1) for vector in vectors for value, shift in zip(vector, shifts, strict=True)
-            ):
-                return None
-            result[dim] = tuple(
-                _flatten([value >> shift for value, shift in zip(vector, shifts, strict=True)], outputs)
-                for vector in vectors
-            )
-        return LinearLayout.from_columns(result, outputs)
+        shifts = [divisor.get(name, 0) for name in self.out_dims]
+        rest: dict[str, f2.Matrix] = {}
+        for dim, columns in self.inputs:
+            first = other.in_bits(dim) if dim in other.in_dims else 0
+            high = (zip(self.unflatten(column), shifts, strict=True) for column in columns[first:])
+            rest[dim] = tuple(_flatten([value >> shift for value, shift in basis], outputs) for basis in high)
+        # Whatever the rest has lost (low coordinates, other low bases) shows in the product.
+        quotient = LinearLayout.from_columns(rest, outputs)
+        return quotient if (other * quotient).equal(self) else None
 
     def inverse(self) -> LinearLayout:
         """The inverse map, from the output dimensions to the input dimensions; `ValueError` unless invertible."""
         if not self.is_invertible:
-            raise ValueError(f"{self} has no inverse: {self._defect(injective=True)}")
+            raise ValueError(f"{self} has no inverse: {self._rank_in_words}")
         return self.right_inverse()
 
     def right_inverse(self) -> LinearLayout:
         """X with ``self . X = identity`` (paper 4.5); duplicates are read from the first copy. `ValueError` unless surjective."""
         matrix = f2.right_inverse(self.all_columns, self.out_bits)
         if matrix is None:
-            raise ValueError(f"{self} has no right inverse: {self._defect(injective=False)}")
-        outputs = tuple((name, len(columns)) for name, columns in self._inputs)
+            raise ValueError(f"{self} has no right inverse: {self._rank_in_words}")
+        outputs = tuple((name, len(columns)) for name, columns in self.inputs)
         packed = tuple(_reverse_fields(mask, outputs) for mask in matrix)
-        columns: dict[str, f2.Matrix] = {}
-        for name, (shift, bits) in ((name, self._output_fields[name]) for name in self.out_dims):
-            columns[name] = packed[shift : shift + bits]
-        return LinearLayout.from_columns(columns, outputs)
+        fields = ((name, *self._output_fields[name]) for name in self.out_dims)
+        return LinearLayout.from_columns({name: packed[shift : shift + bits] for name, shift, bits in fields}, outputs)
 
-    def _defect(self, *, injective: bool) -> str:
-        if not self.is_surjective:
-            return f"its rank is {self.rank}, its output has {self.out_bits} bits"
-        return f"its rank is {self.rank}, its input has {len(self.all_columns)} bits" if injective else ""
+    @property
+    def _rank_in_words(self) -> str:
+        return f"its matrix has {self.out_bits} rows, {len(self.all_columns)} columns and rank {self.rank}"
 
     # Relabelling
 
@@ -360,8 +336,8 @@ class LinearLayout:
             if len(set(names)) < len(names):
                 raise ValueError(f"renaming gives two dimensions one name: [{', '.join(names)}]")
         return LinearLayout.from_columns(
-            dict(zip(new_ins, (columns for _, columns in self._inputs), strict=True)),
-            zip(new_outs, (bits for _, bits in self._outputs), strict=True),
+            dict(zip(new_ins, (columns for _, columns in self.inputs), strict=True)),
+            zip(new_outs, (bits for _, bits in self.outputs), strict=True),
         )
 
     def transpose_outs(self, order: Sequence[str]) -> LinearLayout:
@@ -383,7 +359,7 @@ class LinearLayout:
 
     def with_columns(self, columns: Mapping[str, f2.Matrix]) -> LinearLayout:
         """Other (flattened) columns for some input dimensions, trusted to fit."""
-        return LinearLayout.from_columns({**self._columns, **columns}, self._outputs)
+        return LinearLayout.from_columns({**self._columns, **columns}, self.outputs)
 
     def repack(
         self, outputs: tuple[tuple[str, int], ...], offsets: Mapping[str, int] | None = None
@@ -402,19 +378,15 @@ class LinearLayout:
             dim: tuple(
                 sum(((column >> source) & mask) << target for source, mask, target in moves) for column in columns
             )
-            for dim, columns in self._inputs
+            for dim, columns in self.inputs
         }
 
     # Text
 
     @cached_property
     def _text(self) -> str:
-        def vector(basis: tuple[int, ...]) -> str:
-            return str(basis[0]) if len(basis) == 1 else f"({','.join(map(str, basis))})"
-
-        inputs = ", ".join(f"{dim}: [{','.join(map(vector, self.bases(dim)))}]" for dim in self.in_dims)
-        outputs = ", ".join(f"{name}: {1 << bits}" for name, bits in self._outputs)
-        return f"{{{inputs}}} -> [{outputs}]"
+        bases = {dim: self.bases(dim) for dim in self.in_dims}
+        return text_form.spell(bases, {name: 1 << bits for name, bits in self.outputs})
 
     def __str__(self) -> str:
         """``{register: [(0,1),(1,0)], lane: []} -> [dim0: 2, dim1: 2]``; with one output dimension, bases are plain numbers."""
@@ -425,7 +397,7 @@ class LinearLayout:
 
     @staticmethod
     def parse(text: str) -> LinearLayout:
-        """The layout that prints as ``text``, spaces aside; `ValueError` with the place where it cannot be read."""
+        """The layout that prints as ``text``, spaces aside; `ValueError` says where it cannot be read."""
         return _parse(text)
 
 
@@ -453,83 +425,9 @@ def _reverse_fields(mask: int, fields: Sequence[tuple[str, int]]) -> int:
     return flat
 
 
-_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|->|[][{}():,])")
-
-
-class _Reader:
-    """Tokens of a layout's text, consumed left to right."""
-
-    def __init__(self, text: str):
-        self.text = text
-        self.at = 0
-
-    def peek(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        return match[1] if match else ""
-
-    def next(self) -> str:
-        match = _TOKEN.match(self.text, self.at)
-        if match is None:
-            self.fail("a layout")
-        self.at = match.end()
-        return match[1]
-
-    def fail(self, expected: str) -> NoReturn:
-        found = self.text[self.at :].strip()
-        raise ValueError(
-            f"cannot read layout {self.text!r} at column {self.at}: expected {expected}, found {found[:20]!r}"
-        )
-
-    def expect(self, token: str) -> None:
-        if self.peek() != token:
-            self.fail(repr(token))
-        self.next()
-
-    def name(self) -> str:
-        if not _NAME.fullmatch(self.peek()):
-            self.fail("a dimension name")
-        return self.next()
-
-    def number(self) -> int:
-        if not self.peek().isdigit():
-            self.fail("a number")
-        return int(self.next())
-
-    def sequence(self, begin: str, item: Callable[[], T], end: str) -> list[T]:
-        """``begin item, item, ... end``."""
-        self.expect(begin)
-        items: list[T] = []
-        while self.peek() != end:
-            if items:
-                self.expect(",")
-            items.append(item())
-        self.expect(end)
-        return items
-
-    def basis(self) -> tuple[int, ...]:
-        return tuple(self.sequence("(", self.number, ")")) if self.peek() == "(" else (self.number(),)
-
-    def input(self) -> tuple[str, list[tuple[int, ...]]]:
-        name = self.name()
-        self.expect(":")
-        return name, self.sequence("[", self.basis, "]")
-
-    def output(self) -> tuple[str, int]:
-        name = self.name()
-        self.expect(":")
-        return name, self.number()
-
-
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> LinearLayout:
-    reader = _Reader(text)
-    inputs = reader.sequence("{", reader.input, "}")
-    reader.expect("->")
-    outputs = reader.sequence("[", reader.output, "]")
-    if text[reader.at :].strip():
-        reader.fail("the end")
-    for kind, names in (("input", [n for n, _ in inputs]), ("output", [n for n, _ in outputs])):
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"cannot read layout {text!r}: {kind} dimension {name} appears twice")
-    return LinearLayout(dict(inputs), dict(outputs))
+    try:
+        return LinearLayout(*text_form.read(text))
+    except ValueError as error:
+        raise ValueError(f"cannot read layout {text!r}: {error}") from None
