@@ -1,0 +1,96 @@
+"""The language of kernels: ``import weft.language as tl``.
+
+Names, parameters and meaning follow Triton's ``triton.language``; dtypes answer to Triton's names and to NumPy's. Importing this loads no
+compiler.
+"""
+
+from __future__ import annotations
+
+from weft.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from weft.language import extra, math
+from weft.language.compiletime import (
+    assume,
+    max_constancy,
+    max_contiguous,
+    multiple_of,
+    range,
+    static_assert,
+    static_print,
+    static_range,
+    to_tensor,
+)
+from weft.language.core import (
+    MAX_ELEMENTS,
+    OutsideKernelError,
+    block_type,
+    constexpr,
+    constexpr_function,
+    pointer_type,
+    tensor,
+)
+from weft.language.creation import arange, cast, full, num_programs, program_id, zeros, zeros_like
+from weft.language.elementwise import (
+    PropagateNan,
+    abs,
+    add,
+    cdiv,
+    ceil,
+    clamp,
+    cos,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log2,
+    maximum,
+    minimum,
+    mul,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    sqrt_rn,
+    sub,
+    where,
+)
+from weft.language.memory import atomic_add, load, store
+from weft.language.reduction import argmax, argmin, dot, max, min, reduce, softmax, sum, xor_sum
+from weft.language.shape import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, trans, view
+
+dtype = DType
+int1 = bool_
+float8e4nv = float8_e4m3fn
+float8e5 = float8_e5m2
+TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
+
+__all__ = [
+    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "arange", "argmax", "argmin", "assume",
+    "atomic_add", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil", "clamp", "constexpr",
+    "constexpr_function", "cos", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "extra", "fdiv", "float16",
+    "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "int1", "int16",
+    "int32", "int64", "int8", "load", "log", "log2", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum",
+    "mul", "multiple_of", "num_programs", "permute", "pointer_type", "program_id", "range", "ravel", "reduce", "reshape", "rsqrt",
+    "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sub", "sum",
+    "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "view", "where", "xor_sum", "zeros", "zeros_like",
+]  # fmt: skip

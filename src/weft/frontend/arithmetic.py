@@ -1,0 +1,173 @@
+"""What Python's operators mean on the values of a kernel.
+
+Two compile-time values: Python's own operator. A pointer: address arithmetic in elements. Anything else: the semantics object says what both sides
+are converted to, and one op is emitted there; this module knows no promotion rule. So the kind of ``>>`` follows the promoted
+type too (Triton 3.9 asks the left operand's type before promotion).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.frontend.builder import Builder
+from weft.frontend.errors import fail
+from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime
+from weft.ir import tile
+
+ARITHMETIC: Final[dict[str, str]] = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "//": "div",
+    "%": "rem",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+    "<<": "shl",
+    ">>": "shr",
+    "minimum": "min",
+    "maximum": "max",
+}
+"""Operators and the kind of `tile.binary` each is, in the promoted type."""
+
+COMPARISON: Final[dict[str, str]] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+"""Comparisons and the kind of `tile.compare` each is."""
+
+PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda a, b: a in b,
+    "not in": lambda a, b: a not in b,
+}
+"""Operators on compile-time values."""
+
+_UNARY_PYTHON: Final[dict[str, Callable[[Any], Any]]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "not": operator.not_,
+}
+_UNARY: Final[dict[str, str | None]] = {"-": "neg", "+": None, "~": "not", "not": "not"}
+
+
+def fold(op: str, function: Callable[..., Any], *values: Value) -> Value:
+    """A Python operator on compile-time values; its exception becomes the kernel's."""
+    try:
+        return function(*values)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        shown = " and ".join(map(describe, values))
+        fail(f"'{op}' of the compile-time values {shown}: {error}")
+
+
+def binary(b: Builder, op: str, lhs: Value, rhs: Value) -> Value:
+    """``lhs op rhs`` for any operator of `PYTHON`, and ``minimum``, ``maximum``."""
+    if not (is_runtime(lhs) or is_runtime(rhs)) and op in PYTHON:
+        return fold(op, PYTHON[op], lhs, rhs)
+    if isinstance(lhs, tuple) and isinstance(rhs, tuple) and op == "+":
+        return lhs + rhs  # pyright: ignore[reportUnknownVariableType]
+    if op not in ARITHMETIC and op not in COMPARISON:
+        fail(
+            f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}",
+            hint="write x * x, or tl.exp2(tl.log2(x) * y)" if op == "**" else None,
+        )
+    if (isinstance(lhs, Tensor) and lhs.is_pointer) or (isinstance(rhs, Tensor) and rhs.is_pointer):
+        return _pointer(b, op, lhs, rhs)
+    left, right, promoted = promote(b, op, lhs, rhs)
+    if op in COMPARISON:
+        return b.compare(COMPARISON[op], left, right)
+    return b.cast(b.binary(ARITHMETIC[op], left, right), promoted)
+
+
+def promote(b: Builder, op: str, lhs: Value, rhs: Value) -> tuple[Tensor, Tensor, DType]:
+    """Both sides of ``op`` in the dtype they are computed in and in their common shape, and the dtype of the result."""
+    promotion = b.semantics.binary(op, _operand(op, lhs), _operand(op, rhs))
+    shape = rhs.shape if isinstance(rhs, Tensor) else ()
+    left = _convert(b, lhs, promotion.operands, shape)
+    right = _convert(b, rhs, promotion.operands, left.shape)
+    left, right = b.broadcast(left, right)
+    return left, right, promotion.result
+
+
+def _operand(op: str, value: Value) -> Any:
+    """What the semantics object is asked about: a dtype, or the number itself."""
+    if isinstance(value, Tensor):
+        return value.dtype
+    if not is_number(value):
+        hint = "test for None with 'is None'" if value is None else None
+        fail(f"'{op}' takes tiles and numbers, found {describe(value)}", hint=hint)
+    return value
+
+
+def _convert(b: Builder, value: Value, dtype: DType, shape: tuple[int, ...]) -> Tensor:
+    """A tile converted, or a compile-time number made in ``shape`` at once."""
+    return b.cast(value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype, shape)
+
+
+def unary(b: Builder, op: str, operand: Value) -> Value:
+    """``op operand`` for ``- + ~ not``."""
+    if not is_runtime(operand):
+        return fold(op, _UNARY_PYTHON[op], operand)
+    if not isinstance(operand, Tensor) or operand.is_pointer:
+        fail(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
+    dtype = b.semantics.unary(op, operand.dtype)
+    kind = _UNARY[op]
+    return b.cast(operand, dtype) if kind is None else b.unary(kind, b.cast(operand, dtype))
+
+
+def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
+    """Operators with a pointer on at least one side."""
+    pointers = [isinstance(v, Tensor) and v.is_pointer for v in (lhs, rhs)]
+    if op in COMPARISON and all(pointers):
+        if lhs.dtype != rhs.dtype:
+            fail(f"'{op}' of pointers to different dtypes, {lhs.element} and {rhs.element}")
+        left, right = b.broadcast(lhs, rhs)
+        return b.compare(COMPARISON[op], left, right)
+    if op not in ("+", "-") or all(pointers) or (op == "-" and pointers[1]):
+        fail(
+            f"'{op}' of {describe(lhs)} and {describe(rhs)}: a pointer takes + or - an integer, which counts elements",
+            hint="subtract addresses as integers: .to(tl.int64, bitcast=True)" if all(pointers) and op == "-" else None,
+        )
+    pointer, offset = (lhs, rhs) if pointers[0] else (rhs, lhs)
+    if op == "-" and not isinstance(offset, Tensor):
+        offset = -offset if is_number(offset) else offset
+    steps = b.tensor(offset)
+    if steps.dtype.is_bool:
+        steps = b.cast(steps, dtypes.int32)
+    if not steps.dtype.is_integer:
+        fail(
+            f"a pointer is moved by whole elements, found an offset of dtype {steps.dtype}",
+            hint="convert the offset with .to(tl.int32) or .to(tl.int64)",
+        )
+    if op == "-" and isinstance(offset, Tensor):
+        # Going back by an unsigned offset needs the sign that its own type lacks.
+        signed = steps if steps.dtype.signed else b.cast(steps, dtypes.int64)
+        steps = b.unary("neg", signed)
+    return add_pointer(b, pointer, steps)
+
+
+def add_pointer(b: Builder, pointer: Tensor, offset: Tensor) -> Tensor:
+    """``pointer + offset`` in their common shape."""
+    pointer, offset = b.broadcast(pointer, offset)
+    op = b.emit(tile.AddPtrOp(pointer.ssa, offset.ssa))
+    return Tensor(op.result, pointer.dtype, pointer.shape, is_pointer=True)

@@ -1,0 +1,53 @@
+"""What ``target = value`` does.
+
+A plain assignment makes numbers run-time scalars, as in Triton: after ``x = -7``, ``x // 2`` is -3, C's division. The annotation
+``x: tl.constexpr`` keeps the compile-time value, and Python's meaning. Tuples are assigned by element; dtypes, strings, None and functions
+have no run-time form and stay.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from weft.frontend.builder import Builder
+from weft.frontend.errors import CompilationError, fail
+from weft.frontend.generator import Generator
+from weft.frontend.values import Tensor, Value, describe, is_number
+
+
+def decay(b: Builder, value: Value) -> Value:
+    """``value`` as a plain variable holds it: numbers as run-time scalars."""
+    if isinstance(value, tuple):
+        return tuple(decay(b, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return b.tensor(value) if is_number(value) else value
+
+
+def assign(g: Generator, target: ast.expr, value: Value, origin: ast.AST, constant: bool = False) -> None:
+    """Bind ``target`` (a name, or a tuple of targets); ``constant`` keeps numbers compile-time."""
+    if isinstance(target, ast.Name):
+        value = value if constant else decay(g.b, value)
+        name_after(target.id, value)
+        g.scope.assign(target.id, value, origin)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        if not isinstance(value, tuple):
+            raise g.stamp(CompilationError(f"{describe(value)} cannot be unpacked", hint="only tuples can"), target)
+        count = len(value)  # pyright: ignore[reportUnknownArgumentType]
+        if count != len(target.elts):
+            raise g.stamp(
+                CompilationError(f"{count} values cannot be unpacked into {len(target.elts)} variables"), target
+            )
+        for part, item in zip(target.elts, value, strict=True):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            assign(g, part, item, origin, constant)
+    elif isinstance(target, ast.Subscript):
+        fail(
+            "elements of tiles cannot be assigned",
+            hint="make a new tile with tl.where, or write to memory with tl.store",
+        )
+    else:
+        fail("only variables and tuples of variables can be assigned")
+
+
+def name_after(name: str, value: Value) -> None:
+    """Let the IR show the variable's name, unless the value has one already."""
+    if isinstance(value, Tensor) and value.ssa.name_hint is None and name.isascii():
+        value.ssa.name_hint = name

@@ -1,0 +1,142 @@
+"""``value.name``: the attributes of tiles, dtypes, types and modules, as tables."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+from weft import dtypes
+from weft import language as tl
+from weft.dtypes import DType
+from weft.frontend import registry
+from weft.frontend.builder import Builder
+from weft.frontend.errors import fail, nearest
+from weft.frontend.source import MISSING
+from weft.frontend.unsupported import TRITON_ONLY
+from weft.frontend.values import Method, Tensor, Value, describe, is_runtime
+from weft.language.core import block_type, constexpr, pointer_type
+
+METHODS: Final[dict[str, Any]] = {
+    "to": tl.cast,
+    **{
+        name: getattr(tl, name)
+        for name in (
+            "abs add argmax argmin assume atomic_add broadcast_to cast cdiv ceil clamp cos div_rn erf exp exp2 expand_dims fdiv floor fma "
+            "log log2 max max_constancy max_contiguous maximum min minimum mul multiple_of permute ravel reduce reshape rsqrt sigmoid "
+            "sin softmax sqrt sqrt_rn sub sum trans view where xor_sum"
+        ).split()
+    },
+}
+"""Functions of the language that are methods of tiles."""
+
+_TENSOR: Final[dict[str, Callable[[Tensor], Value]]] = {
+    "dtype": lambda x: x.element,
+    "shape": lambda x: x.shape,
+    "type": lambda x: block_type(x.element, x.shape) if x.shape else x.element,
+    "numel": lambda x: math.prod(x.shape),
+}
+
+_DTYPE: Final[dict[str, Callable[[DType], Value]]] = {
+    "name": lambda d: d.triton,
+    "primitive_bitwidth": lambda d: d.itemsize * 8 if d.is_float else d.bits,
+    "itemsize": lambda d: d.itemsize,
+    "scalar": lambda d: d,
+    "element_ty": lambda d: d,
+}
+
+_DTYPE_QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
+    "is_floating": lambda d: d.is_float,
+    "is_standard_floating": lambda d: d.is_float and d.bits >= 16,
+    "is_fp8": lambda d: d.is_float8,
+    "is_int": lambda d: not d.is_float,
+    "is_int_signed": lambda d: d.is_integer and d.signed,
+    "is_int_unsigned": lambda d: not d.is_float and not d.signed,
+    "is_bool": lambda d: d.is_bool,
+    "is_int1": lambda d: d.is_bool,
+    "is_ptr": lambda d: False,
+    **{f"is_{d.triton}": lambda d, of=d: d == of for d in dtypes.ALL if not d.is_bool},
+}
+"""Methods of dtypes without arguments, called as ``x.dtype.is_floating()``."""
+
+_POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
+    "element_ty": lambda p: p.element_ty,
+    "scalar": lambda p: p,
+    "primitive_bitwidth": lambda p: 64,
+}
+_POINTER_QUESTIONS: Final[dict[str, Callable[[pointer_type], bool]]] = {
+    **dict.fromkeys(_DTYPE_QUESTIONS, lambda p: False),
+    "is_ptr": lambda p: True,
+}
+
+_BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
+    "element_ty": lambda t: t.element_ty,
+    "scalar": lambda t: t.element_ty,
+    "shape": lambda t: t.shape,
+}
+
+
+def attribute(b: Builder, value: Value, name: str) -> Value:
+    """``value.name``; `CompilationError` with the nearest name where there is none."""
+    match value:
+        case Tensor():
+            return _tensor(b, value, name)
+        case ModuleType():
+            return _module(value, name)
+        case DType():
+            return _from_tables(value, name, _DTYPE, _DTYPE_QUESTIONS)
+        case pointer_type():
+            return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
+        case block_type():
+            return _from_tables(value, name, _BLOCK, {})
+        case type() if issubclass(value, enum.Enum) and name in value.__members__:
+            return value[name]
+        case _ if name == "value" and not is_runtime(value):
+            return value  # a constexpr is its value here
+    fail(f"{describe(value)} has no attribute '{name}'")
+
+
+def _tensor(b: Builder, x: Tensor, name: str) -> Value:
+    if (known := _TENSOR.get(name)) is not None:
+        return known(x)
+    if name == "T":
+        return registry.implementation_of(tl.trans)(b, x, ())
+    if (function := METHODS.get(name)) is not None:
+        return Method(function, x)
+    fail(f"tiles have no attribute '{name}'", hint=nearest(name, [*_TENSOR, "T", *METHODS]))
+
+
+def _module(module: ModuleType, name: str) -> Value:
+    value = getattr(module, name, MISSING)
+    if value is not MISSING:
+        return value.value if isinstance(value, constexpr) else value
+    if name in TRITON_ONLY and module.__name__.startswith("weft.language"):
+        fail(f"weft does not have tl.{name} yet")
+    public = [n for n in dir(module) if not n.startswith("_")]
+    fail(f"the module {module.__name__} has no '{name}'", hint=nearest(name, public))
+
+
+def _from_tables(
+    value: Any,
+    name: str,
+    attributes: Mapping[str, Callable[[Any], Value]],
+    questions: Mapping[str, Callable[[Any], bool]],
+) -> Value:
+    if (known := attributes.get(name)) is not None:
+        return known(value)
+    if (question := questions.get(name)) is not None:
+        return Question(name, question(value))
+    fail(f"{describe(value)} has no attribute '{name}'", hint=nearest(name, [*attributes, *questions]))
+
+
+class Question:
+    """A method of a dtype, to be called without arguments; the answer is known already."""
+
+    def __init__(self, name: str, answer: bool) -> None:
+        self.name = name
+        self.answer = answer
+
+    def __repr__(self) -> str:
+        return f"the method {self.name}"

@@ -1,0 +1,92 @@
+"""One kernel and a signature in, one module of tile IR out."""
+
+from __future__ import annotations
+
+import ast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from weft.frontend import calls, expressions, library, registry, statements
+from weft.frontend.builder import Builder, Frame
+from weft.frontend.errors import CompilationError
+from weft.frontend.generator import Generator
+from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature
+from weft.frontend.source import MISSING, KernelFunction, Parameter
+from weft.frontend.values import Tensor, ir_type
+from weft.language.core import constexpr
+from weft.semantics.core import Semantics
+from weft.semantics.triton import triton
+
+DIVISIBLE_BY = 16
+"""What the signature's ``aligned`` (in bytes) and ``divisible`` promise."""
+
+registry.check()
+HANDLERS = (calls, expressions, library, statements)
+"""The modules that fill the tables of handlers and implementations when they are imported."""
+
+
+def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None) -> ModuleOp:
+    """See `weft.frontend.build_module`."""
+    block = Block()
+    builder = Builder(block, Frame(kernel, None), triton if semantics is None else semantics)
+    attributes: list[DictionaryAttr] = []
+    for parameter in kernel.parameters:
+        value = _parameter(kernel, parameter, signature, block, attributes)
+        builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))
+    unknown = signature.keys() - {p.name for p in kernel.parameters}
+    if unknown:
+        raise CompilationError(
+            f"{kernel.name} has no parameter named {', '.join(sorted(unknown))}",
+            [kernel.span(kernel.tree)],
+            hint=f"its parameters are ({', '.join(p.name for p in kernel.parameters)})",
+        )
+    generator = Generator(builder)
+    builder.inline = lambda callee, values, node: calls.inline(generator, callee, values, node)
+    generator.function(builder.frame)
+    builder.node = kernel.tree
+    builder.emit(ReturnOp())
+    function = FuncOp(kernel.name, (list(block.arg_types), []), Region(block), arg_attrs=ArrayAttr(attributes))
+    function.location = builder.frame.location(kernel.tree)
+    return ModuleOp([function])
+
+
+def _node(kernel: KernelFunction, parameter: Parameter) -> ast.AST:
+    """Where a parameter is declared."""
+    arguments = kernel.tree.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return next((a for a in every if a.arg == parameter.name), kernel.tree)
+
+
+def _parameter(
+    kernel: KernelFunction, parameter: Parameter, signature: Signature, block: Block, attributes: list[DictionaryAttr]
+) -> object:
+    """The value of a parameter in the kernel: a new argument of ``block``, or a compile-time value."""
+    argument = signature.get(parameter.name)
+    match argument:
+        case PointerArgument():
+            divisible, is_pointer = argument.aligned, True
+        case ScalarArgument():
+            divisible, is_pointer = argument.divisible, False
+        case ConstantArgument():
+            return argument.value.value if isinstance(argument.value, constexpr) else argument.value
+        case None:
+            if parameter.default is MISSING:
+                raise CompilationError(
+                    f"{kernel.name} needs the argument '{parameter.name}'", [kernel.span(_node(kernel, parameter))]
+                )
+            default = parameter.default
+            return default.value if isinstance(default, constexpr) else default
+    if parameter.is_constexpr:
+        raise CompilationError(
+            f"the parameter '{parameter.name}' of {kernel.name} is constexpr, but the signature passes it at run time",
+            [kernel.span(_node(kernel, parameter))],
+        )
+    ssa: SSAValue = block.insert_arg(ir_type(argument.dtype, (), is_pointer), len(block.args))
+    ssa.name_hint = parameter.name if parameter.name.isascii() else None
+    entries: dict[str, Attribute] = {"tile.name": StringAttr(parameter.name)}
+    if divisible:
+        entries["tile.divisibility"] = IntegerAttr(DIVISIBLE_BY, i64)
+    attributes.append(DictionaryAttr(entries))
+    return Tensor(ssa, argument.dtype, (), is_pointer)

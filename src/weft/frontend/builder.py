@@ -1,0 +1,195 @@
+"""Emits tile IR at the current point, and knows the source of everything it emits.
+
+The builder speaks in `Tensor`s: its methods take operands that already fit (one dtype, one shape) and emit one op, or make
+them fit (`cast`, `broadcast`, `splat`). What Python's operators mean, promotion included, is `weft.frontend.arithmetic`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Block, Operation
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.frontend.errors import Span, fail
+from weft.frontend.literals import element
+from weft.frontend.scope import Scope
+from weft.frontend.source import KernelFunction
+from weft.frontend.values import Number, Tensor, Value, describe, ir_type, is_number
+from weft.ir import tile
+from weft.ir.location import Position, location
+from weft.language.core import pointer_type
+from weft.semantics.core import Semantics
+
+O = TypeVar("O", bound=Operation)  # noqa: E741 - an op
+
+
+Inline = Callable[[KernelFunction, dict[str, Value], ast.AST], Value]
+
+
+class Frame:
+    """One function being compiled: the kernel, or a helper inlined at ``caller`` (its frame and the call)."""
+
+    def __init__(self, kernel: KernelFunction, caller: tuple[Frame, ast.AST] | None) -> None:
+        self.kernel = kernel
+        self.caller = caller
+        self.scope = Scope()
+        self.outer_loop: ast.AST | None = None
+        """The outermost run-time loop around the statement being compiled."""
+        self._locations: dict[tuple[int, int], LocationAttr] = {}
+
+    def spans(self, node: ast.AST) -> list[Span]:
+        """Where ``node`` stands and the calls that led there, innermost first."""
+        here = [self.kernel.span(node)]
+        return here if self.caller is None else here + self.caller[0].spans(self.caller[1])
+
+    def location(self, node: ast.AST) -> LocationAttr:
+        """The same as the location of an op."""
+        key: tuple[int, int] = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        if (found := self._locations.get(key)) is None:
+            chain = [Position(s.file, s.line, s.column, s.function) for s in self.spans(node)]
+            found = self._locations[key] = location(chain)
+        return found
+
+    def kernels(self) -> list[KernelFunction]:
+        """The functions being inlined, innermost first."""
+        return [self.kernel] if self.caller is None else [self.kernel, *self.caller[0].kernels()]
+
+
+class Builder:
+    """The insertion point (``block``), the source point (``frame``, ``node``), and the kernel's ``semantics``."""
+
+    def __init__(self, block: Block, frame: Frame, semantics: Semantics) -> None:
+        self.block = block
+        self.frame = frame
+        self.node: ast.AST = frame.kernel.tree
+        self.semantics = semantics
+        self.inline: Inline | None = None
+        """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
+
+    def emit(self, op: O) -> O:
+        """Append ``op`` with the current location."""
+        op.location = self.frame.location(self.node)
+        self.block.add_op(op)
+        return op
+
+    def constant(self, value: Number, dtype: DType, shape: tuple[int, ...] = ()) -> Tensor:
+        """``value``, which ``dtype`` can represent or rounds, in every element."""
+        op = self.emit(tile.ConstantOp(element(value, dtype), ir_type(dtype, shape)))
+        return Tensor(op.result, dtype, shape)
+
+    def tensor(self, value: Value, argument: str | None = None) -> Tensor:
+        """``value`` as a value of the run time: numbers take the type the semantics gives a literal."""
+        if isinstance(value, Tensor):
+            return value
+        if not is_number(value):
+            fail(f"expected a tile or a number, found {describe(value)}", argument=argument)
+        return self.constant(value, self.semantics.literal(value))
+
+    def cast(self, x: Tensor, dtype: DType) -> Tensor:
+        """``x`` converted to ``dtype``; a pointer is refused."""
+        if x.is_pointer:
+            fail(
+                f"a pointer cannot become {dtype} by conversion",
+                hint="convert with bitcast: .to(tl.int64, bitcast=True), or load what it points to first",
+            )
+        if x.dtype == dtype:
+            return x
+        return Tensor(self.emit(tile.CastOp(x.ssa, dtype)).result, dtype, x.shape)
+
+    def bitcast(self, x: Tensor, to: DType | pointer_type) -> Tensor:
+        """The bits of ``x`` under another type of the same width."""
+        is_pointer = isinstance(to, pointer_type)
+        dtype = to.element_ty if isinstance(to, pointer_type) else to
+        if (x.dtype, x.is_pointer) == (dtype, is_pointer):
+            return x
+        widths = [64 if x.is_pointer else x.dtype.bits, 64 if is_pointer else dtype.bits]
+        if widths[0] != widths[1]:
+            fail(
+                f"bitcast keeps the number of bits, but {x.element} has {widths[0]} and {to} has {widths[1]}",
+                hint="convert the value instead, without bitcast=True",
+                argument="dtype",
+            )
+        element_type = ir_type(dtype, (), is_pointer)
+        return Tensor(self.emit(tile.BitcastOp(x.ssa, element_type)).result, dtype, x.shape, is_pointer)
+
+    def broadcast_to(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """``x`` in ``shape``, which `common_shape` has found to fit: sizes of 1 and missing leading dimensions grow."""
+        if x.shape == shape:
+            return x
+        ir_type(x.dtype, shape, x.is_pointer)  # refuses what is too large
+        if not x.shape:
+            return Tensor(self.emit(tile.SplatOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+        while len(x.shape) < len(shape):
+            x = self.expand_dims(x, 0)
+        if x.shape == shape:
+            return x
+        return Tensor(self.emit(tile.BroadcastOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+
+    def broadcast(self, *tensors: Tensor) -> list[Tensor]:
+        """All in their common shape."""
+        shape = common_shape(*(t.shape for t in tensors))
+        return [self.broadcast_to(t, shape) for t in tensors]
+
+    def expand_dims(self, x: Tensor, axis: int) -> Tensor:
+        """A new dimension of size 1 at ``axis`` of the result."""
+        shape = (*x.shape[:axis], 1, *x.shape[axis:])
+        if not x.shape:
+            return self.broadcast_to(x, shape)
+        return Tensor(self.emit(tile.ExpandDimsOp(x.ssa, axis)).result, x.dtype, shape, x.is_pointer)
+
+    def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """The elements in row-major order under a shape of as many."""
+        if x.shape == shape:
+            return x
+        ir_type(x.dtype, shape, x.is_pointer)
+        if not x.shape:
+            return self.broadcast_to(x, shape)
+        if not shape:
+            fail("a tile cannot be reshaped into a scalar", hint="reduce it, for example with tl.sum")
+        return Tensor(self.emit(tile.ReshapeOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+
+    def unary(self, kind: str, x: Tensor) -> Tensor:
+        """A `tile.unary` of ``kind``."""
+        return Tensor(self.emit(tile.UnaryOp(kind, x.ssa)).result, x.dtype, x.shape)
+
+    def binary(self, kind: str, lhs: Tensor, rhs: Tensor) -> Tensor:
+        """A `tile.binary` of ``kind``; one dtype, one shape."""
+        return Tensor(self.emit(tile.BinaryOp(kind, lhs.ssa, rhs.ssa)).result, lhs.dtype, lhs.shape)
+
+    def compare(self, kind: str, lhs: Tensor, rhs: Tensor) -> Tensor:
+        """A `tile.compare` of ``kind``; one dtype, one shape."""
+        return Tensor(self.emit(tile.CompareOp(kind, lhs.ssa, rhs.ssa)).result, dtypes.bool_, lhs.shape)
+
+    def select(self, condition: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
+        """``lhs`` where ``condition``, else ``rhs``; one shape, and one dtype of the two."""
+        op = self.emit(tile.SelectOp(condition.ssa, lhs.ssa, rhs.ssa))
+        return Tensor(op.result, lhs.dtype, lhs.shape, lhs.is_pointer)
+
+
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape all broadcast to: aligned at the last dimension, sizes of 1 grow. `CompilationError` where none exists."""
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape == result or not shape:
+            continue
+        rank = max(len(result), len(shape))
+        a, b = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
+        for i, (m, n) in enumerate(zip(a, b, strict=True)):
+            if m != n and m != 1 and n != 1:
+                fail(
+                    f"shapes {result} and {shape} do not broadcast: dimension {i} has {m} and {n} elements",
+                    hint=_broadcast_hint(result, shape),
+                )
+        result = tuple(n if m == 1 else m for m, n in zip(a, b, strict=True))
+    return result
+
+
+def _broadcast_hint(a: Sequence[int], b: Sequence[int]) -> str:
+    if len(a) != len(b):
+        return "shapes are aligned at the last dimension: add one with [:, None] or [None, :] where it belongs"
+    return "make the sizes equal, or 1 where the tile should be repeated"

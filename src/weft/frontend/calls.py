@@ -1,0 +1,248 @@
+"""``function(arguments)``: binding arguments to parameters, inlining helpers, and the Python built-ins that kernels may call."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any, Final
+
+from weft import language as tl
+from weft.frontend import arithmetic, registry
+from weft.frontend.attributes import Question
+from weft.frontend.builder import Builder, Frame
+from weft.frontend.errors import CompilationError, NotConstexpr, fail, nearest
+from weft.frontend.generator import Generator
+from weft.frontend.source import MISSING, KernelFunction, Parameter
+from weft.frontend.values import Method, Tensor, Value, describe, is_runtime
+from weft.language.core import STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
+from weft.semantics.core import PromotionError
+
+
+@dataclass
+class Arguments:
+    """What a call passes: positional and by keyword, and the nodes to blame for each."""
+
+    positional: list[tuple[Value, ast.expr]] = field(default_factory=list[tuple[Value, ast.expr]])
+    keywords: dict[str, tuple[Value, ast.expr]] = field(default_factory=dict[str, tuple[Value, ast.expr]])
+
+
+def call(g: Generator, node: ast.Call) -> Value:
+    """The value of a call."""
+    function = g.expression(node.func)
+    arguments = _arguments(g, node)
+    if isinstance(function, Method):
+        receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        arguments.positional.insert(0, (function.receiver, receiver))
+        function = function.function
+    if isinstance(function, KernelFunction):
+        return _inline(g, function, arguments, node)
+    stub = _stub(function)
+    if stub is not None:
+        return _language(g, stub, arguments, node)
+    return _python(g, function, arguments)
+
+
+def _stub(function: Value) -> Callable[..., Any] | None:
+    """The op of the language that a function is, or None."""
+    return function if isinstance(function, FunctionType) and function in STUBS else None
+
+
+def _arguments(g: Generator, node: ast.Call) -> Arguments:
+    result = Arguments()
+    for argument in node.args:
+        if not isinstance(argument, ast.Starred):
+            result.positional.append((g.expression(argument), argument))
+            continue
+        value = g.expression(argument.value)
+        if not isinstance(value, tuple):
+            raise g.stamp(CompilationError(f"only tuples unpack with '*', found {describe(value)}"), argument)
+        result.positional += [(item, argument) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            fail("arguments cannot be unpacked with '**' in a kernel", hint="pass them by name")
+        result.keywords[keyword.arg] = (g.expression(keyword.value), keyword.value)
+    return result
+
+
+def bind(
+    name: str, parameters: Sequence[Parameter], arguments: Arguments
+) -> tuple[dict[str, Value], dict[str, ast.expr]]:
+    """The value of each parameter (defaults filled in), and the nodes of those that were passed."""
+    values: dict[str, Value] = {}
+    nodes: dict[str, ast.expr] = {}
+    positional = [p for p in parameters if not (p.keyword_only or p.variadic)]
+    variadic = next((p for p in parameters if p.variadic), None)
+    given = len(arguments.positional)
+    if given > len(positional) and variadic is None:
+        count = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
+        fail(f"{name} takes {count}, found {given}", hint=f"its parameters are ({_spell(parameters)})")
+    for parameter, (value, node) in zip(positional, arguments.positional, strict=False):
+        values[parameter.name], nodes[parameter.name] = value, node
+    if variadic is not None:
+        rest = arguments.positional[len(positional) :]
+        values[variadic.name] = tuple(value for value, _ in rest)
+        if rest:
+            nodes[variadic.name] = rest[0][1]
+    known = {p.name for p in parameters}
+    for keyword, (value, node) in arguments.keywords.items():
+        if keyword not in known:
+            fail(
+                f"{name} has no parameter '{keyword}'",
+                hint=nearest(keyword, known) or f"its parameters are ({_spell(parameters)})",
+            )
+        if keyword in nodes:
+            fail(f"{name} got two values for '{keyword}'")
+        values[keyword], nodes[keyword] = value, node
+    for parameter in parameters:
+        if parameter.name in values:
+            continue
+        if parameter.default is MISSING:
+            fail(f"{name} needs the argument '{parameter.name}'", hint=f"its parameters are ({_spell(parameters)})")
+        default = parameter.default
+        values[parameter.name] = default.value if isinstance(default, constexpr) else default
+    return values, nodes
+
+
+def _spell(parameters: Sequence[Parameter]) -> str:
+    """The parameters as a signature shows them."""
+    shown: list[str] = []
+    for p in parameters:
+        default = "" if p.default is MISSING else f"={p.default!r}"
+        shown.append(f"*{p.name}" if p.variadic else f"{p.name}{default}")
+    return ", ".join(shown)
+
+
+def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node: ast.Call) -> Value:
+    """An op of the language."""
+    values, nodes = bind(f"tl.{STUBS[stub]}", registry.stub_parameters(stub), arguments)
+    try:
+        return registry.implementation_of(stub)(g.b, *(values[p.name] for p in registry.stub_parameters(stub)))
+    except (CompilationError, PromotionError) as error:
+        raise g.stamp(error, node, nodes) from None
+
+
+def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: ast.Call) -> Value:
+    """A helper, compiled where it is called."""
+    if kernel in g.frame.kernels():
+        fail(
+            f"{kernel.name} calls itself, and helpers are inlined where they are called",
+            hint="write a loop instead of the recursion",
+        )
+    values, nodes = bind(kernel.name, kernel.parameters, arguments)
+    for parameter in kernel.parameters:
+        value = values[parameter.name]
+        if parameter.is_constexpr and is_runtime(value):
+            error = NotConstexpr(
+                f"the parameter '{parameter.name}' of {kernel.name} is constexpr, found {describe(value)}",
+                argument=parameter.name,
+            )
+            raise g.stamp(error, node, nodes)
+    return inline(g, kernel, values, node)
+
+
+def inline(g: Generator, kernel: KernelFunction, values: dict[str, Value], node: ast.AST) -> Value:
+    """The result of ``kernel`` for bound arguments, called at ``node``."""
+    frame = Frame(kernel, (g.frame, node))
+    for name, value in values.items():
+        frame.scope.assign(name, value, kernel.tree)
+    return g.function(frame)
+
+
+def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
+    """A Python built-in, a class of the language, or something that cannot be called."""
+    values = [value for value, _ in arguments.positional]
+    keywords = {name: value for name, (value, _) in arguments.keywords.items()}
+    if isinstance(function, Question) and not values and not keywords:
+        return function.answer
+    if isinstance(function, ConstexprFunction):
+        return _at_compile_time(function.__name__, function, values, keywords)
+    if function in (constexpr, pointer_type, block_type):
+        result = _at_compile_time(function.__name__, function, values, keywords)
+        return result.value if isinstance(result, constexpr) else result
+    handler = BUILTINS.get(function) if isinstance(function, (type, type(len))) else None
+    if handler is not None:
+        return handler(g.b, *values, **keywords)
+    name = getattr(function, "__name__", None)
+    if function is print:
+        fail("print cannot be used in a kernel", hint="use tl.static_print, which prints when the kernel is compiled")
+    if name is not None and callable(function):
+        fail(
+            f"{describe(function)} cannot be called in a kernel",
+            hint=f"decorate {name} with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time"
+            if type(function).__name__ == "function"
+            else None,
+        )
+    fail(f"{describe(function)} cannot be called")
+
+
+def _at_compile_time(
+    name: str, function: Callable[..., Any], values: Sequence[Value], keywords: dict[str, Value] | None = None
+) -> Value:
+    """A Python function of compile-time values."""
+    for value in (*values, *(keywords or {}).values()):
+        if is_runtime(value):
+            raise NotConstexpr(f"{name} takes compile-time values, found {describe(value)}")
+    try:
+        result = function(*values, **(keywords or {}))
+    except Exception as error:  # whatever the user's own function raises is the kernel's error
+        fail(f"{name}({', '.join(map(describe, values))}): {type(error).__name__}: {error}")
+    return tuple(result) if isinstance(result, list) else result  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _folded(function: Callable[..., Any]) -> Callable[..., Value]:
+    def handler(b: Builder, *values: Value, **keywords: Value) -> Value:
+        return _at_compile_time(function.__name__, function, values, keywords)
+
+    return handler
+
+
+def _extremum(function: Callable[..., Any], op: str) -> Callable[..., Value]:
+    def handler(b: Builder, *values: Value) -> Value:
+        values = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+        if not any(map(is_runtime, values)):
+            return _at_compile_time(function.__name__, function, values)
+        result = values[0]
+        for value in values[1:]:
+            result = arithmetic.binary(b, op, result, value)
+        return result
+
+    return handler
+
+
+def _len(b: Builder, value: Value) -> Value:
+    if isinstance(value, Tensor) and value.shape:
+        return value.shape[0]
+    return len(value) if isinstance(value, (tuple, str)) else fail(f"{describe(value)} has no length")  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _range(b: Builder, start: Value, stop: Value = None, step: Value = None) -> Iteration:
+    first, last = (0, start) if stop is None else (start, stop)
+    return Iteration(first, last, 1 if step is None else step)
+
+
+def _isinstance(b: Builder, value: Value, kinds: Any) -> bool:
+    asked: tuple[Any, ...] = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(value, Tensor):
+        return tl.tensor in asked
+    return constexpr in asked or isinstance(value, asked)
+
+
+def _abs(b: Builder, value: Value) -> Value:
+    if not is_runtime(value):
+        return _at_compile_time("abs", builtins.abs, [value])
+    return registry.implementation_of(tl.abs)(b, value)
+
+
+BUILTINS: Final[dict[Any, Callable[..., Value]]] = {
+    builtins.abs: _abs,
+    builtins.len: _len,
+    builtins.min: _extremum(builtins.min, "minimum"),
+    builtins.max: _extremum(builtins.max, "maximum"),
+    builtins.range: _range,
+    builtins.isinstance: _isinstance,
+    **{f: _folded(f) for f in (int, float, bool, str, repr, tuple, list, round, divmod, pow, builtins.sum, all, any)},
+}
+"""Python's functions in a kernel. Those that fold take compile-time values only."""

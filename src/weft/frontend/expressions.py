@@ -1,0 +1,270 @@
+"""The handlers of expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from weft.frontend import arithmetic
+from weft.frontend.assignment import assign
+from weft.frontend.attributes import attribute
+from weft.frontend.calls import call
+from weft.frontend.control import choose
+from weft.frontend.errors import CompilationError, NotConstexpr, fail, nearest
+from weft.frontend.generator import EXPRESSIONS, Generator
+from weft.frontend.source import MISSING
+from weft.frontend.values import Tensor, Undefined, Value, describe, is_number, is_runtime
+from weft.language.core import constexpr
+
+N = TypeVar("N", bound=ast.expr)
+
+OPERATORS: Final[dict[type, str]] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.MatMult: "@",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+    ast.And: "and",
+    ast.Or: "or",
+}
+
+
+def handles(kind: type[N]) -> Callable[[Callable[[Generator, N], Value]], Callable[[Generator, N], Value]]:
+    """Register the handler of a kind of expression."""
+
+    def register(handler: Callable[[Generator, N], Value]) -> Callable[[Generator, N], Value]:
+        EXPRESSIONS[kind] = handler  # pyright: ignore[reportArgumentType]
+        return handler
+
+    return register
+
+
+@handles(ast.Constant)
+def _constant(g: Generator, node: ast.Constant) -> Value:
+    if node.value is None or isinstance(node.value, (bool, int, float, str)):
+        return node.value
+    fail(f"a literal of type {type(node.value).__name__} cannot be used in a kernel")
+
+
+@handles(ast.Name)
+def _name(g: Generator, node: ast.Name) -> Value:
+    return lookup(g, node.id)
+
+
+def lookup(g: Generator, name: str) -> Value:
+    """The value of a variable, or of a name outside the kernel."""
+    value = g.scope.values.get(name, MISSING)
+    if value is not MISSING:
+        if isinstance(value, Undefined):
+            raise CompilationError(value.message, hint=value.hint, notes=value.notes)
+        return value
+    kernel = g.frame.kernel
+    value = kernel.lookup(name)
+    if value is MISSING:
+        if name in kernel.fn.__code__.co_varnames:
+            fail(f"'{name}' is used before it is assigned")
+        names = {*g.scope.values, *kernel.visible()}
+        fail(f"the name '{name}' is not defined", hint=nearest(name, sorted(names)))
+    if isinstance(value, constexpr):
+        return value.value
+    if (is_number(value) or isinstance(value, (str, tuple, list))) and not kernel.is_constexpr_global(name):
+        fail(
+            f"the global '{name}' is {describe(value)}, but kernels only read globals that are constexpr",
+            hint=f"write '{name} = tl.constexpr({value!r})' where it is defined, or pass it as an argument",
+        )
+    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+@handles(ast.Tuple)
+@handles(ast.List)
+def _tuple(g: Generator, node: ast.Tuple | ast.List) -> Value:
+    return tuple(spread(g, node.elts))
+
+
+def spread(g: Generator, nodes: list[ast.expr]) -> list[Value]:
+    """The values of expressions, starred ones unpacked."""
+    values: list[Value] = []
+    for node in nodes:
+        if not isinstance(node, ast.Starred):
+            values.append(g.expression(node))
+            continue
+        value = g.expression(node.value)
+        if not isinstance(value, tuple):
+            raise g.stamp(CompilationError(f"only tuples unpack with '*', found {describe(value)}"), node)
+        values += value
+    return values
+
+
+@handles(ast.BinOp)
+def _binary(g: Generator, node: ast.BinOp) -> Value:
+    lhs, rhs = g.expression(node.left), g.expression(node.right)
+    op = OPERATORS[type(node.op)]
+    if op == "@":
+        fail("'@' cannot be used in a kernel", hint="use tl.dot")
+    return arithmetic.binary(g.b, op, lhs, rhs)
+
+
+@handles(ast.UnaryOp)
+def _unary(g: Generator, node: ast.UnaryOp) -> Value:
+    return arithmetic.unary(g.b, OPERATORS[type(node.op)], g.expression(node.operand))
+
+
+@handles(ast.BoolOp)
+def _bool(g: Generator, node: ast.BoolOp) -> Value:
+    op = OPERATORS[type(node.op)]
+    result = g.expression(node.values[0])
+    for operand in node.values[1:]:
+        # A compile-time left side decides whether the right one is compiled at all.
+        if not is_runtime(result):
+            if bool(result) is (op == "or"):
+                return result
+            result = g.expression(operand)
+        else:
+            result = logical(g, op, result, g.expression(operand))
+    return result
+
+
+def logical(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
+    """``lhs and rhs`` or ``lhs or rhs``, elementwise on bools; neither side is skipped at run time."""
+    if not is_runtime(lhs):
+        lhs, rhs = rhs, lhs
+    if not is_runtime(rhs):
+        absorbing = op == "or"
+        return rhs if bool(rhs) is absorbing else lhs
+    for value in (lhs, rhs):
+        if not isinstance(value, Tensor) or value.is_pointer or not value.dtype.is_bool:
+            hint = "compare with zero (x != 0), or use & and | on integers"
+            fail(f"'{op}' takes bools, found {describe(value)}", hint=hint)
+    return g.b.binary(op, *g.b.broadcast(lhs, rhs))
+
+
+@handles(ast.Compare)
+def _compare(g: Generator, node: ast.Compare) -> Value:
+    lhs = g.expression(node.left)
+    result: Value = True
+    for kind, comparator in zip(node.ops, node.comparators, strict=True):
+        rhs = g.expression(comparator)
+        one = compare(g, OPERATORS[type(kind)], lhs, rhs)
+        if not is_runtime(one) and not one:
+            return one
+        result = one if result is True else logical(g, "and", result, one)
+        lhs = rhs
+    return result
+
+
+def compare(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
+    """One comparison; ``is`` compares with None and between compile-time values, which have no identity of their own."""
+    if op not in ("is", "is not"):
+        return arithmetic.binary(g.b, op, lhs, rhs)
+    if lhs is None or rhs is None:
+        same = lhs is rhs
+    elif is_runtime(lhs) or is_runtime(rhs):
+        fail(
+            f"'{op}' takes compile-time values, found {describe(lhs)} and {describe(rhs)}", hint="compare with == or !="
+        )
+    else:
+        same = lhs is rhs or (type(lhs) is type(rhs) and bool(lhs == rhs))
+    return same is (op == "is")
+
+
+@handles(ast.IfExp)
+def _conditional(g: Generator, node: ast.IfExp) -> Value:
+    return choose(g, node)
+
+
+@handles(ast.Call)
+def _call(g: Generator, node: ast.Call) -> Value:
+    return call(g, node)
+
+
+@handles(ast.Attribute)
+def _attribute(g: Generator, node: ast.Attribute) -> Value:
+    return attribute(g.b, g.expression(node.value), node.attr)
+
+
+@handles(ast.NamedExpr)
+def _walrus(g: Generator, node: ast.NamedExpr) -> Value:
+    value = g.expression(node.value)
+    assign(g, node.target, value, node)
+    return lookup(g, node.target.id)
+
+
+@handles(ast.JoinedStr)
+def _formatted(g: Generator, node: ast.JoinedStr) -> Value:
+    return "".join(str(g.expression(part)) for part in node.values)
+
+
+@handles(ast.FormattedValue)
+def _replacement(g: Generator, node: ast.FormattedValue) -> Value:
+    value = g.expression(node.value)
+    specification = "" if node.format_spec is None else g.expression(node.format_spec)
+    if node.conversion == ord("r"):
+        value = repr(value)
+    if isinstance(value, (Tensor, tuple)):
+        value = describe(value)
+    return arithmetic.fold("format", format, value, specification)
+
+
+@handles(ast.Slice)
+def _slice(g: Generator, node: ast.Slice) -> Value:
+    return slice(*(None if part is None else g.expression(part) for part in (node.lower, node.upper, node.step)))
+
+
+@handles(ast.Subscript)
+def _subscript(g: Generator, node: ast.Subscript) -> Value:
+    value, index = g.expression(node.value), g.expression(node.slice)
+    if isinstance(value, Tensor):
+        return _insert_dimensions(g, value, index if isinstance(index, tuple) else (index,))  # pyright: ignore[reportUnknownArgumentType]
+    if is_runtime(index):
+        raise NotConstexpr(f"an index into {describe(value)} must be known at compile time, found {describe(index)}")
+    if isinstance(value, (tuple, str)):
+        try:
+            return value[index]  # pyright: ignore[reportUnknownVariableType]
+        except (IndexError, TypeError) as error:
+            fail(f"{describe(index)} does not index {describe(value)}: {error}")
+    fail(f"{describe(value)} cannot be indexed")
+
+
+def _insert_dimensions(g: Generator, x: Tensor, index: tuple[Any, ...]) -> Tensor:
+    """``x[:, None]``: a colon for each dimension, None for each new one of size 1."""
+    whole = slice(None)
+    for item in index:
+        if item is not None and item != whole:
+            shown = "a slice" if isinstance(item, slice) else describe(item)
+            fail(
+                f"a tile is indexed with ':' and None only, found {shown}",
+                hint="load the elements you need through pointers, or select one with tl.sum(tl.where(i == index, x, 0), 0)",
+            )
+    kept = sum(item is not None for item in index)
+    if kept != len(x.shape):
+        fail(
+            f"the index has {kept} ':' for a tile of {len(x.shape)} dimensions, {x}",
+            hint="write one ':' for each dimension and None for each new one",
+        )
+    for axis, item in enumerate(index):
+        if item is None:
+            x = g.b.expand_dims(x, axis)
+    return x

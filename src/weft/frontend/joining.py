@@ -1,0 +1,81 @@
+"""Values where paths meet: flattened to SSA values for the op that joins the paths, and put together again.
+
+Only tiles and tuples of them can differ between paths; a compile-time value must be the same on both, except that a number
+meeting a run-time scalar (or another number) becomes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from xdsl.ir import Block, SSAValue
+
+from weft.dtypes import Kind
+from weft.frontend.builder import Builder
+from weft.frontend.values import Tensor, Value, is_number
+
+
+def leaves(value: Value) -> Iterator[Tensor]:
+    """The tiles in a value, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from leaves(item)
+
+
+def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
+    """``value`` with its tiles replaced by ``results``, in order."""
+    if isinstance(value, Tensor):
+        return Tensor(next(results), value.dtype, value.shape, value.is_pointer)
+    if isinstance(value, tuple):
+        return tuple(rebuild(item, results) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+def same_type(a: Value, b: Value) -> bool:
+    """Whether two values have the same tiles in the same places, and equal compile-time values elsewhere."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        return (a.dtype, a.shape, a.is_pointer) == (b.dtype, b.shape, b.is_pointer)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))  # pyright: ignore[reportUnknownArgumentType]
+        return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(a, (Tensor, tuple)) or isinstance(b, (Tensor, tuple)):
+        return False
+    return a is b or (type(a) is type(b) and bool(a == b))
+
+
+def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block: Block) -> tuple[Value, Value]:
+    """Both values, with numbers made run-time scalars (at the end of their blocks) where the other side needs one."""
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        if len(left) != len(right):  # pyright: ignore[reportUnknownArgumentType]
+            return left, right  # pyright: ignore[reportUnknownVariableType]
+        pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+    if is_number(left) and is_number(right):
+        if not same_type(left, right):
+            left = _materialise(b, left, None, left_block)
+            right = _materialise(b, right, left, right_block)
+    elif is_number(left) and isinstance(right, Tensor):
+        left = _materialise(b, left, right, left_block)
+    elif is_number(right) and isinstance(left, Tensor):
+        right = _materialise(b, right, left, right_block)
+    return left, right
+
+
+def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> Tensor:
+    """A number as a scalar at the end of ``block``: of the dtype of ``like`` where that is an integer type with room for the integer, else
+    of the literal's own."""
+    dtype = b.semantics.literal(number)
+    if (
+        like is not None
+        and like.dtype.kind is dtype.kind is Kind.INTEGER
+        and like.dtype.min <= number <= like.dtype.max
+    ):
+        dtype = like.dtype
+    outer, b.block = b.block, block
+    try:
+        return b.constant(number, dtype)
+    finally:
+        b.block = outer

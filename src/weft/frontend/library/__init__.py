@@ -1,0 +1,7 @@
+"""What each op of the language means in tile IR, by theme; importing this registers them all."""
+
+from __future__ import annotations
+
+from weft.frontend.library import compiletime, creation, elementwise, linear, memory, reduction, shape
+
+__all__ = ["compiletime", "creation", "elementwise", "linear", "memory", "reduction", "shape"]

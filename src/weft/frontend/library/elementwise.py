@@ -1,0 +1,176 @@
+"""Ops on the elements of tiles: tables for the uniform ones, a function for each of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft import dtypes
+from weft import language as tl
+from weft.dtypes import DType
+from weft.frontend import arithmetic
+from weft.frontend.builder import Builder
+from weft.frontend.errors import fail
+from weft.frontend.library.arguments import floats, tile_of
+from weft.frontend.registry import Stub, implements
+from weft.frontend.values import Tensor, Value, describe, is_runtime
+from weft.ir import tile
+from weft.language import elementwise as stubs
+
+CALCULUS: Final[dict[Stub, str]] = {
+    tl.exp: "exp",
+    tl.exp2: "exp2",
+    tl.log: "log",
+    tl.log2: "log2",
+    tl.sqrt: "sqrt",
+    tl.sqrt_rn: "sqrt",
+    tl.rsqrt: "rsqrt",
+    tl.sin: "sin",
+    tl.cos: "cos",
+    stubs.tanh: "tanh",
+    tl.erf: "erf",
+    tl.floor: "floor",
+    tl.ceil: "ceil",
+}
+"""Functions of one float and the kind of `tile.unary` each is."""
+
+
+def _calculus(kind: str) -> Callable[[Builder, Value], Tensor]:
+    def implementation(b: Builder, x: Value) -> Tensor:
+        return b.unary(kind, floats(b, x, "x"))
+
+    return implementation
+
+
+for _stub, _kind in CALCULUS.items():
+    implements(_stub)(_calculus(_kind))
+
+
+@implements(tl.abs)
+def _abs(b: Builder, x: Value) -> Tensor:
+    operand = tile_of(b, x, "x")
+    return b.unary("abs", operand) if operand.dtype.signed else operand
+
+
+@implements(tl.sigmoid)
+def _sigmoid(b: Builder, x: Value) -> Tensor:
+    operand = floats(b, x, "x")
+    wide = b.cast(operand, operand.dtype.compute)
+    one = b.constant(1.0, wide.dtype, wide.shape)
+    denominator = b.binary("add", one, b.unary("exp", b.unary("neg", wide)))
+    return b.cast(b.binary("div", one, denominator), operand.dtype)
+
+
+@implements(tl.add)
+def _add(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
+    return arithmetic.binary(b, "+", x, y)
+
+
+@implements(tl.sub)
+def _sub(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
+    return arithmetic.binary(b, "-", x, y)
+
+
+@implements(tl.mul)
+def _mul(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
+    return arithmetic.binary(b, "*", x, y)
+
+
+@implements(tl.cdiv)
+def _cdiv(b: Builder, x: Value, div: Value) -> Value:
+    above = arithmetic.binary(b, "+", x, arithmetic.binary(b, "-", div, 1))
+    return arithmetic.binary(b, "//", above, div)
+
+
+def _divide(b: Builder, x: Value, y: Value) -> Tensor:
+    left, right, _ = arithmetic.promote(b, "/", x, y)
+    for value, argument in ((x, "x"), (y, "y")):
+        if isinstance(value, Tensor) and not value.dtype.is_float:
+            fail(
+                f"'{argument}' is a tile of floats, found {describe(value)}",
+                hint="use x / y, which converts integers",
+                argument=argument,
+            )
+    return b.binary("div", left, right)
+
+
+@implements(tl.fdiv)
+def _fdiv(b: Builder, x: Value, y: Value, ieee_rounding: Value, approx: Value) -> Tensor:
+    return _divide(b, x, y)
+
+
+@implements(tl.div_rn)
+def _div_rn(b: Builder, x: Value, y: Value) -> Tensor:
+    return _divide(b, x, y)
+
+
+@implements(tl.fma)
+def _fma(b: Builder, x: Value, y: Value, z: Value) -> Tensor:
+    dtype = _common(b, x, y, z)
+    if not dtype.is_float:
+        fail(f"tl.fma takes floats, found {dtype}", hint="write x * y + z for integers")
+    operands = b.broadcast(*(_as(b, value, dtype) for value in (x, y, z)))
+    op = b.emit(tile.FmaOp(*(operand.ssa for operand in operands)))
+    return Tensor(op.result, dtype, operands[0].shape)
+
+
+def _common(b: Builder, *values: Value) -> DType:
+    """The dtype that all values are promoted to, from the left."""
+    common: Value = values[0] if not isinstance(values[0], Tensor) else values[0].dtype
+    for value in values[1:]:
+        operand = value.dtype if isinstance(value, Tensor) else value
+        common = b.semantics.binary("+", common, operand).operands
+    return common
+
+
+def _as(b: Builder, value: Value, dtype: DType) -> Tensor:
+    return b.cast(value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype)
+
+
+def extremum(b: Builder, op: str, x: Value, y: Value, propagate_nan: Value) -> Tensor:
+    """``minimum`` or ``maximum`` in the promoted dtype."""
+    if not isinstance(propagate_nan, tl.PropagateNan):
+        fail(
+            f"'propagate_nan' is tl.PropagateNan.ALL or .NONE, found {describe(propagate_nan)}",
+            argument="propagate_nan",
+        )
+    left, right, result = arithmetic.promote(b, op, x, y)
+    kind = arithmetic.ARITHMETIC[op]
+    if propagate_nan is tl.PropagateNan.ALL and left.dtype.is_float:
+        kind += "nan"
+    return b.cast(b.binary(kind, left, right), result)
+
+
+@implements(tl.minimum)
+def _minimum(b: Builder, x: Value, y: Value, propagate_nan: Value) -> Tensor:
+    return extremum(b, "minimum", x, y, propagate_nan)
+
+
+@implements(tl.maximum)
+def _maximum(b: Builder, x: Value, y: Value, propagate_nan: Value) -> Tensor:
+    return extremum(b, "maximum", x, y, propagate_nan)
+
+
+@implements(tl.clamp)
+def _clamp(b: Builder, x: Value, min: Value, max: Value, propagate_nan: Value) -> Tensor:
+    operand = floats(b, x, "x")
+    return extremum(b, "minimum", extremum(b, "maximum", operand, min, propagate_nan), max, propagate_nan)
+
+
+@implements(tl.where)
+def _where(b: Builder, condition: Value, x: Value, y: Value) -> Tensor:
+    test = b.cast(tile_of(b, condition, "condition"), dtypes.bool_)
+    if any(isinstance(v, Tensor) and v.is_pointer for v in (x, y)):
+        left, right = _pointers(x, y)
+    elif is_runtime(x) or is_runtime(y):
+        left, right, _ = arithmetic.promote(b, "where", x, y)
+    else:
+        dtype = b.semantics.binary("where", x, y).operands
+        left, right = b.constant(x, dtype), b.constant(y, dtype)
+    return b.select(*b.broadcast(test, left, right))
+
+
+def _pointers(x: Value, y: Value) -> tuple[Tensor, Tensor]:
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor) and x.element == y.element):
+        fail(f"tl.where chooses between pointers of one dtype, found {describe(x)} and {describe(y)}")
+    return x, y

@@ -1,0 +1,209 @@
+"""Reductions: a combine region each, folded along one axis; all axes are one after a reshape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Block, Region
+
+from weft import dtypes
+from weft import language as tl
+from weft.dtypes import DType
+from weft.frontend.builder import Builder
+from weft.frontend.errors import fail
+from weft.frontend.library.arguments import axis as axis_of
+from weft.frontend.library.arguments import dtype_of, flag, floats, tile_of
+from weft.frontend.registry import implements
+from weft.frontend.source import KernelFunction
+from weft.frontend.values import Tensor, Value, describe, ir_type
+from weft.ir import tile
+
+Combine = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
+"""Accumulators and elements, all scalars, to new accumulators."""
+
+
+def fold(b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, combine: Combine) -> list[Tensor]:
+    """Tiles of one shape folded together along ``axis`` (None: all axes), emitting ``combine`` into the region."""
+    shape = sources[0].shape
+    if not shape:
+        fail(f"only tiles are reduced, found {describe(sources[0])}", argument="input")
+    if axis is None:
+        dimension, kept = 0, (1,) * len(shape)
+        sources = [b.reshape(s, (math.prod(shape),)) for s in sources]
+    else:
+        dimension = axis_of(axis, len(shape))
+        kept = (*shape[:dimension], 1, *shape[dimension + 1 :])
+    types = [ir_type(s.dtype, ()) for s in sources]
+    block = Block(arg_types=types + types)
+    scalars = [Tensor(a, s.dtype, ()) for a, s in zip(block.args, [*sources, *sources], strict=True)]
+    outer, b.block = b.block, block
+    try:
+        results = combine(scalars[: len(sources)], scalars[len(sources) :])
+        b.emit(tile.YieldOp(*(r.ssa for r in results)))
+    finally:
+        b.block = outer
+    op = b.emit(tile.ReduceOp([s.ssa for s in sources], dimension, Region(block)))
+    left = sources[0].shape[:dimension] + sources[0].shape[dimension + 1 :]
+    reduced = [Tensor(r, s.dtype, left) for r, s in zip(op.results, sources, strict=True)]
+    return [b.reshape(r, kept) for r in reduced] if flag(keep_dims, "keep_dims") else reduced
+
+
+def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
+    """A reduction by one `tile.binary`."""
+    return fold(b, [x], axis, keep_dims, lambda old, new: [b.binary(kind, old[0], new[0])])[0]
+
+
+@implements(tl.sum)
+def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) -> Tensor:
+    x = tile_of(b, input, "input")
+    wide = b.semantics.reduction("sum", x.dtype) if dtype is None else dtype_of(dtype, "dtype")
+    return _single(b, "add", b.cast(x, wide), axis, keep_dims)
+
+
+@implements(tl.xor_sum)
+def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
+    x = tile_of(b, input, "input")
+    if x.dtype.is_float:
+        fail(
+            f"tl.xor_sum takes integers, found {describe(x)}", hint="reinterpret the bits: .to(tl.int32, bitcast=True)"
+        )
+    return _single(b, "xor", x, axis, keep_dims)
+
+
+def _extremum(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
+    wide = b.cast(x, b.semantics.reduction(name, x.dtype))
+    return _single(b, name, wide, axis, keep_dims)
+
+
+def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> list[Tensor]:
+    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs and, among equals, the lesser index wins.
+
+    Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of folding, which is not specified.
+    """
+    shape = x.shape
+    x = b.cast(x, b.semantics.reduction(f"arg{name}", x.dtype))
+    if axis is None:
+        x = b.reshape(x, (math.prod(shape),)) if shape else x
+    dimension = 0 if axis is None else axis_of(axis, len(shape))
+    index = _indices(b, x.shape, dimension)
+    strictly = "gt" if name == "max" else "lt"
+
+    def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
+        (a, i), (c, j) = old, new
+        first = b.compare("lt", i, j)
+        tie = b.compare("eq", a, c)
+        better = b.compare(strictly, a, c)
+        if a.dtype.is_float:
+            a_nan, c_nan = b.compare("ne", a, a), b.compare("ne", c, c)
+            better = b.binary("or", better, b.binary("and", c_nan, b.unary("not", a_nan)))
+            tie = b.binary("or", tie, b.binary("and", a_nan, c_nan))
+        better = b.binary("or", better, b.binary("and", tie, first))
+        return [b.select(better, a, c), b.select(better, i, j)]
+
+    results = fold(b, [x, index], dimension, keep_dims and axis is not None, combine)
+    if axis is None and flag(keep_dims, "keep_dims"):
+        results = [b.reshape(r, (1,) * len(shape)) for r in results]
+    return results
+
+
+def _indices(b: Builder, shape: tuple[int, ...], dimension: int) -> Tensor:
+    """The index of each element along ``dimension``, in ``shape``."""
+    if not shape:
+        fail("only tiles are reduced, found a scalar", argument="input")
+    op = b.emit(tile.ArangeOp(0, shape[dimension]))
+    index = Tensor(op.result, dtypes.int32, (shape[dimension],))
+    for _ in shape[dimension + 1 :]:
+        index = b.expand_dims(index, len(index.shape))
+    return b.broadcast_to(index, shape)
+
+
+def _maximum_or_minimum(
+    b: Builder, name: str, input: Value, axis: Value, return_indices: Value, keep_dims: Value
+) -> Value:
+    x = tile_of(b, input, "input")
+    if not flag(return_indices, "return_indices"):
+        return _extremum(b, name, x, axis, keep_dims)
+    return tuple(_with_index(b, name, x, axis, keep_dims))
+
+
+@implements(tl.max)
+def _max(
+    b: Builder, input: Value, axis: Value, return_indices: Value, return_indices_tie_break_left: Value, keep_dims: Value
+) -> Value:
+    return _maximum_or_minimum(b, "max", input, axis, return_indices, keep_dims)
+
+
+@implements(tl.min)
+def _min(
+    b: Builder, input: Value, axis: Value, return_indices: Value, return_indices_tie_break_left: Value, keep_dims: Value
+) -> Value:
+    return _maximum_or_minimum(b, "min", input, axis, return_indices, keep_dims)
+
+
+@implements(tl.argmax)
+def _argmax(b: Builder, input: Value, axis: Value, tie_break_left: Value, keep_dims: Value) -> Tensor:
+    return _with_index(b, "max", tile_of(b, input, "input"), axis, keep_dims)[1]
+
+
+@implements(tl.argmin)
+def _argmin(b: Builder, input: Value, axis: Value, tie_break_left: Value, keep_dims: Value) -> Tensor:
+    return _with_index(b, "min", tile_of(b, input, "input"), axis, keep_dims)[1]
+
+
+@implements(tl.reduce)
+def _reduce(b: Builder, input: Value, axis: Value, combine_fn: Value, keep_dims: Value) -> Value:
+    if not isinstance(combine_fn, KernelFunction):
+        fail(
+            f"'combine_fn' is a function decorated with @weft.jit, found {describe(combine_fn)}", argument="combine_fn"
+        )
+    items: tuple[Any, ...] = input if isinstance(input, tuple) else (input,)
+    sources = [tile_of(b, item, "input") for item in items]
+    shapes = {s.shape for s in sources}
+    if len(shapes) > 1:
+        shown = " and ".join(str(s.shape) for s in sources)
+        fail(f"tiles that are reduced together have one shape, found {shown}", argument="input")
+
+    def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
+        return _call(b, combine_fn, [*old, *new], [s.dtype for s in sources])
+
+    results = fold(b, sources, axis, keep_dims, combine)
+    return tuple(results) if isinstance(input, tuple) else results[0]
+
+
+def _call(
+    b: Builder, function: KernelFunction, scalars: Sequence[Tensor], expected: Sequence[DType]
+) -> Sequence[Tensor]:
+    """A user's combine function inlined, its results checked."""
+    parameters = function.parameters
+    if len(parameters) != len(scalars):
+        count = len(expected)
+        fail(
+            f"to reduce {count} tile{'s' if count > 1 else ''}, {function.name} takes {len(scalars)} arguments, found {len(parameters)}",
+            hint="first the accumulators, then the elements",
+            argument="combine_fn",
+        )
+    if b.inline is None:
+        raise RuntimeError(f"the builder cannot inline {function.name}: no generator has set Builder.inline")
+    result = b.inline(function, {p.name: s for p, s in zip(parameters, scalars, strict=True)}, b.node)
+    results: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
+    found = [r.element if isinstance(r, Tensor) and not r.shape else describe(r) for r in results]
+    if found != list(expected):
+        fail(
+            f"{function.name} combines {', '.join(map(str, expected))}, but returns {', '.join(map(str, found))}",
+            hint="return one scalar for each tile, of its dtype: convert with .to(...)",
+            argument="combine_fn",
+        )
+    return results
+
+
+@implements(tl.softmax)
+def _softmax(b: Builder, x: Value, dim: Value, keep_dims: Value, ieee_rounding: Value) -> Tensor:
+    operand = floats(b, x, "x")
+    axis = axis_of(0 if dim is None else dim, len(operand.shape), "dim")
+    wide = b.cast(operand, operand.dtype.compute)
+    largest = _single(b, "max", wide, axis, True)
+    shifted = b.unary("exp", b.binary("sub", wide, b.broadcast_to(largest, wide.shape)))
+    total = _single(b, "add", shifted, axis, True)
+    return b.cast(b.binary("div", shifted, b.broadcast_to(total, wide.shape)), operand.dtype)

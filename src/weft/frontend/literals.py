@@ -1,0 +1,47 @@
+"""Compile-time numbers as elements: rounded once, to nearest even, straight to the target format.
+
+One would usually let NumPy convert. Its scalars warn where a literal overflows, and ml_dtypes rounds a double to bfloat16 through
+float32, hence twice: 1 + 2**-8 + 2**-30 becomes 1.0 instead of 1.0078125.
+
+A format with p mantissa bits and least exponent m holds the multiples of ``2**(max(e, m) - p)`` around a number of
+exponent e, so rounding is: scale by that power (exact), round to an integer (Python's ``round`` is half to even), scale back.
+"""
+
+from __future__ import annotations
+
+import math
+
+from weft.dtypes import DType
+
+
+def largest(dtype: DType) -> float:
+    """The largest finite value of a floating-point type."""
+    bias = 2 ** (dtype.exponent - 1) - 1
+    if dtype.finite_only:  # the top exponent holds numbers; only its last mantissa is NaN
+        return math.ldexp(2.0 - 2.0 ** (1 - dtype.mantissa), bias + 1)
+    return math.ldexp(2.0 - 2.0**-dtype.mantissa, bias)
+
+
+def round_to(value: float, dtype: DType) -> float:
+    """``value`` rounded to a floating-point ``dtype``: overflow is infinity, or NaN in a format without infinities."""
+    if dtype.bits == 64 or value == 0.0 or math.isnan(value):
+        return value
+    if math.isinf(value):
+        return math.nan if dtype.finite_only else value
+    least = 2 - 2 ** (dtype.exponent - 1)
+    unit = max(math.frexp(value)[1] - 1, least) - dtype.mantissa
+    scaled = round(math.ldexp(value, -unit))
+    result = math.copysign(math.ldexp(float(scaled), unit), value)
+    if abs(result) > largest(dtype):
+        return math.nan if dtype.finite_only else math.copysign(math.inf, value)
+    return result
+
+
+def element(value: bool | int | float, dtype: DType) -> bool | int | float:
+    """``value`` as an element of ``dtype``. Integers must be in range (the semantics has checked it); a number becomes a bool as ``!= 0``."""
+    if dtype.is_float:
+        try:
+            return round_to(float(value), dtype)
+        except OverflowError:  # an int beyond double's range
+            return round_to(math.copysign(math.inf, value), dtype)
+    return bool(value) if dtype.is_bool else int(value)

@@ -1,0 +1,74 @@
+"""The variables of one function.
+
+A scope maps names to values and remembers the node that assigned each. Beside it stand the questions about syntax that joining paths
+asks: what do these statements assign, do they return, and is a name still read afterwards?
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+Value = Any
+
+
+class Scope:
+    """Names of one function: ``values`` and the nodes that assigned them (``origins``)."""
+
+    __slots__ = ("origins", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[str, Value] = {}
+        self.origins: dict[str, ast.AST] = {}
+
+    def assign(self, name: str, value: Value, origin: ast.AST) -> None:
+        """Bind ``name``."""
+        self.values[name] = value
+        self.origins[name] = origin
+
+    def copy(self) -> Scope:
+        """An independent scope with the same bindings."""
+        other = Scope()
+        other.values = dict(self.values)
+        other.origins = dict(self.origins)
+        return other
+
+
+def names_in(target: ast.AST) -> set[str]:
+    """The names that a target, or any syntax, binds."""
+    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def assigned(statements: list[ast.stmt]) -> set[str]:
+    """The names that ``statements`` bind, anywhere inside."""
+    return {name for statement in statements for name in names_in(statement)}
+
+
+def returns(statements: list[ast.stmt]) -> bool:
+    """Whether a ``return`` stands anywhere in ``statements``."""
+    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
+
+
+class Liveness:
+    """Where each name of a function is read last: a cheap over-approximation of what is still needed.
+
+    A name is live after a statement if it is read further down, or, inside a loop, anywhere in the outermost loop (the next
+    iteration may read it).
+    """
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        self._last: dict[str, tuple[int, int]] = {}
+        for node in ast.walk(function):
+            # An augmented assignment reads its target too.
+            target = node.target if isinstance(node, ast.AugAssign) else node
+            if isinstance(target, ast.Name) and (target is not node or isinstance(target.ctx, ast.Load)):
+                place = (target.lineno, target.col_offset)
+                self._last[target.id] = max(self._last.get(target.id, place), place)
+
+    def after(self, name: str, statement: ast.stmt, outer_loop: ast.AST | None) -> bool:
+        """Whether ``name`` may be read after ``statement``, which stands in ``outer_loop`` (or none)."""
+        if (last := self._last.get(name)) is None:
+            return False
+        if outer_loop is not None:
+            return last >= (getattr(outer_loop, "lineno", 0), getattr(outer_loop, "col_offset", 0))
+        return last >= (statement.end_lineno or 0, statement.end_col_offset or 0)

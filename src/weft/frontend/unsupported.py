@@ -1,0 +1,51 @@
+"""The Python that kernels are not written in, and what to write instead: data for messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_COMPREHENSION: Final = "write a 'for' loop over tl.static_range, or compute with whole tiles"
+_ASYNC: Final = "kernels run to their end without suspending"
+
+SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
+    "Assert": ("'assert'", "use tl.static_assert for what is known at compile time; nothing can be raised at run time"),
+    "AsyncFor": ("'async for'", _ASYNC),
+    "AsyncFunctionDef": ("'async def'", _ASYNC),
+    "AsyncWith": ("'async with'", _ASYNC),
+    "Await": ("'await'", _ASYNC),
+    "Break": ("'break'", "put the condition into a 'while', or mask what the later iterations do"),
+    "ClassDef": ("a class", "pass tuples, or separate arguments"),
+    "Continue": ("'continue'", "put the rest of the body under an 'if'"),
+    "Delete": ("'del'", "variables need no deleting; leave it out"),
+    "Dict": ("a dict", "use a tuple, or separate variables"),
+    "DictComp": ("a comprehension", _COMPREHENSION),
+    "FunctionDef": ("a nested function", "define it beside the kernel and decorate it with @weft.jit"),
+    "GeneratorExp": ("a comprehension", _COMPREHENSION),
+    "Global": ("'global'", "pass the value as an argument, and store results through pointers"),
+    "Import": ("'import'", "import at the top of the file"),
+    "ImportFrom": ("'import'", "import at the top of the file"),
+    "Lambda": ("a lambda", "define a function beside the kernel and decorate it with @weft.jit"),
+    "ListComp": ("a comprehension", _COMPREHENSION),
+    "Match": ("'match'", "use 'if' and 'elif'"),
+    "Nonlocal": ("'nonlocal'", "return the value from the helper"),
+    "Raise": ("'raise'", "use tl.static_assert for what is known at compile time; nothing can be raised at run time"),
+    "Set": ("a set", "use a tuple"),
+    "SetComp": ("a comprehension", _COMPREHENSION),
+    "Starred": ("a starred expression here", "only calls and tuples unpack with '*'"),
+    "Try": ("'try'", "nothing can be raised at run time; check with 'if'"),
+    "TryStar": ("'try'", "nothing can be raised at run time; check with 'if'"),
+    "With": ("'with'", "leave it out"),
+    "Yield": ("'yield'", "store results through pointers"),
+    "YieldFrom": ("'yield'", "store results through pointers"),
+}
+"""AST class -> its name to users, and advice."""
+
+TRITON_ONLY: Final[frozenset[str]] = frozenset(
+    """associative_scan atomic_and atomic_cas atomic_load atomic_max atomic_min atomic_or atomic_poll atomic_store atomic_xchg atomic_xor
+    bitonic_merge cat cumprod cumsum debug_barrier device_assert device_print dot_scaled expect_zero flip gather histogram
+    inline_asm_elementwise interleave join load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise
+    pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x reduce_or sort split squeeze
+    store_tensor_descriptor swizzle2d topk uint_to_uniform_float umulhi unsqueeze condition advance
+    float8e4b15 float8e4b8 float8e5b16""".split()
+)
+"""Names of Triton's language that weft does not have yet."""

@@ -1,0 +1,130 @@
+"""What an expression of a kernel evaluates to: a `Tensor`, or an ordinary Python object known at compile time.
+
+One would usually wrap both. Here compile-time values stay what they are (int, float, tuple, dtype, function, ...), so Python's own operators fold
+them, and the question "is this known now?" is one ``isinstance``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FunctionType, ModuleType
+from typing import Any, Final, TypeAlias
+
+from xdsl.ir import Attribute, SSAValue
+
+from weft.dtypes import DType
+from weft.frontend.errors import Note, fail
+from weft.frontend.source import KernelFunction
+from weft.ir import types
+from weft.language.core import MAX_ELEMENTS, block_type, pointer_type
+
+Value: TypeAlias = Any
+"""A `Tensor`, or any compile-time Python object."""
+
+Number: TypeAlias = bool | int | float
+
+
+class Tensor:
+    """A value of the run time: an SSA value with the facts its IR type spells. ``dtype`` is the element's, of pointers the
+    dtype pointed to; scalars have the empty shape."""
+
+    __slots__ = ("dtype", "is_pointer", "shape", "ssa")
+
+    def __init__(self, ssa: SSAValue, dtype: DType, shape: tuple[int, ...], is_pointer: bool = False) -> None:
+        self.ssa = ssa
+        self.dtype = dtype
+        self.shape = shape
+        self.is_pointer = is_pointer
+
+    @staticmethod
+    def of(ssa: SSAValue) -> Tensor:
+        """Read the facts off the IR type."""
+        return Tensor(ssa, types.dtype_of(ssa), types.shape_of(ssa), types.is_pointer(ssa))
+
+    @property
+    def element(self) -> DType | pointer_type:
+        """``x.dtype`` as kernels see it."""
+        return pointer_type(self.dtype) if self.is_pointer else self.dtype
+
+    def __str__(self) -> str:
+        return f"{self.element}{list(self.shape)}" if self.shape else f"{self.element} scalar"
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """What a variable holds that not every path defines: the error that using it is."""
+
+    message: str
+    hint: str
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function of the language taken as an attribute of a value: ``x.sum``."""
+
+    function: Any
+    receiver: Value
+
+
+_BUILTIN_CONSTANTS: Final = (bool, int, float)
+
+
+def is_number(value: Value) -> bool:
+    """Whether ``value`` is a compile-time number."""
+    return isinstance(value, _BUILTIN_CONSTANTS)
+
+
+def is_runtime(value: Value) -> bool:
+    """Whether ``value`` is, or holds, something of the run time."""
+    return isinstance(value, Tensor) or (isinstance(value, tuple) and any(map(is_runtime, value)))  # pyright: ignore[reportUnknownArgumentType]
+
+
+def describe(value: Value) -> str:
+    """A value in a message: type of the run-time ones, the Python object otherwise."""
+    match value:
+        case Tensor():
+            return str(value)
+        case tuple():
+            items: Sequence[Value] = value  # pyright: ignore[reportUnknownVariableType]
+            return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
+        case KernelFunction():
+            return f"the function {value.name}"
+        case ModuleType():
+            return f"the module {value.__name__}"
+        case Method():
+            return f"the method {value.function.__name__}"
+        case FunctionType() | type():
+            return f"the function {value.__name__}" if isinstance(value, FunctionType) else f"the type {value.__name__}"
+        case DType() | pointer_type() | block_type():
+            return f"the dtype {value}"
+        case _:
+            return repr(value)
+
+
+@lru_cache(maxsize=4096)
+def ir_type(dtype: DType, shape: tuple[int, ...], is_pointer: bool = False) -> Attribute:
+    """The IR type of a tile; `CompilationError` where the language forbids the shape."""
+    check_shape(shape)
+    return types.tensor(types.pointer(dtype) if is_pointer else dtype, shape)
+
+
+def check_shape(shape: Sequence[int]) -> None:
+    """Sizes are powers of two, and at most 2**20 elements in all."""
+    for i, size in enumerate(shape):
+        if size < 1 or size & (size - 1):
+            # The only advice that is always right: round up, and mask what is beyond.
+            up = 1 << max(size - 1, 0).bit_length()
+            which = f"dimension {i} of shape {tuple(shape)}" if len(shape) > 1 else "a tile"
+            fail(
+                f"sizes of tiles are powers of two, but {which} has {size} elements",
+                hint=f"use {up} and mask the elements beyond {size}" if size > 0 else "the smallest size is 1",
+            )
+    if math.prod(shape) > MAX_ELEMENTS:
+        fail(
+            f"a tile of shape {tuple(shape)} has {math.prod(shape)} elements, more than the {MAX_ELEMENTS} that tiles may have",
+            hint="let each program take a smaller tile, or loop over parts of it",
+        )

@@ -1,0 +1,249 @@
+"""What kernels are written with besides the ops: stubs, compile-time values, the classes that annotations name.
+
+One would usually let each op of the language carry its implementation and a hidden compiler argument, as Triton does. Here an op is a
+*stub*: a typed, documented Python signature that only says what users may write. The frontend owns the meaning and checks, when
+it is imported, that both name the same parameters. So ``import weft.language`` loads no compiler, editors see ordinary typed
+functions, and a call outside a kernel can say what went wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, ParamSpec, TypeVar
+
+from weft.dtypes import DType
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_ELEMENTS: Final = 1 << 20
+"""How many elements a tile may have (Triton's TRITON_MAX_TENSOR_NUMEL)."""
+
+
+class OutsideKernelError(RuntimeError):
+    """An op of the language was called by Python itself instead of standing in a kernel."""
+
+
+STUBS: Final[dict[Callable[..., Any], str]] = {}
+"""Every stub, with the name users know it by; the frontend has one implementation for each."""
+
+
+def stub(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a signature an op of the language: calling it outside a kernel raises `OutsideKernelError`."""
+
+    @functools.wraps(function)
+    def outside(*args: P.args, **kwargs: P.kwargs) -> R:
+        raise OutsideKernelError(
+            f"tl.{function.__name__} only has a meaning inside a kernel: call it in a function decorated with @weft.jit, "
+            "and launch that as kernel[grid](...)"
+        )
+
+    STUBS[outside] = function.__name__
+    return outside
+
+
+def _unwrap(value: Any) -> Any:
+    return value.value if isinstance(value, constexpr) else value
+
+
+def _binary(name: str) -> Callable[[constexpr, Any], constexpr]:
+    function: Callable[[Any, Any], Any] = getattr(operator, name)
+
+    def apply(self: constexpr, other: Any) -> constexpr:
+        return constexpr(function(self.value, _unwrap(other)))
+
+    return apply
+
+
+def _reflected(name: str) -> Callable[[constexpr, Any], constexpr]:
+    function: Callable[[Any, Any], Any] = getattr(operator, name)
+
+    def apply(self: constexpr, other: Any) -> constexpr:
+        return constexpr(function(_unwrap(other), self.value))
+
+    return apply
+
+
+def _unary(name: str) -> Callable[[constexpr], constexpr]:
+    function: Callable[[Any], Any] = getattr(operator, name)
+
+    def apply(self: constexpr) -> constexpr:
+        return constexpr(function(self.value))
+
+    return apply
+
+
+class constexpr:  # noqa: N801 - Triton's spelling
+    """A compile-time value: as an annotation it marks a parameter or a variable, as a call it wraps a module-level constant.
+
+    Operators act on the wrapped Python values with Python's meaning (``//`` floors, integers are unbounded) and give another
+    ``constexpr``; ``.value`` unwraps. Wrapping a ``constexpr`` again changes nothing.
+    """
+
+    __slots__ = ("value",)
+    value: Any
+
+    def __init__(self, value: Any) -> None:
+        self.value = _unwrap(value)
+
+    def __repr__(self) -> str:
+        return f"constexpr[{self.value!r}]"
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, key: Any) -> constexpr:
+        return constexpr(self.value[_unwrap(key)])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.value(*args, **kwargs)
+
+    def __eq__(self, other: object) -> constexpr:  # type: ignore[override]
+        return constexpr(self.value == _unwrap(other))
+
+    def __ne__(self, other: object) -> constexpr:  # type: ignore[override]
+        return constexpr(self.value != _unwrap(other))
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("truediv"), _reflected("truediv")
+    __floordiv__, __rfloordiv__ = _binary("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _binary("mod"), _reflected("mod")
+    __pow__, __rpow__ = _binary("pow"), _reflected("pow")
+    __lshift__, __rlshift__ = _binary("lshift"), _reflected("lshift")
+    __rshift__, __rrshift__ = _binary("rshift"), _reflected("rshift")
+    __and__, __rand__ = _binary("and_"), _reflected("and_")
+    __or__, __ror__ = _binary("or_"), _reflected("or_")
+    __xor__, __rxor__ = _binary("xor"), _reflected("xor")
+    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __neg__, __pos__, __invert__ = _unary("neg"), _unary("pos"), _unary("invert")
+
+
+class ConstexprFunction:
+    """A plain Python function that kernels call with compile-time arguments, while they are compiled."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*map(_unwrap, args), **{name: _unwrap(value) for name, value in kwargs.items()})
+
+
+def constexpr_function(function: Callable[..., Any]) -> ConstexprFunction:
+    """Decorate a Python function that computes with compile-time values only; in a kernel its result is compile-time too."""
+    return ConstexprFunction(function)
+
+
+@dataclass(frozen=True)
+class pointer_type:  # noqa: N801 - Triton's spelling
+    """The dtype of a pointer; ``element_ty`` is what it points to."""
+
+    element_ty: DType
+
+    def __str__(self) -> str:
+        return f"pointer<{self.element_ty}>"
+
+
+@dataclass(frozen=True)
+class block_type:  # noqa: N801 - Triton's spelling
+    """The type of a tile: element type and shape, as ``x.type`` gives them in a kernel."""
+
+    element_ty: DType | pointer_type
+    shape: tuple[int, ...]
+
+    @property
+    def scalar(self) -> DType | pointer_type:
+        """The element's type."""
+        return self.element_ty
+
+    def __str__(self) -> str:
+        return f"<{list(self.shape)}, {self.element_ty}>"
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """What ``range``, ``tl.range`` and ``tl.static_range`` give a ``for`` loop: the bounds, and whether to unroll.
+
+    The bounds are ints or scalars known at run time only."""
+
+    start: Any
+    stop: Any
+    step: Any
+    unrolled: bool = False
+
+
+class tensor:  # noqa: N801 - Triton's spelling
+    """A tile, or a scalar known at run time (a tile of rank 0): the annotation of unmarked parameters and of results.
+
+    Values exist in kernels only. Operators broadcast (sizes of 1 and missing leading dimensions grow), promote as the kernel's
+    semantics say, and integer division rounds toward zero. All functions of the language with a tile as their first argument are methods too.
+    """
+
+    dtype: Any
+    shape: tuple[int, ...]
+    type: Any
+    T: tensor
+    """The matrix transposed."""
+
+    def __init__(self) -> None:
+        raise OutsideKernelError("tl.tensor cannot be made by calling it: use tl.full or tl.load inside a kernel")
+
+    def to(self, dtype: DType | pointer_type, fp_downcast_rounding: str | None = None, bitcast: bool = False) -> tensor:
+        """`weft.language.cast` as a method."""
+        ...
+
+    def __getattr__(self, name: str) -> Any: ...
+    def __getitem__(self, key: Any) -> tensor: ...
+    def __add__(self, other: Any) -> tensor: ...
+    def __radd__(self, other: Any) -> tensor: ...
+    def __sub__(self, other: Any) -> tensor: ...
+    def __rsub__(self, other: Any) -> tensor: ...
+    def __mul__(self, other: Any) -> tensor: ...
+    def __rmul__(self, other: Any) -> tensor: ...
+    def __truediv__(self, other: Any) -> tensor: ...
+    def __rtruediv__(self, other: Any) -> tensor: ...
+    def __floordiv__(self, other: Any) -> tensor: ...
+    def __rfloordiv__(self, other: Any) -> tensor: ...
+    def __mod__(self, other: Any) -> tensor: ...
+    def __rmod__(self, other: Any) -> tensor: ...
+    def __and__(self, other: Any) -> tensor: ...
+    def __rand__(self, other: Any) -> tensor: ...
+    def __or__(self, other: Any) -> tensor: ...
+    def __ror__(self, other: Any) -> tensor: ...
+    def __xor__(self, other: Any) -> tensor: ...
+    def __rxor__(self, other: Any) -> tensor: ...
+    def __lshift__(self, other: Any) -> tensor: ...
+    def __rshift__(self, other: Any) -> tensor: ...
+    def __lt__(self, other: Any) -> tensor: ...
+    def __le__(self, other: Any) -> tensor: ...
+    def __gt__(self, other: Any) -> tensor: ...
+    def __ge__(self, other: Any) -> tensor: ...
+    def __neg__(self) -> tensor: ...
+    def __invert__(self) -> tensor: ...
+
+
+Tile = tensor | constexpr | float
+"""What elementwise ops take: a tile, or a compile-time number (`int` and `bool` included)."""
+
+Shape = Sequence[int | constexpr]
+"""Sizes: compile-time powers of two."""

@@ -1,0 +1,7 @@
+"""Functions beyond Triton's core language, by the library that provides them there."""
+
+from __future__ import annotations
+
+from weft.language.extra import libdevice
+
+__all__ = ["libdevice"]
