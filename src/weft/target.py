@@ -11,7 +11,7 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
 _VECTOR_BITS: Final[tuple[tuple[str, int], ...]] = (
@@ -38,9 +38,10 @@ class CpuTarget:
     vector_bits: int
     lanes: int = 16
 
-    def has(self, feature: str) -> bool:
-        """Whether an LLVM feature (``avx512f``, spelled without sign) is present."""
-        return f"+{feature}" in self.features.split(",")
+    @cached_property
+    def enabled(self) -> frozenset[str]:
+        """The features that are present, spelled without sign (``avx512f``)."""
+        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
 
 def vector_bits(features: str) -> int:

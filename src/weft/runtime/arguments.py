@@ -38,6 +38,9 @@ _INTEGERS: Final[tuple[tuple[DType, str, str], ...]] = tuple(
     (d, f"{d}", f"{d}:16") for d in (dtypes.int32, dtypes.int64, dtypes.uint64)
 )
 """Unaligned and aligned, not divisible and divisible."""
+_INT32: Final = _INTEGERS[0][1:]
+_INT32_MIN: Final = dtypes.int32.min
+_INT32_MAX: Final = dtypes.int32.max
 
 _MEANING: Final[dict[Token, tuple[Argument, str]]] = {
     "bool": (ScalarArgument(dtypes.bool_), "q"),
@@ -111,8 +114,9 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
             key(tokens[parameter.align and address % _ALIGNMENT == 0])
             slots(address)
             extents((address, address + size))
-        elif kind is int:
-            _bind_int(kernel, parameter, value, bound)
+        elif kind is int and _INT32_MIN <= value <= _INT32_MAX and value != 1:
+            key(_INT32[parameter.align and value % _ALIGNMENT == 0])
+            slots(value)
         elif kind is float:
             key("float32")
             slots(value)

@@ -11,11 +11,12 @@ File: magic, sha256 of the payload, payload. Payload: length of the metadata (4 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import sys
-import tempfile
+import threading
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -96,25 +97,16 @@ def store(key: str, artifact: Artifact) -> bool:
     base = directory()
     if base is None:
         return False
-    temporary = ""
+    temporary = base / f".{key}-{os.getpid()}-{threading.get_ident()}"
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", dir=base)
-        with os.fdopen(handle, "wb") as file:
-            file.write(_encode(artifact))
+        temporary.write_bytes(_encode(artifact))
         os.replace(temporary, base / key)
         return True
     except OSError:
-        if temporary:
-            _remove(temporary)
+        with contextlib.suppress(OSError):  # a disk that refuses the file may refuse this too
+            temporary.unlink(missing_ok=True)
         return False
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass  # already renamed, or a disk that refuses this too
 
 
 def _encode(artifact: Artifact) -> bytes:

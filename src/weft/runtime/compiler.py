@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import target as targets
 from weft.dtypes import DType
-from weft.frontend.signature import Argument, ConstantArgument
+from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
 from weft.frontend.source import KernelFunction
 from weft.runtime import cache
 from weft.runtime.cache import Artifact
@@ -110,6 +110,34 @@ def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Op
     return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites)
 
 
+def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tuple[str, ...]:
+    """The array parameters that the kernel may write through: all of them, where a store's pointer cannot be traced
+    to one."""
+    from weft.ir import tile
+    from weft.transforms.axis import base_argument
+
+    arrays = tuple(name for name, argument in signature.items() if isinstance(argument, PointerArgument))
+    runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
+    written: set[str] = set()
+    for op in module.walk():
+        if not isinstance(op, (tile.StoreOp, tile.AtomicRmwOp)):
+            continue
+        base = base_argument(op.pointer)
+        if base is None:
+            return arrays
+        written.add(runtime[base.index])
+    return tuple(name for name in arrays if name in written)
+
+
 def _site(site: AccessSite) -> Site:
     frames = tuple(Frame(p.file, p.line, p.column, p.function) for p in site.positions)
     return Site(site.operation, site.argument, site.itemsize, frames)
+
+
+def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
+    """LLVM IR of the kernel as codegen emits it."""
+    from weft.codegen import emit_llvm
+    from weft.codegen.kernel import CompileOptions
+
+    module = tile_ir(kernel, signature)
+    return emit_llvm(module, targets.host(), CompileOptions(options.checked, options.disjoint))

@@ -19,14 +19,20 @@ class Executable:
     one go.
     """
 
-    def __init__(self, kernel: str, artifact: Artifact, parameters: Sequence[Parameter], key: Sequence[Token],
-    checked: bool): self.kernel = kernel self.artifact = artifact self.checked = checked runtime = [(p.name,
-    str(token)) for p, token in zip(parameters, key) if isinstance(token, str)] self._pointers = [(slot, name) for
-    slot, (name, token) in enumerate(runtime) if token.startswith("*")] self._code = loader.load(artifact.object,
-    artifact.symbol) self._entry: executor.Entry = executor.ENTRY(self._code.address) bounds = "QQ" *
-    len(self._pointers) if checked else "" packer = struct.Struct(f"=q{executor.ARGUMENTS -
-    8}x{slot_format(key)}{bounds}") self._pack = packer.pack_into self._slots = (packer.size - executor.ARGUMENTS) //
-    8
+    def __init__(
+        self, kernel: str, artifact: Artifact, parameters: Sequence[Parameter], key: Sequence[Token], checked: bool
+    ):
+        self.kernel = kernel
+        self.artifact = artifact
+        self.checked = checked
+        runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
+        self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
+        self._code = loader.load(artifact.object, artifact.symbol)
+        self._entry: executor.Entry = executor.ENTRY(self._code.address)
+        bounds = "QQ" * len(self._pointers) if checked else ""
+        packer = struct.Struct(f"=q{executor.ARGUMENTS - 8}x{slot_format(key)}{bounds}")
+        self._pack = packer.pack_into
+        self._slots = (packer.size - executor.ARGUMENTS) // 8
 
     def launch(self, bound: Bound, grid: Grid) -> None:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array

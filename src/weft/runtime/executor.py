@@ -103,8 +103,20 @@ class Job:
     """One launch, run by the caller and by any workers that come in time. ``status`` is the largest that native code
     returned."""
 
-    __slots__ = ("_entry", "_caller", "_scratch", "_grid", "_total", "_chunk", "_lock", "_done", "_active", "_closed")
-    __slots__ += ("status", "error")
+    __slots__ = (
+        "_active",
+        "_caller",
+        "_chunk",
+        "_closed",
+        "_done",
+        "_entry",
+        "_grid",
+        "_lock",
+        "_scratch",
+        "_total",
+        "error",
+        "status",
+    )
 
     def __init__(self, entry: Entry, caller: Workspace, scratch: int, grid: tuple[int, int, int], chunk: int):
         self._entry = entry

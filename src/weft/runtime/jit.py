@@ -65,11 +65,17 @@ class JITFunction(KernelFunction):
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
-    def _launch(self, grid: Grid | Callable[[dict[str, Any]], int | Sequence[int]], /, *args: Any, **keywords: Any) ->
-    None: parameters = self._list values = parameters.values(args, keywords) if not isinstance(grid, tuple): grid =
-    grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True)))) bound = bind(self.name,
-    parameters.parameters, values) executable = self._executable(bound, values) if grid[0] and grid[1] and grid[2]:
-    executable.launch(bound, grid)
+    def _launch(
+        self, grid: Grid | Callable[[dict[str, Any]], int | Sequence[int]], /, *args: Any, **keywords: Any
+    ) -> None:
+        parameters = self._list
+        values = parameters.values(args, keywords)
+        if not isinstance(grid, tuple):
+            grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
+        bound = bind(self.name, parameters.parameters, values)
+        executable = self._executable(bound, values)
+        if grid[0] and grid[1] and grid[2]:
+            executable.launch(bound, grid)
 
     def _executable(self, bound: Bound, values: Sequence[Any]) -> Executable:
         apart = disjoint(bound.extents)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-import llvmlite.binding as llvm
-
 _MATH_LIBRARIES: Final[dict[str, tuple[str, ...]]] = {"linux": ("libm.so.6", "libmvec.so.1")}
 """Libraries to load before linking, by `sys.platform`. One that is absent matters only to kernels that name its
 symbols."""
@@ -34,6 +32,8 @@ class LoadedCode:
 
 @cache
 def _jit() -> Any:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     for library in _MATH_LIBRARIES.get(sys.platform, ()):
@@ -49,6 +49,8 @@ def _jit() -> Any:
 
 def load(code: bytes, symbol: str) -> LoadedCode:
     """Links a relocatable object into the process; `RuntimeError` where it is malformed or names an unknown symbol."""
+    import llvmlite.binding as llvm  # here, for it is a tenth of `import weft`
+
     with _lock:
         jit = _jit()
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)

@@ -1,0 +1,139 @@
+"""Python's calling rules, launch keywords and grids, with their messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft import language as tl
+from weft.runtime.binding import ParameterList, grid_of
+from weft.runtime.jit import jit
+
+
+@jit
+def add(x: Any, y: Any, n: Any = 5, BLOCK: tl.constexpr = 64) -> None: ...
+
+
+PARAMETERS = ParameterList(add)
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "expected"),
+    [
+        ((1, 2, 3, 4), {}, [1, 2, 3, 4]),
+        ((1, 2), {}, [1, 2, 5, 64]),
+        ((1,), {"BLOCK": 8, "y": 2}, [1, 2, 5, 8]),
+        ((), {"n": 3, "x": 1, "y": 2, "num_warps": 4, "num_stages": 2}, [1, 2, 3, 64]),
+        ((1, 2), {"num_ctas": 1, "maxnreg": None, "enable_fp_fusion": True}, [1, 2, 5, 64]),
+    ],
+)
+def test_values_in_the_order_of_parameters(
+    args: tuple[Any, ...], keywords: dict[str, Any], expected: list[Any]
+) -> None:
+    assert list(PARAMETERS.values(args, keywords)) == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "keywords", "message"),
+    [
+        ((), {}, "add() missing 2 required arguments: 'x' and 'y'"),
+        ((1,), {"n": 2}, "add() missing 1 required argument: 'y'"),
+        ((1, 2, 3, 4, 5), {}, "add() takes 4 arguments but 5 were given"),
+        ((1, 2), {"x": 3}, "add() got multiple values for argument 'x'"),
+        (
+            (1, 2),
+            {"block": 3},
+            "add() got an unexpected keyword argument 'block'; its parameters are x, y, n, BLOCK, and a launch takes "
+            "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion",
+        ),
+        ((1, 2), {"num_warps": "4"}, "add(): num_warps must be int, found '4'"),
+        ((1, 2), {"maxnreg": 1.5}, "add(): maxnreg must be int or NoneType, found 1.5"),
+    ],
+)
+def test_calls_that_do_not_fit(args: tuple[Any, ...], keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        PARAMETERS.values(args, keywords)
+    assert str(raised.value) == message
+
+
+def test_a_parameter_named_like_a_launch_option_is_the_parameter() -> None:
+    @jit
+    def kernel(x: Any, num_warps: tl.constexpr) -> None: ...
+
+    assert list(ParameterList(kernel).values((1,), {"num_warps": 8})) == [1, 8]
+
+
+def test_do_not_specialize_takes_names_and_indices() -> None:
+    chosen = ParameterList(add, ["n", 0], ["y"]).parameters
+    assert [(p.name, p.constexpr, p.specialise, p.align) for p in chosen] == [
+        ("x", False, False, False),
+        ("y", False, True, False),
+        ("n", False, False, False),
+        ("BLOCK", True, True, True),
+    ]
+
+
+@pytest.mark.parametrize("unknown", ["m", 4, -1])
+def test_do_not_specialize_names_a_stranger(unknown: Any) -> None:
+    with pytest.raises(ValueError, match="do_not_specialize") as raised:
+        ParameterList(add, [unknown])
+    assert str(raised.value) == (
+        f"kernel 'add': do_not_specialize names {unknown!r}, but the parameters are x, y, n, BLOCK"
+    )
+
+
+def test_variadic_kernels_cannot_be_launched() -> None:
+    @jit
+    def kernel(x: Any, *rest: Any) -> None: ...
+
+    with pytest.raises(TypeError) as raised:
+        ParameterList(kernel)
+    assert str(raised.value) == "kernel 'kernel': parameter '*rest': a kernel takes a fixed list of parameters"
+
+
+@pytest.mark.parametrize(
+    ("grid", "expected"),
+    [
+        (3, (3, 1, 1)),
+        ((3,), (3, 1, 1)),
+        ([3, 4], (3, 4, 1)),
+        ((3, 4, 5), (3, 4, 5)),
+        ((np.int64(3), 0), (3, 0, 1)),
+        (True, (1, 1, 1)),
+    ],
+)
+def test_grids(grid: Any, expected: tuple[int, int, int]) -> None:
+    assert grid_of("add", grid) == expected
+
+
+@pytest.mark.parametrize(
+    ("grid", "kind", "message"),
+    [
+        ((), ValueError, "kernel 'add': a grid has 1 to 3 dimensions, found 0: ()"),
+        ((1, 2, 3, 4), ValueError, "kernel 'add': a grid has 1 to 3 dimensions, found 4: (1, 2, 3, 4)"),
+        ((2, -1), ValueError, "kernel 'add': a grid dimension lies in 0 to 2147483647, found -1 in (2, -1)"),
+        (2**31, ValueError, "kernel 'add': a grid dimension lies in 0 to 2147483647, found 2147483648 in 2147483648"),
+        (
+            (1.5,),
+            TypeError,
+            "kernel 'add': expected a grid of ints, or a function of the arguments that returns one, found (1.5,)",
+        ),
+        (
+            None,
+            TypeError,
+            "kernel 'add': expected a grid of ints, or a function of the arguments that returns one, found None",
+        ),
+    ],
+)
+def test_what_is_no_grid(grid: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind) as raised:
+        grid_of("add", grid)
+    assert str(raised.value) == message
+
+
+def test_calling_a_kernel_without_a_grid() -> None:
+    with pytest.raises(TypeError) as raised:
+        add(1, 2)
+    assert str(raised.value) == "kernel 'add' needs a grid: write add[grid](...), e.g. add[(1,)](...)"

@@ -1,0 +1,160 @@
+"""The disk cache: what comes back, what is ignored, what a bad disk costs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from weft.runtime import cache
+from weft.runtime.cache import Artifact
+from weft.runtime.errors import Frame, Site
+
+ARTIFACT = Artifact(
+    object=bytes(range(256)) * 3,
+    symbol="kernel",
+    scratch=128,
+    written=("out",),
+    sites=(
+        Site("tile.load", "x", 4, (Frame("a.py", 3, 4, "k"), Frame("b.py", 9, 0, "m"))),
+        Site("tile.store", None, 1, ()),
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def _directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("WEFT_CACHE", raising=False)
+
+
+def test_an_entry_comes_back_equal(tmp_path: Path) -> None:
+    assert cache.load("key") is None
+    assert cache.store("key", ARTIFACT)
+    assert cache.load("key") == ARTIFACT
+    assert cache.load("other") is None
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
+
+
+def test_entries_are_replaced() -> None:
+    cache.store("key", ARTIFACT)
+    newer = Artifact(b"code", "other", 0, ())
+    cache.store("key", newer)
+    assert cache.load("key") == newer
+
+
+def test_a_flipped_bit_anywhere_is_no_entry(tmp_path: Path) -> None:
+    cache.store("key", ARTIFACT)
+    path = tmp_path / "cache" / "key"
+    whole = path.read_bytes()
+    for position in range(0, len(whole), 7):
+        damaged = bytearray(whole)
+        damaged[position] ^= 1 << position % 8
+        path.write_bytes(damaged)
+        assert cache.load("key") is None
+
+
+def test_a_truncated_entry_is_no_entry(tmp_path: Path) -> None:
+    cache.store("key", ARTIFACT)
+    path = tmp_path / "cache" / "key"
+    whole = path.read_bytes()
+    for size in (0, 1, 13, 14, 40, 46, 47, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert cache.load("key") is None
+    path.write_bytes(whole + b"x")
+    assert cache.load("key") is None
+
+
+def test_a_disk_that_refuses_costs_only_the_caching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file"))
+    assert not cache.store("key", ARTIFACT)
+    assert cache.load("key") is None
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, data: bytes) -> int:
+        os.close(os.open(self, os.O_CREAT | os.O_WRONLY))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert not cache.store("key", ARTIFACT)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_read_only_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(source: object, target: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refused)
+    assert not cache.store("key", ARTIFACT)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_the_cache_can_be_turned_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.store("key", ARTIFACT)
+    for word in ("0", "off", "False", "no"):
+        monkeypatch.setenv("WEFT_CACHE", word)
+        assert cache.directory() is None
+        assert cache.load("key") is None
+        assert not cache.store("new", ARTIFACT)
+    monkeypatch.setenv("WEFT_CACHE", "1")
+    assert cache.load("key") == ARTIFACT
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, "HOME/.cache/weft"),
+        ("linux", {"XDG_CACHE_HOME": "/var/xdg"}, "/var/xdg/weft"),
+        ("darwin", {"XDG_CACHE_HOME": "/var/xdg"}, "HOME/Library/Caches/weft"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/weft"),
+        ("win32", {}, "HOME/AppData/Local/weft"),
+        ("freebsd14", {}, "HOME/.cache/weft"),
+    ],
+)
+def test_the_platforms_directory(
+    platform: str, variables: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WEFT_CACHE_DIR", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache.directory() == Path(expected.replace("HOME", os.path.expanduser("~")))
+
+
+def test_keys_depend_on_each_part_and_on_where_parts_end() -> None:
+    keys = {cache.key_of(*parts) for parts in (("ab", "c"), ("a", "bc"), ("abc",), ("abc", ""), ("ab", "d"))}
+    assert len(keys) == 5
+    assert cache.key_of("ab", "c") == cache.key_of("ab", "c")
+
+
+def test_the_fingerprint_is_of_wefts_own_files() -> None:
+    assert len(cache.fingerprint()) == 64
+    assert cache.fingerprint() == cache.fingerprint()
+
+
+def test_readers_beside_writers_see_whole_entries() -> None:
+    variants = [Artifact(bytes([i]) * 50_000, "kernel", i, ()) for i in range(4)]
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def write(artifact: Artifact) -> None:
+        while not stop.is_set():
+            if not cache.store("key", artifact):
+                wrong.append("refused")
+
+    cache.store("key", variants[0])
+    writers = [threading.Thread(target=write, args=(variant,)) for variant in variants]
+    for writer in writers:
+        writer.start()
+    found = [cache.load("key") for _ in range(200)]
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert wrong == []
+    assert all(entry in variants for entry in found)

@@ -1,0 +1,49 @@
+"""`import weft`: what it offers, and what it does not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import weft
+
+
+def test_the_version_is_the_projects() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert weft.__version__ == project["project"]["version"]
+
+
+@given(st.integers(0, 2**40), st.integers(1, 2**20))
+def test_cdiv_is_the_least_number_of_tiles_that_cover(x: int, y: int) -> None:
+    tiles = weft.cdiv(x, y)
+    assert (tiles - 1) * y < x <= tiles * y
+
+
+@given(st.integers(1, 2**70))
+def test_next_power_of_2(n: int) -> None:
+    power = weft.next_power_of_2(n)
+    assert power.bit_count() == 1
+    assert power // 2 < n <= power
+
+
+def test_next_power_of_2_of_nothing() -> None:
+    with pytest.raises(ValueError, match="positive") as raised:
+        weft.next_power_of_2(0)
+    assert str(raised.value) == "next_power_of_2: expected a positive integer, found 0"
+
+
+def test_importing_weft_loads_no_compiler() -> None:
+    code = "import sys, weft, weft.language; print([m for m in ('xdsl', 'llvmlite', 'rich') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+def test_names() -> None:
+    for name in weft.__all__:
+        assert getattr(weft, name) is not None
