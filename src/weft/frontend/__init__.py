@@ -23,11 +23,12 @@ __all__ = [
 
 
 def build_module(kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None) -> ModuleOp:
-    """The tile IR of ``kernel`` for ``signature``: a module with one function of the kernel's name, everything it calls inlined.
+    """The tile IR of ``kernel`` for ``signature``: a module with one function of the kernel's name, everything it calls
+    inlined.
 
-    The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name`` and, where
-    the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to Triton's. `CompilationError`
-    where the kernel breaks a rule.
+    The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name``
+    and, where the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to
+    Triton's. `CompilationError` where the kernel breaks a rule.
     """
     from weft.frontend.build import build
 

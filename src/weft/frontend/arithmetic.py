@@ -1,8 +1,8 @@
 """What Python's operators mean on the values of a kernel.
 
-Two compile-time values: Python's own operator. A pointer: address arithmetic in elements. Anything else: the semantics object says what both sides
-are converted to, and one op is emitted there; this module knows no promotion rule. So the kind of ``>>`` follows the promoted
-type too (Triton 3.9 asks the left operand's type before promotion).
+Two compile-time values: Python's own operator. A pointer: address arithmetic in elements. Anything else: the semantics
+object says what both sides are converted to, and one op is emitted there; this module knows no promotion rule. So the
+kind of ``>>`` follows the promoted type too (Triton 3.9 asks the left operand's type before promotion).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Final
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
-from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime
+from weft.frontend.errors import CompilationError
+from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime, is_tuple
 from weft.ir import tile
 
 ARITHMETIC: Final[dict[str, str]] = {
@@ -38,25 +38,14 @@ ARITHMETIC: Final[dict[str, str]] = {
 COMPARISON: Final[dict[str, str]] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 """Comparisons and the kind of `tile.compare` each is."""
 
+_BY_NAME: Final = {
+    **{"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"},
+    **{"&": "and_", "|": "or_", "^": "xor", "<<": "lshift", ">>": "rshift"},
+    **{"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"},
+}
+
 PYTHON: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **{op: getattr(operator, name) for op, name in _BY_NAME.items()},
     "in": lambda a, b: a in b,
     "not in": lambda a, b: a not in b,
 }
@@ -77,17 +66,17 @@ def fold(op: str, function: Callable[..., Any], *values: Value) -> Value:
         return function(*values)
     except (TypeError, ValueError, ArithmeticError) as error:
         shown = " and ".join(map(describe, values))
-        fail(f"'{op}' of the compile-time values {shown}: {error}")
+        raise CompilationError(f"'{op}' of the compile-time values {shown}: {error}") from None
 
 
 def binary(b: Builder, op: str, lhs: Value, rhs: Value) -> Value:
     """``lhs op rhs`` for any operator of `PYTHON`, and ``minimum``, ``maximum``."""
     if not (is_runtime(lhs) or is_runtime(rhs)) and op in PYTHON:
         return fold(op, PYTHON[op], lhs, rhs)
-    if isinstance(lhs, tuple) and isinstance(rhs, tuple) and op == "+":
-        return lhs + rhs  # pyright: ignore[reportUnknownVariableType]
+    if is_tuple(lhs) and is_tuple(rhs) and op == "+":
+        return lhs + rhs
     if op not in ARITHMETIC and op not in COMPARISON:
-        fail(
+        raise CompilationError(
             f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}",
             hint="write x * x, or tl.exp2(tl.log2(x) * y)" if op == "**" else None,
         )
@@ -115,7 +104,7 @@ def _operand(op: str, value: Value) -> Any:
         return value.dtype
     if not is_number(value):
         hint = "test for None with 'is None'" if value is None else None
-        fail(f"'{op}' takes tiles and numbers, found {describe(value)}", hint=hint)
+        raise CompilationError(f"'{op}' takes tiles and numbers, found {describe(value)}", hint=hint)
     return value
 
 
@@ -129,7 +118,7 @@ def unary(b: Builder, op: str, operand: Value) -> Value:
     if not is_runtime(operand):
         return fold(op, _UNARY_PYTHON[op], operand)
     if not isinstance(operand, Tensor) or operand.is_pointer:
-        fail(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
+        raise CompilationError(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
     dtype = b.semantics.unary(op, operand.dtype)
     kind = _UNARY[op]
     return b.cast(operand, dtype) if kind is None else b.unary(kind, b.cast(operand, dtype))
@@ -140,11 +129,11 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
     pointers = [isinstance(v, Tensor) and v.is_pointer for v in (lhs, rhs)]
     if op in COMPARISON and all(pointers):
         if lhs.dtype != rhs.dtype:
-            fail(f"'{op}' of pointers to different dtypes, {lhs.element} and {rhs.element}")
+            raise CompilationError(f"'{op}' of pointers to different dtypes, {lhs.element} and {rhs.element}")
         left, right = b.broadcast(lhs, rhs)
         return b.compare(COMPARISON[op], left, right)
     if op not in ("+", "-") or all(pointers) or (op == "-" and pointers[1]):
-        fail(
+        raise CompilationError(
             f"'{op}' of {describe(lhs)} and {describe(rhs)}: a pointer takes + or - an integer, which counts elements",
             hint="subtract addresses as integers: .to(tl.int64, bitcast=True)" if all(pointers) and op == "-" else None,
         )
@@ -155,7 +144,7 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
     if steps.dtype.is_bool:
         steps = b.cast(steps, dtypes.int32)
     if not steps.dtype.is_integer:
-        fail(
+        raise CompilationError(
             f"a pointer is moved by whole elements, found an offset of dtype {steps.dtype}",
             hint="convert the offset with .to(tl.int32) or .to(tl.int64)",
         )

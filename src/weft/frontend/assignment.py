@@ -1,8 +1,8 @@
 """What ``target = value`` does.
 
-A plain assignment makes numbers run-time scalars, as in Triton: after ``x = -7``, ``x // 2`` is -3, C's division. The annotation
-``x: tl.constexpr`` keeps the compile-time value, and Python's meaning. Tuples are assigned by element; dtypes, strings, None and functions
-have no run-time form and stay.
+A plain assignment makes numbers run-time scalars, as in Triton: after ``x = -7``, ``x // 2`` is -3, C's division. The
+annotation ``x: tl.constexpr`` keeps the compile-time value, and Python's meaning. Tuples are assigned by element;
+dtypes, strings, None and functions have no run-time form and stay.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import ast
 
 from weft.frontend.builder import Builder
-from weft.frontend.errors import CompilationError, fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
-from weft.frontend.values import Tensor, Value, describe, is_number
+from weft.frontend.values import Tensor, Value, describe, is_number, is_tuple
 
 
 def decay(b: Builder, value: Value) -> Value:
     """``value`` as a plain variable holds it: numbers as run-time scalars."""
-    if isinstance(value, tuple):
-        return tuple(decay(b, item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if is_tuple(value):
+        return tuple(decay(b, item) for item in value)
     return b.tensor(value) if is_number(value) else value
 
 
@@ -29,22 +29,22 @@ def assign(g: Generator, target: ast.expr, value: Value, origin: ast.AST, consta
         name_after(target.id, value)
         g.scope.assign(target.id, value, origin)
     elif isinstance(target, (ast.Tuple, ast.List)):
-        if not isinstance(value, tuple):
+        if not is_tuple(value):
             raise g.stamp(CompilationError(f"{describe(value)} cannot be unpacked", hint="only tuples can"), target)
-        count = len(value)  # pyright: ignore[reportUnknownArgumentType]
+        count = len(value)
         if count != len(target.elts):
             raise g.stamp(
                 CompilationError(f"{count} values cannot be unpacked into {len(target.elts)} variables"), target
             )
-        for part, item in zip(target.elts, value, strict=True):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for part, item in zip(target.elts, value, strict=True):
             assign(g, part, item, origin, constant)
     elif isinstance(target, ast.Subscript):
-        fail(
+        raise CompilationError(
             "elements of tiles cannot be assigned",
             hint="make a new tile with tl.where, or write to memory with tl.store",
         )
     else:
-        fail("only variables and tuples of variables can be assigned")
+        raise CompilationError("only variables and tuples of variables can be assigned")
 
 
 def name_after(name: str, value: Value) -> None:

@@ -13,7 +13,7 @@ from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend import registry
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail, nearest
+from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.unsupported import TRITON_ONLY
 from weft.frontend.values import Method, Tensor, Value, describe, is_runtime
@@ -23,11 +23,54 @@ METHODS: Final[dict[str, Any]] = {
     "to": tl.cast,
     **{
         name: getattr(tl, name)
-        for name in (
-            "abs add argmax argmin assume atomic_add broadcast_to cast cdiv ceil clamp cos div_rn erf exp exp2 expand_dims fdiv floor fma "
-            "log log2 max max_constancy max_contiguous maximum min minimum mul multiple_of permute ravel reduce reshape rsqrt sigmoid "
-            "sin softmax sqrt sqrt_rn sub sum trans view where xor_sum"
-        ).split()
+        for name in [
+            "abs",
+            "add",
+            "argmax",
+            "argmin",
+            "assume",
+            "atomic_add",
+            "broadcast_to",
+            "cast",
+            "cdiv",
+            "ceil",
+            "clamp",
+            "cos",
+            "div_rn",
+            "erf",
+            "exp",
+            "exp2",
+            "expand_dims",
+            "fdiv",
+            "floor",
+            "fma",
+            "log",
+            "log2",
+            "max",
+            "max_constancy",
+            "max_contiguous",
+            "maximum",
+            "min",
+            "minimum",
+            "mul",
+            "multiple_of",
+            "permute",
+            "ravel",
+            "reduce",
+            "reshape",
+            "rsqrt",
+            "sigmoid",
+            "sin",
+            "softmax",
+            "sqrt",
+            "sqrt_rn",
+            "sub",
+            "sum",
+            "trans",
+            "view",
+            "where",
+            "xor_sum",
+        ]
     },
 }
 """Functions of the language that are methods of tiles."""
@@ -95,7 +138,8 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
             return value[name]
         case _ if name == "value" and not is_runtime(value):
             return value  # a constexpr is its value here
-    fail(f"{describe(value)} has no attribute '{name}'")
+        case _:
+            raise CompilationError(f"{describe(value)} has no attribute '{name}'")
 
 
 def _tensor(b: Builder, x: Tensor, name: str) -> Value:
@@ -105,7 +149,7 @@ def _tensor(b: Builder, x: Tensor, name: str) -> Value:
         return registry.implementation_of(tl.trans)(b, x, ())
     if (function := METHODS.get(name)) is not None:
         return Method(function, x)
-    fail(f"tiles have no attribute '{name}'", hint=nearest(name, [*_TENSOR, "T", *METHODS]))
+    raise CompilationError(f"tiles have no attribute '{name}'", hint=nearest(name, [*_TENSOR, "T", *METHODS]))
 
 
 def _module(module: ModuleType, name: str) -> Value:
@@ -113,9 +157,9 @@ def _module(module: ModuleType, name: str) -> Value:
     if value is not MISSING:
         return value.value if isinstance(value, constexpr) else value
     if name in TRITON_ONLY and module.__name__.startswith("weft.language"):
-        fail(f"weft does not have tl.{name} yet")
+        raise CompilationError(f"weft does not have tl.{name} yet")
     public = [n for n in dir(module) if not n.startswith("_")]
-    fail(f"the module {module.__name__} has no '{name}'", hint=nearest(name, public))
+    raise CompilationError(f"the module {module.__name__} has no '{name}'", hint=nearest(name, public))
 
 
 def _from_tables(
@@ -128,7 +172,9 @@ def _from_tables(
         return known(value)
     if (question := questions.get(name)) is not None:
         return Question(name, question(value))
-    fail(f"{describe(value)} has no attribute '{name}'", hint=nearest(name, [*attributes, *questions]))
+    raise CompilationError(
+        f"{describe(value)} has no attribute '{name}'", hint=nearest(name, [*attributes, *questions])
+    )
 
 
 class Question:

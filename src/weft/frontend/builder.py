@@ -1,7 +1,8 @@
 """Emits tile IR at the current point, and knows the source of everything it emits.
 
-The builder speaks in `Tensor`s: its methods take operands that already fit (one dtype, one shape) and emit one op, or make
-them fit (`cast`, `broadcast`, `splat`). What Python's operators mean, promotion included, is `weft.frontend.arithmetic`.
+The builder speaks in `Tensor`s: its methods take operands that already fit (one dtype, one shape) and emit one op, or
+make them fit (`cast`, `broadcast`, `splat`). What Python's operators mean, promotion included, is
+`weft.frontend.arithmetic`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from xdsl.ir import Block, Operation
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.frontend.errors import Span, fail
+from weft.frontend.errors import CompilationError, Span
 from weft.frontend.literals import element
 from weft.frontend.scope import Scope
 from weft.frontend.source import KernelFunction
@@ -87,13 +88,13 @@ class Builder:
         if isinstance(value, Tensor):
             return value
         if not is_number(value):
-            fail(f"expected a tile or a number, found {describe(value)}", argument=argument)
+            raise CompilationError(f"expected a tile or a number, found {describe(value)}", argument=argument)
         return self.constant(value, self.semantics.literal(value))
 
     def cast(self, x: Tensor, dtype: DType) -> Tensor:
         """``x`` converted to ``dtype``; a pointer is refused."""
         if x.is_pointer:
-            fail(
+            raise CompilationError(
                 f"a pointer cannot become {dtype} by conversion",
                 hint="convert with bitcast: .to(tl.int64, bitcast=True), or load what it points to first",
             )
@@ -109,7 +110,7 @@ class Builder:
             return x
         widths = [64 if x.is_pointer else x.dtype.bits, 64 if is_pointer else dtype.bits]
         if widths[0] != widths[1]:
-            fail(
+            raise CompilationError(
                 f"bitcast keeps the number of bits, but {x.element} has {widths[0]} and {to} has {widths[1]}",
                 hint="convert the value instead, without bitcast=True",
                 argument="dtype",
@@ -150,7 +151,7 @@ class Builder:
         if not x.shape:
             return self.broadcast_to(x, shape)
         if not shape:
-            fail("a tile cannot be reshaped into a scalar", hint="reduce it, for example with tl.sum")
+            raise CompilationError("a tile cannot be reshaped into a scalar", hint="reduce it, for example with tl.sum")
         return Tensor(self.emit(tile.ReshapeOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
 
     def unary(self, kind: str, x: Tensor) -> Tensor:
@@ -172,7 +173,8 @@ class Builder:
 
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape all broadcast to: aligned at the last dimension, sizes of 1 grow. `CompilationError` where none exists."""
+    """The shape all broadcast to: aligned at the last dimension, sizes of 1 grow. `CompilationError` where none
+    exists."""
     result = shapes[0]
     for shape in shapes[1:]:
         if shape == result or not shape:
@@ -180,8 +182,8 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         rank = max(len(result), len(shape))
         a, b = (1,) * (rank - len(result)) + result, (1,) * (rank - len(shape)) + shape
         for i, (m, n) in enumerate(zip(a, b, strict=True)):
-            if m != n and m != 1 and n != 1:
-                fail(
+            if m != n and 1 not in (m, n):
+                raise CompilationError(
                     f"shapes {result} and {shape} do not broadcast: dimension {i} has {m} and {n} elements",
                     hint=_broadcast_hint(result, shape),
                 )

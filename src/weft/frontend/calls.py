@@ -1,4 +1,5 @@
-"""``function(arguments)``: binding arguments to parameters, inlining helpers, and the Python built-ins that kernels may call."""
+"""``function(arguments)``: binding arguments to parameters, inlining helpers, and the Python built-ins that kernels may
+call."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from weft import language as tl
 from weft.frontend import arithmetic, registry
 from weft.frontend.attributes import Question
 from weft.frontend.builder import Builder, Frame
-from weft.frontend.errors import CompilationError, NotConstexpr, fail, nearest
+from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import Generator
 from weft.frontend.source import MISSING, KernelFunction, Parameter
-from weft.frontend.values import Method, Tensor, Value, describe, is_runtime
+from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_runtime, is_tuple
 from weft.language.core import STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
 from weft.semantics.core import PromotionError
 
@@ -57,12 +58,12 @@ def _arguments(g: Generator, node: ast.Call) -> Arguments:
             result.positional.append((g.expression(argument), argument))
             continue
         value = g.expression(argument.value)
-        if not isinstance(value, tuple):
+        if not is_tuple(value):
             raise g.stamp(CompilationError(f"only tuples unpack with '*', found {describe(value)}"), argument)
-        result.positional += [(item, argument) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        result.positional += [(item, argument) for item in value]
     for keyword in node.keywords:
         if keyword.arg is None:
-            fail("arguments cannot be unpacked with '**' in a kernel", hint="pass them by name")
+            raise CompilationError("arguments cannot be unpacked with '**' in a kernel", hint="pass them by name")
         result.keywords[keyword.arg] = (g.expression(keyword.value), keyword.value)
     return result
 
@@ -78,7 +79,9 @@ def bind(
     given = len(arguments.positional)
     if given > len(positional) and variadic is None:
         count = f"{len(positional)} argument{'' if len(positional) == 1 else 's'}"
-        fail(f"{name} takes {count}, found {given}", hint=f"its parameters are ({_spell(parameters)})")
+        raise CompilationError(
+            f"{name} takes {count}, found {given}", hint=f"its parameters are ({_spell(parameters)})"
+        )
     for parameter, (value, node) in zip(positional, arguments.positional, strict=False):
         values[parameter.name], nodes[parameter.name] = value, node
     if variadic is not None:
@@ -89,18 +92,20 @@ def bind(
     known = {p.name for p in parameters}
     for keyword, (value, node) in arguments.keywords.items():
         if keyword not in known:
-            fail(
+            raise CompilationError(
                 f"{name} has no parameter '{keyword}'",
                 hint=nearest(keyword, known) or f"its parameters are ({_spell(parameters)})",
             )
         if keyword in nodes:
-            fail(f"{name} got two values for '{keyword}'")
+            raise CompilationError(f"{name} got two values for '{keyword}'")
         values[keyword], nodes[keyword] = value, node
     for parameter in parameters:
         if parameter.name in values:
             continue
         if parameter.default is MISSING:
-            fail(f"{name} needs the argument '{parameter.name}'", hint=f"its parameters are ({_spell(parameters)})")
+            raise CompilationError(
+                f"{name} needs the argument '{parameter.name}'", hint=f"its parameters are ({_spell(parameters)})"
+            )
         default = parameter.default
         values[parameter.name] = default.value if isinstance(default, constexpr) else default
     return values, nodes
@@ -127,7 +132,7 @@ def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node
 def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: ast.Call) -> Value:
     """A helper, compiled where it is called."""
     if kernel in g.frame.kernels():
-        fail(
+        raise CompilationError(
             f"{kernel.name} calls itself, and helpers are inlined where they are called",
             hint="write a loop instead of the recursion",
         )
@@ -167,15 +172,17 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
         return handler(g.b, *values, **keywords)
     name = getattr(function, "__name__", None)
     if function is print:
-        fail("print cannot be used in a kernel", hint="use tl.static_print, which prints when the kernel is compiled")
+        raise CompilationError(
+            "print cannot be used in a kernel", hint="use tl.static_print, which prints when the kernel is compiled"
+        )
     if name is not None and callable(function):
-        fail(
+        raise CompilationError(
             f"{describe(function)} cannot be called in a kernel",
             hint=f"decorate {name} with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time"
             if type(function).__name__ == "function"
             else None,
         )
-    fail(f"{describe(function)} cannot be called")
+    raise CompilationError(f"{describe(function)} cannot be called")
 
 
 def _at_compile_time(
@@ -188,8 +195,8 @@ def _at_compile_time(
     try:
         result = function(*values, **(keywords or {}))
     except Exception as error:  # whatever the user's own function raises is the kernel's error
-        fail(f"{name}({', '.join(map(describe, values))}): {type(error).__name__}: {error}")
-    return tuple(result) if isinstance(result, list) else result  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        raise CompilationError(f"{name}({', '.join(map(describe, values))}): {type(error).__name__}: {error}") from None
+    return as_value(result)
 
 
 def _folded(function: Callable[..., Any]) -> Callable[..., Value]:
@@ -200,8 +207,8 @@ def _folded(function: Callable[..., Any]) -> Callable[..., Value]:
 
 
 def _extremum(function: Callable[..., Any], op: str) -> Callable[..., Value]:
-    def handler(b: Builder, *values: Value) -> Value:
-        values = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    def handler(b: Builder, *operands: Value) -> Value:
+        values: tuple[Value, ...] = operands[0] if len(operands) == 1 and is_tuple(operands[0]) else operands
         if not any(map(is_runtime, values)):
             return _at_compile_time(function.__name__, function, values)
         result = values[0]
@@ -215,7 +222,9 @@ def _extremum(function: Callable[..., Any], op: str) -> Callable[..., Value]:
 def _len(b: Builder, value: Value) -> Value:
     if isinstance(value, Tensor) and value.shape:
         return value.shape[0]
-    return len(value) if isinstance(value, (tuple, str)) else fail(f"{describe(value)} has no length")  # pyright: ignore[reportUnknownArgumentType]
+    if is_tuple(value) or isinstance(value, str):
+        return len(value)
+    raise CompilationError(f"{describe(value)} has no length")
 
 
 def _range(b: Builder, start: Value, stop: Value = None, step: Value = None) -> Iteration:
@@ -224,7 +233,7 @@ def _range(b: Builder, start: Value, stop: Value = None, step: Value = None) -> 
 
 
 def _isinstance(b: Builder, value: Value, kinds: Any) -> bool:
-    asked: tuple[Any, ...] = kinds if isinstance(kinds, tuple) else (kinds,)
+    asked: tuple[Any, ...] = kinds if is_tuple(kinds) else (kinds,)
     if isinstance(value, Tensor):
         return tl.tensor in asked
     return constexpr in asked or isinstance(value, asked)

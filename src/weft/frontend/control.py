@@ -1,8 +1,8 @@
 """``if``, ``for``, ``while`` and conditional expressions.
 
-What is known at compile time leaves no trace: the branch not taken is not even looked at, ``tl.static_range`` is unrolled. The rest becomes
-scf. A variable crosses such an op as an operand or result only if it is assigned inside and still read afterwards; a loop's operand
-that turns out never to change is dropped again.
+What is known at compile time leaves no trace: the branch not taken is not even looked at, ``tl.static_range`` is
+unrolled. The rest becomes scf. A variable crosses such an op as an operand or result only if it is assigned inside and
+still read afterwards; a loop's operand that turns out never to change is dropped again.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 
 from weft import dtypes
 from weft.frontend.assignment import name_after
-from weft.frontend.errors import CompilationError, Note, fail
+from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import MAX_FORKS, Generator, Outcome, Pending, Returned, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
 from weft.frontend.scope import Scope, returns
@@ -35,7 +34,8 @@ class Branch:
 
 
 def condition(g: Generator, node: ast.expr) -> bool | Tensor:
-    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!= 0``)."""
+    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!=
+    0``)."""
     value = g.expression(node)
     if not isinstance(value, Tensor):
         return bool(value)
@@ -91,7 +91,7 @@ def _fork(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Returne
     """An ``if`` with a ``return`` inside: both branches go on to the end of the function."""
     g.forks += 1
     if g.forks > MAX_FORKS:
-        fail(
+        raise CompilationError(
             f"early returns split the function into more than {MAX_FORKS} paths",
             hint="compute a condition first and return once",
         )
@@ -182,7 +182,7 @@ def choose(g: Generator, node: ast.IfExp) -> Value:
         blocks.append(branch.block)
     then, other = unify(g.b, values[0], blocks[0], values[1], blocks[1])
     if not same_type(then, other):
-        fail(
+        raise CompilationError(
             f"the sides of a conditional expression have different types: {describe(values[0])} and {describe(values[1])}",
             hint="convert one side with .to(...), or broadcast it",
         )

@@ -1,8 +1,9 @@
 """What users read when a kernel does not compile.
 
-One would usually raise where a rule is broken, with whatever text is at hand. Here the code that knows the rule says *what* (`fail`: found, expected,
-advice) and the generator, at one boundary, stamps *where*: the expression, and the calls that led there. A message
-that concerns one argument of a call names it, and the caret goes under that argument.
+One would usually raise where a rule is broken, with whatever text is at hand. Here the code that knows the rule raises
+a `CompilationError` that says *what* (found, expected, advice), and the generator, at one boundary, stamps *where*: the
+expression, and the calls that led there. A message about one argument of a call names it, and the caret goes under that
+argument.
 
 A rendered error::
 
@@ -22,7 +23,7 @@ import difflib
 import linecache
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weft.ir.location import Position
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Span:
-    """Some source text: 1-based lines, 0-based columns in characters, end exclusive; ``text`` is the whole first line where
-    it is known. ``end_column`` is None where only the start is known."""
+    """Some source text: 1-based lines, 0-based columns in characters, end exclusive; ``text`` is the whole first line
+    where it is known. ``end_column`` is None where only the start is known."""
 
     file: str
     line: int
@@ -71,8 +72,8 @@ class Note:
 class CompilationError(Exception):
     """A kernel breaks a rule of the language.
 
-    ``message`` says what was found and what was expected, ``spans`` where, innermost first, ``hint`` what to do. ``argument`` names the
-    parameter of the failing call that is to blame, if one is.
+    ``message`` says what was found and what was expected, ``spans`` where, innermost first, ``hint`` what to do.
+    ``argument`` names the parameter of the failing call that is to blame, if one is.
     """
 
     def __init__(
@@ -118,13 +119,8 @@ class CompilationError(Exception):
 
 
 class NotConstexpr(CompilationError):
-    """Something known only at run time stands where compilation needs the value. The generator, which knows the variables, adds which of
-    them to mark as constexpr."""
-
-
-def fail(message: str, *, hint: str | None = None, notes: Sequence[Note] = (), argument: str | None = None) -> NoReturn:
-    """Raise a `CompilationError` whose place the generator fills in."""
-    raise CompilationError(message, hint=hint, notes=notes, argument=argument)
+    """Something known only at run time stands where compilation needs the value. The generator, which knows the
+    variables, adds which of them to mark as constexpr."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:

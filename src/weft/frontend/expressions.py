@@ -11,10 +11,10 @@ from weft.frontend.assignment import assign
 from weft.frontend.attributes import attribute
 from weft.frontend.calls import call
 from weft.frontend.control import choose
-from weft.frontend.errors import CompilationError, NotConstexpr, fail, nearest
+from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import EXPRESSIONS, Generator
 from weft.frontend.source import MISSING
-from weft.frontend.values import Tensor, Undefined, Value, describe, is_number, is_runtime
+from weft.frontend.values import Tensor, Undefined, Value, as_value, describe, is_number, is_runtime, is_tuple
 from weft.language.core import constexpr
 
 N = TypeVar("N", bound=ast.expr)
@@ -52,11 +52,11 @@ OPERATORS: Final[dict[type, str]] = {
 }
 
 
-def handles(kind: type[N]) -> Callable[[Callable[[Generator, N], Value]], Callable[[Generator, N], Value]]:
-    """Register the handler of a kind of expression."""
+def handles(*kinds: type[N]) -> Callable[[Callable[[Generator, N], Value]], Callable[[Generator, N], Value]]:
+    """Register the handler of some kinds of expressions."""
 
     def register(handler: Callable[[Generator, N], Value]) -> Callable[[Generator, N], Value]:
-        EXPRESSIONS[kind] = handler  # pyright: ignore[reportArgumentType]
+        EXPRESSIONS.update(dict.fromkeys(kinds, handler))
         return handler
 
     return register
@@ -66,7 +66,7 @@ def handles(kind: type[N]) -> Callable[[Callable[[Generator, N], Value]], Callab
 def _constant(g: Generator, node: ast.Constant) -> Value:
     if node.value is None or isinstance(node.value, (bool, int, float, str)):
         return node.value
-    fail(f"a literal of type {type(node.value).__name__} cannot be used in a kernel")
+    raise CompilationError(f"a literal of type {type(node.value).__name__} cannot be used in a kernel")
 
 
 @handles(ast.Name)
@@ -85,21 +85,20 @@ def lookup(g: Generator, name: str) -> Value:
     value = kernel.lookup(name)
     if value is MISSING:
         if name in kernel.fn.__code__.co_varnames:
-            fail(f"'{name}' is used before it is assigned")
+            raise CompilationError(f"'{name}' is used before it is assigned")
         names = {*g.scope.values, *kernel.visible()}
-        fail(f"the name '{name}' is not defined", hint=nearest(name, sorted(names)))
+        raise CompilationError(f"the name '{name}' is not defined", hint=nearest(name, sorted(names)))
     if isinstance(value, constexpr):
         return value.value
     if (is_number(value) or isinstance(value, (str, tuple, list))) and not kernel.is_constexpr_global(name):
-        fail(
+        raise CompilationError(
             f"the global '{name}' is {describe(value)}, but kernels only read globals that are constexpr",
             hint=f"write '{name} = tl.constexpr({value!r})' where it is defined, or pass it as an argument",
         )
-    return tuple(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return as_value(value)
 
 
-@handles(ast.Tuple)
-@handles(ast.List)
+@handles(ast.Tuple, ast.List)
 def _tuple(g: Generator, node: ast.Tuple | ast.List) -> Value:
     return tuple(spread(g, node.elts))
 
@@ -112,7 +111,7 @@ def spread(g: Generator, nodes: list[ast.expr]) -> list[Value]:
             values.append(g.expression(node))
             continue
         value = g.expression(node.value)
-        if not isinstance(value, tuple):
+        if not is_tuple(value):
             raise g.stamp(CompilationError(f"only tuples unpack with '*', found {describe(value)}"), node)
         values += value
     return values
@@ -123,7 +122,7 @@ def _binary(g: Generator, node: ast.BinOp) -> Value:
     lhs, rhs = g.expression(node.left), g.expression(node.right)
     op = OPERATORS[type(node.op)]
     if op == "@":
-        fail("'@' cannot be used in a kernel", hint="use tl.dot")
+        raise CompilationError("'@' cannot be used in a kernel", hint="use tl.dot")
     return arithmetic.binary(g.b, op, lhs, rhs)
 
 
@@ -157,7 +156,7 @@ def logical(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
     for value in (lhs, rhs):
         if not isinstance(value, Tensor) or value.is_pointer or not value.dtype.is_bool:
             hint = "compare with zero (x != 0), or use & and | on integers"
-            fail(f"'{op}' takes bools, found {describe(value)}", hint=hint)
+            raise CompilationError(f"'{op}' takes bools, found {describe(value)}", hint=hint)
     return g.b.binary(op, *g.b.broadcast(lhs, rhs))
 
 
@@ -176,13 +175,14 @@ def _compare(g: Generator, node: ast.Compare) -> Value:
 
 
 def compare(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
-    """One comparison; ``is`` compares with None and between compile-time values, which have no identity of their own."""
+    """One comparison; ``is`` compares with None and between compile-time values, which have no identity of their
+    own."""
     if op not in ("is", "is not"):
         return arithmetic.binary(g.b, op, lhs, rhs)
     if lhs is None or rhs is None:
         same = lhs is rhs
     elif is_runtime(lhs) or is_runtime(rhs):
-        fail(
+        raise CompilationError(
             f"'{op}' takes compile-time values, found {describe(lhs)} and {describe(rhs)}", hint="compare with == or !="
         )
     else:
@@ -237,15 +237,15 @@ def _slice(g: Generator, node: ast.Slice) -> Value:
 def _subscript(g: Generator, node: ast.Subscript) -> Value:
     value, index = g.expression(node.value), g.expression(node.slice)
     if isinstance(value, Tensor):
-        return _insert_dimensions(g, value, index if isinstance(index, tuple) else (index,))  # pyright: ignore[reportUnknownArgumentType]
+        return _insert_dimensions(g, value, index if is_tuple(index) else (index,))
     if is_runtime(index):
         raise NotConstexpr(f"an index into {describe(value)} must be known at compile time, found {describe(index)}")
-    if isinstance(value, (tuple, str)):
+    if is_tuple(value) or isinstance(value, str):
         try:
-            return value[index]  # pyright: ignore[reportUnknownVariableType]
+            return value[index]
         except (IndexError, TypeError) as error:
-            fail(f"{describe(index)} does not index {describe(value)}: {error}")
-    fail(f"{describe(value)} cannot be indexed")
+            raise CompilationError(f"{describe(index)} does not index {describe(value)}: {error}") from None
+    raise CompilationError(f"{describe(value)} cannot be indexed")
 
 
 def _insert_dimensions(g: Generator, x: Tensor, index: tuple[Any, ...]) -> Tensor:
@@ -254,13 +254,13 @@ def _insert_dimensions(g: Generator, x: Tensor, index: tuple[Any, ...]) -> Tenso
     for item in index:
         if item is not None and item != whole:
             shown = "a slice" if isinstance(item, slice) else describe(item)
-            fail(
+            raise CompilationError(
                 f"a tile is indexed with ':' and None only, found {shown}",
                 hint="load the elements you need through pointers, or select one with tl.sum(tl.where(i == index, x, 0), 0)",
             )
     kept = sum(item is not None for item in index)
     if kept != len(x.shape):
-        fail(
+        raise CompilationError(
             f"the index has {kept} ':' for a tile of {len(x.shape)} dimensions, {x}",
             hint="write one ':' for each dimension and None for each new one",
         )

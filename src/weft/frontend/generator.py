@@ -1,12 +1,14 @@
 """Walks a kernel's syntax tree, function by function, and emits what it says.
 
-One would usually subclass `ast.NodeVisitor`. Here each kind of node has a handler in one of two tables (`EXPRESSIONS`, `STATEMENTS`), filled by the
-modules that know about them; a kind in no table is unsupported syntax and has its message in a third.
+One would usually subclass `ast.NodeVisitor`. Here each kind of node has a handler in one of two tables (`EXPRESSIONS`,
+`STATEMENTS`), filled by the modules that know about them; a kind in no table is unsupported syntax and has its message
+in a third.
 
-Statements are executed from a *pending list*, a persistent linked list of what is still to do in the function. A handler receives what follows its
-statement and returns what is to be done next. So a compile-time ``if`` pushes the branch taken, an unrolled loop pushes its copies, and an early
-``return`` in a run-time ``if`` gives *both* branches the rest of the function, which is then compiled inside them: structured control flow
-without jumps or flags. (The rest is duplicated only where both branches can go on.)
+Statements are executed from a *pending list*, a persistent linked list of what is still to do in the function. A
+handler receives what follows its statement and returns what is to be done next. So a compile-time ``if`` pushes the
+branch taken, an unrolled loop pushes its copies, and an early ``return`` in a run-time ``if`` gives *both* branches the
+rest of the function, which is then compiled inside them: structured control flow without jumps or flags. (The rest is
+duplicated only where both branches can go on.)
 
 This is also the boundary where errors get their place (`Generator.stamp`).
 """
@@ -16,10 +18,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from weft.frontend.builder import Builder, Frame
-from weft.frontend.errors import CompilationError, NotConstexpr, fail
+from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.scope import Liveness, Scope
 from weft.frontend.unsupported import SYNTAX
 from weft.frontend.values import Value, is_runtime
@@ -123,8 +125,8 @@ class Generator:
             self.b.node = outer
 
     def stamp(self, error: Exception, node: ast.AST, nodes: dict[str, ast.expr] | None = None) -> CompilationError:
-        """``error`` with its place, unless it has one: ``node``, or the argument to blame (``nodes`` maps parameters to the
-        expressions passed for them)."""
+        """``error`` with its place, unless it has one: ``node``, or the argument to blame (``nodes`` maps parameters to
+        the expressions passed for them)."""
         if isinstance(error, PromotionError):
             # The semantics writes "what; what to do".
             message, _, advice = str(error).partition("; ")
@@ -149,13 +151,14 @@ class Generator:
         return "compute it from literals and tl.constexpr values only"
 
 
-StatementHandler = Callable[[Generator, "ast.stmt | Bind", Pending], Outcome]
+EXPRESSIONS: Final[dict[type, Callable[[Generator, Any], Value]]] = {}
+"""Class of expression -> what evaluates it."""
 
-EXPRESSIONS: Final[dict[type, Callable[[Generator, ast.expr], Value]]] = {}
-STATEMENTS: Final[dict[type, Callable[[Generator, ast.stmt, Pending], Outcome]]] = {}
+STATEMENTS: Final[dict[type, Callable[[Generator, Any, Pending], Outcome]]] = {}
+"""Class of statement -> what executes it, given what is pending after it."""
 
 
 def _unsupported(g: Generator, node: ast.AST | Bind, pending: Pending = None) -> Value:
     """Refuse a kind of node that has no handler."""
     what, hint = SYNTAX.get(type(node).__name__, (f"'{type(node).__name__}'", None))
-    fail(f"{what} cannot be used in a kernel", hint=hint)
+    raise CompilationError(f"{what} cannot be used in a kernel", hint=hint)

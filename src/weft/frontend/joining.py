@@ -1,7 +1,7 @@
 """Values where paths meet: flattened to SSA values for the op that joins the paths, and put together again.
 
-Only tiles and tuples of them can differ between paths; a compile-time value must be the same on both, except that a number
-meeting a run-time scalar (or another number) becomes one.
+Only tiles and tuples of them can differ between paths; a compile-time value must be the same on both, except that a
+number meeting a run-time scalar (or another number) becomes one.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from xdsl.ir import Block, SSAValue
 
 from weft.dtypes import Kind
 from weft.frontend.builder import Builder
-from weft.frontend.values import Tensor, Value, is_number
+from weft.frontend.values import Tensor, Value, is_number, is_tuple
 
 
 def leaves(value: Value) -> Iterator[Tensor]:
     """The tiles in a value, in order."""
     if isinstance(value, Tensor):
         yield value
-    elif isinstance(value, tuple):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
+    elif is_tuple(value):
+        for item in value:
             yield from leaves(item)
 
 
@@ -29,8 +29,8 @@ def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
     """``value`` with its tiles replaced by ``results``, in order."""
     if isinstance(value, Tensor):
         return Tensor(next(results), value.dtype, value.shape, value.is_pointer)
-    if isinstance(value, tuple):
-        return tuple(rebuild(item, results) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if is_tuple(value):
+        return tuple(rebuild(item, results) for item in value)
     return value
 
 
@@ -38,9 +38,9 @@ def same_type(a: Value, b: Value) -> bool:
     """Whether two values have the same tiles in the same places, and equal compile-time values elsewhere."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return (a.dtype, a.shape, a.is_pointer) == (b.dtype, b.shape, b.is_pointer)
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))  # pyright: ignore[reportUnknownArgumentType]
-        return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)  # pyright: ignore[reportUnknownArgumentType]
+    if is_tuple(a) and is_tuple(b):
+        pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))
+        return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)
     if isinstance(a, (Tensor, tuple)) or isinstance(b, (Tensor, tuple)):
         return False
     return a is b or (type(a) is type(b) and bool(a == b))
@@ -48,10 +48,8 @@ def same_type(a: Value, b: Value) -> bool:
 
 def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block: Block) -> tuple[Value, Value]:
     """Both values, with numbers made run-time scalars (at the end of their blocks) where the other side needs one."""
-    if isinstance(left, tuple) and isinstance(right, tuple):
-        if len(left) != len(right):  # pyright: ignore[reportUnknownArgumentType]
-            return left, right  # pyright: ignore[reportUnknownVariableType]
-        pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if is_tuple(left) and is_tuple(right) and len(left) == len(right):
+        pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]
         return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
     if is_number(left) and is_number(right):
         if not same_type(left, right):
@@ -65,8 +63,8 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
 
 
 def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> Tensor:
-    """A number as a scalar at the end of ``block``: of the dtype of ``like`` where that is an integer type with room for the integer, else
-    of the literal's own."""
+    """A number as a scalar at the end of ``block``: of the dtype of ``like`` where that is an integer type with room
+    for the integer, else of the literal's own."""
     dtype = b.semantics.literal(number)
     if (
         like is not None

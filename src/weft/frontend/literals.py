@@ -1,10 +1,11 @@
 """Compile-time numbers as elements: rounded once, to nearest even, straight to the target format.
 
-One would usually let NumPy convert. Its scalars warn where a literal overflows, and ml_dtypes rounds a double to bfloat16 through
-float32, hence twice: 1 + 2**-8 + 2**-30 becomes 1.0 instead of 1.0078125.
+One would usually let NumPy convert. Its scalars warn where a literal overflows, and ml_dtypes rounds a double to
+bfloat16 through float32, hence twice: 1 + 2**-8 + 2**-30 becomes 1.0 instead of 1.0078125.
 
 A format with p mantissa bits and least exponent m holds the multiples of ``2**(max(e, m) - p)`` around a number of
-exponent e, so rounding is: scale by that power (exact), round to an integer (Python's ``round`` is half to even), scale back.
+exponent e, so rounding is: scale by that power (exact), round to an integer (Python's ``round`` is half to even), scale
+back.
 """
 
 from __future__ import annotations
@@ -38,10 +39,19 @@ def round_to(value: float, dtype: DType) -> float:
 
 
 def element(value: bool | int | float, dtype: DType) -> bool | int | float:
-    """``value`` as an element of ``dtype``. Integers must be in range (the semantics has checked it); a number becomes a bool as ``!= 0``."""
+    """``value`` as an element of ``dtype``. Integers must be in range (the semantics has checked it); a number becomes
+    a bool as ``!= 0``."""
     if dtype.is_float:
         try:
             return round_to(float(value), dtype)
         except OverflowError:  # an int beyond double's range
             return round_to(math.copysign(math.inf, value), dtype)
     return bool(value) if dtype.is_bool else int(value)
+
+
+def represents(dtype: DType, value: bool | int | float) -> bool:
+    """Whether ``dtype`` takes ``value`` as a literal: floats take every number (and round), integers the whole numbers
+    in range that are written as integers, bool only bools."""
+    if dtype.is_float or isinstance(value, bool):
+        return True
+    return dtype.is_integer and isinstance(value, int) and dtype.min <= value <= dtype.max

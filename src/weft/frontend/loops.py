@@ -1,8 +1,8 @@
 """``for`` and ``while``.
 
-A run-time ``for`` is an ``scf.for`` in int32, or int64 where a bound is (or is uint32). scf counts upwards by a positive step, Python does
-not: a negative compile-time step counts the mirrored range, ``a + b - i``; a step known only at run time, whose sign is
-unknown, counts iterations instead, ``a + k * step``.
+A run-time ``for`` is an ``scf.for`` in int32, or int64 where a bound is (or is uint32). scf counts upwards by a
+positive step, Python does not: a negative compile-time step counts the mirrored range, ``a + b - i``; a step known only
+at run time, whose sign is unknown, counts iterations instead, ``a + k * step``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.assignment import assign, name_after
 from weft.frontend.control import Branch, condition, run_branch
-from weft.frontend.errors import CompilationError, Note, fail
+from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import Bind, Generator, Outcome, Pending, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
 from weft.frontend.scope import assigned, names_in
@@ -55,7 +55,7 @@ def _unroll(node: ast.For, iteration: Iteration, pending: Pending) -> Pending:
     """One copy of the body per value, each after binding the variable."""
     values = range(iteration.start, iteration.stop, iteration.step)
     if len(values) > MAX_UNROLLED:
-        fail(
+        raise CompilationError(
             f"tl.static_range unrolls at most {MAX_UNROLLED} iterations, found {len(values)}",
             hint="use tl.range, which loops at run time",
         )
@@ -77,13 +77,14 @@ def _refuse_return(g: Generator, node: ast.For | ast.While, kind: str) -> None:
             if isinstance(inner, ast.Return):
                 error = CompilationError(
                     f"'return' cannot stand inside a '{kind}' loop",
-                    hint="use tl.static_range where the bounds are compile-time, or a variable that disables the rest of the loop",
+                    hint="use tl.static_range, or a variable that disables the rest of the loop",
                 )
                 raise g.stamp(error, inner)
 
 
 class Carried:
-    """The variables that go around a loop: those assigned inside that exist before and are read afterwards or by a later iteration."""
+    """The variables that go around a loop: those assigned inside that exist before and are read afterwards or by a
+    later iteration."""
 
     def __init__(self, g: Generator, node: ast.For | ast.While) -> None:
         self.g = g
@@ -252,9 +253,11 @@ def _bounds(g: Generator, iteration: Iteration) -> tuple[Tensor, Tensor, Tensor,
     for name, part in parts.items():
         number = isinstance(part, int) or (isinstance(part, Tensor) and not part.is_pointer and not part.dtype.is_float)
         if not number or (isinstance(part, Tensor) and part.shape):
-            fail(f"the {name} of a range is an integer, found {describe(part)}", hint="convert it with .to(tl.int32)")
+            raise CompilationError(
+                f"the {name} of a range is an integer, found {describe(part)}", hint="convert it with .to(tl.int32)"
+            )
     if isinstance(iteration.step, int) and iteration.step == 0:
-        fail("the step of a range is not 0", hint="use a positive or a negative step")
+        raise CompilationError("the step of a range is not 0", hint="use a positive or a negative step")
     declared = _loop_dtype(g, list(parts.values()))
     counted = declared if declared.signed else dtypes.int64
     start, stop, step = (
@@ -296,5 +299,5 @@ def _loop_dtype(g: Generator, parts: list[Value]) -> DType:
         operand = part.dtype if isinstance(part, Tensor) else part
         dtype = g.b.semantics.binary("+", dtype, operand).operands
     if dtype == dtypes.uint64:
-        fail("a range cannot count in uint64", hint="convert the bounds with .to(tl.int64)")
+        raise CompilationError("a range cannot count in uint64", hint="convert the bounds with .to(tl.int64)")
     return dtype

@@ -1,7 +1,7 @@
 """The variables of one function.
 
-A scope maps names to values and remembers the node that assigned each. Beside it stand the questions about syntax that joining paths
-asks: what do these statements assign, do they return, and is a name still read afterwards?
+A scope maps names to values and remembers the node that assigned each. Beside it stand the questions about syntax that
+joining paths asks: what do these statements assign, do they return, and is a name still read afterwards?
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def returns(statements: list[ast.stmt]) -> bool:
 class Liveness:
     """Where each name of a function is read last: a cheap over-approximation of what is still needed.
 
-    A name is live after a statement if it is read further down, or, inside a loop, anywhere in the outermost loop (the next
-    iteration may read it).
+    A name is live after a statement if it is read further down, or, inside a loop, anywhere in the outermost loop (the
+    next iteration may read it).
     """
 
     def __init__(self, function: ast.FunctionDef) -> None:

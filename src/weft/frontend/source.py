@@ -1,8 +1,8 @@
 """Kernels as Python functions: their source, what they refer to, and a fingerprint of both.
 
-One would usually hash the text of a kernel for the disk cache. A kernel also depends on the helpers it calls and on the constants it
-reads, in other modules too; `KernelFunction.dependencies` follows both. Its text is built from what the source *names*, resolved
-when it is asked for, so a changed constant changes it and an unused one does not.
+One would usually hash the text of a kernel for the disk cache. A kernel also depends on the helpers it calls and on the
+constants it reads, in other modules too; `KernelFunction.dependencies` follows both. Its text is built from what the
+source *names*, resolved when it is asked for, so a changed constant changes it and an unused one does not.
 
 Nothing here needs the compiler: a process that finds its kernels in the cache parses them and loads no IR.
 """
@@ -46,8 +46,8 @@ def _is_constexpr(annotation: Any) -> bool:
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
-    """The parameters of a Python function in order, ``**keywords`` left out. (`inspect.signature` takes ten times as long, and
-    there are sixty stubs to check at import.)"""
+    """The parameters of a Python function in order, ``**keywords`` left out. (`inspect.signature` takes ten times as
+    long, and there are sixty stubs to check at import.)"""
     code, annotations = function.__code__, function.__annotations__
     names, positional, keyword = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
     defaults: dict[str, Any] = dict(zip(names[:positional][::-1], (function.__defaults__ or ())[::-1], strict=False))
@@ -112,7 +112,8 @@ class KernelFunction:
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
-        """The syntax tree, with the lines and columns of the file (columns in UTF-8 bytes, as `ast` counts; see `span`)."""
+        """The syntax tree, with the lines and columns of the file (columns in UTF-8 bytes, as `ast` counts; see
+        `span`)."""
         lines, first = self._lines
         # Dedenting would move the columns and fail on strings that reach further left; a block to be indented in does not.
         nested = lines[0][:1].isspace()
@@ -169,8 +170,8 @@ class KernelFunction:
     def _references(self) -> tuple[tuple[str, ...], ...]:
         """Names the source reads, each with the attributes taken of it (``tl.math.exp``), sorted."""
         found: set[tuple[str, ...]] = set()
-        for node in ast.walk(self.tree):
-            attributes: list[str] = []
+        for start in ast.walk(self.tree):
+            node, attributes = start, list[str]()
             while isinstance(node, ast.Attribute):
                 attributes.append(node.attr)
                 node = node.value

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from weft.frontend import arithmetic, control, loops
 from weft.frontend.assignment import assign, decay
-from weft.frontend.errors import CompilationError, NotConstexpr, fail
+from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.expressions import OPERATORS, lookup
 from weft.frontend.generator import STATEMENTS, Bind, Generator, Outcome, Pending, Returned
 from weft.frontend.values import describe, is_runtime
@@ -20,7 +20,7 @@ def handles(kind: type[S]) -> Callable[[Callable[[Generator, S, Pending], Outcom
     """Register the handler of a kind of statement."""
 
     def register(handler: Callable[[Generator, S, Pending], Outcome]) -> Callable[[Generator, S, Pending], Outcome]:
-        STATEMENTS[kind] = handler  # pyright: ignore[reportArgumentType]
+        STATEMENTS[kind] = handler
         return handler
 
     return register
@@ -55,7 +55,7 @@ def _assign(g: Generator, node: ast.Assign, pending: Pending) -> Outcome:
 @handles(ast.AugAssign)
 def _augmented(g: Generator, node: ast.AugAssign, pending: Pending) -> Outcome:
     if not isinstance(node.target, ast.Name):
-        fail("only variables can be assigned in place", hint="write to memory with tl.store")
+        raise CompilationError("only variables can be assigned in place", hint="write to memory with tl.store")
     value = arithmetic.binary(g.b, OPERATORS[type(node.op)], lookup(g, node.target.id), g.expression(node.value))
     assign(g, node.target, value, node)
     return pending

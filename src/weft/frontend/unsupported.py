@@ -41,11 +41,61 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 """AST class -> its name to users, and advice."""
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
-    """associative_scan atomic_and atomic_cas atomic_load atomic_max atomic_min atomic_or atomic_poll atomic_store atomic_xchg atomic_xor
-    bitonic_merge cat cumprod cumsum debug_barrier device_assert device_print dot_scaled expect_zero flip gather histogram
-    inline_asm_elementwise interleave join load_tensor_descriptor make_block_ptr make_tensor_descriptor map_elementwise
-    pair_uniform_to_normal philox philox_impl rand rand4x randint randint4x randn randn4x reduce_or sort split squeeze
-    store_tensor_descriptor swizzle2d topk uint_to_uniform_float umulhi unsqueeze condition advance
-    float8e4b15 float8e4b8 float8e5b16""".split()
+    [
+        "associative_scan",
+        "atomic_and",
+        "atomic_cas",
+        "atomic_load",
+        "atomic_max",
+        "atomic_min",
+        "atomic_or",
+        "atomic_poll",
+        "atomic_store",
+        "atomic_xchg",
+        "atomic_xor",
+        "bitonic_merge",
+        "cat",
+        "cumprod",
+        "cumsum",
+        "debug_barrier",
+        "device_assert",
+        "device_print",
+        "dot_scaled",
+        "expect_zero",
+        "flip",
+        "gather",
+        "histogram",
+        "inline_asm_elementwise",
+        "interleave",
+        "join",
+        "load_tensor_descriptor",
+        "make_block_ptr",
+        "make_tensor_descriptor",
+        "map_elementwise",
+        "pair_uniform_to_normal",
+        "philox",
+        "philox_impl",
+        "rand",
+        "rand4x",
+        "randint",
+        "randint4x",
+        "randn",
+        "randn4x",
+        "reduce_or",
+        "sort",
+        "split",
+        "squeeze",
+        "store_tensor_descriptor",
+        "swizzle2d",
+        "topk",
+        "uint_to_uniform_float",
+        "umulhi",
+        "unsqueeze",
+        "condition",
+        "advance",
+        "float8e4b15",
+        "float8e4b8",
+        "float8e5b16",
+    ]
 )
 """Names of Triton's language that weft does not have yet."""

@@ -1,7 +1,7 @@
 """What an expression of a kernel evaluates to: a `Tensor`, or an ordinary Python object known at compile time.
 
-One would usually wrap both. Here compile-time values stay what they are (int, float, tuple, dtype, function, ...), so Python's own operators fold
-them, and the question "is this known now?" is one ``isinstance``.
+One would usually wrap both. Here compile-time values stay what they are (int, float, tuple, dtype, function, ...), so
+Python's own operators fold them, and the question "is this known now?" is one ``isinstance``.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType, ModuleType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from xdsl.ir import Attribute, SSAValue
 
 from weft.dtypes import DType
-from weft.frontend.errors import Note, fail
+from weft.frontend.errors import CompilationError, Note
 from weft.frontend.source import KernelFunction
 from weft.ir import types
-from weft.language.core import MAX_ELEMENTS, block_type, pointer_type
+from weft.language.core import MAX_ELEMENTS, block_type, constexpr, pointer_type
 
 Value: TypeAlias = Any
 """A `Tensor`, or any compile-time Python object."""
@@ -28,8 +28,8 @@ Number: TypeAlias = bool | int | float
 
 
 class Tensor:
-    """A value of the run time: an SSA value with the facts its IR type spells. ``dtype`` is the element's, of pointers the
-    dtype pointed to; scalars have the empty shape."""
+    """A value of the run time: an SSA value with the facts its IR type spells. ``dtype`` is the element's, of pointers
+    the dtype pointed to; scalars have the empty shape."""
 
     __slots__ = ("dtype", "is_pointer", "shape", "ssa")
 
@@ -78,9 +78,27 @@ def is_number(value: Value) -> bool:
     return isinstance(value, _BUILTIN_CONSTANTS)
 
 
+def is_tuple(value: Value) -> TypeGuard[tuple[Value, ...]]:
+    """Whether ``value`` is a tuple (``isinstance`` alone leaves the type checker in the dark about its items)."""
+    return isinstance(value, tuple)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def as_value(value: Any) -> Value:
+    """An object from outside as kernels see it: a constexpr is what it wraps, lists are tuples."""
+    if isinstance(value, constexpr):
+        return as_value(value.value)
+    if is_tuple(value) or _is_list(value):
+        return tuple(map(as_value, value))
+    return value
+
+
 def is_runtime(value: Value) -> bool:
     """Whether ``value`` is, or holds, something of the run time."""
-    return isinstance(value, Tensor) or (isinstance(value, tuple) and any(map(is_runtime, value)))  # pyright: ignore[reportUnknownArgumentType]
+    return isinstance(value, Tensor) or (is_tuple(value) and any(map(is_runtime, value)))
 
 
 def describe(value: Value) -> str:
@@ -88,9 +106,8 @@ def describe(value: Value) -> str:
     match value:
         case Tensor():
             return str(value)
-        case tuple():
-            items: Sequence[Value] = value  # pyright: ignore[reportUnknownVariableType]
-            return f"({', '.join(map(describe, items))}{',' if len(items) == 1 else ''})"
+        case _ if is_tuple(value):
+            return f"({', '.join(map(describe, value))}{',' if len(value) == 1 else ''})"
         case KernelFunction():
             return f"the function {value.name}"
         case ModuleType():
@@ -119,12 +136,12 @@ def check_shape(shape: Sequence[int]) -> None:
             # The only advice that is always right: round up, and mask what is beyond.
             up = 1 << max(size - 1, 0).bit_length()
             which = f"dimension {i} of shape {tuple(shape)}" if len(shape) > 1 else "a tile"
-            fail(
+            raise CompilationError(
                 f"sizes of tiles are powers of two, but {which} has {size} elements",
                 hint=f"use {up} and mask the elements beyond {size}" if size > 0 else "the smallest size is 1",
             )
     if math.prod(shape) > MAX_ELEMENTS:
-        fail(
+        raise CompilationError(
             f"a tile of shape {tuple(shape)} has {math.prod(shape)} elements, more than the {MAX_ELEMENTS} that tiles may have",
             hint="let each program take a smaller tile, or loop over parts of it",
         )

@@ -1,7 +1,7 @@
 """The language of kernels: ``import weft.language as tl``.
 
-Names, parameters and meaning follow Triton's ``triton.language``; dtypes answer to Triton's names and to NumPy's. Importing this loads no
-compiler.
+Names, parameters and meaning follow Triton's ``triton.language``; dtypes answer to Triton's names and to NumPy's.
+Importing this loads no compiler.
 """
 
 from __future__ import annotations
@@ -85,12 +85,13 @@ float8e5 = float8_e5m2
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
-    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "arange", "argmax", "argmin", "assume",
-    "atomic_add", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil", "clamp", "constexpr",
-    "constexpr_function", "cos", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "extra", "fdiv", "float16",
-    "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "int1", "int16",
-    "int32", "int64", "int8", "load", "log", "log2", "math", "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum",
-    "mul", "multiple_of", "num_programs", "permute", "pointer_type", "program_id", "range", "ravel", "reduce", "reshape", "rsqrt",
-    "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sub", "sum",
-    "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "view", "where", "xor_sum", "zeros", "zeros_like",
+    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "arange", "argmax",
+    "argmin", "assume", "atomic_add", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv",
+    "ceil", "clamp", "constexpr", "constexpr_function", "cos", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
+    "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
+    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "math",
+    "max", "max_constancy", "max_contiguous", "maximum", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "permute", "pointer_type", "program_id", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid", "sin",
+    "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sub", "sum", "tensor",
+    "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "view", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -19,7 +19,8 @@ def range(
     warp_specialize: bool | constexpr = False,
     disable_licm: bool | constexpr = False,
 ) -> Iteration:
-    """Python's range for a ``for`` loop at run time. The keywords are advice for GPUs; results do not depend on them."""
+    """Python's range for a ``for`` loop at run time. The keywords are advice for GPUs; results do not depend on
+    them."""
     ...
 
 

@@ -1,9 +1,9 @@
 """What kernels are written with besides the ops: stubs, compile-time values, the classes that annotations name.
 
-One would usually let each op of the language carry its implementation and a hidden compiler argument, as Triton does. Here an op is a
-*stub*: a typed, documented Python signature that only says what users may write. The frontend owns the meaning and checks, when
-it is imported, that both name the same parameters. So ``import weft.language`` loads no compiler, editors see ordinary typed
-functions, and a call outside a kernel can say what went wrong.
+One would usually let each op of the language carry its implementation and a hidden compiler argument, as Triton does.
+Here an op is a *stub*: a typed, documented Python signature that only says what users may write. The frontend owns the
+meaning and checks, when it is imported, that both name the same parameters. So ``import weft.language`` loads no
+compiler, editors see ordinary typed functions, and a call outside a kernel can say what went wrong.
 """
 
 from __future__ import annotations
@@ -76,11 +76,12 @@ def _unary(name: str) -> Callable[[constexpr], constexpr]:
     return apply
 
 
-class constexpr:  # noqa: N801 - Triton's spelling
-    """A compile-time value: as an annotation it marks a parameter or a variable, as a call it wraps a module-level constant.
+class constexpr:
+    """A compile-time value: as an annotation it marks a parameter or a variable, as a call it wraps a module-level
+    constant.
 
-    Operators act on the wrapped Python values with Python's meaning (``//`` floors, integers are unbounded) and give another
-    ``constexpr``; ``.value`` unwraps. Wrapping a ``constexpr`` again changes nothing.
+    Operators act on the wrapped Python values with Python's meaning (``//`` floors, integers are unbounded) and give
+    another ``constexpr``; ``.value`` unwraps. Wrapping a ``constexpr`` again changes nothing.
     """
 
     __slots__ = ("value",)
@@ -141,6 +142,8 @@ class constexpr:  # noqa: N801 - Triton's spelling
 class ConstexprFunction:
     """A plain Python function that kernels call with compile-time arguments, while they are compiled."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -150,12 +153,13 @@ class ConstexprFunction:
 
 
 def constexpr_function(function: Callable[..., Any]) -> ConstexprFunction:
-    """Decorate a Python function that computes with compile-time values only; in a kernel its result is compile-time too."""
+    """Decorate a Python function that computes with compile-time values only; in a kernel its result is compile-time
+    too."""
     return ConstexprFunction(function)
 
 
 @dataclass(frozen=True)
-class pointer_type:  # noqa: N801 - Triton's spelling
+class pointer_type:
     """The dtype of a pointer; ``element_ty`` is what it points to."""
 
     element_ty: DType
@@ -165,7 +169,7 @@ class pointer_type:  # noqa: N801 - Triton's spelling
 
 
 @dataclass(frozen=True)
-class block_type:  # noqa: N801 - Triton's spelling
+class block_type:
     """The type of a tile: element type and shape, as ``x.type`` gives them in a kernel."""
 
     element_ty: DType | pointer_type
@@ -192,11 +196,12 @@ class Iteration:
     unrolled: bool = False
 
 
-class tensor:  # noqa: N801 - Triton's spelling
+class tensor:
     """A tile, or a scalar known at run time (a tile of rank 0): the annotation of unmarked parameters and of results.
 
-    Values exist in kernels only. Operators broadcast (sizes of 1 and missing leading dimensions grow), promote as the kernel's
-    semantics say, and integer division rounds toward zero. All functions of the language with a tile as their first argument are methods too.
+    Values exist in kernels only. Operators broadcast (sizes of 1 and missing leading dimensions grow), promote as the
+    kernel's semantics say, and integer division rounds toward zero. All functions of the language with a tile as their
+    first argument are methods too.
     """
 
     dtype: Any

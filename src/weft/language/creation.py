@@ -51,7 +51,8 @@ def cast(
 ) -> tensor:
     """``input`` as another dtype, also written ``input.to(dtype)``.
 
-    Values are converted: floats round to nearest even, floats to integers truncate, integers wrap, to bool is ``!= 0``. With
-    ``bitcast`` (and between pointer types) the bits stay and their number must agree. ``fp_downcast_rounding`` may say ``"rtne"``.
+    Values are converted: floats round to nearest even, floats to integers truncate, integers wrap, to bool is ``!= 0``.
+    With ``bitcast`` (and between pointer types) the bits stay and their number must agree. ``fp_downcast_rounding`` may
+    say ``"rtne"``.
     """
     ...

@@ -1,7 +1,7 @@
 """Ops that compute each element of the result from the same element of the operands, which broadcast.
 
-Operands that differ in dtype are promoted as the kernel's semantics say. The functions of calculus take floats only; float16, bfloat16 and the
-float8 types are computed in float32 and rounded once.
+Operands that differ in dtype are promoted as the kernel's semantics say. The functions of calculus take floats only;
+float16, bfloat16 and the float8 types are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def mul(x: Tile, y: Tile, sanitize_overflow: bool | constexpr = True) -> tensor:
 
 @stub
 def cdiv(x: Tile, div: Tile) -> tensor:
-    """``(x + (div - 1)) // div``: division of non-negative integers, rounded up. Compile-time for compile-time arguments."""
+    """``(x + (div - 1)) // div``: division of non-negative integers, rounded up. Compile-time for compile-time
+    arguments."""
     ...
 
 

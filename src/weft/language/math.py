@@ -22,5 +22,6 @@ from weft.language.elementwise import (
 )
 
 __all__ = [
-    "abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn",
+    "abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "rsqrt", "sin",
+    "sqrt", "sqrt_rn",
 ]  # fmt: skip

@@ -17,8 +17,9 @@ def load(
 ) -> tensor:
     """What ``pointer`` points at, elementwise.
 
-    Where ``mask`` (bools, broadcast to the pointers) is false no memory is touched and the element is ``other`` (converted to
-    the dtype pointed to), or unspecified without it. The keyword arguments are advice about caches; results do not depend on them.
+    Where ``mask`` (bools, broadcast to the pointers) is false no memory is touched and the element is ``other``
+    (converted to the dtype pointed to), or unspecified without it. The keyword arguments are advice about caches;
+    results do not depend on them.
     """
     ...
 
@@ -46,6 +47,7 @@ def atomic_add(
 ) -> tensor:
     """Add ``val`` to memory, each element indivisibly; the result is what was there before.
 
-    Elements of one tile that meet at an address all count. ``sem`` (memory ordering) and ``scope`` may be weaker than what is done.
+    Elements of one tile that meet at an address all count. ``sem`` (memory ordering) and ``scope`` may be weaker than
+    what is done.
     """
     ...

@@ -1,7 +1,7 @@
 """Ops that fold a tile along an axis (or all of it, where ``axis`` is None), and the matrix product.
 
-The order of folding is not specified. ``keep_dims`` leaves a size of 1 where the axis was. Narrow types are folded in the type the kernel's
-semantics name (sums of int8 in int32).
+The order of folding is not specified. ``keep_dims`` leaves a size of 1 where the axis was. Narrow types are folded in
+the type the kernel's semantics name (sums of int8 in int32).
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def dot(
 ) -> tensor:
     """``acc + input @ other`` for matrices [M, K] and [K, N] of one dtype.
 
-    Sums are in float32 (float64 for float64, int32 for int8); these are the result's dtype too. float16 or bfloat16 as ``out_dtype`` or ``acc`` round the
-    result once. ``input_precision`` and ``allow_tf32`` permit less than float32; weft does not use the permission.
+    Sums are in float32 (float64 for float64, int32 for int8); these are the result's dtype too. float16 or bfloat16 as
+    ``out_dtype`` or ``acc`` round the result once. ``input_precision`` and ``allow_tf32`` permit less than float32;
+    weft does not use the permission.
     """
     ...

@@ -6,8 +6,8 @@ from typing import Any
 
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
-from weft.frontend.errors import NotConstexpr, fail
-from weft.frontend.values import Tensor, Value, describe, is_runtime
+from weft.frontend.errors import CompilationError, NotConstexpr
+from weft.frontend.values import Tensor, Value, describe, is_runtime, is_tuple
 
 
 def integer(value: Value, argument: str) -> int:
@@ -15,7 +15,7 @@ def integer(value: Value, argument: str) -> int:
     if is_runtime(value):
         raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
     if isinstance(value, bool) or not isinstance(value, int):
-        fail(f"'{argument}' is an integer, found {describe(value)}", argument=argument)
+        raise CompilationError(f"'{argument}' is an integer, found {describe(value)}", argument=argument)
     return value
 
 
@@ -28,8 +28,8 @@ def flag(value: Value, argument: str) -> bool:
 
 def integers(value: Value, argument: str) -> tuple[int, ...]:
     """Compile-time integers: a tuple, or one alone."""
-    if isinstance(value, tuple):
-        return tuple(integer(item, argument) for item in value)  # pyright: ignore[reportUnknownVariableType]
+    if is_tuple(value):
+        return tuple(integer(item, argument) for item in value)
     return (integer(value, argument),)
 
 
@@ -41,7 +41,9 @@ def variadic(values: tuple[Any, ...], argument: str) -> tuple[int, ...]:
 def dtype_of(value: Value, argument: str) -> DType:
     """A dtype."""
     if not isinstance(value, DType):
-        fail(f"'{argument}' is a dtype such as tl.float32, found {describe(value)}", argument=argument)
+        raise CompilationError(
+            f"'{argument}' is a dtype such as tl.float32, found {describe(value)}", argument=argument
+        )
     return value
 
 
@@ -50,7 +52,7 @@ def axis(value: Value, rank: int, argument: str = "axis") -> int:
     found = integer(value, argument)
     if not -rank <= found < rank:
         shown = f"0 to {rank - 1}" if rank else "none: it is a scalar"
-        fail(f"'{argument}' is {found}, but the tile's dimensions are {shown}", argument=argument)
+        raise CompilationError(f"'{argument}' is {found}, but the tile's dimensions are {shown}", argument=argument)
     return found % rank
 
 
@@ -58,7 +60,7 @@ def tile_of(b: Builder, value: Value, argument: str) -> Tensor:
     """A tile or scalar of numbers; compile-time numbers become scalars."""
     tensor = b.tensor(value, argument)
     if tensor.is_pointer:
-        fail(
+        raise CompilationError(
             f"'{argument}' is a tile of numbers, found {describe(tensor)}",
             hint="load what it points to",
             argument=argument,
@@ -70,7 +72,7 @@ def floats(b: Builder, value: Value, argument: str) -> Tensor:
     """A tile or scalar of floats."""
     tensor = tile_of(b, value, argument)
     if not tensor.dtype.is_float:
-        fail(
+        raise CompilationError(
             f"'{argument}' is a tile of floats, found {describe(tensor)}",
             hint="convert it with .to(tl.float32)",
             argument=argument,

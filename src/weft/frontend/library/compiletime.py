@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 from weft import language as tl
 from weft.frontend.builder import Builder
-from weft.frontend.errors import NotConstexpr, fail
+from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.library.arguments import flag, integer, integers
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe, is_runtime
@@ -40,29 +42,29 @@ def _static_range(b: Builder, arg1: Value, arg2: Value, step: Value) -> Iteratio
         if value is not None:
             integer(value, argument)
     if step == 0:
-        fail("the step of a range is not 0", argument="step")
+        raise CompilationError("the step of a range is not 0", argument="step")
     return _iteration(arg1, arg2, step, unrolled=True)
 
 
 @implements(tl.static_assert)
 def _static_assert(b: Builder, cond: Value, msg: Value) -> None:
     if not flag(cond, "cond"):
-        fail(f"static assertion failed: {msg}" if msg else "static assertion failed", argument="cond")
+        raise CompilationError(f"static assertion failed: {msg}" if msg else "static assertion failed", argument="cond")
 
 
 @implements(tl.static_print)
 def _static_print(b: Builder, values: tuple[Value, ...], sep: Value, end: Value) -> None:
-    print(*(v if isinstance(v, str) else describe(v) for v in values), sep=sep, end=end)
+    sys.stdout.write(sep.join(v if isinstance(v, str) else describe(v) for v in values) + end)
 
 
 @implements(tl.assume)
 def _assume(b: Builder, cond: Value) -> None:
     if not is_runtime(cond):
         if not cond:
-            fail("tl.assume of something that is false", argument="cond")
+            raise CompilationError("tl.assume of something that is false", argument="cond")
         return
     if not isinstance(cond, Tensor) or cond.shape or cond.is_pointer or not cond.dtype.is_bool:
-        fail(f"'cond' is one bool, found {describe(cond)}", argument="cond")
+        raise CompilationError(f"'cond' is one bool, found {describe(cond)}", argument="cond")
     b.emit(tile.AssumeOp(cond.ssa))
 
 
@@ -71,12 +73,14 @@ def _hint(b: Builder, input: Value, values: Value, kind: str) -> Tensor:
     if not isinstance(input, Tensor):
         raise NotConstexpr(f"'input' is a tile, found {describe(input)}", hint="pass a tile", argument="input")
     if not (input.is_pointer or input.dtype.is_integer):
-        fail(f"'input' is a tile of integers or pointers, found {describe(input)}", argument="input")
+        raise CompilationError(f"'input' is a tile of integers or pointers, found {describe(input)}", argument="input")
     numbers = integers(values, "values")
     if len(numbers) != max(len(input.shape), 1):
-        fail(f"'values' has one number for each dimension of {input}, found {len(numbers)}", argument="values")
+        raise CompilationError(
+            f"'values' has one number for each dimension of {input}, found {len(numbers)}", argument="values"
+        )
     if any(n < 1 for n in numbers):
-        fail(f"'values' are positive, found {describe(values)}", argument="values")
+        raise CompilationError(f"'values' are positive, found {describe(values)}", argument="values")
     return Tensor(b.emit(tile.HintOp(input.ssa, **{kind: numbers})).result, input.dtype, input.shape, input.is_pointer)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from weft import language as tl
 from weft.dtypes import DType, int32
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import dtype_of, flag, integer, integers, tile_of
+from weft.frontend.literals import represents
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_number
 from weft.ir import tile
@@ -16,7 +17,7 @@ from weft.language.core import pointer_type
 def _grid_axis(value: Value) -> int:
     axis = integer(value, "axis")
     if axis not in (0, 1, 2):
-        fail(f"grids have the axes 0, 1 and 2, found {axis}", argument="axis")
+        raise CompilationError(f"grids have the axes 0, 1 and 2, found {axis}", argument="axis")
     return axis
 
 
@@ -34,9 +35,9 @@ def _num_programs(b: Builder, axis: Value) -> Tensor:
 def _arange(b: Builder, start: Value, end: Value) -> Tensor:
     first, last = integer(start, "start"), integer(end, "end")
     if last <= first:
-        fail(f"tl.arange needs an end beyond its start, found {first} to {last}", argument="end")
+        raise CompilationError(f"tl.arange needs an end beyond its start, found {first} to {last}", argument="end")
     if not int32.min <= first <= last - 1 <= int32.max:
-        fail(f"tl.arange counts in int32, found {first} to {last}", argument="end")
+        raise CompilationError(f"tl.arange counts in int32, found {first} to {last}", argument="end")
     check_shape((last - first,))
     return Tensor(b.emit(tile.ArangeOp(first, last)).result, int32, (last - first,))
 
@@ -52,11 +53,13 @@ def _full(b: Builder, shape: Value, value: Value, dtype: Value) -> Tensor:
             and not element.is_bool
             and not element.min <= value <= element.max
         ):
-            fail(f"{value} is out of range for {element}, {element.min} to {element.max}", argument="value")
+            raise CompilationError(
+                f"{value} is out of range for {element}, {element.min} to {element.max}", argument="value"
+            )
         return b.constant(_whole(value, element), element, sizes)
     scalar = tile_of(b, value, "value")
     if scalar.shape:
-        fail(
+        raise CompilationError(
             f"'value' is one number, found {describe(scalar)}",
             hint="use tl.broadcast_to to repeat a tile",
             argument="value",
@@ -66,10 +69,11 @@ def _full(b: Builder, shape: Value, value: Value, dtype: Value) -> Tensor:
 
 def _whole(value: bool | int | float, dtype: DType) -> bool | int | float:
     """``value``, which an integer dtype takes only if it is a whole number in range."""
-    if dtype.is_integer and isinstance(value, float):
-        if not value.is_integer() or not dtype.min <= value <= dtype.max:
-            fail(f"{value} is no number of {dtype}", argument="value")
-    return value
+    if not dtype.is_integer or not isinstance(value, float):
+        return value
+    if value.is_integer() and dtype.min <= value <= dtype.max:
+        return int(value)
+    raise CompilationError(f"{value} is no number of {dtype}", argument="value")
 
 
 @implements(tl.zeros)
@@ -86,14 +90,12 @@ def _zeros_like(b: Builder, input: Value) -> Tensor:
 @implements(tl.cast)
 def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, bitcast: Value) -> Tensor:
     if fp_downcast_rounding not in (None, "rtne"):
-        fail(
+        raise CompilationError(
             f"conversions round to nearest even ('rtne'), found {describe(fp_downcast_rounding)}",
             argument="fp_downcast_rounding",
         )
-    if is_number(input) and isinstance(dtype, DType):
-        # A literal goes straight to the dtype asked for, where that loses nothing.
-        if dtype.is_float or (isinstance(input, int) and dtype.is_integer and dtype.min <= input <= dtype.max):
-            return b.constant(input, dtype)
+    if is_number(input) and isinstance(dtype, DType) and represents(dtype, input) and not flag(bitcast, "bitcast"):
+        return b.constant(input, dtype)  # straight to the dtype asked for, which loses nothing
     x = b.tensor(input, "input")
     if isinstance(dtype, pointer_type):
         return b.bitcast(x, dtype)

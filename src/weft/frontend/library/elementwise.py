@@ -10,7 +10,7 @@ from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend import arithmetic
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import floats, tile_of
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe, is_runtime
@@ -86,7 +86,7 @@ def _divide(b: Builder, x: Value, y: Value) -> Tensor:
     left, right, _ = arithmetic.promote(b, "/", x, y)
     for value, argument in ((x, "x"), (y, "y")):
         if isinstance(value, Tensor) and not value.dtype.is_float:
-            fail(
+            raise CompilationError(
                 f"'{argument}' is a tile of floats, found {describe(value)}",
                 hint="use x / y, which converts integers",
                 argument=argument,
@@ -108,7 +108,7 @@ def _div_rn(b: Builder, x: Value, y: Value) -> Tensor:
 def _fma(b: Builder, x: Value, y: Value, z: Value) -> Tensor:
     dtype = _common(b, x, y, z)
     if not dtype.is_float:
-        fail(f"tl.fma takes floats, found {dtype}", hint="write x * y + z for integers")
+        raise CompilationError(f"tl.fma takes floats, found {dtype}", hint="write x * y + z for integers")
     operands = b.broadcast(*(_as(b, value, dtype) for value in (x, y, z)))
     op = b.emit(tile.FmaOp(*(operand.ssa for operand in operands)))
     return Tensor(op.result, dtype, operands[0].shape)
@@ -130,7 +130,7 @@ def _as(b: Builder, value: Value, dtype: DType) -> Tensor:
 def extremum(b: Builder, op: str, x: Value, y: Value, propagate_nan: Value) -> Tensor:
     """``minimum`` or ``maximum`` in the promoted dtype."""
     if not isinstance(propagate_nan, tl.PropagateNan):
-        fail(
+        raise CompilationError(
             f"'propagate_nan' is tl.PropagateNan.ALL or .NONE, found {describe(propagate_nan)}",
             argument="propagate_nan",
         )
@@ -172,5 +172,5 @@ def _where(b: Builder, condition: Value, x: Value, y: Value) -> Tensor:
 
 def _pointers(x: Value, y: Value) -> tuple[Tensor, Tensor]:
     if not (isinstance(x, Tensor) and isinstance(y, Tensor) and x.element == y.element):
-        fail(f"tl.where chooses between pointers of one dtype, found {describe(x)} and {describe(y)}")
+        raise CompilationError(f"tl.where chooses between pointers of one dtype, found {describe(x)} and {describe(y)}")
     return x, y

@@ -8,7 +8,7 @@ from weft import dtypes
 from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import dtype_of, tile_of
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe
@@ -43,7 +43,9 @@ def _dot(
     _check(left, right)
     if input_precision not in PRECISIONS:
         names = ", ".join(repr(name) for name in PRECISIONS if name)
-        fail(f"'input_precision' is one of {names}, found {describe(input_precision)}", argument="input_precision")
+        raise CompilationError(
+            f"'input_precision' is one of {names}, found {describe(input_precision)}", argument="input_precision"
+        )
     sums = SUMS[left.dtype]
     shape = (left.shape[0], right.shape[1])
     if acc is None:
@@ -53,11 +55,13 @@ def _dot(
         start = tile_of(b, acc, "acc")
         result = start.dtype
         if start.shape != shape:
-            fail(f"'acc' has shape {start.shape}, but the product has {shape}", argument="acc")
+            raise CompilationError(f"'acc' has shape {start.shape}, but the product has {shape}", argument="acc")
         start = b.cast(start, sums)
     if result.is_float != sums.is_float or (not result.is_float and result != sums) or result.bits > sums.bits:
         argument = "out_dtype" if acc is None else "acc"
-        fail(f"products of {left.dtype} are summed in {sums}, which does not give {result}", argument=argument)
+        raise CompilationError(
+            f"products of {left.dtype} are summed in {sums}, which does not give {result}", argument=argument
+        )
     op = b.emit(tile.DotOp(left.ssa, right.ssa, start.ssa))
     return b.cast(Tensor(op.result, sums, shape), result)
 
@@ -66,17 +70,19 @@ def _check(left: Tensor, right: Tensor) -> None:
     """Refuse operands that have no product."""
     for value, argument in ((left, "input"), (right, "other")):
         if len(value.shape) != 2:
-            fail(f"'{argument}' of tl.dot is a matrix, found {describe(value)}", argument=argument)
+            raise CompilationError(f"'{argument}' of tl.dot is a matrix, found {describe(value)}", argument=argument)
     if left.shape[1] != right.shape[0]:
-        fail(
+        raise CompilationError(
             f"tl.dot of shapes {left.shape} and {right.shape}: the inner sizes {left.shape[1]} and {right.shape[0]} differ",
             hint="transpose an operand with tl.trans, or load it the other way round",
         )
     if left.dtype != right.dtype and not (left.dtype.is_float8 and right.dtype.is_float8):
-        fail(
+        raise CompilationError(
             f"tl.dot multiplies matrices of one dtype, found {left.dtype} and {right.dtype}",
             hint=f"convert one with .to(tl.{left.dtype})",
         )
     if left.dtype not in SUMS:
         names = ", ".join(str(d) for d in SUMS)
-        fail(f"tl.dot does not multiply {left.dtype}; it takes {names}", hint="convert the operands", argument="input")
+        raise CompilationError(
+            f"tl.dot does not multiply {left.dtype}; it takes {names}", hint="convert the operands", argument="input"
+        )

@@ -6,9 +6,10 @@ from typing import Final
 
 from weft import language as tl
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
+from weft.frontend.literals import represents
 from weft.frontend.registry import implements
-from weft.frontend.values import Tensor, Value, describe
+from weft.frontend.values import Tensor, Value, describe, is_number
 from weft.ir import tile
 
 CACHE_MODIFIERS: Final = (None, "", ".ca", ".cg", ".cs", ".cv", ".wb", ".wt")
@@ -21,12 +22,12 @@ def _one_of(value: Value, allowed: tuple[str | None, ...], argument: str) -> Non
     """Refuse a misspelled piece of advice, which would otherwise be dropped silently."""
     if value not in allowed:
         names = ", ".join(repr(name) for name in allowed if name)
-        fail(f"'{argument}' is one of {names}, found {describe(value)}", argument=argument)
+        raise CompilationError(f"'{argument}' is one of {names}, found {describe(value)}", argument=argument)
 
 
 def _pointer(value: Value) -> Tensor:
     if not isinstance(value, Tensor) or not value.is_pointer:
-        fail(
+        raise CompilationError(
             f"'pointer' is a pointer or a tile of pointers, found {describe(value)}",
             hint="add offsets to a pointer argument: ptr + offsets",
             argument="pointer",
@@ -40,13 +41,13 @@ def _mask(b: Builder, pointer: Tensor, value: Value) -> tuple[Tensor, Tensor | N
         return pointer, None
     mask = b.tensor(value, "mask")
     if mask.is_pointer or not mask.dtype.is_bool:
-        fail(
+        raise CompilationError(
             f"'mask' is a tile of bools, found {describe(value)}",
             hint="compare to get bools, for example offsets < n",
             argument="mask",
         )
     if mask.shape and not pointer.shape:
-        fail(
+        raise CompilationError(
             f"'mask' has shape {mask.shape}, but 'pointer' is one pointer",
             hint="add offsets to the pointer, or use a scalar mask",
             argument="mask",
@@ -57,22 +58,17 @@ def _mask(b: Builder, pointer: Tensor, value: Value) -> tuple[Tensor, Tensor | N
 
 def _value(b: Builder, pointer: Tensor, value: Value, argument: str) -> Tensor:
     """What is stored, in the dtype pointed to and the shape of the pointers."""
-    element = b.tensor(value, argument) if isinstance(value, Tensor) else None
-    if element is None:
-        b.semantics.literal(value) if isinstance(value, (bool, int, float)) else b.tensor(value, argument)
-        if isinstance(value, int) and pointer.dtype.is_integer and not pointer.dtype.min <= value <= pointer.dtype.max:
-            return b.broadcast_to(b.cast(b.tensor(value, argument), pointer.dtype), pointer.shape)
-        if isinstance(value, float) and not pointer.dtype.is_float:
-            return b.broadcast_to(b.cast(b.tensor(value, argument), pointer.dtype), pointer.shape)
+    if is_number(value) and represents(pointer.dtype, value):
         return b.constant(value, pointer.dtype, pointer.shape)
+    element = b.tensor(value, argument)
     if element.is_pointer:
-        fail(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
+        raise CompilationError(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
     rank = len(pointer.shape)
     fits = len(element.shape) <= rank and all(
         n in (1, m) for m, n in zip(pointer.shape[rank - len(element.shape) :], element.shape, strict=True)
     )
     if not fits:
-        fail(
+        raise CompilationError(
             f"'{argument}' has shape {element.shape}, which does not broadcast to the pointers' {pointer.shape}",
             hint="give pointers and values the same shape",
             argument=argument,
@@ -94,7 +90,9 @@ def _load(
     _one_of(eviction_policy, EVICTION_POLICIES, "eviction_policy")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     if other is not None and mask is None:
-        fail("'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other")
+        raise CompilationError(
+            "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
+        )
     default = None if other is None or bools is None else _value(b, pointers, other, "other").ssa
     op = b.emit(tile.LoadOp(pointers.ssa, None if bools is None else bools.ssa, default))
     return Tensor(op.result, pointers.dtype, pointers.shape)
@@ -117,7 +115,9 @@ def _atomic_add(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value,
     _one_of(scope, SCOPES, "scope")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     if pointers.dtype.is_bool or pointers.dtype.is_float8:
-        fail(f"tl.atomic_add does not add {pointers.dtype}", hint="keep sums in a wider dtype", argument="pointer")
+        raise CompilationError(
+            f"tl.atomic_add does not add {pointers.dtype}", hint="keep sums in a wider dtype", argument="pointer"
+        )
     added = _value(b, pointers, val, "val")
     op = b.emit(tile.AtomicRmwOp("add", pointers.ssa, added.ssa, None if bools is None else bools.ssa))
     return Tensor(op.result, pointers.dtype, pointers.shape)

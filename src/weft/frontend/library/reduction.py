@@ -12,12 +12,12 @@ from weft import dtypes
 from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, floats, tile_of
 from weft.frontend.registry import implements
 from weft.frontend.source import KernelFunction
-from weft.frontend.values import Tensor, Value, describe, ir_type
+from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
 from weft.ir import tile
 
 Combine = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
@@ -28,7 +28,7 @@ def fold(b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, c
     """Tiles of one shape folded together along ``axis`` (None: all axes), emitting ``combine`` into the region."""
     shape = sources[0].shape
     if not shape:
-        fail(f"only tiles are reduced, found {describe(sources[0])}", argument="input")
+        raise CompilationError(f"only tiles are reduced, found {describe(sources[0])}", argument="input")
     if axis is None:
         dimension, kept = 0, (1,) * len(shape)
         sources = [b.reshape(s, (math.prod(shape),)) for s in sources]
@@ -66,7 +66,7 @@ def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) 
 def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
     x = tile_of(b, input, "input")
     if x.dtype.is_float:
-        fail(
+        raise CompilationError(
             f"tl.xor_sum takes integers, found {describe(x)}", hint="reinterpret the bits: .to(tl.int32, bitcast=True)"
         )
     return _single(b, "xor", x, axis, keep_dims)
@@ -78,9 +78,11 @@ def _extremum(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -
 
 
 def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> list[Tensor]:
-    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs and, among equals, the lesser index wins.
+    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs and, among equals, the
+    lesser index wins.
 
-    Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of folding, which is not specified.
+    Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of folding, which is not
+    specified.
     """
     shape = x.shape
     x = b.cast(x, b.semantics.reduction(f"arg{name}", x.dtype))
@@ -111,7 +113,7 @@ def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value)
 def _indices(b: Builder, shape: tuple[int, ...], dimension: int) -> Tensor:
     """The index of each element along ``dimension``, in ``shape``."""
     if not shape:
-        fail("only tiles are reduced, found a scalar", argument="input")
+        raise CompilationError("only tiles are reduced, found a scalar", argument="input")
     op = b.emit(tile.ArangeOp(0, shape[dimension]))
     index = Tensor(op.result, dtypes.int32, (shape[dimension],))
     for _ in shape[dimension + 1 :]:
@@ -155,21 +157,21 @@ def _argmin(b: Builder, input: Value, axis: Value, tie_break_left: Value, keep_d
 @implements(tl.reduce)
 def _reduce(b: Builder, input: Value, axis: Value, combine_fn: Value, keep_dims: Value) -> Value:
     if not isinstance(combine_fn, KernelFunction):
-        fail(
+        raise CompilationError(
             f"'combine_fn' is a function decorated with @weft.jit, found {describe(combine_fn)}", argument="combine_fn"
         )
-    items: tuple[Any, ...] = input if isinstance(input, tuple) else (input,)
+    items: tuple[Any, ...] = input if is_tuple(input) else (input,)
     sources = [tile_of(b, item, "input") for item in items]
     shapes = {s.shape for s in sources}
     if len(shapes) > 1:
         shown = " and ".join(str(s.shape) for s in sources)
-        fail(f"tiles that are reduced together have one shape, found {shown}", argument="input")
+        raise CompilationError(f"tiles that are reduced together have one shape, found {shown}", argument="input")
 
     def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
         return _call(b, combine_fn, [*old, *new], [s.dtype for s in sources])
 
     results = fold(b, sources, axis, keep_dims, combine)
-    return tuple(results) if isinstance(input, tuple) else results[0]
+    return tuple(results) if is_tuple(input) else results[0]
 
 
 def _call(
@@ -178,19 +180,19 @@ def _call(
     """A user's combine function inlined, its results checked."""
     parameters = function.parameters
     if len(parameters) != len(scalars):
-        count = len(expected)
-        fail(
-            f"to reduce {count} tile{'s' if count > 1 else ''}, {function.name} takes {len(scalars)} arguments, found {len(parameters)}",
+        tiles = f"{len(expected)} tile{'s' if len(expected) > 1 else ''}"
+        raise CompilationError(
+            f"to reduce {tiles}, {function.name} takes {len(scalars)} arguments, found {len(parameters)}",
             hint="first the accumulators, then the elements",
             argument="combine_fn",
         )
     if b.inline is None:
         raise RuntimeError(f"the builder cannot inline {function.name}: no generator has set Builder.inline")
     result = b.inline(function, {p.name: s for p, s in zip(parameters, scalars, strict=True)}, b.node)
-    results: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
+    results: tuple[Any, ...] = result if is_tuple(result) else (result,)
     found = [r.element if isinstance(r, Tensor) and not r.shape else describe(r) for r in results]
     if found != list(expected):
-        fail(
+        raise CompilationError(
             f"{function.name} combines {', '.join(map(str, expected))}, but returns {', '.join(map(str, found))}",
             hint="return one scalar for each tile, of its dtype: convert with .to(...)",
             argument="combine_fn",

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft import language as tl
 from weft.frontend.builder import Builder, common_shape
-from weft.frontend.errors import fail
+from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import integers, variadic
 from weft.frontend.registry import implements
@@ -25,7 +25,7 @@ def _broadcast_to(b: Builder, input: Value, shape: tuple[Any, ...]) -> Tensor:
     x, sizes = b.tensor(input, "input"), variadic(shape, "shape")
     check_shape(sizes)
     if len(sizes) < len(x.shape) or common_shape(x.shape, sizes) != sizes:
-        fail(
+        raise CompilationError(
             f"a tile of shape {x.shape} does not broadcast to {sizes}",
             hint="only sizes of 1 grow, and new dimensions come first",
             argument="shape",
@@ -47,7 +47,7 @@ def _reshape(b: Builder, input: Value, shape: tuple[Any, ...]) -> Tensor:
     x, sizes = b.tensor(input, "input"), variadic(shape, "shape")
     check_shape(sizes)
     if math.prod(sizes) != math.prod(x.shape):
-        fail(
+        raise CompilationError(
             f"shape {x.shape} has {math.prod(x.shape)} elements, shape {sizes} has {math.prod(sizes)}",
             hint="a reshape keeps the number of elements; use tl.broadcast_to to repeat them",
             argument="shape",
@@ -77,7 +77,7 @@ def _trans(b: Builder, input: Value, dims: tuple[Any, ...]) -> Tensor:
     if dims:
         return _permute(b, input, dims)
     if len(x.shape) < 2:
-        fail(f"there are no two dimensions to exchange in {x}", argument="input")
+        raise CompilationError(f"there are no two dimensions to exchange in {x}", argument="input")
     order = list(range(len(x.shape)))
     order[-2:] = order[-1], order[-2]
     return _permuted(b, x, tuple(order))
@@ -88,7 +88,9 @@ def _permute(b: Builder, input: Value, dims: tuple[Any, ...]) -> Tensor:
     x, order = b.tensor(input, "input"), variadic(dims, "dims")
     rank = len(x.shape)
     if sorted(d % rank if -rank <= d < rank else rank for d in order) != list(range(rank)):
-        fail(f"'dims' names each of the {rank} dimensions of {x} once, found {order}", argument="dims")
+        raise CompilationError(
+            f"'dims' names each of the {rank} dimensions of {x} once, found {order}", argument="dims"
+        )
     return _permuted(b, x, tuple(d % rank for d in order))
 
 

@@ -22,5 +22,6 @@ from weft.language.elementwise import (
 )
 
 __all__ = [
-    "abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt", "sqrt_rn", "tanh",
+    "abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "floor", "fma", "log", "log2", "rsqrt", "sin", "sqrt",
+    "sqrt_rn", "tanh",
 ]  # fmt: skip
