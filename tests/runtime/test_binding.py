@@ -13,7 +13,7 @@ from weft.runtime.jit import jit
 
 
 @jit
-def add(x: Any, y: Any, n: Any = 5, BLOCK: tl.constexpr = 64) -> None: ...
+def add(x: Any, y: Any, n: Any = 5, BLOCK: tl.constexpr = 64) -> None: ...  # pyright: ignore[reportArgumentType]
 
 
 PARAMETERS = ParameterList(add)

@@ -26,7 +26,7 @@ ARTIFACT = Artifact(
 
 
 @pytest.fixture(autouse=True)
-def _directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # pyright: ignore[reportUnusedFunction]
+def _directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("WEFT_CACHE", raising=False)
 

@@ -41,7 +41,7 @@ def kernel(x: Any, n: Any, y: Any) -> None: ...
 
 
 @pytest.fixture(autouse=True)
-def _fresh(fake_compiler: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+def _fresh(fake_compiler: Any) -> None:
     kernel._executables.clear()  # pyright: ignore[reportPrivateUsage]
 
 

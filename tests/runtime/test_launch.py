@@ -49,7 +49,7 @@ ADD_ID = """
 
 
 @weft.jit
-def slots(out: Any, n: Any, s: Any, flag: Any, big: Any, BLOCK: tl.constexpr = 8) -> None: ...
+def slots(out: Any, n: Any, s: Any, flag: Any, big: Any, BLOCK: tl.constexpr = 8) -> None: ...  # pyright: ignore[reportArgumentType]
 
 
 @weft.jit
@@ -57,7 +57,7 @@ def count(out: Any) -> None: ...
 
 
 @pytest.fixture(autouse=True)
-def _fresh(fake_compiler: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+def _fresh(fake_compiler: Any) -> None:
     """Kernels of the module forget what earlier tests compiled."""
     fake_compiler.programs |= {"slots": COPY_SLOTS.replace("COUNT", "5"), "count": ADD_ID}
     for kernel in (slots, count):
@@ -112,7 +112,7 @@ def test_a_grid_computed_from_all_arguments() -> None:
 
 def compiler_programs(name: str, program: str) -> None:
     """Gives the fake compiler that is in place a program."""
-    compiler.build.__self__.programs[name] = program  # type: ignore[attr-defined]  # pyright: ignore
+    compiler.build.__self__.programs[name] = program  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def test_signature_and_options_reach_the_compiler(fake_compiler: Any) -> None:
@@ -232,7 +232,8 @@ def test_read_only_arrays_as_inputs_and_as_outputs(fake_compiler: Any) -> None:
     with pytest.raises(ValueError, match="read-only") as raised:
         slots[(1,)](source, 2, 0.5, True, out)
     assert str(raised.value) == (
-        "kernel 'slots': parameter 'out': found a read-only array, but the kernel writes through it; pass a writable one"
+        "kernel 'slots': parameter 'out': found a read-only array, but the kernel writes through it; "
+        "pass a writable one"
     )
     assert not source.any()
 
@@ -290,8 +291,8 @@ def test_a_kernel_launched_while_another_compiles(fake_compiler: Any, monkeypatc
 def test_keywords_of_triton_are_accepted() -> None:
     @weft.jit(
         version=1,
-        repr=lambda specialisation: "name",
-        launch_metadata=lambda *args: {},
+        repr=str,
+        launch_metadata=dict,
         debug=True,
         noinline=True,
         do_not_specialize=["n"],
@@ -302,7 +303,7 @@ def test_keywords_of_triton_are_accepted() -> None:
     compiler_programs("keyworded", ADD_ID)
     out = np.zeros(4, np.int32)
     keyworded[(1,)](out, 1, num_warps=4, num_stages=3, num_ctas=1, maxnreg=None, enable_fp_fusion=False)
-    signature = compiler.build.__self__.calls[0][1]  # type: ignore[attr-defined]  # pyright: ignore
+    signature = compiler.build.__self__.calls[0][1]  # pyright: ignore[reportFunctionMemberAccess]
     assert signature == {"out": PointerArgument(int32, False), "n": ScalarArgument(int32, False)}
 
 

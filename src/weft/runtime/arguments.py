@@ -16,7 +16,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
 from weft.language.core import constexpr
-from weft.runtime.memory import Memory, MemoryRefused, memory_of
+from weft.runtime.memory import MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
 
 Token: TypeAlias = Hashable
 Slot: TypeAlias = int | float
@@ -56,13 +56,9 @@ _MEANING: Final[dict[Token, tuple[Argument, str]]] = {
 here."""
 
 
-def _exports_buffer(dtype: DType) -> bool:
-    """Whether NumPy lets arrays of the type through the buffer protocol: of ml_dtypes' types it does not."""
-    return dtype.numpy.isbuiltin == 1
-
-
-_FAST: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in dtypes.ALL if _exports_buffer(d)}
 _PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in dtypes.ALL}
+_EXPORTED: Final = frozenset(d.numpy for d in dtypes.ALL if d.numpy.isbuiltin == 1)
+"""Types whose arrays NumPy lets through the buffer protocol, the cheap way to an address: ml_dtypes' are not among them."""
 
 _first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
 _addressof: Final = ctypes.addressof
@@ -101,16 +97,14 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
     bound = Bound()
     key, slots, extents = bound.key.append, bound.slots.append, bound.extents.append
     for parameter, value in zip(parameters, values, strict=True):
-        kind = type(value)
+        kind = cast("type[object]", type(value))
         if parameter.constexpr:
             key((kind, value) if kind in _CONSTANT_TYPES else _constant_token(kernel, parameter.name, value))
-        elif kind is np.ndarray and value.flags.carray and (size := value.nbytes):
-            if tokens := _FAST.get(value.dtype):
-                address = _addressof(_first_byte(value))
-            elif tokens := _PLAIN.get(value.dtype):
-                address = value.__array_interface__["data"][0]
-            else:
-                raise _refused(kernel, parameter.name, value)
+        elif (
+            kind is np.ndarray and value.flags.carray and (size := value.nbytes) and (tokens := _PLAIN.get(value.dtype))
+        ):
+            exported = value.dtype in _EXPORTED
+            address: int = _addressof(_first_byte(value)) if exported else value.__array_interface__["data"][0]
             key(tokens[parameter.align and address % _ALIGNMENT == 0])
             slots(address)
             extents((address, address + size))
@@ -140,10 +134,13 @@ def _bind_int(kernel: str, parameter: Parameter, value: int, bound: Bound) -> No
 
 
 def _bind_other(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> None:
+    if is_numpy_array(value):
+        _bind_array(kernel, parameter, value, bound)
+        return
     if isinstance(value, constexpr):
         value = value.value
-    if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float)):
-        value = value.item()
+    if is_numpy_scalar(value) and isinstance(number := value.item(), (bool, int, float)):
+        value = number
     if value is None:
         bound.key.append(_NONE)
     elif isinstance(value, bool):
@@ -155,16 +152,16 @@ def _bind_other(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> 
         bound.key.append("float32")
         bound.slots.append(value)
     else:
-        try:
-            memory = memory_of(value)
-        except MemoryRefused as reason:
-            raise TypeError(f"kernel '{kernel}': parameter '{parameter.name}': {reason}") from None
-        if memory is None:
-            raise _refused(kernel, parameter.name, value)
-        _bind_memory(parameter, memory, bound)
+        _bind_array(kernel, parameter, value, bound)
 
 
-def _bind_memory(parameter: Parameter, memory: Memory, bound: Bound) -> None:
+def _bind_array(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> None:
+    try:
+        memory = memory_of(value)
+    except MemoryRefused as reason:
+        raise TypeError(f"kernel '{kernel}': parameter '{parameter.name}': {reason}") from None
+    if memory is None:
+        raise _unexpected(kernel, parameter.name, value)
     bound.key.append(_POINTERS[memory.dtype][parameter.align and memory.address % _ALIGNMENT == 0])
     bound.slots.append(memory.address)
     bound.extents.append(memory.extent)
@@ -173,11 +170,7 @@ def _bind_memory(parameter: Parameter, memory: Memory, bound: Bound) -> None:
         bound.read_only += (parameter.name,)
 
 
-def _refused(kernel: str, name: str, value: Any) -> TypeError:
-    try:
-        memory_of(value)
-    except MemoryRefused as reason:
-        return TypeError(f"kernel '{kernel}': parameter '{name}': {reason}")
+def _unexpected(kernel: str, name: str, value: Any) -> TypeError:
     advice = ""
     if isinstance(value, (list, tuple)):
         advice = "; pass an array, as numpy.asarray makes it"
@@ -190,7 +183,7 @@ def _refused(kernel: str, name: str, value: Any) -> TypeError:
 
 
 def _describe(value: Any) -> str:
-    if isinstance(value, np.ndarray):
+    if is_numpy_array(value):
         return f"a NumPy array of {value.dtype} with shape {value.shape}"
     text = repr(value)
     return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
@@ -200,32 +193,34 @@ def _constant_token(kernel: str, name: str, value: Any) -> Token:
     """A hashable that tells apart the constants that mean different things: 1, True and 1.0; 0.0 and -0.0."""
     if isinstance(value, constexpr):
         return _constant_token(kernel, name, value.value)
+    kind = cast("type[object]", type(value))
     if isinstance(value, tuple):
-        items: tuple[Any, ...] = value
-        return (type(items), tuple(_constant_token(kernel, name, item) for item in items))
+        return (kind, tuple(_constant_token(kernel, name, item) for item in cast("tuple[Any, ...]", value)))
     if isinstance(value, float):
-        return (type(value), value.hex())
+        return (kind, value.hex())
     array_like = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
     try:
         hash(value)
     except TypeError:
         array_like = array_like or not isinstance(value, Hashable)
-    if array_like and not isinstance(value, np.generic):
+    if array_like and not is_numpy_scalar(value):
         raise TypeError(
             f"kernel '{kernel}': parameter '{name}' is a tl.constexpr: expected a hashable compile-time value, "
             f"found {_describe(value)}"
         )
-    return (type(value), value)
+    return (kind, value)
 
 
 def disjoint(extents: Sequence[tuple[int, int] | None]) -> bool:
     """Whether no two arrays share a byte, as far as their extents tell; an unknown extent may overlap anything."""
     if len(extents) < 2:
         return True
-    if None in extents:
+    known = [extent for extent in extents if extent is not None]
+    if len(known) < len(extents):
         return False
+    known.sort()
     end = -1
-    for low, high in sorted(extents):  # pyright: ignore[reportArgumentType]
+    for low, high in known:
         if low < end:
             return False
         end = high

@@ -114,14 +114,15 @@ def _listed(names: Sequence[str]) -> str:
 
 def grid_of(kernel: str, grid: int | Sequence[int]) -> Grid:
     """The grid's three sizes, missing ones 1; `TypeError` or `ValueError` for what is no grid."""
-    sizes: Sequence[Any] = grid if isinstance(grid, (tuple, list)) else (grid,)
+    sizes: list[Any] = [*grid] if isinstance(grid, (tuple, list)) else [grid]
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"kernel '{kernel}': a grid has 1 to 3 dimensions, found {len(sizes)}: {grid!r}")
     try:
         numbers = [operator.index(size) for size in sizes]
     except TypeError:
         raise TypeError(
-            f"kernel '{kernel}': expected a grid of ints, or a function of the arguments that returns one, found {grid!r}"
+            f"kernel '{kernel}': expected a grid of ints, or a function of the arguments that returns one, "
+            f"found {grid!r}"
         ) from None
     for number in numbers:
         if not 0 <= number <= _MAX_DIMENSION:

@@ -124,7 +124,9 @@ def _decode(data: bytes) -> Artifact | None:
         return None
     size = int.from_bytes(payload[:4], "little")
     fields: dict[str, Any] = json.loads(payload[4 : 4 + size])
-    sites = tuple(
-        Site(**{**site, "frames": tuple(Frame(**frame) for frame in site["frames"])}) for site in fields["sites"]
-    )
+    sites = tuple(_site(**site) for site in fields["sites"])
     return Artifact(payload[4 + size :], fields["symbol"], fields["scratch"], tuple(fields["written"]), sites)
+
+
+def _site(operation: str, argument: str | None, itemsize: int, frames: list[dict[str, Any]]) -> Site:
+    return Site(operation, argument, itemsize, tuple(Frame(**frame) for frame in frames))

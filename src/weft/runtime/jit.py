@@ -70,7 +70,7 @@ class JITFunction(KernelFunction):
     ) -> None:
         parameters = self._list
         values = parameters.values(args, keywords)
-        if not isinstance(grid, tuple):
+        if callable(grid):
             grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
         bound = bind(self.name, parameters.parameters, values)
         executable = self._executable(bound, values)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -48,8 +47,7 @@ class MemoryRefused(Exception):
     """Why a value cannot be a kernel's array, as the second half of a sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """Elements at ``address``; all of them lie in ``[low, high)``, which is None where the object does not say.
     ``owner`` keeps the memory alive."""
 
@@ -60,17 +58,32 @@ class Memory:
     owner: object
 
 
+def is_numpy_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
+    """Whether the value is a NumPy array."""
+    return isinstance(value, np.ndarray)
+
+
+def is_numpy_scalar(value: Any) -> TypeGuard[np.generic[Any]]:
+    """Whether the value is a NumPy scalar, which offers ``__array_interface__`` and is no array."""
+    return isinstance(value, np.generic)
+
+
 def extent_of(address: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> tuple[int, int]:
     """First byte, and one past the last, of a strided array; ``strides`` in bytes, of either sign."""
     if 0 in shape:
         return address, address
-    reach = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
-    return address + sum(r for r in reach if r < 0), address + sum(r for r in reach if r > 0) + itemsize
+    low = high = address
+    for size, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            low += (size - 1) * stride
+        else:
+            high += (size - 1) * stride
+    return low, high + itemsize
 
 
 def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
     """A NumPy array of any strides. Refuses masked arrays, foreign byte order, and dtypes that weft has not."""
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise MemoryRefused("found a masked array, whose mask a kernel would ignore; pass .data or .filled()")
     if not array.dtype.isnative:
         raise MemoryRefused(f"found byte-swapped {array.dtype}; pass array.astype(array.dtype.newbyteorder('='))")
@@ -182,7 +195,7 @@ def _dlpack_memory(value: Any) -> Memory:
 def memory_of(value: Any) -> Memory | None:
     """The value as memory, None where it is no array at all, `MemoryRefused` where it is one that a kernel cannot
     use."""
-    if isinstance(value, np.ndarray):
+    if is_numpy_array(value):
         memory = numpy_memory(value)
     elif callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype"):
         memory = _tensor_memory(value)
