@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -57,17 +57,16 @@ def assert_float(
 def test_the_oracle_decodes_as_ml_dtypes_does(dtype: DType, decode: Decode, nearest: Nearest) -> None:
     patterns = np.arange(1 << (dtype.bits - 1), dtype=f"u{dtype.itemsize}")
     with np.errstate(invalid="ignore"):  # signaling NaNs among the patterns
-        values = patterns.view(dtype.numpy).astype(np.float64)
-    finite = np.flatnonzero(np.isfinite(values))
-    step = max(1, finite.size // 500)
-    for pattern in (*finite[::step], finite[-1]):
-        assert decode(dtype.name, int(pattern)) == Fraction(values[pattern])
+        values: list[float] = patterns.view(dtype.numpy).astype(np.float64).tolist()
+    finite = [pattern for pattern, value in enumerate(values) if math.isfinite(value)]
+    for pattern in (*finite[:: max(1, len(finite) // 500)], finite[-1]):
+        assert decode(dtype.name, pattern) == Fraction(values[pattern])
         assert nearest(Fraction(values[pattern]), dtype.name) == pattern
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_range_of_a_format(dtype: DType) -> None:
-    limits: Any = ml_dtypes.finfo(dtype.numpy)
+    limits: Any = cast(Any, ml_dtypes).finfo(dtype.numpy)
     assert dtype.largest == float(limits.max)
     assert 2.0 ** (1 - dtype.bias) == float(limits.smallest_normal)
     least = float(limits.smallest_subnormal)
@@ -161,13 +160,12 @@ def test_doubles_beside_a_midpoint(target: DType, data: st.DataObject, decode: D
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_integers_to_float_round_once(source: DType, target: DType, data: st.DataObject, nearest: Nearest) -> None:
-    near_midpoint = st.builds(
-        lambda top, shift, delta: min(max((2 * top + 1 << shift) + delta, source.min), source.max),
-        st.integers(-(1 << 25), 1 << 25),
-        st.integers(0, source.bits - 4),
-        st.integers(-1, 1),
-    )
-    value = data.draw(st.integers(source.min, source.max) | near_midpoint)
+
+    def near_midpoint(top: int, shift: int, delta: int) -> int:
+        return min(max(((2 * top + 1) << shift) + delta, source.min), source.max)
+
+    tops, shifts = st.integers(-(1 << 25), 1 << 25), st.integers(0, source.bits - 4)
+    value = data.draw(st.integers(source.min, source.max) | st.builds(near_midpoint, tops, shifts, st.integers(-1, 1)))
     x = np.array([value], source.numpy)
     assert_float(numbers.cast(x, source, target), Fraction(value), target, nearest)
 
@@ -224,8 +222,8 @@ def test_integer_to_integer_wraps(source: DType, target: DType) -> None:
 
 @pytest.mark.parametrize("source", FLOATS, ids=str)
 def test_to_bool_is_not_zero(source: DType) -> None:
-    smallest: Any = ml_dtypes.finfo(source.numpy)
-    values = [0.0, -0.0, float(smallest.smallest_subnormal), -1.0, math.nan]
+    least = math.ldexp(1.0, 1 - source.bias - source.mantissa)
+    values = [0.0, -0.0, least, -1.0, math.nan]
     result = numbers.cast(np.array(values).astype(source.numpy), source, dtypes.bool_)
     assert result.tolist() == [False, False, True, True, True]
     assert numbers.cast(np.array([0, 1 << 63], np.uint64), dtypes.uint64, dtypes.bool_).tolist() == [False, True]

@@ -115,6 +115,8 @@ def _argument(index: int, parameter: SSAValue, argument: Argument) -> Array:
         raise TypeError(f"argument {index} is a number, {dtype}, found an array")
     if dtype.is_float:
         return numbers.rounded(np.array(argument, np.float64), dtype)
+    if not isinstance(argument, int | np.integer):
+        raise TypeError(f"argument {index} is an integer, {dtype}, found {argument}")
     if not dtype.min <= argument <= dtype.max:
         raise ValueError(f"argument {index}: {argument} is out of range for {dtype}")
     return np.array(argument, dtype.numpy)
@@ -304,3 +306,7 @@ def _(program: Program, op: scf.WhileOp, operands: Values) -> Values:
         if not condition:
             return passed
         operands = program.run(op.after_region.block, passed)
+
+
+if _UNDEFINED := [op.name for op in tile.Tile.operations if op not in _MEANINGS and op is not tile.YieldOp]:
+    raise ValueError(f"weft.reference: no meaning for {', '.join(_UNDEFINED)}")
