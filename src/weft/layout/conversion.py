@@ -151,12 +151,12 @@ class Plan:
     @property
     def lower_bound(self) -> int:
         """The least `depth` of any plan, by rank."""
-        return max(self.group_bits, self.kind == "lanes")
+        return 1 if self.kind == "lanes" else self.group_bits
 
     @property
     def reason(self) -> str:
         """Why the plan is what it is, in words."""
-        counted = f"{self.cost} shuffle{'' if self.cost == 1 else 's'} in {_counted(self.groups, 'group')}"
+        counted = f"{_counted(self.cost, 'shuffle')} in {_counted(self.groups, 'group')}"
         match self.kind:
             case "noop":
                 return "no data moves: the layouts are equal"
@@ -165,14 +165,13 @@ class Plan:
             case "lanes":
                 return (
                     f"each destination vector is one source vector with its lanes permuted: {counted}, "
-                    "one per vector; none is impossible since lanes change"
+                    "one per vector, the least where lanes change"
                 )
             case "exchange":
-                sources = 1 << self.group_bits
                 return (
-                    f"{_counted(self.group_bits, 'bit')} of the tensor move from registers to lanes, so each destination vector "
-                    f"holds elements of {sources} source vectors: {counted}, {self.depth} deep; "
-                    f"{self.lower_bound} is the least, as t levels of two-input shuffles reach 2^t vectors"
+                    f"the conversion takes {_counted(self.group_bits, 'bit')} of the tensor from registers to lanes, so each "
+                    f"destination vector holds elements of {1 << self.group_bits} source vectors: {counted}, "
+                    f"{self.depth} deep; {self.lower_bound} is the least, as t levels of two-input shuffles reach 2^t vectors"
                 )
 
     def simulate(self, registers: Sequence[Sequence[T]]) -> list[list[T]]:
