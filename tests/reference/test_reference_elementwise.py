@@ -419,6 +419,12 @@ def test_fma_of_special_values(dtype: DType) -> None:
     assert result.dtype == dtype.numpy
 
 
+def test_fma_of_narrow_floats_rounds_to_float32_first() -> None:
+    """7 * 37 - 2**-30 is just below 259, the middle of bfloat16's 258 and 260; float32 makes it 259, whose tie is 260."""
+    assert float(fma(dtypes.bfloat16, 7.0, 37.0, -(2.0**-30))[0]) == 260
+    assert float(fma(dtypes.bfloat16, 7.0, 37.0, -0.5)[0]) == 258
+
+
 # Comparison
 
 

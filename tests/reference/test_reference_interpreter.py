@@ -287,6 +287,13 @@ def test_dot_rounds_the_sum_once(apply: Apply) -> None:
     assert apply(text, out, ("f32", a), ("f32", b), ("f32", np.zeros((1, 1), F32))).item() == 2.0**24 + 2
 
 
+def test_dot_in_float64(apply: Apply) -> None:
+    """2**40 * 1 + 1 needs 41 bits."""
+    one = ("f64", np.ones((1, 1)))
+    out = ("f64", np.zeros((1, 1)))
+    assert apply(dot("f64", "f64", "f64", 1, 1, 1), out, ("f64", np.array([[2.0**40]])), one, one).item() == 2**40 + 1
+
+
 def test_dot_of_narrow_floats(apply: Apply) -> None:
     bf16, e5m2 = dtypes.bfloat16.numpy, dtypes.float8_e5m2.numpy
     a, b = np.array([[1.5, 2.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [0.5, 2.0]])

@@ -102,16 +102,14 @@ class Memory:
         """For each extent the lanes of the tile that fall into it and their byte indices ``[lane, size]``."""
         flat = addresses.reshape(-1)
         found: list[tuple[Extent, Array, Array]] = []
-        outside = lanes
         for extent in self._extents:
             inside = (flat[lanes] >= extent.start) & (flat[lanes] <= extent.stop - size)
-            if writing and not extent.writable and inside.any():
-                raise self._error(site, addresses, lanes[inside][0], size, "which is read-only")
-            at = flat[lanes[inside], None] - extent.start + np.arange(size)
-            found.append((extent, lanes[inside], at))
-            outside = outside[(flat[outside] < extent.start) | (flat[outside] > extent.stop - size)]
-        if outside.size:
-            raise self._error(site, addresses, outside[0], size, "outside every argument")
+            here, lanes = lanes[inside], lanes[~inside]
+            if writing and not extent.writable and here.size:
+                raise self._error(site, addresses, here[0], size, "which is read-only")
+            found.append((extent, here, flat[here, None] - extent.start + np.arange(size)))
+        if lanes.size:
+            raise self._error(site, addresses, lanes[0], size, "outside every argument")
         return found
 
     @staticmethod
