@@ -55,11 +55,11 @@ def _quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Valu
     float_ = like(x, F64 if dtype.bits == 32 else F32)
     middle = like(x, I32)
     if dtype.signed:
-        wide = [builder.sitofp(builder.sext(v, middle), float_) for v in (x, divisor)]
-        whole = builder.fptosi(builder.fdiv(*wide), middle)
+        wide, by = (builder.sitofp(builder.sext(v, middle), float_) for v in (x, divisor))
+        whole = builder.fptosi(builder.fdiv(wide, by), middle)
     else:
-        wide = [builder.uitofp(builder.zext(v, middle), float_) for v in (x, divisor)]
-        whole = builder.fptoui(builder.fdiv(*wide), middle)
+        wide, by = (builder.uitofp(builder.zext(v, middle), float_) for v in (x, divisor))
+        whole = builder.fptoui(builder.fdiv(wide, by), middle)
     return builder.trunc(whole, x.type)
 
 

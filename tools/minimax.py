@@ -1,0 +1,184 @@
+"""Derives the coefficients of `weft.codegen.vecmath` and writes `weft/codegen/coefficients.py`.
+
+Needs mpmath (`pip install mpmath`), which weft itself does not. Run: ``python tools/minimax.py > src/weft/codegen/coefficients.py``.
+
+Each fit is a polynomial ``p(t)`` for a function ``g(t)`` on an interval, whose weighted error ``weight(t) (p(t) - g(t))`` is small everywhere;
+with the weights below that is the relative error of the whole function. The fit is a least-squares one at Chebyshev nodes, reweighted by
+its own error until that is level (C. L. Lawson, 1961). Rounding the coefficients afterwards would lose the last bits, so they are rounded
+one after the other, the lowest and most influential first, and the others are fitted again each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mpmath as mp
+
+mp.mp.dps = 80
+
+Function = Callable[[mp.mpf], mp.mpf]
+LN2, PI = mp.log(2), mp.pi
+ROOT = mp.sqrt(mp.mpf(1) / 2)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """``g`` on ``[low, high]`` by a polynomial of ``degree`` with coefficients of ``bits`` significant bits."""
+
+    name: str
+    text: str
+    g: Function
+    low: mp.mpf
+    high: mp.mpf
+    degree: int
+    weight: Function
+    bits: int
+
+
+def off_zero(function: Function) -> Function:
+    """``function`` with its removable singularity at 0 filled in from nearby."""
+    least = mp.mpf("1e-20")
+    return lambda t: function(t if abs(t) > least else least)
+
+
+def rounded(value: mp.mpf, bits: int) -> mp.mpf:
+    """``value`` to ``bits`` significant bits, to nearest."""
+    with mp.workprec(bits):
+        return +value
+
+
+def solve(fit: Fit, nodes: list[mp.mpf], weights: list[mp.mpf], fixed: list[mp.mpf]) -> list[mp.mpf]:
+    """The least-squares coefficients from ``len(fixed)`` on, given the lower ones."""
+    first = len(fixed)
+    count = fit.degree + 1 - first
+    rows = [[w * t**k for k in range(first, fit.degree + 1)] for t, w in zip(nodes, weights, strict=True)]
+    rest = [w * (fit.g(t) - mp.polyval(fixed[::-1] or [0], t)) for t, w in zip(nodes, weights, strict=True)]
+    normal = mp.matrix(count, count)
+    right = mp.matrix(count, 1)
+    for row, value in zip(rows, rest, strict=True):
+        for i in range(count):
+            right[i] += row[i] * value
+            for j in range(count):
+                normal[i, j] += row[i] * row[j]
+    return [*fixed, *mp.lu_solve(normal, right)]
+
+
+def error(fit: Fit, coefficients: list[mp.mpf], t: mp.mpf) -> mp.mpf:
+    """The weighted error at ``t``."""
+    return fit.weight(t) * (mp.polyval(coefficients[::-1], t) - fit.g(t))
+
+
+def minimax(fit: Fit, rounds: int = 12) -> tuple[list[mp.mpf], mp.mpf]:
+    """Rounded coefficients, the lowest first, and the largest weighted error on a dense grid."""
+    count = 6 * (fit.degree + 2)
+    middle, half = (fit.low + fit.high) / 2, (fit.high - fit.low) / 2
+    nodes = [middle + half * mp.cos(PI * (2 * i + 1) / (2 * count)) for i in range(count)]
+    lawson = [mp.mpf(1)] * count
+    base = [fit.weight(t) for t in nodes]
+    for _ in range(rounds):
+        current = [b * mp.sqrt(x) for b, x in zip(base, lawson, strict=True)]
+        coefficients = solve(fit, nodes, current, [])
+        errors = [abs(error(fit, coefficients, t)) for t in nodes]
+        total = sum(x * e for x, e in zip(lawson, errors, strict=True))
+        lawson = [x * e / total * count for x, e in zip(lawson, errors, strict=True)]
+    fixed: list[mp.mpf] = []
+    while len(fixed) <= fit.degree:
+        fixed.append(rounded(solve(fit, nodes, current, fixed)[len(fixed)], fit.bits))
+    grid = (fit.low + (fit.high - fit.low) * i / 400 for i in range(401))
+    return fixed, max(abs(error(fit, fixed, t)) for t in grid)
+
+
+def split(value: mp.mpf, bits: int, parts: int) -> list[mp.mpf]:
+    """``value`` as an unevaluated sum of ``parts`` numbers of ``bits`` significant bits."""
+    result: list[mp.mpf] = []
+    for _ in range(parts):
+        result.append(rounded(value, bits))
+        value -= result[-1]
+    return result
+
+
+def fits(bits: int) -> list[Fit]:
+    """What one format needs; the degrees are the least whose error is well below half a unit in the last place."""
+    single = bits == 24
+    name = "F32" if single else "F64"
+    half_ln2 = LN2 / 2 * mp.mpf("1.0001")
+
+    def of(
+        kind: str, text: str, g: Function, low: object, high: object, degrees: tuple[int, int], weight: Function
+    ) -> Fit:
+        return Fit(
+            f"{kind}_{name}", text, off_zero(g), mp.mpf(low), mp.mpf(high), degrees[not single], off_zero(weight), bits
+        )
+
+    def log_weight(f: mp.mpf) -> mp.mpf:
+        return f**3 / mp.log1p(f)
+
+    shift = mp.mpf("2.5")
+    result = [
+        of("EXPM1", "(exp(r) - 1 - r) / r^2", lambda r: (mp.expm1(r) - r) / r**2, -half_ln2, half_ln2, (4, 10),
+           lambda r: abs(r**2 / mp.expm1(r))),
+        of("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * LN2) / r, "-0.50005", "0.50005", (5, 11), abs),
+        of("SIN", "(sin(r) - r) / r^3 in r^2", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, (PI / 4) ** 2 * mp.mpf("1.001"),
+           (2, 6), lambda z: z / (mp.sin(mp.sqrt(z)) / mp.sqrt(z))),
+        of("COS", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0,
+           (PI / 4) ** 2 * mp.mpf("1.001"), (2, 5), lambda z: z**2 / mp.cos(mp.sqrt(z))),
+        of("TANH", "(tanh(x) / x - 1) / x^2 in x^2", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, mp.mpf("0.3026"), (4, 9),
+           lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z))),
+        of("ERF_SMALL", "erf(x) / x - 1 in x^2", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 0, 1, (6, 11),
+           lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z))),
+    ]  # fmt: skip
+    if single:
+        result += [
+            of("LOG", "(log(1 + f) - f + f^2 / 2) / f^3", lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, ROOT - 1, 1 / ROOT - 1, (7, 0),
+               lambda f: abs(log_weight(f))),
+            of("LOG2", "(log2(1 + f) / f - log2(e)) / f", lambda f: (mp.log1p(f) / LN2 / f - 1 / LN2) / f, ROOT - 1, 1 / ROOT - 1,
+               (8, 0), lambda f: abs(f**2 * LN2 / mp.log1p(f))),
+            of("ERF_LARGE", "erf(x) in x - 5/2", lambda u: mp.erf(u + shift), 1 - shift, 4 - shift, (15, 0), lambda u: mp.mpf(1)),
+        ]  # fmt: skip
+    else:
+        result += [
+            of("LOG", "(log((1 + s) / (1 - s)) / s - 2) / s^2 in s^2",
+               lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z, 0, mp.mpf("0.02945"), (0, 6), lambda z: z / 2),
+            of("ERFC", "erfc(x) exp(x^2) in 1 / (x + 2)", lambda t: mp.erfc(1 / t - 2) * mp.exp((1 / t - 2) ** 2),
+               mp.mpf(1) / 8, mp.mpf(1) / 3, (0, 13), lambda t: mp.exp(-((1 / t - 2) ** 2))),
+        ]  # fmt: skip
+    return result
+
+
+HEADER = '''"""Coefficients of `weft.codegen.vecmath`, written by tools/minimax.py, which says how they are found: do not edit.
+
+Polynomials have their lowest coefficient first; each comment says what is approximated and to which weighted error, in
+units of the format's 2**-p.
+"""
+
+from typing import Final
+'''
+
+
+def table(name: str, values: list[mp.mpf]) -> str:
+    """A constant of the module."""
+    return "\n".join([f"{name}: Final = (", *(f"    {float(v)!r}," for v in values), ")"])
+
+
+def main() -> None:
+    """Prints the module of coefficients."""
+    print(HEADER)
+    for bits, name in ((24, "F32"), (53, "F64")):
+        constants = {
+            "LN2": split(LN2, bits, 2),
+            "LOG2E": split(1 / LN2, bits, 2),
+            "HALF_PI": split(PI / 2, bits, 3),
+            "TWO_OVER_PI": split(2 / PI, bits, 1),
+        }
+        for kind, parts in constants.items():
+            print(table(f"{kind}_{name}", parts))
+        for fit in fits(bits):
+            coefficients, worst = minimax(fit)
+            print(f"\n# {fit.text}; {mp.nstr(worst * 2**bits, 2)}")
+            print(table(fit.name, coefficients))
+        print()
+
+
+if __name__ == "__main__":
+    main()
