@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -158,3 +159,22 @@ def test_readers_beside_writers_see_whole_entries() -> None:
         writer.join()
     assert wrong == []
     assert all(entry in variants for entry in found)
+
+
+PROCESS = """
+import sys
+from weft.runtime import cache
+from weft.runtime.cache import Artifact
+variants = [Artifact(bytes([i]) * 20_000, "kernel", i, ()) for i in range(3)]
+for _ in range(100):
+    stored = cache.store("key", variants[int(sys.argv[1])])
+    assert stored and cache.load("key") in variants
+"""
+
+
+def test_concurrent_processes(tmp_path: Path) -> None:
+    commands = [[sys.executable, "-c", PROCESS, str(i)] for i in range(3)]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for command in commands]
+    assert [process.communicate()[1] for process in running] == ["", "", ""]
+    assert [process.returncode for process in running] == [0, 0, 0]
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == ["key"]
