@@ -198,6 +198,34 @@ def test_transposition(size: int, lanes: int, bits: int) -> None:
     assert plan.cost == size * size // lanes * bits
 
 
+def test_a_transpositions_masks_are_interleavings() -> None:
+    """Each entering bit goes straight to its lane bit, so no lanes are permuted besides: both steps swap one bit."""
+    first, second = plan_conversion(vector((4, 4), 4), vector((4, 4), 4, (0, 1))).steps
+    # Rows r0..r3 of a 4x4 matrix. Row bit 0 <-> lane bit 0, then row bit 1 <-> lane bit 1.
+    assert [first.operands(v) for v in range(4)] == [(0, 1), (0, 1), (2, 3), (2, 3)]
+    assert [first.mask(v) for v in range(4)] == [(0, 4, 2, 6), (1, 5, 3, 7), (0, 4, 2, 6), (1, 5, 3, 7)]
+    assert [second.operands(v) for v in range(4)] == [(0, 2), (1, 3), (0, 2), (1, 3)]
+    assert [second.mask(v) for v in range(4)] == [(0, 1, 4, 5), (0, 1, 4, 5), (2, 3, 6, 7), (2, 3, 6, 7)]
+
+
+def test_duplicates_that_stay_are_read_in_place() -> None:
+    """Lane bit 1 holds duplicates before and after: lanes 2 and 3 read lanes 2 and 3, not the first copies."""
+    source = LinearLayout.parse("{register: [2], lane: [1,0]} -> [dim0: 4]")
+    destination = LinearLayout.parse("{register: [1], lane: [2,0]} -> [dim0: 4]")
+    (step,) = plan_conversion(source, destination).steps
+    assert [step.mask(v) for v in range(2)] == [(0, 4, 2, 6), (1, 5, 3, 7)]
+
+
+def test_a_bit_that_can_enter_its_final_lane_bit_does() -> None:
+    """Tensor bit 8 ends in lane bit 2, which held duplicates: its merge is a blend, no lane moves."""
+    source = LinearLayout.parse("{register: [4,8], lane: [1,2,0]} -> [dim0: 16]")
+    destination = LinearLayout.parse("{register: [1], lane: [4,2,8]} -> [dim0: 16]")
+    merge, exchange = plan_conversion(source, destination).steps
+    assert sorted(merge.operands(v)[0] ^ merge.operands(v)[1] for v in range(merge.outputs)) == [merge.partner] * 2
+    assert {merge.mask(v) for v in range(merge.outputs)} == {(0, 1, 2, 3, 12, 13, 14, 15)}
+    assert [exchange.mask(v) for v in range(2)] == [(0, 8, 2, 10, 4, 12, 6, 14), (1, 9, 3, 11, 5, 13, 7, 15)]
+
+
 def test_merges_come_before_exchanges() -> None:
     """Two bits enter, one leaves, one lane bit held duplicates: 4 vectors, merged to 2, exchanged: 2 + 2 shuffles."""
     source = LinearLayout.parse("{register: [1,2], lane: [4,0]} -> [dim0: 8]")
@@ -258,7 +286,8 @@ def test_plans_are_cached() -> None:
             "{register: [2], lane: [1]}",
             "{register: [1], lane: [2]}",
             "the conversion takes 1 bit of the tensor from registers to lanes, so each destination vector "
-            "holds elements of 2 source vectors: 2 shuffles in 1 group, 1 deep; 1 is the least, as t levels of two-input shuffles reach 2^t vectors",
+            "holds elements of 2 source vectors: 2 shuffles in 1 group, 1 deep; "
+            "1 is the least, as t levels of two-input shuffles reach 2^t vectors",
         ),
     ],
 )

@@ -178,6 +178,10 @@ def test_examples() -> None:
     assert str(broadcast(column, (8, 4))) == (
         "{register: [(4,0),(0,1),(0,2)], lane: [(1,0),(2,0)]} -> [dim0: 8, dim1: 4]"
     )
+    # Two sizes grow: the last dimension's bit comes first.
+    assert str(broadcast(vector((1, 2, 1), 2), (2, 2, 2))) == (
+        "{register: [(0,0,1),(1,0,0)], lane: [(0,1,0)]} -> [dim0: 2, dim1: 2, dim2: 2]"
+    )
     assert str(trans(vector((2, 4), 4), (1, 0))) == "{register: [(0,1)], lane: [(1,0),(2,0)]} -> [dim0: 4, dim1: 2]"
     assert reshape(vector((2, 4), 4), (8,)) == row
     # A row of 4 sits in the lanes of one vector: its sum is in all of them.

@@ -27,15 +27,14 @@ Matrix: TypeAlias = tuple[int, ...]
 class Echelon:
     """The span of columns, reduced incrementally; it remembers how each vector of the span is made of them.
 
-    Afterwards ``pivots`` is a mask of the columns independent of all earlier ones and ``relations`` has, for every other
-    column, the mask of columns (itself and pivots) that sum to zero: a basis of the kernel.
+    ``relations`` has, for every column that depends on earlier ones, the mask of columns (itself and pivots) that sum to zero:
+    a basis of the kernel.
     """
 
-    __slots__ = ("_rows", "pivots", "relations", "size")
+    __slots__ = ("_rows", "relations", "size")
 
     def __init__(self, columns: Sequence[int] = ()):
         self._rows: dict[int, tuple[int, int]] = {}
-        self.pivots = 0
         self.relations: list[int] = []
         self.size = 0
         for column in columns:
@@ -59,7 +58,6 @@ class Echelon:
         used ^= 1 << self.size
         if rest:
             self._rows[rest.bit_length()] = (rest, used)
-            self.pivots |= 1 << self.size
         else:
             self.relations.append(used)
         self.size += 1
