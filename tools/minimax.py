@@ -1,22 +1,25 @@
-"""Derives the coefficients of `weft.codegen.vecmath` and writes `weft/codegen/coefficients.py`.
+"""Derives the coefficients of `weft.codegen.vecmath` and writes them to ``src/weft/codegen/coefficients.py``.
 
-Needs mpmath (`pip install mpmath`), which weft itself does not. Run: ``python tools/minimax.py > src/weft/codegen/coefficients.py``.
+Run ``python tools/minimax.py`` in the repository's root. Needs mpmath (``pip install mpmath``), which weft itself does not.
 
-Each fit is a polynomial ``p(t)`` for a function ``g(t)`` on an interval, whose weighted error ``weight(t) (p(t) - g(t))`` is small everywhere;
-with the weights below that is the relative error of the whole function. The fit is a least-squares one at Chebyshev nodes, reweighted by
-its own error until that is level (C. L. Lawson, 1961). Rounding the coefficients afterwards would lose the last bits, so they are rounded
-one after the other, the lowest and most influential first, and the others are fitted again each time.
+Each fit is a polynomial ``p(t)`` for a function ``g(t)`` on an interval, whose weighted error ``weight(t) (p(t) - g(t))``
+is small everywhere; with the weights below that is the relative error of the whole function. The fit is a least-squares
+one at Chebyshev nodes, reweighted by its own error until that is level (C. L. Lawson, 1961). Rounding the coefficients
+afterwards would lose the last bits, so they are rounded one after the other, the lowest and most influential first, and
+the others are fitted again each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import mpmath as mp
 
 mp.mp.dps = 80
 
+TARGET = Path(__file__).parent.parent / "src/weft/codegen/coefficients.py"
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
 ROOT = mp.sqrt(mp.mpf(1) / 2)
@@ -101,49 +104,45 @@ def split(value: mp.mpf, bits: int, parts: int) -> list[mp.mpf]:
 def fits(bits: int) -> list[Fit]:
     """What one format needs; the degrees are the least whose error is well below half a unit in the last place."""
     single = bits == 24
-    name = "F32" if single else "F64"
+    root, eighth = mp.sqrt, (PI / 4) ** 2 * mp.mpf("1.001")
     half_ln2 = LN2 / 2 * mp.mpf("1.0001")
+    low_f, high_f = ROOT - 1, 1 / ROOT - 1
+    center = mp.mpf("2.5")
 
-    def of(
-        kind: str, text: str, g: Function, low: object, high: object, degrees: tuple[int, int], weight: Function
-    ) -> Fit:
-        return Fit(
-            f"{kind}_{name}", text, off_zero(g), mp.mpf(low), mp.mpf(high), degrees[not single], off_zero(weight), bits
-        )
+    def inverse(t: mp.mpf) -> mp.mpf:
+        return 1 / t - 2
 
-    def log_weight(f: mp.mpf) -> mp.mpf:
-        return f**3 / mp.log1p(f)
-
-    shift = mp.mpf("2.5")
-    result = [
-        of("EXPM1", "(exp(r) - 1 - r) / r^2", lambda r: (mp.expm1(r) - r) / r**2, -half_ln2, half_ln2, (4, 10),
-           lambda r: abs(r**2 / mp.expm1(r))),
-        of("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * LN2) / r, "-0.50005", "0.50005", (5, 11), abs),
-        of("SIN", "(sin(r) - r) / r^3 in r^2", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, (PI / 4) ** 2 * mp.mpf("1.001"),
-           (2, 6), lambda z: z / (mp.sin(mp.sqrt(z)) / mp.sqrt(z))),
-        of("COS", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 0,
-           (PI / 4) ** 2 * mp.mpf("1.001"), (2, 5), lambda z: z**2 / mp.cos(mp.sqrt(z))),
-        of("TANH", "(tanh(x) / x - 1) / x^2 in x^2", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, 0, mp.mpf("0.3026"), (4, 9),
-           lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z))),
-        of("ERF_SMALL", "erf(x) / x - 1 in x^2", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 0, 1, (6, 11),
-           lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z))),
+    # Name, what it is, the function, its interval, the degrees for float32 and float64 (0: not used), the weight.
+    rows = [
+        ("EXPM1", "(exp(r) - 1 - r) / r^2", lambda r: (mp.expm1(r) - r) / r**2,
+         -half_ln2, half_ln2, (4, 10), lambda r: r**2 / mp.expm1(r)),
+        ("EXP2", "(2^r - 1) / r", lambda r: mp.expm1(r * LN2) / r,
+         "-0.50005", "0.50005", (5, 11), lambda r: r),
+        ("LOG", "(log(1 + f) - f + f^2 / 2) / f^3", lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3,
+         low_f, high_f, (7, 0), lambda f: f**3 / mp.log1p(f)),
+        ("LOG", "(log((1 + s) / (1 - s)) / s - 2) / s^2 in s^2", lambda z: (2 * mp.atanh(root(z)) / root(z) - 2) / z,
+         0, "0.02945", (0, 6), lambda z: z / 2),
+        ("LOG2", "(log2(1 + f) / f - log2(e)) / f", lambda f: (mp.log1p(f) / f - 1) / LN2 / f,
+         low_f, high_f, (8, 0), lambda f: f**2 * LN2 / mp.log1p(f)),
+        ("SIN", "(sin(r) - r) / r^3 in r^2", lambda z: (mp.sin(root(z)) / root(z) - 1) / z,
+         0, eighth, (2, 6), lambda z: z * root(z) / mp.sin(root(z))),
+        ("COS", "(cos(r) - 1 + r^2 / 2) / r^4 in r^2", lambda z: (mp.cos(root(z)) - 1 + z / 2) / z**2,
+         0, eighth, (2, 5), lambda z: z**2 / mp.cos(root(z))),
+        ("TANH", "(tanh(x) / x - 1) / x^2 in x^2", lambda z: (mp.tanh(root(z)) / root(z) - 1) / z,
+         0, "0.3026", (4, 9), lambda z: z * root(z) / mp.tanh(root(z))),
+        ("ERF_SMALL", "erf(x) / x - 1 in x^2", lambda z: mp.erf(root(z)) / root(z) - 1,
+         0, 1, (6, 11), lambda z: root(z) / mp.erf(root(z))),
+        ("ERF_LARGE", "erf(x) in x - 5/2", lambda u: mp.erf(u + center),
+         1 - center, 4 - center, (15, 0), lambda u: mp.mpf(1)),
+        ("ERFC", "erfc(x) exp(x^2) in 1 / (x + 2)", lambda t: mp.erfc(inverse(t)) * mp.exp(inverse(t) ** 2),
+         mp.mpf(1) / 8, mp.mpf(1) / 3, (0, 13), lambda t: mp.exp(-(inverse(t) ** 2))),
     ]  # fmt: skip
-    if single:
-        result += [
-            of("LOG", "(log(1 + f) - f + f^2 / 2) / f^3", lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, ROOT - 1, 1 / ROOT - 1, (7, 0),
-               lambda f: abs(log_weight(f))),
-            of("LOG2", "(log2(1 + f) / f - log2(e)) / f", lambda f: (mp.log1p(f) / LN2 / f - 1 / LN2) / f, ROOT - 1, 1 / ROOT - 1,
-               (8, 0), lambda f: abs(f**2 * LN2 / mp.log1p(f))),
-            of("ERF_LARGE", "erf(x) in x - 5/2", lambda u: mp.erf(u + shift), 1 - shift, 4 - shift, (15, 0), lambda u: mp.mpf(1)),
-        ]  # fmt: skip
-    else:
-        result += [
-            of("LOG", "(log((1 + s) / (1 - s)) / s - 2) / s^2 in s^2",
-               lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z, 0, mp.mpf("0.02945"), (0, 6), lambda z: z / 2),
-            of("ERFC", "erfc(x) exp(x^2) in 1 / (x + 2)", lambda t: mp.erfc(1 / t - 2) * mp.exp((1 / t - 2) ** 2),
-               mp.mpf(1) / 8, mp.mpf(1) / 3, (0, 13), lambda t: mp.exp(-((1 / t - 2) ** 2))),
-        ]  # fmt: skip
-    return result
+    suffix = "F32" if single else "F64"
+    return [
+        Fit(f"{name}_{suffix}", text, off_zero(g), mp.mpf(low), mp.mpf(high), degree, off_zero(weight), bits)
+        for name, text, g, low, high, degrees, weight in rows
+        if (degree := degrees[not single])
+    ]
 
 
 HEADER = '''"""Coefficients of `weft.codegen.vecmath`, written by tools/minimax.py, which says how they are found: do not edit.
@@ -162,8 +161,8 @@ def table(name: str, values: list[mp.mpf]) -> str:
 
 
 def main() -> None:
-    """Prints the module of coefficients."""
-    print(HEADER)
+    """Writes the module of coefficients."""
+    parts = [HEADER]
     for bits, name in ((24, "F32"), (53, "F64")):
         constants = {
             "LN2": split(LN2, bits, 2),
@@ -171,13 +170,12 @@ def main() -> None:
             "HALF_PI": split(PI / 2, bits, 3),
             "TWO_OVER_PI": split(2 / PI, bits, 1),
         }
-        for kind, parts in constants.items():
-            print(table(f"{kind}_{name}", parts))
+        parts += [table(f"{kind}_{name}", values) for kind, values in constants.items()]
         for fit in fits(bits):
             coefficients, worst = minimax(fit)
-            print(f"\n# {fit.text}; {mp.nstr(worst * 2**bits, 2)}")
-            print(table(fit.name, coefficients))
-        print()
+            parts.append(f"\n# {fit.text}; {mp.nstr(worst * 2**bits, 2)}\n{table(fit.name, coefficients)}")
+        parts.append("")
+    TARGET.write_text("\n".join(parts))
 
 
 if __name__ == "__main__":

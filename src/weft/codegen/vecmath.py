@@ -11,8 +11,8 @@ zeros are honoured. The largest errors found (`tests/codegen/test_vecmath.py` bo
 | float32 | ERRORS32 |
 | float64 | ERRORS64 |
 
-Two cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of pi/2 reduce, and
-everything on a target without fused multiply-add, on which the reductions would not be exact.
+Two cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of
+pi/2 reduce, and everything on a target without fused multiply-add, on which the reductions would not be exact.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Lanes:
 
     def value(self, x: Operand) -> ir.Value:
         """``x``, a constant in every lane if it is a number."""
-        return splat(x, self.type) if isinstance(x, float) else x
+        return x if isinstance(x, ir.Value) else splat(x, self.type)
 
     def integer(self, x: int) -> ir.Constant:
         """An integer of the format's width in every lane."""
@@ -350,8 +350,8 @@ def _cos(v: Lanes, x: ir.Value) -> ir.Value:
 
 
 def _erf(v: Lanes, x: ir.Value) -> ir.Value:
-    """Below 1 ``a + a p(a^2)`` for ``a = |x|``. From there on a polynomial in float32; in float64 ``1 - e^(-a^2) q(1 / (a + 2))``,
-    where the errors of the exponential hardly matter beside 1."""
+    """Below 1 ``a + a p(a^2)`` for ``a = |x|``. From there on a polynomial in float32; in float64
+    ``1 - e^(-a^2) q(1 / (a + 2))``, where the errors of the exponential hardly matter beside 1."""
     a = v.at_most(v.absolute(x), v.format.erf)
     square = v.mul(a, a)
     small = v.fma(a, v.polynomial(square, v.format.erf_terms), a)
