@@ -1,0 +1,46 @@
+# Everything runs in .venv, which the first command creates; PYTHON (3.11 or newer) creates it.
+PYTHON ?= python3
+BIN := .venv/bin
+FUZZ ?= 10000
+
+.PHONY: demo test lint format bench fuzz clean
+
+demo: .venv/weft
+	$(BIN)/python examples/demo.py
+
+test: .venv/dev
+	$(BIN)/pytest -n auto
+
+lint: .venv/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pyright
+
+format: .venv/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/weft
+	$(BIN)/python benchmarks/bench.py $(ARGS)
+
+fuzz: .venv/dev
+	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ) $(ARGS)
+
+clean:
+	rm -rf .venv build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+# Stamps: touched when the installation is newer than pyproject.toml.
+.venv/weft: pyproject.toml | .venv/bin/python
+	@echo "Installing weft into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/dev: pyproject.toml | .venv/bin/python
+	@echo "Installing weft with its test and lint tools into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@ .venv/weft
