@@ -227,9 +227,23 @@ def _float64_to_odd(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
 def _from_float(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
     wide = widen(builder, value, source)
     if not target.is_float:
-        name = "fptosi.sat" if target.signed else "fptoui.sat"
-        result = like(value, element_type(target))
-        return intrinsic(builder, name, [wide], result, [result, wide.type])
+        return _float_to_integer(builder, wide, source.compute, target)
     if is_narrow(target):
         return narrow(builder, _float64_to_odd(builder, wide) if source == dtypes.float64 else wide, target)
     return (builder.fpext if source.bits < target.bits else builder.fptrunc)(wide, like(value, element_type(target)))
+
+
+def _float_to_integer(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Truncated toward zero, saturated, NaN as 0. (LLVM's `fptosi.sat` does the same, but takes vectors apart.)"""
+    excess = max(target.max.bit_length() - (source.mantissa + 1), 0)
+    largest = target.max >> excess << excess  # that the float type holds
+    low, high = splat(float(target.min), value.type), splat(float(largest), value.type)
+    clamped = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+    clamped = builder.select(builder.fcmp_ordered(">", clamped, high), high, clamped)
+    # Hardware converts to 32 and 64 bits; its result for NaN is not used.
+    middle = like(value, ir.IntType(max(target.bits, 32)))
+    whole = (builder.fptosi if target.signed else builder.fptoui)(clamped, middle)
+    if excess:
+        whole = builder.select(builder.fcmp_ordered(">", value, high), splat(target.max, middle), whole)
+    whole = builder.select(builder.fcmp_unordered("uno", value, value), splat(0, middle), whole)
+    return builder.trunc(whole, like(value, element_type(target)))

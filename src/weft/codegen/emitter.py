@@ -1,0 +1,614 @@
+"""Tile IR, laid out, to LLVM IR for one program of the grid.
+
+A tile value is never "emitted" as a whole. Scalars are LLVM values; a tile is a recipe that gives the vector of any of
+its registers at any `Index`, by reading a buffer or by emitting the op that computes it, once per iteration
+of the loops it depends on. `weft.codegen.schedule` has decided which register loops a block becomes and which tiles have buffers;
+this module walks that schedule and the structured control flow around it.
+
+Pointers are 64-bit integers in registers; an access turns them into LLVM pointers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from llvmlite import ir
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft import dtypes
+from weft.codegen import arith
+from weft.codegen.access import Accesses
+from weft.codegen.buffers import Buffer, BufferPool, Element
+from weft.codegen.exchange import emit_conversion
+from weft.codegen.fold import Fold, combine
+from weft.codegen.index import I64, Counter, Index
+from weft.codegen.kernel import AccessSite, CompileOptions
+from weft.codegen.microkernel import emit_dot
+from weft.codegen.schedule import RegisterLoop, Schedule, Scheduler, WriteBack, is_tile
+from weft.codegen.views import VIEWS, used_registers, view_columns
+from weft.ir import tile
+from weft.ir.location import positions
+from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
+from weft.target import CpuTarget
+from weft.transforms.axis import AxisInfo
+
+I1 = ir.IntType(1)
+I32 = ir.IntType(32)
+
+UNROLL_BITS = 2
+"""Register loops are unrolled this many times, as a power of two."""
+
+FULL_UNROLL = 8
+"""Tiles of up to this many registers get no loop at all."""
+
+
+class EmissionError(NotImplementedError):
+    """The emitter met an op it has no code for. Names the op and where it stands."""
+
+    def __init__(self, op: Operation, why: str):
+        at = positions(op)
+        where = f"{at[0].file}:{at[0].line}: " if at else ""
+        super().__init__(f"{where}{op.name}: {why}")
+
+
+def element_of_value(value: SSAValue) -> Element:
+    """The element description of a tile or scalar value."""
+    return Element(None if is_pointer(value) else dtype_of(value))
+
+
+class Emitter:
+    """Emits the body of one kernel function into an LLVM function; see the module."""
+
+    def __init__(
+        self,
+        function: ir.Function,
+        target: CpuTarget,
+        options: CompileOptions,
+        axis: Mapping[SSAValue, AxisInfo],
+        base_of: Mapping[SSAValue, BlockArgument | None],
+    ):
+        self.function = function
+        self.module: ir.Module = function.module
+        self.target = target
+        self.options = options
+        self.axis = axis
+        self.base_of = base_of
+        entry = function.append_basic_block("entry")
+        start = function.append_basic_block("start")
+        self.entry = ir.IRBuilder(entry)
+        self.builder = ir.IRBuilder(start)
+        self._start = start
+        self.scalars: dict[SSAValue, ir.Value] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self._memo: list[dict[Any, ir.Value]] = [{}]
+        self.grid: dict[str, ir.Value] = {}
+        self.sites: list[AccessSite] = []
+        self.bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
+        self.fault_record: ir.Value = ir.Constant(ir.PointerType(), None)
+        self._pending_copies: list[tuple[Buffer, Buffer]] = []
+        self.accesses = Accesses(self)
+        self._scheduler = Scheduler(base_of, options.disjoint)
+
+    def emit_function(
+        self, op: func.FuncOp, arguments: Sequence[ir.Value], grid: Mapping[str, ir.Value], scratch: ir.Value
+    ) -> int:
+        """Emits the whole kernel; ``arguments`` are its scalars (pointers as i64). Returns the scratch bytes it needs."""
+        self.pool = BufferPool(self.entry, scratch)
+        self.grid.update(grid)
+        self.scalars.update(zip(op.body.block.args, arguments, strict=True))
+        self.block(op.body.block)
+        self.builder.ret(ir.Constant(I32, 0))
+        self.entry.branch(self._start)
+        return self.pool.used
+
+    # -- values ----------------------------------------------------------------------------------------------------------
+
+    def scalar(self, value: SSAValue) -> ir.Value:
+        """The LLVM value of a rank-0 value."""
+        try:
+            return self.scalars[value]
+        except KeyError:
+            owner = value.owner
+            if isinstance(owner, tile.ConstantOp):
+                return arith.constant(dtype_of(value), owner.number, None)
+            if isinstance(owner, Operation):
+                raise EmissionError(owner, "its scalar result is used before it is emitted") from None
+            raise
+
+    def vector(self, value: SSAValue, index: Index) -> ir.Value:
+        """The vector of one register of a tile."""
+        layout = layout_of(value)
+        used = used_registers(layout)
+        if used != (1 << layout.in_bits("register")) - 1:
+            index = index.through(tuple(used & (1 << j) for j in range(layout.in_bits("register"))))
+        key = (value, index)
+        for scope in reversed(self._memo):
+            if key in scope:
+                return scope[key]
+        result = self._vector(value, index)
+        self._memo[-1][key] = result
+        return result
+
+    def remember(self, value: SSAValue, index: Index, vector: ir.Value) -> None:
+        """Records a register that a root has just computed."""
+        self._memo[-1][value, index] = vector
+
+    def _vector(self, value: SSAValue, index: Index) -> ir.Value:
+        if value in self.buffers:
+            return self.buffers[value].load(self.builder, index)
+        op = value.owner
+        if not isinstance(op, Operation):
+            raise ValueError(f"tile argument {value} has no buffer")
+        layout = layout_of(value)
+        lanes = layout.in_size("lane")
+        match op:
+            case tile.SplatOp():
+                return self.splat(self.scalar(op.source), lanes)
+            case tile.ConstantOp():
+                return arith.constant(dtype_of(value), op.number, lanes)
+            case tile.ArangeOp():
+                columns = layout.columns("lane")
+                within = [_xor(columns, lane) for lane in range(lanes)]
+                vector_type = ir.VectorType(I32, lanes)
+                base = self.splat(self._arange_base(op, index), lanes)
+                return self.builder.add(base, ir.Constant(vector_type, [ir.Constant(I32, w) for w in within]))
+            case _ if isinstance(op, VIEWS):
+                return self.vector(op.operands[0], index.through(self._view(op)))
+            case _:
+                return self.compute(op, [self.vector(operand, index) for operand in op.operands])
+
+    def _view(self, op: Operation) -> tuple[int, ...]:
+        columns = view_columns(op)
+        if columns is None:
+            raise EmissionError(op, "is not a view of its source's registers")
+        return columns
+
+    def _arange_base(self, op: tile.ArangeOp, index: Index) -> ir.Value:
+        offset = index.through(layout_of(op.result).columns("register")).value(self.builder)
+        return self.builder.add(self.builder.trunc(offset, I32), ir.Constant(I32, op.start.value.data))
+
+    def lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+        """One lane of one register as a scalar, computed with scalar instructions where that is possible."""
+        key = (value, index, lane)
+        for scope in reversed(self._memo):
+            if key in scope:
+                return scope[key]
+        result = self._lane(value, index, lane)
+        self._memo[-1][key] = result
+        return result
+
+    def _lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+        if value in self.buffers:
+            return self.buffers[value].load_lane(self.builder, index, lane)
+        op = value.owner
+        match op:
+            case tile.SplatOp():
+                return self.scalar(op.source)
+            case tile.ConstantOp():
+                return arith.constant(dtype_of(value), op.number, None)
+            case tile.ArangeOp():
+                within = _xor(layout_of(value).columns("lane"), lane)
+                base = self._arange_base(op, index)
+                return self.builder.add(base, ir.Constant(I32, within)) if within else base
+            case _ if isinstance(op, VIEWS):
+                return self.lane(op.operands[0], index.through(self._view(op)), lane)
+            case (
+                tile.AddPtrOp()
+                | tile.BinaryOp()
+                | tile.CastOp()
+                | tile.SelectOp()
+                | tile.CompareOp()
+                | tile.BitcastOp()
+            ):
+                if (value, index) not in self._memo[-1]:
+                    return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
+                return self._extract(value, index, lane)
+            case _:
+                return self._extract(value, index, lane)
+
+    def _extract(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+        return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
+
+    def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
+        """A scalar in every lane."""
+        if isinstance(scalar, ir.Constant):
+            return ir.Constant(ir.VectorType(scalar.type, lanes), [scalar] * lanes)
+        type_ = ir.VectorType(scalar.type, lanes)
+        first = self.builder.insert_element(ir.Constant(type_, ir.Undefined), scalar, ir.Constant(I32, 0))
+        return self.builder.shuffle_vector(
+            first,
+            ir.Constant(type_, ir.Undefined),
+            ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, 0)] * lanes),
+        )
+
+    # -- elementwise -----------------------------------------------------------------------------------------------------
+
+    def compute(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
+        """One elementwise op on scalars or vectors."""
+        builder = self.builder
+        match op:
+            case tile.UnaryOp():
+                return arith.unary(builder, op.kind.data, dtype_of(op.operand), *operands)
+            case tile.BinaryOp():
+                return arith.binary(builder, op.kind.data, dtype_of(op.lhs), *operands)
+            case tile.CompareOp():
+                dtype = dtypes.uint64 if is_pointer(op.lhs) else dtype_of(op.lhs)
+                return arith.compare(builder, op.kind.data, dtype, *operands)
+            case tile.SelectOp():
+                return builder.select(*operands)
+            case tile.FmaOp():
+                return arith.fma(builder, dtype_of(op.result), *operands)
+            case tile.CastOp():
+                return arith.cast(builder, operands[0], dtype_of(op.source), dtype_of(op.result))
+            case tile.BitcastOp():
+                return self._bitcast(op, operands[0])
+            case tile.HintOp():
+                return operands[0]
+            case tile.AddPtrOp():
+                return self._addptr(op, *operands)
+            case tile.ConstantOp():
+                return arith.constant(dtype_of(op.result), op.number, None)
+            case _:
+                raise EmissionError(op, "has no elementwise code on the CPU")
+
+    def _bitcast(self, op: tile.BitcastOp, value: ir.Value) -> ir.Value:
+        source, result = (None if is_pointer(v) else dtype_of(v) for v in (op.source, op.result))
+        if source is None and result is None:
+            return value
+        return arith.bitcast(self.builder, value, result or dtypes.int64)
+
+    def _addptr(self, op: tile.AddPtrOp, pointer: ir.Value, offset: ir.Value) -> ir.Value:
+        builder = self.builder
+        dtype = dtype_of(op.offset)
+        if dtype.bits < 64:
+            offset = (builder.sext if dtype.signed else builder.zext)(offset, pointer.type)
+        shift = dtype_of(op.pointer).itemsize.bit_length() - 1
+        if shift:
+            amount = ir.Constant(I64, shift)
+            lanes = pointer.type.count if isinstance(pointer.type, ir.VectorType) else None
+            offset = builder.shl(offset, amount if lanes is None else self.splat(amount, lanes))
+        return builder.add(pointer, offset)
+
+    # -- blocks ----------------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Emits a block's schedule."""
+        schedule = self._scheduler.schedule(block)
+        allocated: dict[SSAValue, Buffer] = {}
+        for item in schedule.items:
+            if isinstance(item, RegisterLoop):
+                self._register_loop(item, schedule, allocated)
+            elif isinstance(item, func.ReturnOp):
+                continue
+            else:
+                self._item(item, schedule, allocated)
+
+    def _buffer(self, value: SSAValue, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> Buffer:
+        """The buffer of a value of this block, which may be another value's that it hands on."""
+        root = value
+        while root in schedule.shared:
+            root = schedule.shared[root]
+        if root in self.buffers:
+            return self.buffers[root]
+        if root not in allocated:
+            allocated[root] = self.pool.allocate(element_of_value(root), layout_of(root))
+        return allocated[root]
+
+    def _item(self, op: Operation, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> None:
+        match op:
+            case scf.ForOp():
+                self._for(op)
+            case scf.IfOp():
+                self._if(op)
+            case scf.WhileOp():
+                self._while(op)
+            case scf.YieldOp() | scf.ConditionOp():
+                pass  # its loop or branch reads the operands
+            case tile.DotOp():
+                self._dot(op, schedule, allocated)
+            case tile.ConvertLayoutOp() if is_tile(op.result):
+                result = self._buffer(op.result, schedule, allocated)
+                emit_conversion(self, self.buffers[op.source], result, layout_of(op.source), layout_of(op.result))
+                self.buffers[op.result] = result
+            case tile.ConvertLayoutOp():
+                self.scalars[op.result] = self.scalar(op.source)
+            case tile.ProgramIdOp() | tile.NumProgramsOp():
+                kind = "program_id" if isinstance(op, tile.ProgramIdOp) else "num_programs"
+                self.scalars[op.result] = self.grid[f"{kind}{op.axis.value.data}"]
+            case tile.AssumeOp():
+                assume = self.intrinsic("llvm.assume", ir.VoidType(), [I1])
+                self.builder.call(assume, [self.scalar(op.condition)])
+            case tile.LoadOp():
+                self.scalars[op.result] = self.accesses.load_scalar(op)
+            case tile.StoreOp():
+                self.accesses.store_scalar(op)
+            case tile.AtomicRmwOp():
+                self.scalars[op.result] = self.accesses.atomic_scalar(op)
+            case tile.BroadcastOp() | tile.ExpandDimsOp() | tile.ReshapeOp() | tile.TransOp():
+                raise EmissionError(op, "has a scalar result from a tile")
+            case tile.TileOp() if len(op.results) == 1:
+                self.scalars[op.results[0]] = self.compute(op, [self.scalar(operand) for operand in op.operands])
+            case _:
+                raise EmissionError(op, "has no code on the CPU")
+
+    def _dot(self, op: tile.DotOp, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> None:
+        result = self._buffer(op.result, schedule, allocated)
+        accumulator = self.buffers[op.acc]
+        if accumulator.pointer is not result.pointer:
+            self.copy(accumulator, result)
+        emit_dot(self, op, self.buffers[op.a], self.buffers[op.b], result)
+        self.buffers[op.result] = result
+
+    def copy(self, source: Buffer, target: Buffer) -> None:
+        """Copies a whole buffer to another of the same layout."""
+        pointer = ir.PointerType()
+        memcpy = self.intrinsic("llvm.memcpy.p0.p0.i64", ir.VoidType(), [pointer, pointer, I64, I1])
+        self.builder.call(memcpy, [target.pointer, source.pointer, ir.Constant(I64, source.bytes), ir.Constant(I1, 0)])
+
+    def fault(self, site: int, address: ir.Value) -> None:
+        """Reports a failed access, unless another was first, and leaves the kernel."""
+        builder, record = self.builder, self.fault_record
+        one = ir.Constant(I64, 1)
+        claimed = builder.extract_value(builder.cmpxchg(record, ir.Constant(I64, 0), one, "monotonic", "monotonic"), 1)
+        with builder.if_then(claimed):
+            ids = [builder.zext(self.grid[f"program_id{axis}"], I64) for axis in range(3)]
+            for slot, value in enumerate([ir.Constant(I64, site), *ids, address], start=1):
+                builder.store(value, builder.gep(record, [ir.Constant(I64, 8 * slot)], source_etype=ir.IntType(8)))
+        builder.ret(ir.Constant(I32, 1))
+
+    def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+        """The module's declaration of an LLVM intrinsic or external function."""
+        existing = self.module.globals.get(name)
+        if isinstance(existing, ir.Function):
+            return existing
+        return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
+
+    # -- register loops --------------------------------------------------------------------------------------------------
+
+    def _register_loop(self, loop: RegisterLoop, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> None:
+        folds = [
+            Fold(self, root, lambda value: self._buffer(value, schedule, allocated))
+            for root in loop.roots
+            if isinstance(root, tile.ReduceOp)
+        ]
+        targets = [(value, self._buffer(value, schedule, allocated)) for value in loop.kept]
+        staged: list[tuple[Buffer, Buffer]] = []
+        write_backs: list[tuple[SSAValue, Buffer]] = []
+        for root in loop.roots:
+            if isinstance(root, WriteBack):
+                carried = self.buffers[root.carried]
+                target = self.pool.allocate(carried.element, carried.layout) if root.staged else carried
+                write_backs.append((root.value, target))
+                if root.staged:
+                    staged.append((target, carried))
+        by_root = {fold.op: fold for fold in folds}
+
+        def body(index: Index, copy: int, first: ir.Value | None) -> None:
+            for root in loop.roots:
+                if isinstance(root, tile.ReduceOp):
+                    by_root[root].step([self.vector(s, index) for s in root.sources], copy, first)
+                elif not isinstance(root, WriteBack):
+                    self._root(root, index)
+            for value, buffer in targets:
+                buffer.store(self.builder, index, self.vector(value, index))
+            vectors = [self.vector(value, index) for value, _ in write_backs]
+            for (_, buffer), vector in zip(write_backs, vectors, strict=True):
+                buffer.store(self.builder, index, vector)
+
+        inner = _axis_registers(loop.layout, loop.folds) if folds else used_registers(loop.layout)
+        self._over(loop.layout, inner, folds, body)
+        for value, buffer in targets:
+            self.buffers[value] = buffer
+        self._pending_copies.extend(staged)
+
+    def _root(self, op: Operation, index: Index) -> None:
+        match op:
+            case tile.LoadOp():
+                self.remember(op.result, index, self.accesses.load(op, index))
+            case tile.StoreOp():
+                self.accesses.store(op, index)
+            case tile.AtomicRmwOp():
+                self.remember(op.result, index, self.accesses.atomic(op, index))
+            case _:
+                raise EmissionError(op, "is no root of a register loop")
+
+    def fill(self, value: SSAValue, target: Buffer) -> None:
+        """Writes every register of a tile to a buffer."""
+        layout = layout_of(value)
+        used = used_registers(layout)
+        self._over(layout, used, [], lambda index, _c, _f: target.store(self.builder, index, self.vector(value, index)))
+
+    def _over(
+        self,
+        layout: Any,
+        inner: int,
+        folds: Sequence[Fold],
+        body: Callable[[Index, int, ir.Value | None], None],
+    ) -> None:
+        """Runs ``body`` for every different register: the bits of ``inner`` fastest, unrolled, the others outside; folds are
+        finished each time the inner bits have run through."""
+        used = used_registers(layout)
+        inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
+        outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
+        small = len(outer_bits) + len(inner_bits) <= FULL_UNROLL.bit_length() - 1
+        unroll = len(inner_bits) if small else min(UNROLL_BITS, len(inner_bits))
+
+        def run_inner(outer: Index) -> None:
+            low, high = inner_bits[:unroll], inner_bits[unroll:]
+            for fold in folds:
+                fold.start(1 << unroll, looped=bool(high))
+
+            def copies(index: Index, first: ir.Value | None) -> None:
+                for copy in range(1 << unroll):
+                    body(Index(index.const ^ _xor(low, copy), index.terms), copy, first)
+
+            with self.scope():
+                if not high:
+                    copies(outer, None)
+                else:
+                    with self.loop(1 << len(high)) as counter_value:
+                        counter = Counter(counter_value, len(high))
+                        zero = ir.Constant(I64, 0)
+                        first = self.builder.icmp_unsigned("==", counter_value, zero) if folds else None
+                        copies(Index(outer.const, (*outer.terms, (counter, tuple(high)))), first)
+            for fold in folds:
+                fold.finish(outer)
+
+        if not outer_bits:
+            run_inner(Index())
+        elif small:
+            for at in range(1 << len(outer_bits)):
+                run_inner(Index(_xor(outer_bits, at)))
+        else:
+            with self.loop(1 << len(outer_bits)) as counter_value:
+                run_inner(Index(0, ((Counter(counter_value, len(outer_bits)), tuple(outer_bits)),)))
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values remembered inside are forgotten at the end: they do not dominate what follows."""
+        self._memo.append({})
+        yield
+        self._memo.pop()
+
+    @contextmanager
+    def loop(self, trips: int) -> Iterator[ir.Value]:
+        """A loop of a constant number of iterations; gives its i64 counter."""
+        before = self.builder.block
+        head = self.function.append_basic_block("loop")
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        counter = self.builder.phi(I64)
+        counter.add_incoming(ir.Constant(I64, 0), before)
+        with self.scope():
+            yield counter
+        after = self.builder.add(counter, ir.Constant(I64, 1))
+        counter.add_incoming(after, self.builder.block)
+        done = self.function.append_basic_block("after")
+        again = self.builder.icmp_unsigned("<", after, ir.Constant(I64, trips))
+        self.builder.cbranch(again, head, done)
+        self.builder.position_at_end(done)
+
+    # -- control flow ----------------------------------------------------------------------------------------------------
+
+    def _slot(self, value: SSAValue) -> Buffer | ir.Value:
+        """Storage for a value that control flow merges: a buffer for a tile, a stack slot for a scalar."""
+        if is_tile(value):
+            return self.pool.allocate(element_of_value(value), layout_of(value))
+        return self.entry.alloca(element_of_value(value).register_type(None))
+
+    def _put(self, values: Sequence[SSAValue], slots: Sequence[Buffer | ir.Value]) -> None:
+        """Writes values to slots, all read before any scalar is written."""
+        scalars = [None if is_tile(value) else self.scalar(value) for value in values]
+        for value, slot, scalar in zip(values, slots, scalars, strict=True):
+            if scalar is not None:
+                self.builder.store(scalar, slot)
+            elif isinstance(slot, Buffer) and not (value in self.buffers and self.buffers[value] is slot):
+                self.fill(value, slot)
+
+    def _get(self, values: Sequence[SSAValue], slots: Sequence[Buffer | ir.Value]) -> None:
+        """Makes slots the homes of values."""
+        for value, slot in zip(values, slots, strict=True):
+            if isinstance(slot, Buffer):
+                self.buffers[value] = slot
+            else:
+                self.scalars[value] = self.builder.load(slot, typ=element_of_value(value).register_type(None))
+
+    def _for(self, op: scf.ForOp) -> None:
+        induction, *carried = op.body.block.args
+        slots = [self._slot(argument) for argument in carried]
+        self._put(op.iter_args, slots)
+        lower, upper, step = (self.scalar(v) for v in (op.lb, op.ub, op.step))
+        before = self.builder.block
+        head, body, done = (self.function.append_basic_block(n) for n in ("for", "body", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        counter = self.builder.phi(lower.type)
+        counter.add_incoming(lower, before)
+        self.builder.cbranch(self.builder.icmp_signed("<", counter, upper), body, done)
+        self.builder.position_at_end(body)
+        self.scalars[induction] = counter
+        pending, self._pending_copies = self._pending_copies, []
+        with self.scope():
+            self._get(carried, slots)
+            self.block(op.body.block)
+            terminator = op.body.block.last_op
+            if terminator is None:
+                raise EmissionError(op, "has an empty body")
+            scalars = [
+                (value, slot) for value, slot in zip(terminator.operands, slots, strict=True) if not is_tile(value)
+            ]
+            self._put([value for value, _ in scalars], [slot for _, slot in scalars])
+            for source, target in self._pending_copies:
+                self.copy(source, target)
+        self._pending_copies = pending
+        counter.add_incoming(self.builder.add(counter, step), self.builder.block)
+        self.builder.branch(head)
+        self.builder.position_at_end(done)
+        self._get(op.res, slots)
+
+    def _if(self, op: scf.IfOp) -> None:
+        slots = [self._slot(result) for result in op.output]
+        then, otherwise, done = (self.function.append_basic_block(n) for n in ("then", "else", "endif"))
+        self.builder.cbranch(self.scalar(op.cond), then, otherwise)
+        for block, region in ((then, op.true_region), (otherwise, op.false_region)):
+            self.builder.position_at_end(block)
+            if region.blocks:
+                with self.scope():
+                    self.block(region.block)
+                    terminator = region.block.last_op
+                    self._put(terminator.operands if terminator is not None else [], slots)
+            self.builder.branch(done)
+        self.builder.position_at_end(done)
+        self._get(op.output, slots)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        carried = [self._slot(argument) for argument in before.args]
+        passed = [self._slot(argument) for argument in after.args]
+        self._put(op.arguments, carried)
+        head, body, done = (self.function.append_basic_block(n) for n in ("while", "body", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        with self.scope():
+            self._get(before.args, carried)
+            self.block(before)
+            condition = before.last_op
+            if not isinstance(condition, scf.ConditionOp):
+                raise EmissionError(op, "does not end its first region with scf.condition")
+            self._put(condition.arguments, passed)
+            self.builder.cbranch(self.scalar(condition.cond), body, done)
+        self.builder.position_at_end(body)
+        with self.scope():
+            self._get(after.args, passed)
+            self.block(after)
+            terminator = after.last_op
+            self._put(terminator.operands if terminator is not None else [], carried)
+        self.builder.branch(head)
+        self.builder.position_at_end(done)
+        self._get(op.res, passed)
+
+
+def _xor(columns: Sequence[int], index: int) -> int:
+    result = 0
+    for j, column in enumerate(columns):
+        if index >> j & 1:
+            result ^= column
+    return result
+
+
+def _axis_registers(layout: Any, axis: int | None) -> int:
+    """The register bits that move along ``axis``."""
+    if axis is None:
+        return used_registers(layout)
+    sizes = [layout.out_size(dim) for dim in layout.out_dims]
+    low = 1
+    for size in sizes[axis + 1 :]:
+        low *= size
+    mask = (sizes[axis] - 1) * low
+    return sum(1 << j for j, column in enumerate(layout.columns("register")) if column & mask)
+
+
+__all__ = ["EmissionError", "Emitter", "combine", "shape_of"]

@@ -1,0 +1,61 @@
+"""Spells out a conversion plan: the shuffles of `weft.layout.conversion`, group by group, from one buffer to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from weft.codegen.buffers import Buffer
+from weft.codegen.index import Counter, Index, apply_columns
+from weft.codegen.llvm import I1, I32
+from weft.layout import LinearLayout, Plan, Shuffle, plan_conversion
+
+if TYPE_CHECKING:
+    from weft.codegen.emitter import Emitter
+
+UNROLLED_GROUPS = 2
+"""Up to this many groups are written out; more become a loop."""
+
+
+def emit_conversion(
+    emitter: Emitter, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout
+) -> None:
+    """Fills ``target``, laid out as ``wanted``, with the tile that ``source`` holds under ``layout``."""
+    plan = plan_conversion(layout, wanted)
+    if plan.groups <= UNROLLED_GROUPS:
+        for group in range(plan.groups):
+            at = [Index(apply_columns(m.group_columns, group)) for m in (plan.source, plan.destination)]
+            _emit_group(emitter, plan, source, target, at[0], at[1])
+        return
+    with emitter.loop(plan.groups) as group:
+        counter = Counter(group, len(plan.source.group_columns))
+        at = [Index(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
+        _emit_group(emitter, plan, source, target, at[0], at[1])
+
+
+def _emit_group(
+    emitter: Emitter, plan: Plan, source: Buffer, target: Buffer, source_at: Index, target_at: Index
+) -> None:
+    builder = emitter.builder
+    vectors = [
+        source.load(builder, Index(source_at.const ^ offset, source_at.terms)) for (offset,) in plan.source.offsets
+    ]
+    is_bool = vectors[0].type.element == I1
+    if is_bool:  # LLVM shuffles bytes better than bits
+        vectors = [target.element.to_storage(builder, v) for v in vectors]
+    for step in plan.steps:
+        vectors = [_shuffle(builder, vectors, step, v) for v in range(step.outputs)]
+    if is_bool:
+        vectors = [target.element.from_storage(builder, v) for v in vectors]
+    for vector, offsets in zip(vectors, plan.destination.offsets, strict=True):
+        # registers that hold the same vector share a slot of the buffer
+        target.store(builder, Index(target_at.const ^ offsets[0], target_at.terms), vector)
+
+
+def _shuffle(builder: ir.IRBuilder, vectors: list[ir.Value], step: Shuffle, output: int) -> ir.Value:
+    operands = [vectors[i] for i in step.operands(output)]
+    first, second = operands if len(operands) == 2 else (operands[0], ir.Constant(operands[0].type, ir.Undefined))
+    lanes = step.mask(output)
+    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [ir.Constant(I32, lane) for lane in lanes])
+    return builder.shuffle_vector(first, second, mask)

@@ -1,0 +1,101 @@
+"""Register indices as affine functions over F2 of loop counters.
+
+Inside a register loop the index of the current register is known only at run time, but every value the loop touches wants *its*
+register, which is a linear function of it: a broadcast drops bits, a permutation moves them. An `Index` is that
+function, kept symbolic: a constant and, for each enclosing register loop, the image of each bit of its counter.
+Mapping it through a layout costs a few Python XORs; equal registers have equal indices, so a value is
+computed once per iteration however many ways lead to it; and an index that does not depend on a loop says so.
+
+    counter bits (b1 b0), columns (4, 1), const 2   ->   register 2 ^ (4 if b1) ^ (1 if b0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+I64 = ir.IntType(64)
+
+
+class Counter:
+    """The counter of one emitted loop: an i64 with ``bits`` significant bits, starting at 0."""
+
+    def __init__(self, value: ir.Value, bits: int):
+        self.value = value
+        self.bits = bits
+
+
+def apply_columns(columns: Sequence[int], index: int) -> int:
+    """The linear map with these columns, applied to an index: the XOR of the columns at its set bits."""
+    result = 0
+    for column in columns:
+        if index & 1:
+            result ^= column
+        index >>= 1
+    return result
+
+
+@dataclass(frozen=True)
+class Index:
+    """``const ^ sum of columns[j] over the set bits j of each counter``."""
+
+    const: int = 0
+    terms: tuple[tuple[Counter, tuple[int, ...]], ...] = ()
+
+    def through(self, columns: Sequence[int]) -> Index:
+        """The index after a linear map given by its columns (missing ones are zero)."""
+        terms: list[tuple[Counter, tuple[int, ...]]] = []
+        for counter, images in self.terms:
+            mapped = tuple(apply_columns(columns, image) for image in images)
+            if any(mapped):
+                terms.append((counter, mapped))
+        return Index(apply_columns(columns, self.const), tuple(terms))
+
+    def emit(self, builder: ir.IRBuilder) -> tuple[ir.Value | None, int]:
+        """The index as (run-time part or None, constant part), to be added: their set bits do not meet."""
+        used = self.const
+        dynamic: ir.Value | None = None
+        for counter, images in self.terms:
+            for start, length in _runs(images):
+                part = counter.value
+                shift = images[start].bit_length() - 1 - start
+                if (start, length) != (0, counter.bits):
+                    part = builder.and_(part, ir.Constant(I64, ((1 << length) - 1) << start))
+                if shift > 0:
+                    part = builder.shl(part, ir.Constant(I64, shift))
+                elif shift < 0:
+                    part = builder.lshr(part, ir.Constant(I64, -shift))
+                mask = ((1 << length) - 1) << (start + shift)
+                if used & mask:
+                    raise NotImplementedError(f"register index with overlapping bits: {self}")
+                used |= mask
+                dynamic = part if dynamic is None else builder.add(dynamic, part)
+        return dynamic, self.const
+
+    def value(self, builder: ir.IRBuilder) -> ir.Value:
+        """The index as one i64."""
+        dynamic, const = self.emit(builder)
+        if dynamic is None:
+            return ir.Constant(I64, const)
+        return builder.add(dynamic, ir.Constant(I64, const)) if const else dynamic
+
+
+def _runs(images: Sequence[int]) -> list[tuple[int, int]]:
+    """Maximal runs (first bit, length) of counter bits whose images are consecutive powers of two; zero images are skipped."""
+    runs: list[tuple[int, int]] = []
+    j = 0
+    while j < len(images):
+        image = images[j]
+        if image == 0:
+            j += 1
+            continue
+        if image & (image - 1):
+            raise NotImplementedError(f"register index column {image:#b} has several bits")
+        length = 1
+        while j + length < len(images) and images[j + length] == image << length:
+            length += 1
+        runs.append((j, length))
+        j += length
+    return runs

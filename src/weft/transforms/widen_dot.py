@@ -1,0 +1,34 @@
+"""Dot operands in the accumulator's type.
+
+A CPU multiplies what it accumulates: the operands of `tile.dot` are cast to the accumulator's type, which is exact for all pairs the
+dialect allows (bfloat16, float16 and float8 in float32, int8 in int32), once per element instead of once per use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from weft.ir import tile
+from weft.ir.types import dtype_of
+
+
+@dataclass(frozen=True)
+class WidenDot(ModulePass):
+    """Casts the operands of every dot to its accumulator's type."""
+
+    name = "widen-dot"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
+            wanted = dtype_of(dot.acc)
+            for i in (0, 1):
+                if dtype_of(dot.operands[i]) != wanted:
+                    cast = tile.CastOp(dot.operands[i], wanted)
+                    cast.location = dot.location
+                    Rewriter.insert_op(cast, InsertPoint.before(dot))
+                    dot.operands[i] = cast.result
