@@ -5,9 +5,9 @@ lanes of one or two others. One would usually go through memory, or exchange one
 and permute lanes before and after. Here every step is one shuffle per vector that does all three at once.
 
 Definition. In registers r and lanes l, the conversion is the linear map C: (destination r, l) -> (source r, l) with
-``source(C(x)) == destination(x)``; among its solutions the one that is the identity on lanes where both layouts agree, and
-reads every other duplicate from its first copy. Each destination bit moves one tensor bit, which the source has either
-in a register bit or in a lane bit:
+``source(C(x)) == destination(x)``; among its solutions one that is the identity on lanes where both layouts agree, and
+reads duplicate registers from the first copy, duplicate lanes from their own lane where they can. Each destination bit
+moves one tensor bit, which the source has either in a register bit or in a lane bit:
 
     destination \\ source   register               lane
     register               group bit              leaves the lanes
@@ -214,9 +214,12 @@ class _State:
         places = {bit: Place(1 << i, 0) for i, bit in enumerate(self.vectors)}
         places |= {bit: Place(0, 1 << i) for i, bit in enumerate(self.lanes)}
         places[0] = Place(0, 0)
-        lane_bits = [
-            Place(0, 1 << lane) if bit == self.lanes[lane] else places[bit] for lane, bit in enumerate(after.lanes)
-        ]
+        lane_bits: list[Place] = []
+        for lane, bit in enumerate(after.lanes):
+            place = places[bit]
+            # All copies would do. The one in the same lane makes a merge a blend, and keeps a lane that holds copies in place.
+            same_lane = 1 << lane if not self.lanes[lane] else 0
+            lane_bits.append(Place(place.vector, place.lane or same_lane))
         return Shuffle(1 << len(self.vectors), tuple(places[bit] for bit in after.vectors), tuple(lane_bits))
 
     def take_in(self, entering: int, lane: int) -> _State:
