@@ -138,8 +138,9 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
             hint="subtract addresses as integers: .to(tl.int64, bitcast=True)" if all(pointers) and op == "-" else None,
         )
     pointer, offset = (lhs, rhs) if pointers[0] else (rhs, lhs)
-    if op == "-" and not isinstance(offset, Tensor):
-        offset = -offset if is_number(offset) else offset
+    if is_number(offset) and isinstance(offset, int):
+        offset = -offset if op == "-" else offset
+        return add_pointer(b, pointer, b.constant(offset, b.semantics.literal(int(offset)), pointer.shape))
     steps = b.tensor(offset)
     if steps.dtype.is_bool:
         steps = b.cast(steps, dtypes.int32)
@@ -148,7 +149,7 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
             f"a pointer is moved by whole elements, found an offset of dtype {steps.dtype}",
             hint="convert the offset with .to(tl.int32) or .to(tl.int64)",
         )
-    if op == "-" and isinstance(offset, Tensor):
+    if op == "-":
         # Going back by an unsigned offset needs the sign that its own type lacks.
         signed = steps if steps.dtype.signed else b.cast(steps, dtypes.int64)
         steps = b.unary("neg", signed)

@@ -1,0 +1,146 @@
+"""Calls that do not fit what is called.
+
+See `assert_refused` in conftest for how a case is checked.
+"""
+
+# The kernels are wrong on purpose, so lint is not asked about them, and types only for the rest.
+# ruff: noqa
+# pyright: basic, reportOperatorIssue=false, reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportUndefinedVariable=false, reportIndexIssue=false, reportAssignmentType=false
+# pyright: reportUnboundVariable=false, reportGeneralTypeIssues=false, reportOptionalOperand=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import weft.language as tl
+from weft.dtypes import float32, int32, uint8
+from weft.frontend import KernelFunction, PointerArgument
+
+jit = KernelFunction
+PTR = PointerArgument(float32)
+CASES: list[tuple[KernelFunction, dict[str, Any]]] = []
+
+
+def refused(message: str, **expected: Any) -> Callable[[Callable[..., Any]], None]:
+    """The decorated kernel does not compile."""
+    return lambda kernel: CASES.append((KernelFunction(kernel), {"message": message, **expected}))
+
+
+def plain(x):
+    return x
+
+
+@jit
+def add_three(a, b):
+    return a + b + 3.0
+
+
+@refused("tl.arange takes 2 arguments, found 3", at="tl.arange(0, 1, 2)", hint="its parameters are (start, end)")
+def too_many():
+    x = tl.arange(0, 1, 2)
+
+
+@refused("tl.arange needs the argument 'end'", at="tl.arange(16)", hint="its parameters are (start, end)")
+def too_few():
+    x = tl.arange(16)
+
+
+@refused("tl.load has no parameter 'maks'", at="tl.load(p, maks=True)", hint="did you mean 'mask'?", p=PTR)
+def misspelled_keyword(p):
+    x = tl.load(p, maks=True)
+
+
+@refused("tl.load got two values for 'mask'", at="tl.load(p, True, mask=True)", p=PTR)
+def twice(p):
+    x = tl.load(p, True, mask=True)
+
+
+@refused(
+    "the function plain cannot be called in a kernel",
+    at="plain(1)",
+    hint="decorate plain with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time",
+)
+def calls_plain():
+    x = plain(1)
+
+
+@refused(
+    "print cannot be used in a kernel",
+    at="print(1)",
+    hint="use tl.static_print, which prints when the kernel is compiled",
+)
+def prints():
+    print(1)
+
+
+@refused("the dtype float32 cannot be called", at="tl.float32(1)")
+def calls_dtype():
+    x = tl.float32(1)
+
+
+@refused(
+    "int takes compile-time values, found float32 scalar",
+    at="int(x)",
+    x=float32,
+    hint="mark the parameter as 'x: tl.constexpr'",
+)
+def int_of_run_time(x):
+    y = int(x)
+
+
+@refused("3 values cannot be unpacked into 2 variables", at="a, b")
+def unpack_count():
+    a, b = 1, 2, 3
+
+
+@refused("int32[16] cannot be unpacked", at="a, b", hint="only tuples can")
+def unpack_tile():
+    a, b = tl.arange(0, 16)
+
+
+@refused("grids have the axes 0, 1 and 2, found 3", at="3")
+def grid_axis():
+    x = tl.program_id(3)
+
+
+@refused("static assertion failed: BLOCK is 16, not 32", at="BLOCK == 32", BLOCK=16)
+def static_assertion(BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK == 32, f"BLOCK is {BLOCK}, not 32")
+
+
+@refused("'values' has one number for each dimension of int32[16], found 2", at="[8, 8]")
+def hint_rank():
+    x = tl.multiple_of(tl.arange(0, 16), [8, 8])
+
+
+@refused("'combine_fn' is a function decorated with @weft.jit, found the function plain", at="plain")
+def reduce_plain():
+    x = tl.reduce(tl.arange(0, 16), 0, plain)
+
+
+@refused(
+    "add_three combines int32, but returns float32",
+    at="add_three",
+    hint="return one scalar for each tile, of its dtype: convert with .to(...)",
+)
+def reduce_type():
+    x = tl.reduce(tl.arange(0, 16), 0, add_three)
+
+
+@refused(
+    "to reduce 2 tiles, add_three takes 4 arguments, found 2",
+    at="add_three",
+    hint="first the accumulators, then the elements",
+)
+def reduce_arity():
+    i = tl.arange(0, 16)
+    x = tl.reduce((i, i), 0, add_three)
+
+
+@pytest.mark.parametrize(("kernel", "expected"), CASES, ids=lambda value: getattr(value, "name", ""))
+def test_refused(kernel: KernelFunction, expected: dict[str, Any], assert_refused: Callable[..., None]) -> None:
+    assert_refused(kernel, **expected)
