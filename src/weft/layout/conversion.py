@@ -13,8 +13,8 @@ moves one tensor bit, which the source has either in a register bit or in a lane
     register               group bit              leaves the lanes
     lane                   enters the lanes (k)   permuted
 
-Group bits only rename vectors: they cut the conversion into groups alike, each from 2^k source vectors to as many destination
-vectors as bits leave the lanes. Within a group, k steps bring in one entering bit each: into a lane bit that held
+Group bits only rename vectors: they cut the conversion into groups alike, each from 2^k source vectors to 2^m destination
+vectors where m bits leave the lanes. Within a group, k steps bring in one entering bit each: into a lane bit that held
 duplicates, which halves the vectors (a merge), else in exchange for a leaving bit (which keeps their number). What is left to
 do, lanes to permute and bits to spread over new vectors, happens in the last step's shuffle.
 
