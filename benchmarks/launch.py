@@ -5,6 +5,8 @@ Run as ``python benchmarks/launch.py``. The aim is under 15 us for a compiled ke
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable
@@ -55,10 +57,9 @@ def cases() -> dict[str, Callable[[], None]]:
         "2 programs": lambda: almost_empty[(2,)](*arrays, 100, 200, 1.5, BLOCK=256),
         "64 programs": lambda: almost_empty[(64,)](*arrays, 100, 200, 1.5, BLOCK=256),
     }
-    try:
-        import torch
-    except ImportError:
+    if not importlib.util.find_spec("torch"):
         return result
+    torch: Any = importlib.import_module("torch")
     tensors = [torch.zeros(1024) for _ in range(4)]
     return result | {"1 program, torch": lambda: almost_empty[(1,)](*tensors, 100, 200, 1.5, BLOCK=256)}
 

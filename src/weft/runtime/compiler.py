@@ -21,7 +21,7 @@ from weft.runtime.errors import Frame, Site
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from weft.codegen.kernel import AccessSite
+    from weft.codegen import AccessSite
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,7 @@ def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> Module
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
     """Compiles, without looking at the disk."""
-    from weft.codegen import compile_module
-    from weft.codegen.kernel import CompileOptions
+    from weft.codegen import CompileOptions, compile_module
 
     module = tile_ir(kernel, signature)
     written = written_parameters(module, signature)
@@ -135,9 +134,16 @@ def _site(site: AccessSite) -> Site:
 
 
 def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
-    """LLVM IR of the kernel as codegen emits it."""
-    from weft.codegen import emit_llvm
-    from weft.codegen.kernel import CompileOptions
+    """The LLVM IR that codegen emits for the kernel, before LLVM's passes."""
+    from weft.codegen import CompileOptions, emit_llvm
 
     module = tile_ir(kernel, signature)
     return emit_llvm(module, targets.host(), CompileOptions(options.checked, options.disjoint))
+
+
+def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
+    """The host's assembly of the kernel."""
+    from weft.codegen import CompileOptions, emit_assembly
+
+    module = tile_ir(kernel, signature)
+    return emit_assembly(module, targets.host(), CompileOptions(options.checked, options.disjoint))

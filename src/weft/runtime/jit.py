@@ -122,13 +122,13 @@ class CompiledHandle:
 
     @cached_property
     def llvm(self) -> str:
-        """The optimised LLVM IR."""
+        """The LLVM IR that codegen emits, before LLVM's passes."""
         return compiler.llvm_ir(self.kernel, self.signature, self.options)
 
     @cached_property
     def asm(self) -> str:
-        """The machine's assembly."""
-        return compiler.assembly(self.llvm)
+        """The host's assembly."""
+        return compiler.assembly(self.kernel, self.signature, self.options)
 
 
 @overload
