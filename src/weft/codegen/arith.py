@@ -195,19 +195,21 @@ _BINARY: dict[tuple[str, str], Binary] = {
 _PREDICATES: dict[str, str] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def _check(name: str, entries: Iterable[object], kinds: Iterable[object]) -> None:
+def check_table(name: str, entries: Iterable[object], kinds: Iterable[object]) -> None:
     """`ValueError` unless a table has one entry for each kind and class the IR knows."""
     if missing := set(kinds) ^ set(entries):
-        raise ValueError(f"weft.codegen.arith: {name} and weft.ir.base differ in {sorted(map(str, missing))}")
+        raise ValueError(
+            f"weft.codegen.arith: {name} and the IR's kinds differ in {', '.join(sorted(map(str, missing)))}"
+        )
 
 
 def _pairs(table: Mapping[str, frozenset[str]]) -> Iterable[tuple[str, str]]:
     return ((kind, class_) for kind, classes in table.items() for class_ in classes)
 
 
-_check("_UNARY", _UNARY, _pairs(UNARY))
-_check("_BINARY", _BINARY, _pairs(BINARY))
-_check("_PREDICATES", _PREDICATES, COMPARE)
+check_table("_UNARY", _UNARY, _pairs(UNARY))
+check_table("_BINARY", _BINARY, _pairs(BINARY))
+check_table("_PREDICATES", _PREDICATES, COMPARE)
 
 
 def unary(builder: ir.IRBuilder, kind: str, dtype: DType, x: ir.Value) -> ir.Value:

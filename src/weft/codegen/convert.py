@@ -240,9 +240,9 @@ def _float_to_integer(builder: ir.IRBuilder, value: ir.Value, source: DType, tar
     low, high = splat(float(target.min), value.type), splat(float(largest), value.type)
     clamped = builder.select(builder.fcmp_ordered("<", value, low), low, value)
     clamped = builder.select(builder.fcmp_ordered(">", clamped, high), high, clamped)
-    # Hardware converts to 32 and 64 bits; its result for NaN is not used.
+    # Hardware converts to 32 and 64 bits, and signed integers best; its result for NaN is not used.
     middle = like(value, ir.IntType(max(target.bits, 32)))
-    whole = (builder.fptosi if target.signed else builder.fptoui)(clamped, middle)
+    whole = (builder.fptosi if target.signed or target.bits < 32 else builder.fptoui)(clamped, middle)
     if excess:
         whole = builder.select(builder.fcmp_ordered(">", value, high), splat(target.max, middle), whole)
     whole = builder.select(builder.fcmp_unordered("uno", value, value), splat(0, middle), whole)

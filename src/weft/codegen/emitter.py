@@ -311,7 +311,7 @@ class Emitter:
                 self._dot(op, schedule, allocated)
             case tile.ConvertLayoutOp() if is_tile(op.result):
                 result = self._buffer(op.result, schedule, allocated)
-                emit_conversion(self, self.buffers[op.source], result, layout_of(op.source), layout_of(op.result))
+                emit_conversion(self, self._in_memory(op.source), result, layout_of(op.source), layout_of(op.result))
                 self.buffers[op.result] = result
             case tile.ConvertLayoutOp():
                 self.scalars[op.result] = self.scalar(op.source)
@@ -336,11 +336,20 @@ class Emitter:
 
     def _dot(self, op: tile.DotOp, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> None:
         result = self._buffer(op.result, schedule, allocated)
-        accumulator = self.buffers[op.acc]
-        if accumulator.pointer is not result.pointer:
-            self.copy(accumulator, result)
-        emit_dot(self, op, self.buffers[op.a], self.buffers[op.b], result)
+        if op.acc not in self.buffers:
+            self.fill(op.acc, result)
+        elif self.buffers[op.acc].pointer is not result.pointer:
+            self.copy(self.buffers[op.acc], result)
+        emit_dot(self, op, self._in_memory(op.a), self._in_memory(op.b), result)
         self.buffers[op.result] = result
+
+    def _in_memory(self, value: SSAValue) -> Buffer:
+        """The value's buffer; a recipe from an outer block is written to a new one."""
+        if value in self.buffers:
+            return self.buffers[value]
+        buffer = self.pool.allocate(element_of_value(value), layout_of(value))
+        self.fill(value, buffer)
+        return buffer
 
     def copy(self, source: Buffer, target: Buffer) -> None:
         """Copies a whole buffer to another of the same layout."""
