@@ -89,7 +89,9 @@ class CompareOp(TileOp):
                 f"tile.compare: unknown kind '{self.kind.data}', expected one of {', '.join(COMPARE)}"
             )
         if self.result.type != like(self.lhs, dtypes.bool_):
-            raise VerifyException(f"tile.compare of {self.lhs.type} gives {like(self.lhs, dtypes.bool_)}")
+            raise VerifyException(
+                f"tile.compare of {self.lhs.type} gives {like(self.lhs, dtypes.bool_)}, found {self.result.type}"
+            )
 
 
 @irdl_op_definition
@@ -219,6 +221,8 @@ class HintOp(TileOp):
     def verify_(self) -> None:
         if not is_pointer(self.source) and not dtype_of(self.source).is_integer:
             raise VerifyException(f"tile.hint takes integers or pointers, found {self.source.type}")
+        if not self.hints:
+            raise VerifyException("tile.hint says nothing; it needs divisibility, contiguity or constancy")
         rank = max(len(shape_of(self.source)), 1)
         for name, values in self.hints.items():
             if len(values) != rank or min(values) < 1:

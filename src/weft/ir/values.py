@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.ir.base import TileOp
-from weft.ir.types import dtype_of, element_of, is_pointer, scalar, shape_of, tensor, with_layout
+from weft.ir.types import defect, dtype_of, element_of, is_pointer, scalar, shape_of, tensor, with_layout
 from weft.layout import LinearLayout
 
 
@@ -63,7 +63,10 @@ class ConstantOp(TileOp):
             parser.raise_error(f"expected a number, inf, ninf or nan, found '{word}'")
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        op = cls(number, parser.parse_type())
+        type_ = parser.parse_type()
+        if reason := defect(type_):
+            parser.raise_error(reason)
+        op = cls(number, type_)
         op.attributes.update(attributes)
         return op
 
