@@ -129,6 +129,7 @@ def test_integers_where_mathematics_has_no_answer(dtype: DType) -> None:
 
     assert (one("div", 7, 0), one("rem", 7, 0), one("div", 0, 0)) == (0, 7, 0)
     assert (one("shl", 5, dtype.bits), one("shr", 5, dtype.bits)) == (0, 0)
+    assert one("shr", dtype.max, 1) == dtype.max // 2
     assert one("shl", 1, dtype.bits - 1) == wrapped(1 << (dtype.bits - 1), dtype)
     if dtype.signed:
         assert (one("div", dtype.min, -1), one("rem", dtype.min, -1)) == (dtype.min, 0)
