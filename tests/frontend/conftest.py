@@ -28,7 +28,7 @@ def argument_of(value: Any) -> Argument:
     if isinstance(value, np.ndarray):
         return PointerArgument(dtypes.from_numpy(value.dtype))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
     if isinstance(value, np.generic):
-        return ScalarArgument(dtypes.from_numpy(value.dtype))
+        return ScalarArgument(dtypes.parse(str(value.dtype)))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     if isinstance(value, DType):
         return ScalarArgument(value)
     return value if isinstance(value, PointerArgument | ScalarArgument) else ConstantArgument(value)
@@ -45,8 +45,9 @@ def build(kernel: Callable[..., Any], **arguments: Any) -> ModuleOp:
 def execute(kernel: Callable[..., Any], grid: tuple[int, ...] = (1,), **arguments: Any) -> None:
     """Build a kernel and run it through the reference; arrays are modified in place."""
     module = build(kernel, **arguments)
-    values = [v for v in arguments.values() if isinstance(v, np.ndarray | np.generic)]
-    reference.run(module, [v.item() if isinstance(v, np.generic) else v for v in values], grid)
+    arrays: list[Any] = [v for v in arguments.values() if isinstance(v, np.ndarray | np.generic)]
+    values: list[Any] = [v.item() if v.shape == () else v for v in arrays]
+    reference.run(module, values, grid)
 
 
 def place(kernel: KernelFunction, at: str, length: int | None = None) -> str:

@@ -2,7 +2,7 @@
 
 # The kernels are wrong on purpose, so lint is not asked about them, and types only for the rest.
 # ruff: noqa
-# pyright: basic, reportOperatorIssue=false
+# pyright: basic, reportOperatorIssue=false, reportCallIssue=false
 
 from __future__ import annotations
 

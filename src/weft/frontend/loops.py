@@ -150,6 +150,9 @@ class Carried:
         for name, value in body.scope.values.items():
             if name in self.before or g.scope.values.get(name) is value:
                 continue
+            if isinstance(value, Undefined):
+                g.scope.values[name] = value
+                continue
             g.scope.values[name] = Undefined(
                 f"'{name}' is assigned inside a loop, which may run zero times",
                 f"assign '{name}' before the loop",

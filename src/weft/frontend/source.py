@@ -83,6 +83,10 @@ class KernelFunction:
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Helpers have a meaning in kernels only: always `TypeError`."""
+        raise TypeError(f"'{self.name}' is a kernel function: other kernels call it, Python does not")
+
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
         """The parameters in order. `CompilationError` for ``**kwargs``, which the language does not have."""

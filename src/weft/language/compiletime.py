@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from weft.language.core import Iteration, Tile, constexpr, stub, tensor
+from weft.language.core import Tile, constexpr, stub, tensor
 
 
 @stub
@@ -18,7 +19,7 @@ def range(
     flatten: bool | constexpr = False,
     warp_specialize: bool | constexpr = False,
     disable_licm: bool | constexpr = False,
-) -> Iteration:
+) -> Iterable[Any]:
     """Python's range for a ``for`` loop at run time. The keywords are advice for GPUs; results do not depend on
     them."""
     ...
@@ -27,7 +28,7 @@ def range(
 @stub
 def static_range(
     arg1: int | constexpr, arg2: int | constexpr | None = None, step: int | constexpr | None = None
-) -> Iteration:
+) -> Iterable[Any]:
     """A compile-time range: the loop is unrolled and its variable is a compile-time int."""
     ...
 
@@ -51,19 +52,19 @@ def assume(cond: Tile) -> None:
 
 
 @stub
-def multiple_of(input: tensor, values: Any) -> tensor:
+def multiple_of(input: Any, values: Any) -> Any:
     """``input``, whose contiguous runs start at multiples of ``values`` (one a dimension)."""
     ...
 
 
 @stub
-def max_contiguous(input: tensor, values: Any) -> tensor:
+def max_contiguous(input: Any, values: Any) -> Any:
     """``input``, in which runs of ``values`` (one a dimension) elements increase by 1."""
     ...
 
 
 @stub
-def max_constancy(input: tensor, values: Any) -> tensor:
+def max_constancy(input: Any, values: Any) -> Any:
     """``input``, in which runs of ``values`` (one a dimension) elements are equal."""
     ...
 
