@@ -27,7 +27,7 @@ EXACT = ("add", "sub", "mul", "shl")
 
 
 class OverflowedError(Exception):
-    """A sum, difference, product or shift of signed 32 or 64 bits overflowed, which the analysis takes not to happen."""
+    """An operation of signed 32 or 64 bits overflowed, which the analysis takes not to happen."""
 
 
 class Checked(dict[SSAValue, Array]):
@@ -241,7 +241,7 @@ def aligned(dtype: DType, alignment: int) -> Array:
 @pytest.mark.parametrize("block", range(8))
 def test_random_functions(block: int) -> None:
     checked = 0
-    for seed in range(block * 60, block * 60 + 60):
+    for seed in range(block * 40, block * 40 + 40):
         module = build(seed)
         rng = random.Random(seed)
         try:
@@ -250,7 +250,7 @@ def test_random_functions(block: int) -> None:
             checked += 1
         except OverflowedError:
             continue
-    assert checked > 30
+    assert checked > 20
 
 
 Kernel = Callable[[str, str], ModuleOp]
@@ -317,6 +317,8 @@ T = "tensor<64xi32>"
         (f'%v = tile.compare "le" %o, %ms : {T} to tensor<64xi1>', 1, 1, 1),  # changes after m, not at a multiple of 16
         (f'%v = tile.compare "lt" %ms, %o : {T} to tensor<64xi1>', 1, 1, 1),
         (f'%v = tile.compare "lt" %o, %ns : {T} to tensor<64xi1>', 1, 1, 1),
+        # multiples of 16, but not one multiple: 0 < 0 is false, 1 < 16 true
+        (f'%w = tile.binary "mul" %o, %s16 : {T}\n%v = tile.compare "lt" %o, %w : {T} to tensor<64xi1>', 1, 1, 1),
         (f'%v = tile.compare "eq" %ns, %ms : {T} to tensor<64xi1>', 1, 1, 64),
         # a condition constant on 16s chooses between runs
         (f'%c = tile.compare "lt" %o, %ms : {T} to tensor<64xi1>\n'
@@ -388,6 +390,9 @@ TILE = """
 %flat = tile.reshape %tile : tensor<8x16xi32> to tensor<128xi32>
 %steady = tile.reshape %wide : tensor<8x16xi32> to tensor<4x32xi32>
 %third = tile.reshape %wide : tensor<8x16xi32> to tensor<32x4xi32>
+%bar = tile.reshape %rows : tensor<8x1xi32> to tensor<1x8x1xi32>
+%brick = tile.broadcast %bar : tensor<1x8x1xi32> to tensor<2x8x4xi32>
+%laid = tile.reshape %brick : tensor<2x8x4xi32> to tensor<64xi32>
 %cube = tile.reshape %tile : tensor<8x16xi32> to tensor<8x1x16xi32>
 """
 
@@ -401,6 +406,8 @@ def test_claims_of_two_dimensions(kernel: Kernel) -> None:
         "flat": ((16,), (16,), (1,)),
         "steady": ((1, 1), (16, 16), (1, 16)),
         "third": ((1, 1), (16, 16), (4, 4)),  # four rows of 4 make one row of 16
+        "brick": ((1, 8, 1), (1, 2**62, 1), (2, 1, 4)),
+        "laid": ((1,), (1,), (4,)),  # not 8: the two halves are alike, their rows are not
         "cube": ((1, 1, 16), (1, 1, 16), (1, 1, 1)),
     }
     for m in (16, 48, -32):
@@ -475,7 +482,8 @@ def test_assumptions(kernel: Kernel, test: str, divisibility: int, nonnegative: 
          "  scf.yield %next : !tile.ptr<f32>\n}", "y"),
         ("%v = scf.for %i = %n to %n step %n iter_args(%p = %x) -> (!tile.ptr<f32>) : i32 {\n"
          "  scf.yield %y : !tile.ptr<f32>\n}", None),
-        ("%v, %w = scf.for %i = %n to %n step %n iter_args(%p = %x, %q = %y) -> (!tile.ptr<f32>, !tile.ptr<f32>) : i32 {\n"
+        ("%v, %w = scf.for %i = %n to %n step %n iter_args(%p = %x, %q = %y)"
+         " -> (!tile.ptr<f32>, !tile.ptr<f32>) : i32 {\n"
          "  scf.yield %q, %p : !tile.ptr<f32>, !tile.ptr<f32>\n}", None),
         ("%v = scf.if %b -> (!tile.ptr<f32>) {\n  scf.yield %x : !tile.ptr<f32>\n} else {\n"
          "  scf.yield %x : !tile.ptr<f32>\n}", "x"),

@@ -84,7 +84,7 @@ SPELLING = {
     "i1": "bool",
 }
 
-# type of %a and %b, type of the result, lines that make %v, lines that are left, what is stored. T is the type of %a's tile.
+# type of %a and %b, type of the result, lines that make %v, lines that are left, what is stored. T is the type of %a.
 SAME: list[tuple[str, str, str, str, str]] = [
     ("f32", "f32", '%c = tile.constant -0.0 : T\n%v = tile.binary "add" %a, %c : T', "", "%a"),
     ("f32", "f32", '%c = tile.constant 0.0 : T\n%v = tile.binary "sub" %a, %c : T', "", "%a"),
@@ -202,6 +202,24 @@ SAME: list[tuple[str, str, str, str, str]] = [
     ),
 ]  # fmt: skip
 
+SAME.append(
+    (
+        "i32",
+        "i32",
+        (
+            "%lo = tile.constant 0 : i32\n%one = tile.constant 1 : i32\n"
+            "%v, %w = scf.for %i = %lo to %n step %one iter_args(%x = %a, %y = %b) -> (T, T) : i32 {\n"
+            '  %d = tile.binary "add" %x, %y : T\n  scf.yield %d, %b : T, T\n}'
+        ),
+        (
+            "%lo = tile.constant 0 : i32\n%one = tile.constant 1 : i32\n"
+            "%v = scf.for %i = %lo to %n step %one iter_args(%x = %a) -> (T) : i32 {\n"
+            '%d = tile.binary "add" %x, %b : T\nscf.yield %d : T\n}'
+        ),
+        "%v",
+    )
+)
+
 # What looks alike and must stay: each changes some value (or has an effect).
 STAY = [
     ("f32", "f32", '%c = tile.constant 0.0 : T\n%v = tile.binary "add" %a, %c : T'),  # -0 + 0 is +0
@@ -213,6 +231,12 @@ STAY = [
     ("i32", "i32", '%c = tile.constant 0 : T\n%v = tile.binary "sub" %c, %a : T'),
     ("i32", "i8", "%c = tile.cast %a : T to tensor<64xf64>\n%v = tile.cast %c : tensor<64xf64> to tensor<64xi8>"),
     ("i32", "i32", "%c = tile.cast %a : T to tensor<64xi8>\n%v = tile.cast %c : tensor<64xi8> to T"),
+    (  # two iterations
+        "i32", "i32",
+        "%lo = tile.constant 4 : i32\n%hi = tile.constant 9 : i32\n%v = scf.for %i = %lo to %hi step %lo "
+        "iter_args(%x = %a) -> (T) : i32 {\n  %s = tile.splat %i : i32 to T\n"
+        '  %d = tile.binary "add" %x, %s : T\n  scf.yield %d : T\n}',
+    ),
     (
         "f32", "f32",
         '%c = tile.constant 0.10000000149011612 : T\n%d = tile.binary "add" %a, %c : T\n%v = tile.binary "add" %d, %c : T',

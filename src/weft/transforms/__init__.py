@@ -1,6 +1,7 @@
 """Passes over tile IR, and analyses of it.
 
-`optimise` runs the target-independent ones in their order; each is also an xDSL `ModulePass` of its own.
+`optimise` runs the target-independent passes in their order; each is also an xDSL `ModulePass` of its own.
+`weft.transforms.axis` analyses index arithmetic.
 """
 
 from __future__ import annotations
