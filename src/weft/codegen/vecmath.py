@@ -4,12 +4,12 @@ One would call a vector library: libmvec on Linux, SVML or Accelerate elsewhere,
 depend on the machine's library, a call spills every vector register, and masks of the ABI differ. Here each function is a
 polynomial (`weft.codegen.coefficients`) between a range reduction and a scaling, in straight-line code that LLVM schedules
 among the kernel's own, with the same results wherever there is fused multiply-add. Subnormals, infinities, NaN and signed
-zeros are honoured. The largest errors found (`tests/codegen/test_vecmath.py` bounds them) are in units in the last place:
+zeros are honoured. The errors, in units in the last place of the exact value, are below (`tests/codegen/test_vecmath.py`):
 
 | | exp | exp2 | log | log2 | sin | cos | tanh | erf |
 |---|---|---|---|---|---|---|---|---|
-| float32 | ERRORS32 |
-| float64 | ERRORS64 |
+| float32 | 0.9 | 0.9 | 0.9 | 1.0 | 1.5 | 1.5 | 1.5 | 1.1 |
+| float64 | 0.9 | 0.9 | 0.9 | 1.6 | 1.4 | 1.4 | 1.5 | 1.1 |
 
 Two cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of
 pi/2 reduce, and everything on a target without fused multiply-add, on which the reductions would not be exact.
