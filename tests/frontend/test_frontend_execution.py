@@ -1,6 +1,7 @@
 """Kernels run through the reference, compared with what Python and NumPy compute.
 
-The reference executes the IR literally, so these tests are about the frontend: which ops, in which order, under which control flow.
+The reference executes the IR literally, so these tests are about the frontend: which ops, in which order, under which
+control flow.
 """
 
 # Kernels give constexpr variables plain values, which no type checker can know to be right.

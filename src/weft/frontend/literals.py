@@ -27,15 +27,15 @@ def round_to(value: float, dtype: DType) -> float:
     """``value`` rounded to a floating-point ``dtype``: overflow is infinity, or NaN in a format without infinities."""
     if dtype.bits == 64 or value == 0.0 or math.isnan(value):
         return value
-    if math.isinf(value):
-        return math.nan if dtype.finite_only else value
-    least = 2 - 2 ** (dtype.exponent - 1)
-    unit = max(math.frexp(value)[1] - 1, least) - dtype.mantissa
-    scaled = round(math.ldexp(value, -unit))
-    result = math.copysign(math.ldexp(float(scaled), unit), value)
-    if abs(result) > largest(dtype):
-        return math.nan if dtype.finite_only else math.copysign(math.inf, value)
-    return result
+    top = largest(dtype)
+    if abs(value) < 2 * top:  # beyond, scaling back could overflow the double
+        least = 2 - 2 ** (dtype.exponent - 1)
+        unit = max(math.frexp(value)[1] - 1, least) - dtype.mantissa
+        scaled = round(math.ldexp(value, -unit))
+        result = math.copysign(math.ldexp(float(scaled), unit), value)
+        if abs(result) <= top:
+            return result
+    return math.nan if dtype.finite_only else math.copysign(math.inf, value)
 
 
 def element(value: bool | int | float, dtype: DType) -> bool | int | float:
@@ -45,7 +45,7 @@ def element(value: bool | int | float, dtype: DType) -> bool | int | float:
         try:
             return round_to(float(value), dtype)
         except OverflowError:  # an int beyond double's range
-            return round_to(math.copysign(math.inf, value), dtype)
+            return round_to(math.inf if value > 0 else -math.inf, dtype)
     return bool(value) if dtype.is_bool else int(value)
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from weft.frontend.builder import Builder
-from weft.frontend.source import Parameter, parameters_of
+from weft.frontend.source import MISSING, Parameter, parameters_of
 from weft.frontend.values import Value
 from weft.language.core import STUBS
 
@@ -60,4 +59,4 @@ def check() -> None:
         raise TypeError(f"{stub.__module__}.{stub.__qualname__} is implemented but is no stub of weft.language")
 
 
-__all__ = ["Builder", "IMPLEMENTATIONS", "check", "implementation_of", "implements", "stub_parameters"]
+__all__ = ["IMPLEMENTATIONS", "MISSING", "check", "implementation_of", "implements", "stub_parameters"]
