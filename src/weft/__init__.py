@@ -1,14 +1,60 @@
 """weft: kernels in the Triton language, compiled to native code for the CPU you have.
 
-The compiler itself (xDSL, LLVM) is loaded when the first kernel is compiled, not here.
+One would import everything here. But `weft.layout` or `weft.semantics` alone should not load a compiler, and a kernel's first
+launch should not wait for one: the names below are loaded at their first use, and `jit` brings the compiler
+(xDSL, llvmlite) with it, when a kernel is defined rather than when it runs. The garbage collector rests meanwhile: the
+imports make many objects and no garbage, which it would walk over and over.
 """
 
-from weft import language
-from weft.frontend import CompilationError
-from weft.runtime.errors import OutOfBoundsError
-from weft.runtime.jit import JITFunction, jit
-from weft.runtime.sizes import cdiv, next_power_of_2
+from __future__ import annotations
+
+import gc
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weft import language
+    from weft.frontend.errors import CompilationError
+    from weft.runtime.errors import OutOfBoundsError
+    from weft.runtime.jit import JITFunction, jit
+    from weft.runtime.sizes import cdiv, next_power_of_2
 
 __version__ = "0.1.0"
 
 __all__ = ["CompilationError", "JITFunction", "OutOfBoundsError", "cdiv", "jit", "language", "next_power_of_2"]
+
+_HOMES = {
+    "CompilationError": "weft.frontend.errors",
+    "JITFunction": "weft.runtime.jit",
+    "OutOfBoundsError": "weft.runtime.errors",
+    "cdiv": "weft.runtime.sizes",
+    "jit": "weft.runtime.jit",
+    "next_power_of_2": "weft.runtime.sizes",
+}
+"""Where each lazily loaded name lives."""
+
+_COMPILER = ("weft.codegen", "weft.frontend.build")
+"""What compiling needs; none of it is needed to run a kernel from the disk cache."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "language":
+        return importlib.import_module("weft.language")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+        if name == "jit":
+            for module in _COMPILER:
+                importlib.import_module(module)
+    finally:
+        if collecting:
+            gc.enable()
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -150,16 +150,20 @@ import sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 import test_end_to_end as kernels
+from weft.runtime import compiler
+built = []
+build = compiler.build
+compiler.build = lambda *arguments: built.append(1) or build(*arguments)
 out, x = np.zeros(16, np.float32), np.arange(16, dtype=np.float32)
 kernels.scale[(1,)](out, x, 2.5, 16, BLOCK=16)
-print(out.tolist() == (x * 2.5).tolist(), "xdsl" in sys.modules)
+print(out.tolist() == (x * 2.5).tolist(), len(built))
 """
 
 
-def test_a_second_process_finds_the_kernel_on_disk_and_loads_no_compiler(tmp_path: Path) -> None:
+def test_a_second_process_finds_the_kernel_on_disk(tmp_path: Path) -> None:
     environment = {**os.environ, "WEFT_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-c", SECOND, str(Path(__file__).parent)]
     runs = [
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
     ]
-    assert runs == ["True True\n", "True False\n"]
+    assert runs == ["True 1\n", "True 0\n"]

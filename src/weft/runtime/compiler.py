@@ -1,7 +1,7 @@
 """Kernel and signature to an `Artifact`: from disk, or through frontend and codegen.
 
-The compiler (xDSL and our packages over it) takes longer to import than a cached kernel takes to load, so it is
-imported here, at the first kernel that is not on disk, and nowhere else in the runtime.
+The runtime does not need the compiler (xDSL and our packages over it) for a kernel that is on disk, so it is imported in
+functions here and nowhere else in the runtime; `weft.jit` has usually loaded it by then.
 """
 
 from __future__ import annotations
