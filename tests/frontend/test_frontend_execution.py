@@ -349,6 +349,52 @@ def test_branches_may_reuse_a_name_that_nobody_reads_later(execute: Execute, n: 
     assert out.tolist() == ([n, 6] if n > 0 else [7, n - 1])
 
 
+@jit
+def read_in_the_next_copy(out: Any, n: Any) -> None:
+    x = 10
+    for i in tl.static_range(4):
+        tl.store(out + i, x)
+        if n > i:
+            x = x + 1
+
+
+@jit
+def read_in_the_next_iteration(out: Any, n: Any) -> None:
+    x = 10
+    for i in range(4):
+        tl.store(out + i, x)
+        if n > i:
+            x = x + 1
+
+
+@pytest.mark.parametrize("kernel", [read_in_the_next_copy, read_in_the_next_iteration])
+def test_loops_read_what_earlier_iterations_assigned(execute: Execute, kernel: KernelFunction) -> None:
+    out = np.zeros(4, np.int32)
+    execute(kernel, out=out, n=np.int32(2))
+    assert out.tolist() == [10, 11, 12, 12]
+
+
+@jit
+def swaps(out: Any, n: Any, one: Any) -> None:
+    """The constant ``one`` (as the runtime passes 1) becomes a run-time scalar because the loop changes it."""
+    pair = (n, 100)
+    while one < 8:
+        one = one * 2
+        pair = (pair[1], pair[0])
+        for i in range(3):
+            pair = (pair[0] + i, pair[1])
+    tl.store(out, pair[0])
+    tl.store(out + 1, pair[1])
+    tl.store(out + 2, one)
+
+
+def test_tuples_and_constants_go_around_loops(execute: Execute) -> None:
+    out = np.zeros(3, np.int32)
+    execute(swaps, out=out, n=np.int32(7), one=1)
+    # 1 -> 2 -> 4 -> 8: (7, 100), (103, 7), (10, 103), (106, 10)
+    assert out.tolist() == [106, 10, 8]
+
+
 # Reductions and shapes
 
 

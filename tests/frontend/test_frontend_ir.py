@@ -102,8 +102,7 @@ def loop_kernel(p: Any, n: Any, FLAG: tl.constexpr) -> None:
     for i in range(n):
         twice = scale * 2
         if FLAG:
-            scale, other = scale, i  # unchanged
-            total += other
+            scale = scale  # noqa: PLW0127 - unchanged
         unused = i  # pyright: ignore[reportUnusedVariable]  # noqa: F841
         total += twice
     tl.store(p, total)
@@ -156,7 +155,7 @@ def static_kernel(p: Any, n: Any, KIND: tl.constexpr) -> None:
         x = 2.0
     for i in tl.static_range(3):
         x += i
-    y = x if KIND != 3 else tl.sum(x)
+    y = x if KIND != 3 else tl.cast(x, tl.int32)
     tl.store(p, y)
 
 

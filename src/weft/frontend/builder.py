@@ -39,8 +39,6 @@ class Frame:
         self.kernel = kernel
         self.caller = caller
         self.scope = Scope()
-        self.outer_loop: ast.AST | None = None
-        """The outermost run-time loop around the statement being compiled."""
         self._locations: dict[tuple[int, int], LocationAttr] = {}
 
     def spans(self, node: ast.AST) -> list[Span]:

@@ -120,7 +120,7 @@ def _join(g: Generator, node: ast.If, test: Tensor) -> None:
         a, b = then.scope.values.get(name, MISSING), other.scope.values.get(name, MISSING)
         if a is b:
             g.scope.values[name] = a
-        elif not g.liveness.after(name, node, g.frame.outer_loop):
+        elif not g.liveness.after(name, node):
             g.scope.values.pop(name, None)
         elif a is MISSING or b is MISSING or isinstance(a, Undefined) or isinstance(b, Undefined):
             g.scope.values[name] = _half_defined(g, name, node, then, other)

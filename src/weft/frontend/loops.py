@@ -92,12 +92,11 @@ class Carried:
         inside = assigned(node.body)
         if isinstance(node, ast.For):
             inside -= names_in(node.target)
-        outer_loop = g.frame.outer_loop or node
         self.before: dict[str, Value] = {}
         self.fixed: dict[str, Value] = {}
         """Variables assigned inside that hold None, a dtype or the like, and must still do so afterwards."""
         for name, value in g.scope.values.items():
-            if name not in inside or isinstance(value, Undefined) or not g.liveness.after(name, node, outer_loop):
+            if name not in inside or isinstance(value, Undefined) or not g.liveness.after(name, node):
                 continue
             if is_number(value):
                 self.before[name] = g.b.tensor(value)
@@ -168,16 +167,6 @@ def _advice(name: str, before: Value, after: Value) -> str:
     return f"give '{name}' the same type before and in the loop, or use two names"
 
 
-def _run(g: Generator, node: ast.For | ast.While, block: Block, enter: Callable[[], None]) -> Branch:
-    """The body of a run-time loop, compiled into ``block`` after ``enter`` has bound the variables."""
-    outer = g.frame.outer_loop
-    g.frame.outer_loop = outer or node
-    try:
-        return run_branch(g, push(node.body, None), block, enter)
-    finally:
-        g.frame.outer_loop = outer
-
-
 def _emit_in(g: Generator, block: Block, *ops: scf.YieldOp | scf.ConditionOp) -> None:
     outer, g.b.block = g.b.block, block
     for op in ops:
@@ -194,7 +183,7 @@ def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
         carried.enter(block.args[1:])
         assign(g, node.target, value_of(Tensor(block.args[0], start.dtype, ())), node.target)
 
-    body = _run(g, node, block, enter)
+    body = run_branch(g, push(node.body, None), block, enter)
     g.b.node = node.iter
     yielded = carried.yielded(body)
     initial = list(carried.initial)
@@ -239,7 +228,7 @@ def while_statement(g: Generator, node: ast.While, pending: Pending) -> Outcome:
         )
         raise g.stamp(error, node.test)
     _emit_in(g, before, scf.ConditionOp(test.ssa, *before.args))
-    body = _run(g, node, after, lambda: carried.enter(after.args))
+    body = run_branch(g, push(node.body, None), after, lambda: carried.enter(after.args))
     g.b.node = node.test
     _emit_in(g, after, scf.YieldOp(*(leaf.ssa for leaf in carried.yielded(body))))
     types = [leaf.ssa.type for leaf in carried.initial]

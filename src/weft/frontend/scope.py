@@ -49,26 +49,38 @@ def returns(statements: list[ast.stmt]) -> bool:
     return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
 
 
+_LOOPS = (ast.For, ast.While)
+_Place = tuple[int, int]
+
+
 class Liveness:
     """Where each name of a function is read last: a cheap over-approximation of what is still needed.
 
-    A name is live after a statement if it is read further down, or, inside a loop, anywhere in the outermost loop (the
-    next iteration may read it).
+    A name is live after a statement if it is read further down, or, inside a loop (unrolled or not), anywhere in the
+    outermost loop: the next iteration may read it.
     """
 
     def __init__(self, function: ast.FunctionDef) -> None:
-        self._last: dict[str, tuple[int, int]] = {}
-        for node in ast.walk(function):
-            # An augmented assignment reads its target too.
-            target = node.target if isinstance(node, ast.AugAssign) else node
-            if isinstance(target, ast.Name) and (target is not node or isinstance(target.ctx, ast.Load)):
-                place = (target.lineno, target.col_offset)
-                self._last[target.id] = max(self._last.get(target.id, place), place)
+        self._last: dict[str, _Place] = {}
+        self._since: dict[ast.stmt, _Place] = {}
+        """For each statement the place from which on a read counts as later."""
+        for statement in function.body:
+            self._visit(statement, None)
 
-    def after(self, name: str, statement: ast.stmt, outer_loop: ast.AST | None) -> bool:
-        """Whether ``name`` may be read after ``statement``, which stands in ``outer_loop`` (or none)."""
-        if (last := self._last.get(name)) is None:
-            return False
-        if outer_loop is not None:
-            return last >= (getattr(outer_loop, "lineno", 0), getattr(outer_loop, "col_offset", 0))
-        return last >= (statement.end_lineno or 0, statement.end_col_offset or 0)
+    def _visit(self, node: ast.AST, loop_start: _Place | None) -> None:
+        if isinstance(node, ast.stmt):
+            if loop_start is None and isinstance(node, _LOOPS):
+                loop_start = (node.lineno, node.col_offset)
+            self._since[node] = loop_start or (node.end_lineno or node.lineno, node.end_col_offset or 0)
+        # An augmented assignment reads its target too.
+        target = node.target if isinstance(node, ast.AugAssign) else node
+        if isinstance(target, ast.Name) and (target is not node or isinstance(target.ctx, ast.Load)):
+            place = (target.lineno, target.col_offset)
+            self._last[target.id] = max(self._last.get(target.id, place), place)
+        for child in ast.iter_child_nodes(node):
+            self._visit(child, loop_start)
+
+    def after(self, name: str, statement: ast.stmt) -> bool:
+        """Whether ``name`` may be read after ``statement`` (which, if it is a loop, repeats)."""
+        last = self._last.get(name)
+        return last is not None and last >= self._since[statement]
