@@ -92,6 +92,26 @@ def int_of_run_time(x):
     y = int(x)
 
 
+@tl.constexpr_function
+def raises_key_error(n):
+    return {}[n]
+
+
+@refused("raises_key_error(3): KeyError: 3", at="raises_key_error(3)")
+def function_of_constants_raises():
+    x = raises_key_error(3)
+
+
+@refused(
+    "raises_key_error takes compile-time values, found int32 scalar",
+    at="raises_key_error(n)",
+    n=int32,
+    hint="mark the parameter as 'n: tl.constexpr'",
+)
+def function_of_constants_at_run_time(n):
+    x = raises_key_error(n)
+
+
 @refused("3 values cannot be unpacked into 2 variables", at="a, b")
 def unpack_count():
     a, b = 1, 2, 3

@@ -330,6 +330,22 @@ def test_compile_time(execute: Execute, kind: str) -> None:
     ]
 
 
+@tl.constexpr_function
+def bit_length(n: int) -> int:
+    return n.bit_length()
+
+
+@jit
+def calls_python(out: Any, N: tl.constexpr) -> None:
+    tl.store(out, tl.sum(tl.arange(0, bit_length(N)) * 0 + 1))
+
+
+def test_functions_of_constants(execute: Execute) -> None:
+    out = np.zeros(1, np.int32)
+    execute(calls_python, out=out, N=200)
+    assert out.tolist() == [8]
+
+
 @jit
 def branches_share_names(out: Any, n: Any) -> None:
     if n > 0:

@@ -12,7 +12,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from weft.dtypes import DType
 
@@ -152,10 +152,10 @@ class ConstexprFunction:
         return self.function(*map(_unwrap, args), **{name: _unwrap(value) for name, value in kwargs.items()})
 
 
-def constexpr_function(function: Callable[..., Any]) -> ConstexprFunction:
+def constexpr_function(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a Python function that computes with compile-time values only; in a kernel its result is compile-time
     too."""
-    return ConstexprFunction(function)
+    return cast("Callable[P, R]", ConstexprFunction(function))
 
 
 @dataclass(frozen=True)
