@@ -78,6 +78,22 @@ def test_recursion(assert_refused: Callable[..., None]) -> None:
 
 
 @jit
+def reduces_itself(a, b):
+    return tl.reduce(tl.arange(0, 4), 0, reduces_itself)
+
+
+def test_recursion_through_reduce(assert_refused: Callable[..., None]) -> None:
+    assert_refused(
+        reduces_itself,
+        message="reduces_itself calls itself, and helpers are inlined where they are called",
+        at="tl.reduce(tl.arange(0, 4), 0, reduces_itself)",
+        hint="write a loop instead of the recursion",
+        a=int32,
+        b=int32,
+    )
+
+
+@jit
 def two_returns(n):
     if n > 0:
         return 1

@@ -53,6 +53,16 @@ def arange_local(N: tl.constexpr):
 
 
 @refused(
+    "'end' must be known at compile time, found int32 scalar",
+    at="arange(0, «i»)",
+    hint="loop with tl.static_range, whose variable is known at compile time",
+)
+def arange_loop_variable():
+    for i in range(16):
+        x = tl.arange(0, i)
+
+
+@refused(
     "'shape' must be known at compile time, found int32 scalar",
     at="(16, tl.program_id(0))",
     hint="compute it from literals and tl.constexpr values only",
@@ -108,6 +118,12 @@ def unknown():
 def too_early():
     x = later + 1
     later = 2
+
+
+@refused("'PLAIN' is used before it is assigned", at="x = «PLAIN»")
+def local_hides_global():
+    x = PLAIN
+    PLAIN = 3
 
 
 @refused("the module weft.language has no 'aranje'", at="tl.aranje", hint="did you mean 'arange'?")

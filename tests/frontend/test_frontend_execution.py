@@ -342,7 +342,7 @@ def calls_python(out: Any, N: tl.constexpr) -> None:
 
 def test_functions_of_constants(execute: Execute) -> None:
     out = np.zeros(1, np.int32)
-    execute(calls_python, out=out, N=200)
+    execute(calls_python, out=out, N=tl.constexpr([200])[0])
     assert out.tolist() == [8]
 
 

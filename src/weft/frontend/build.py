@@ -14,8 +14,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature
 from weft.frontend.source import MISSING, KernelFunction, Parameter
-from weft.frontend.values import Tensor, ir_type
-from weft.language.core import constexpr
+from weft.frontend.values import Tensor, as_value, ir_type
 from weft.semantics.core import Semantics
 from weft.semantics.triton import triton
 
@@ -70,14 +69,13 @@ def _parameter(
         case ScalarArgument():
             divisible, is_pointer = argument.divisible, False
         case ConstantArgument():
-            return argument.value.value if isinstance(argument.value, constexpr) else argument.value
+            return as_value(argument.value)
         case None:
             if parameter.default is MISSING:
                 raise CompilationError(
                     f"{kernel.name} needs the argument '{parameter.name}'", [kernel.span(_node(kernel, parameter))]
                 )
-            default = parameter.default
-            return default.value if isinstance(default, constexpr) else default
+            return as_value(parameter.default)
     if parameter.is_constexpr:
         raise CompilationError(
             f"the parameter '{parameter.name}' of {kernel.name} is constexpr, but the signature passes it at run time",

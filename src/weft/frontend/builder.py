@@ -8,7 +8,8 @@ make them fit (`cast`, `broadcast`, `splat`). What Python's operators mean, prom
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
@@ -69,6 +70,15 @@ class Builder:
         self.semantics = semantics
         self.inline: Inline | None = None
         """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
+
+    @contextmanager
+    def at(self, block: Block) -> Generator[None, None, None]:
+        """Emit at the end of ``block`` meanwhile."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
 
     def emit(self, op: O) -> O:
         """Append ``op`` with the current location."""

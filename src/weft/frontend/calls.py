@@ -106,8 +106,7 @@ def bind(
             raise CompilationError(
                 f"{name} needs the argument '{parameter.name}'", hint=f"its parameters are ({_spell(parameters)})"
             )
-        default = parameter.default
-        values[parameter.name] = default.value if isinstance(default, constexpr) else default
+        values[parameter.name] = as_value(parameter.default)
     return values, nodes
 
 
@@ -131,11 +130,6 @@ def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node
 
 def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: ast.Call) -> Value:
     """A helper, compiled where it is called."""
-    if kernel in g.frame.kernels():
-        raise CompilationError(
-            f"{kernel.name} calls itself, and helpers are inlined where they are called",
-            hint="write a loop instead of the recursion",
-        )
     values, nodes = bind(kernel.name, kernel.parameters, arguments)
     for parameter in kernel.parameters:
         value = values[parameter.name]
@@ -150,6 +144,11 @@ def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: as
 
 def inline(g: Generator, kernel: KernelFunction, values: dict[str, Value], node: ast.AST) -> Value:
     """The result of ``kernel`` for bound arguments, called at ``node``."""
+    if kernel in g.frame.kernels():
+        raise CompilationError(
+            f"{kernel.name} calls itself, and helpers are inlined where they are called",
+            hint="write a loop instead of the recursion",
+        )
     frame = Frame(kernel, (g.frame, node))
     for name, value in values.items():
         frame.scope.assign(name, value, kernel.tree)

@@ -65,23 +65,23 @@ def run_branch(
     g: Generator, pending: Pending, block: Block | None = None, enter: Callable[[], None] | None = None
 ) -> Branch:
     """Compile ``pending`` into a block of its own with a copy of the variables; ``enter`` runs there first."""
-    outer_block, outer_scope = g.b.block, g.frame.scope
-    g.b.block, g.frame.scope = block or Block(), outer_scope.copy()
+    block, outer = block or Block(), g.frame.scope
+    g.frame.scope = outer.copy()
     try:
-        if enter is not None:
-            enter()
-        outcome = g.execute(pending)
-        return Branch(g.b.block, outcome, g.frame.scope)
+        with g.b.at(block):
+            if enter is not None:
+                enter()
+            outcome = g.execute(pending)
+        return Branch(block, outcome, g.frame.scope)
     finally:
-        g.b.block, g.frame.scope = outer_block, outer_scope
+        g.frame.scope = outer
 
 
 def _emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
     """The ``scf.if`` of two blocks that yield ``values``; its results."""
     for block, yielded in zip(blocks, values, strict=True):
-        outer, g.b.block = g.b.block, block
-        g.b.emit(scf.YieldOp(*(v.ssa for v in yielded)))
-        g.b.block = outer
+        with g.b.at(block):
+            g.b.emit(scf.YieldOp(*(v.ssa for v in yielded)))
     types = [v.ssa.type for v in values[0]]
     op = g.b.emit(scf.IfOp(test.ssa, types, Region(blocks[0]), Region(blocks[1])))
     return list(op.results)

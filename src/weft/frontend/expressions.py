@@ -82,20 +82,21 @@ def lookup(g: Generator, name: str) -> Value:
             raise CompilationError(value.message, hint=value.hint, notes=value.notes)
         return value
     kernel = g.frame.kernel
+    if name in kernel.fn.__code__.co_varnames:
+        raise CompilationError(f"'{name}' is used before it is assigned")
     value = kernel.lookup(name)
     if value is MISSING:
-        if name in kernel.fn.__code__.co_varnames:
-            raise CompilationError(f"'{name}' is used before it is assigned")
         names = {*g.scope.values, *kernel.visible()}
         raise CompilationError(f"the name '{name}' is not defined", hint=nearest(name, sorted(names)))
     if isinstance(value, constexpr):
-        return value.value
-    if (is_number(value) or isinstance(value, (str, tuple, list))) and not kernel.is_constexpr_global(name):
+        return as_value(value)
+    value = as_value(value)
+    if (is_number(value) or is_tuple(value) or isinstance(value, str)) and not kernel.is_constexpr_global(name):
         raise CompilationError(
             f"the global '{name}' is {describe(value)}, but kernels only read globals that are constexpr",
             hint=f"write '{name} = tl.constexpr({value!r})' where it is defined, or pass it as an argument",
         )
-    return as_value(value)
+    return value
 
 
 @handles(ast.Tuple, ast.List)

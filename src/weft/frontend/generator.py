@@ -145,6 +145,8 @@ class Generator:
         """Which variable in ``node`` to mark as constexpr."""
         for name in ast.walk(node):
             if isinstance(name, ast.Name) and is_runtime(self.scope.values.get(name.id)):
+                if isinstance(self.scope.origins[name.id], ast.Name):
+                    return "loop with tl.static_range, whose variable is known at compile time"
                 if any(p.name == name.id for p in self.frame.kernel.parameters):
                     return f"mark the parameter as '{name.id}: tl.constexpr'"
                 return f"mark the variable as '{name.id}: tl.constexpr = ...'"

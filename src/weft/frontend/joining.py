@@ -72,8 +72,5 @@ def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> 
         and like.dtype.min <= number <= like.dtype.max
     ):
         dtype = like.dtype
-    outer, b.block = b.block, block
-    try:
+    with b.at(block):
         return b.constant(number, dtype)
-    finally:
-        b.block = outer

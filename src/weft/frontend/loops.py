@@ -167,13 +167,6 @@ def _advice(name: str, before: Value, after: Value) -> str:
     return f"give '{name}' the same type before and in the loop, or use two names"
 
 
-def _emit_in(g: Generator, block: Block, *ops: scf.YieldOp | scf.ConditionOp) -> None:
-    outer, g.b.block = g.b.block, block
-    for op in ops:
-        g.b.emit(op)
-    g.b.block = outer
-
-
 def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
     start, stop, step, value_of = _bounds(g, iteration)
     carried = Carried(g, node)
@@ -189,7 +182,8 @@ def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
     initial = list(carried.initial)
     # What comes out as it went in need not go around: the body reads it from outside.
     fixed = [new.ssa is argument for new, argument in zip(yielded, block.args[1:], strict=True)]
-    _emit_in(g, block, scf.YieldOp(*(new.ssa for new, same in zip(yielded, fixed, strict=True) if not same)))
+    with g.b.at(block):
+        g.b.emit(scf.YieldOp(*(new.ssa for new, same in zip(yielded, fixed, strict=True) if not same)))
     for argument, first, same in list(zip(block.args[1:], initial, fixed, strict=True)):
         if same:
             argument.replace_all_uses_with(first.ssa)
@@ -227,10 +221,12 @@ def while_statement(g: Generator, node: ast.While, pending: Pending) -> Outcome:
             hint="let the condition depend on a variable that the loop changes",
         )
         raise g.stamp(error, node.test)
-    _emit_in(g, before, scf.ConditionOp(test.ssa, *before.args))
+    with g.b.at(before):
+        g.b.emit(scf.ConditionOp(test.ssa, *before.args))
     body = run_branch(g, push(node.body, None), after, lambda: carried.enter(after.args))
     g.b.node = node.test
-    _emit_in(g, after, scf.YieldOp(*(leaf.ssa for leaf in carried.yielded(body))))
+    with g.b.at(after):
+        g.b.emit(scf.YieldOp(*(leaf.ssa for leaf in carried.yielded(body))))
     types = [leaf.ssa.type for leaf in carried.initial]
     arguments = [leaf.ssa for leaf in carried.initial]
     op = g.b.emit(scf.WhileOp(arguments, types, Region(before), Region(after)))

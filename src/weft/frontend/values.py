@@ -13,6 +13,7 @@ from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias, TypeGuard
 
+import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
 from weft.dtypes import DType
@@ -88,9 +89,12 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def as_value(value: Any) -> Value:
-    """An object from outside as kernels see it: a constexpr is what it wraps, lists are tuples."""
+    """An object from outside as kernels see it: a constexpr is what it wraps, lists are tuples, NumPy's
+    scalars are Python's."""
     if isinstance(value, constexpr):
         return as_value(value.value)
+    if isinstance(value, np.generic):
+        return value.item()  # pyright: ignore[reportUnknownVariableType]
     if is_tuple(value) or _is_list(value):
         return tuple(map(as_value, value))
     return value

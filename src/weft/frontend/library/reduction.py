@@ -38,12 +38,9 @@ def fold(b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, c
     types = [ir_type(s.dtype, ()) for s in sources]
     block = Block(arg_types=types + types)
     scalars = [Tensor(a, s.dtype, ()) for a, s in zip(block.args, [*sources, *sources], strict=True)]
-    outer, b.block = b.block, block
-    try:
+    with b.at(block):
         results = combine(scalars[: len(sources)], scalars[len(sources) :])
         b.emit(tile.YieldOp(*(r.ssa for r in results)))
-    finally:
-        b.block = outer
     op = b.emit(tile.ReduceOp([s.ssa for s in sources], dimension, Region(block)))
     left = sources[0].shape[:dimension] + sources[0].shape[dimension + 1 :]
     reduced = [Tensor(r, s.dtype, left) for r, s in zip(op.results, sources, strict=True)]
