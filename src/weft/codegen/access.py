@@ -20,7 +20,7 @@ from weft.codegen import arith
 from weft.codegen.buffers import Element
 from weft.codegen.index import I64, Index
 from weft.codegen.kernel import AccessSite
-from weft.codegen.llvm import I1, I8, I32, any_lane, declare, splat
+from weft.codegen.llvm import I1, I8, I32, all_lanes, any_lane, declare, splat
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.location import positions
@@ -96,20 +96,26 @@ class Accesses:
         contiguity = info.contiguity if info is not None else (1,) * len(shape_of(pointer))
         return access_shape(layout, contiguity)
 
+    def _mask(self, mask: SSAValue | None, index: Index) -> ir.Value | None:
+        """The mask's vector; None where there is none or it is known to be true."""
+        if mask is None or mask in self._emitter.true_masks:
+            return None
+        return self._emitter.vector(mask, index)
+
     def load(self, op: tile.LoadOp, index: Index) -> ir.Value:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.result))
         shape = self._shape(op.pointer)
         lanes = len(shape.lane_of)
-        mask = None if op.mask is None else emitter.vector(op.mask, index)
-        other = None if op.other is None else emitter.vector(op.other, index)
+        mask = self._mask(op.mask, index)
+        other = None if op.other is None or mask is None else emitter.vector(op.other, index)
         self._check(op, index, mask)
         storage = element.storage_type(shape.run)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             return element.from_storage(builder, self._gather(op, index, element, mask, other))
         parts: list[ir.Value] = []
-        for i, start in enumerate(shape.starts):
+        for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             if mask is None:
                 parts.append(builder.load(address, typ=storage, align=element.size))
@@ -118,11 +124,22 @@ class Accesses:
             fill = ir.Constant(storage, None)
             if other is not None:
                 fill = self._pick(element.to_storage(builder, other), positions_)
-            name = f"llvm.masked.load.{_mangled(storage)}.p0"
-            function = declare(emitter.module, name, storage, [POINTER, I32, ir.VectorType(I1, shape.run), storage])
-            align = ir.Constant(I32, element.size)
-            parts.append(builder.call(function, [address, align, self._pick(mask, positions_), fill]))
-            del i
+            active = self._pick(mask, positions_)
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+                with whole:
+                    plain = builder.load(address, typ=storage, align=element.size)
+                    whole_end = builder.block
+                with partial:
+                    name = f"llvm.masked.load.{_mangled(storage)}.p0"
+                    function = declare(
+                        emitter.module, name, storage, [POINTER, I32, ir.VectorType(I1, shape.run), storage]
+                    )
+                    masked = builder.call(function, [address, ir.Constant(I32, element.size), active, fill])
+                    partial_end = builder.block
+            phi = builder.phi(storage)
+            phi.add_incoming(plain, whole_end)
+            phi.add_incoming(masked, partial_end)
+            parts.append(phi)
         value = self._concat(parts)
         if lanes != shape.elements or not shape.identity:
             value = self._pick(value, shape.lane_of)
@@ -150,7 +167,7 @@ class Accesses:
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.value))
         shape = self._shape(op.pointer)
-        mask = None if op.mask is None else emitter.vector(op.mask, index)
+        mask = self._mask(op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
         self._check(op, index, mask)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
@@ -167,7 +184,13 @@ class Accesses:
             name = f"llvm.masked.store.{_mangled(storage)}.p0"
             arguments = [storage, POINTER, I32, ir.VectorType(I1, shape.run)]
             function = declare(emitter.module, name, ir.VoidType(), arguments)
-            builder.call(function, [part, address, ir.Constant(I32, element.size), self._pick(mask, lanes)])
+            active = self._pick(mask, lanes)
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+                # AMD's masked stores do not fetch their line ahead: from memory, whole ones are several times faster
+                with whole:
+                    builder.store(part, address, align=element.size)
+                with partial:
+                    builder.call(function, [part, address, ir.Constant(I32, element.size), active])
 
     def _scatter(
         self, op: tile.StoreOp, index: Index, element: Element, value: ir.Value, mask: ir.Value | None

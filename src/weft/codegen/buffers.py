@@ -126,7 +126,9 @@ class BufferPool:
         if slot_count(layout) <= STACK_REGISTERS:
             pointer = self._entry.alloca(ir.ArrayType(I8, size))
             pointer.align = 64
-            pointer.type = ir.PointerType()  # llvmlite still gives stack slots typed pointers, which would restrict stores
+            pointer.type = (
+                ir.PointerType()
+            )  # llvmlite still gives stack slots typed pointers, which would restrict stores
         else:
             pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
             self.used += -(-size // 64) * 64

@@ -10,8 +10,9 @@ Pointers are 64-bit integers in registers; an access turns them into LLVM pointe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -24,8 +25,10 @@ from weft.codegen.access import Accesses
 from weft.codegen.buffers import Buffer, BufferPool, Element
 from weft.codegen.exchange import emit_conversion
 from weft.codegen.fold import Fold, combine
-from weft.codegen.index import I64, Counter, Index
+from weft.codegen.index import I64, Index
 from weft.codegen.kernel import AccessSite, CompileOptions
+from weft.codegen.loops import is_small, last_register, over_registers
+from weft.codegen.masks import decided_by_last
 from weft.codegen.microkernel import emit_dot
 from weft.codegen.schedule import RegisterLoop, Schedule, Scheduler, WriteBack, is_tile
 from weft.codegen.views import VIEWS, used_registers, view_columns
@@ -37,12 +40,6 @@ from weft.transforms.axis import AxisInfo
 
 I1 = ir.IntType(1)
 I32 = ir.IntType(32)
-
-UNROLL_BITS = 2
-"""Register loops are unrolled this many times, as a power of two."""
-
-FULL_UNROLL = 8
-"""Tiles of up to this many registers get no loop at all."""
 
 
 class EmissionError(NotImplementedError):
@@ -87,10 +84,11 @@ class Emitter:
         self.grid: dict[str, ir.Value] = {}
         self.sites: list[AccessSite] = []
         self.bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
+        self.true_masks: frozenset[SSAValue] = frozenset()
         self.fault_record: ir.Value = ir.Constant(ir.PointerType(), None)
         self._pending_copies: list[tuple[Buffer, Buffer]] = []
         self.accesses = Accesses(self)
-        self._scheduler = Scheduler(base_of, options.disjoint)
+        self._scheduler = Scheduler(base_of, options.disjoint, axis)
 
     def emit_function(
         self, op: func.FuncOp, arguments: Sequence[ir.Value], grid: Mapping[str, ir.Value], scratch: ir.Value
@@ -407,11 +405,38 @@ class Emitter:
             for (_, buffer), vector in zip(write_backs, vectors, strict=True):
                 buffer.store(self.builder, index, vector)
 
-        inner = _axis_registers(loop.layout, loop.folds) if folds else used_registers(loop.layout)
-        self._over(loop.layout, inner, folds, body)
+        with self._unmasked_where_possible(loop) as versions:
+            for version in versions:
+                with version:
+                    over_registers(self, loop.layout, loop.folds, folds, body)
+        for fold in folds:
+            fold.publish()
         for value, buffer in targets:
             self.buffers[value] = buffer
         self._pending_copies.extend(staged)
+
+    @contextmanager
+    def _unmasked_where_possible(self, loop: RegisterLoop) -> Iterator[list[AbstractContextManager[None]]]:
+        """The versions of a loop to emit: one without its masks for when all are true, and one with them, if one scalar test can tell
+        (`weft.codegen.masks`); else just the one."""
+        accesses = [root for root in loop.roots if isinstance(root, tile.LoadOp | tile.StoreOp)]
+        masks = dict.fromkeys(a.mask for a in accesses if a.mask is not None and decided_by_last(a.mask, self.axis))
+        if not masks or is_small(loop.layout):
+            yield [nullcontext()]
+            return
+        lane = loop.layout.in_size("lane") - 1
+        with self.scope():
+            lasts = [self.lane(mask, last_register(loop.layout), lane) for mask in masks]
+        full = reduce(self.builder.and_, lasts)
+        with self.builder.if_else(full, likely=True) as (whole, ragged):
+            yield [self._version(whole, frozenset(masks)), self._version(ragged, frozenset())]
+
+    @contextmanager
+    def _version(self, branch: AbstractContextManager[Any], true_masks: frozenset[SSAValue]) -> Iterator[None]:
+        with branch, self.scope():
+            self.true_masks = true_masks
+            yield
+            self.true_masks = frozenset()
 
     def _root(self, op: Operation, index: Index) -> None:
         match op:
@@ -426,54 +451,13 @@ class Emitter:
 
     def fill(self, value: SSAValue, target: Buffer) -> None:
         """Writes every register of a tile to a buffer."""
-        layout = layout_of(value)
-        used = used_registers(layout)
-        self._over(layout, used, [], lambda index, _c, _f: target.store(self.builder, index, self.vector(value, index)))
-
-    def _over(
-        self,
-        layout: Any,
-        inner: int,
-        folds: Sequence[Fold],
-        body: Callable[[Index, int, ir.Value | None], None],
-    ) -> None:
-        """Runs ``body`` for every different register: the bits of ``inner`` fastest, unrolled, the others outside; folds are
-        finished each time the inner bits have run through."""
-        used = used_registers(layout)
-        inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
-        outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
-        small = len(outer_bits) + len(inner_bits) <= FULL_UNROLL.bit_length() - 1
-        unroll = len(inner_bits) if small else min(UNROLL_BITS, len(inner_bits))
-
-        def run_inner(outer: Index) -> None:
-            low, high = inner_bits[:unroll], inner_bits[unroll:]
-            for fold in folds:
-                fold.start(1 << unroll, looped=bool(high))
-
-            def copies(index: Index, first: ir.Value | None) -> None:
-                for copy in range(1 << unroll):
-                    body(Index(index.const ^ _xor(low, copy), index.terms), copy, first)
-
-            with self.scope():
-                if not high:
-                    copies(outer, None)
-                else:
-                    with self.loop(1 << len(high)) as counter_value:
-                        counter = Counter(counter_value, len(high))
-                        zero = ir.Constant(I64, 0)
-                        first = self.builder.icmp_unsigned("==", counter_value, zero) if folds else None
-                        copies(Index(outer.const, (*outer.terms, (counter, tuple(high)))), first)
-            for fold in folds:
-                fold.finish(outer)
-
-        if not outer_bits:
-            run_inner(Index())
-        elif small:
-            for at in range(1 << len(outer_bits)):
-                run_inner(Index(_xor(outer_bits, at)))
-        else:
-            with self.loop(1 << len(outer_bits)) as counter_value:
-                run_inner(Index(0, ((Counter(counter_value, len(outer_bits)), tuple(outer_bits)),)))
+        over_registers(
+            self,
+            layout_of(value),
+            None,
+            [],
+            lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
+        )
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -530,14 +514,16 @@ class Emitter:
         slots = [self._slot(argument) for argument in carried]
         self._put(op.iter_args, slots)
         lower, upper, step = (self.scalar(v) for v in (op.lb, op.ub, op.step))
+        # The counter is compared before it is advanced: past the last iteration it could wrap.
+        last = self.builder.call(
+            self.intrinsic(f"llvm.ssub.sat.{upper.type}", upper.type, [upper.type] * 2), [upper, step]
+        )
         before = self.builder.block
-        head, body, done = (self.function.append_basic_block(n) for n in ("for", "body", "done"))
-        self.builder.branch(head)
-        self.builder.position_at_end(head)
+        body, done = (self.function.append_basic_block(n) for n in ("for", "done"))
+        self.builder.cbranch(self.builder.icmp_signed("<", lower, upper), body, done)
+        self.builder.position_at_end(body)
         counter = self.builder.phi(lower.type)
         counter.add_incoming(lower, before)
-        self.builder.cbranch(self.builder.icmp_signed("<", counter, upper), body, done)
-        self.builder.position_at_end(body)
         self.scalars[induction] = counter
         pending, self._pending_copies = self._pending_copies, []
         with self.scope():
@@ -553,8 +539,8 @@ class Emitter:
             for source, target in self._pending_copies:
                 self.copy(source, target)
         self._pending_copies = pending
-        counter.add_incoming(self.builder.add(counter, step), self.builder.block)
-        self.builder.branch(head)
+        counter.add_incoming(self.builder.add(counter, step, flags=("nsw",)), self.builder.block)
+        self.builder.cbranch(self.builder.icmp_signed("<", counter, last), body, done)
         self.builder.position_at_end(done)
         self._get(op.res, slots)
 
@@ -587,8 +573,8 @@ class Emitter:
             condition = before.last_op
             if not isinstance(condition, scf.ConditionOp):
                 raise EmissionError(op, "does not end its first region with scf.condition")
-            self._put(condition.arguments, passed)
-            self.builder.cbranch(self.scalar(condition.cond), body, done)
+            self._put(condition.args, passed)
+            self.builder.cbranch(self.scalar(condition.condition), body, done)
         self.builder.position_at_end(body)
         with self.scope():
             self._get(after.args, passed)
@@ -606,18 +592,6 @@ def _xor(columns: Sequence[int], index: int) -> int:
         if index >> j & 1:
             result ^= column
     return result
-
-
-def _axis_registers(layout: Any, axis: int | None) -> int:
-    """The register bits that move along ``axis``."""
-    if axis is None:
-        return used_registers(layout)
-    sizes = [layout.out_size(dim) for dim in layout.out_dims]
-    low = 1
-    for size in sizes[axis + 1 :]:
-        low *= size
-    mask = (sizes[axis] - 1) * low
-    return sum(1 << j for j, column in enumerate(layout.columns("register")) if column & mask)
 
 
 __all__ = ["EmissionError", "Emitter", "combine", "shape_of"]

@@ -8,22 +8,26 @@ result in every lane that the axis covered: exactly the duplicates that the resu
 
 There is no identity element: the first iteration *sets* the accumulators (a select on the loop counter), since a user's
 combine function has none to offer and -inf is not one for max in the presence of NaN.
+
+A combine function with branches computes both sides and selects, lane by lane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from llvmlite import ir
-from xdsl.ir import SSAValue
+from xdsl.dialects import scf
+from xdsl.ir import Block, SSAValue
 
 from weft.codegen.buffers import Buffer
 from weft.codegen.index import Index
 from weft.codegen.llvm import I32, lanes_of
 from weft.codegen.views import removal_projection
 from weft.ir import tile
-from weft.ir.types import layout_of, shape_of
+from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
+from weft.ir.types import dtype_of, layout_of, shape_of
 
 if TYPE_CHECKING:
     from weft.codegen.emitter import Emitter
@@ -35,7 +39,11 @@ def combine(
     """The combine region, applied to scalars or vectors."""
     block = op.combine.block
     values: dict[SSAValue, ir.Value] = dict(zip(block.args, [*accumulators, *elements], strict=True))
-    lanes = lanes_of(elements[0])
+    return _evaluate(emitter, block, values, lanes_of(elements[0]))
+
+
+def _evaluate(emitter: Emitter, block: Block, values: dict[SSAValue, ir.Value], lanes: int | None) -> list[ir.Value]:
+    """What a block of scalar ops hands on, computed in every lane; ``values`` gains its results."""
 
     def value_of(value: SSAValue) -> ir.Value:
         if value in values:
@@ -43,12 +51,18 @@ def combine(
         scalar = emitter.scalar(value)
         return scalar if lanes is None else emitter.splat(scalar, lanes)
 
-    for inner in block.ops:
-        if isinstance(inner, tile.YieldOp):
-            return [value_of(v) for v in inner.values]
-        if not isinstance(inner, tile.ConstantOp):
-            values[inner.results[0]] = emitter.compute(inner, [value_of(v) for v in inner.operands])
-    raise ValueError("tile.reduce: the combine region does not end in tile.yield")
+    for op in block.ops:
+        if isinstance(op, tile.YieldOp | scf.YieldOp):
+            return [value_of(v) for v in op.operands]
+        if isinstance(op, scf.IfOp):
+            # Both sides: elementwise ops have a result for every operand, so that the unwanted one does no harm.
+            sides = [_evaluate(emitter, r.block, values, lanes) for r in op.regions if r.blocks]
+            condition = value_of(op.cond)
+            for result, pair in zip(op.output, zip(*sides, strict=True), strict=True):
+                values[result] = emitter.builder.select(condition, *pair)
+        elif not isinstance(op, tile.ConstantOp):
+            values[op.results[0]] = emitter.compute(op, [value_of(v) for v in op.operands])
+    raise ValueError("tile.reduce: a block of the combine region does not end by yielding")
 
 
 class Fold:
@@ -59,6 +73,10 @@ class Fold:
         self.op = op
         self._emitter = emitter
         self._buffers = [buffer_of(r) if shape_of(r) else None for r in op.results_]
+        self._scalars = [
+            None if shape_of(r) else emitter.entry.alloca(self._lane_type(s)[0])
+            for r, s in zip(op.results_, op.sources, strict=True)
+        ]
         self._slots: list[list[ir.Value]] = []
         self._direct: list[list[ir.Value]] = []
         self._looped = False
@@ -70,6 +88,9 @@ class Fold:
         if looped:
             types = [ir.VectorType(e, n) for e, n in (self._lane_type(s) for s in self.op.sources)]
             self._slots = [[self._emitter.entry.alloca(t) for t in types] for _ in range(copies)]
+            for slot, type_ in ((slot, t) for slots in self._slots for slot, t in zip(slots, types, strict=True)):
+                # The first iteration combines this before it discards the result; undefined bits could divide by zero.
+                self._emitter.builder.store(ir.Constant(type_, None), slot)
 
     def _lane_type(self, source: SSAValue) -> tuple[ir.Type, int]:
         from weft.codegen.emitter import element_of_value
@@ -105,38 +126,43 @@ class Fold:
             pairs = zip(groups[::2], groups[1::2], strict=True)
             groups = [combine(emitter, op, left, right) for left, right in pairs]
         values = self._fold_lanes(groups[0])
-        source = layout_of(op.sources[0])
-        for value, result, buffer in zip(values, op.results_, self._buffers, strict=True):
-            if buffer is None:
-                emitter.scalars[result] = emitter.builder.extract_element(value, ir.Constant(I32, 0))
-                continue
-            buffer.store(emitter.builder, index.through(self._result_columns(source, result)), value)
-            emitter.buffers[result] = buffer
+        for value, result, buffer, slot in zip(values, op.results_, self._buffers, self._scalars, strict=True):
+            if slot is not None:
+                emitter.builder.store(emitter.builder.extract_element(value, ir.Constant(I32, 0)), slot)
+            elif buffer is not None:
+                buffer.store(emitter.builder, index.through(self._result_columns(result)), value)
+
+    def publish(self) -> None:
+        """Makes the results available, once every version of the loop has been emitted."""
+        emitter = self._emitter
+        for result, source, buffer, slot in zip(
+            self.op.results_, self.op.sources, self._buffers, self._scalars, strict=True
+        ):
+            if slot is not None:
+                emitter.scalars[result] = emitter.builder.load(slot, typ=self._lane_type(source)[0])
+            elif buffer is not None:
+                emitter.buffers[result] = buffer
 
     def _fold_lanes(self, values: list[ir.Value]) -> list[ir.Value]:
         emitter, op = self._emitter, self.op
         layout = layout_of(op.sources[0])
         lanes = layout.in_size("lane")
         project = removal_projection(layout.shape, op.axis.value.data)
+        folded = 0
         for j, column in enumerate(layout.columns("lane")):
             if not column or project(column):
                 continue
             mask = ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, lane ^ (1 << j)) for lane in range(lanes)])
             others = [emitter.builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask) for v in values]
-            # lower element first, as the region may not commute
-            low = ir.Constant(
-                ir.VectorType(ir.IntType(1), lanes),
-                [ir.Constant(ir.IntType(1), int(not lane >> j & 1)) for lane in range(lanes)],
-            )
-            if _commutes(op):
-                values = combine(emitter, op, values, others)
-            else:
-                left = [emitter.builder.select(low, v, o) for v, o in zip(values, others, strict=True)]
-                right = [emitter.builder.select(low, o, v) for v, o in zip(values, others, strict=True)]
-                values = combine(emitter, op, left, right)
+            values = combine(emitter, op, values, others)
+            folded |= 1 << j
+        if folded and not _commutes(op):
+            # Lanes i and j have combined i . j and j . i: all take the lowest lane's, so that duplicates are equal.
+            mask = ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, lane & ~folded) for lane in range(lanes)])
+            values = [emitter.builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask) for v in values]
         return values
 
-    def _result_columns(self, source: object, result: SSAValue) -> tuple[int, ...]:
+    def _result_columns(self, result: SSAValue) -> tuple[int, ...]:
         """Columns from the source's registers to the result's."""
         layout, target = layout_of(self.op.sources[0]), layout_of(result)
         project = removal_projection(layout.shape, self.op.axis.value.data)
@@ -147,9 +173,20 @@ class Fold:
         return tuple(where[c] if c else 0 for c in map(project, layout.columns("register")))
 
 
+_COMMUTATIVE: Final[dict[str, frozenset[str]]] = {
+    FLOAT: frozenset({"add", "mul"}),
+    INTEGER: frozenset({"add", "mul", "min", "max", "and", "or", "xor"}),
+    BOOL: frozenset({"add", "mul", "min", "max", "and", "or", "xor"}),
+}
+"""Kinds whose result has the same bits in either order: not the extrema of floats, where +0 and -0 tie."""
+
+
 def _commutes(op: tile.ReduceOp) -> bool:
-    """Whether the region is one commutative op, so that the order of its arguments cannot matter."""
-    first = op.combine.block.first_op
-    return isinstance(first, tile.BinaryOp) and first.kind.data in (
-        "add", "mul", "min", "max", "minnan", "maxnan", "and", "or", "xor",
-    )  # fmt: skip
+    """Whether the region is one commutative op on its two arguments."""
+    only, *rest = op.combine.block.ops
+    return (
+        isinstance(only, tile.BinaryOp)
+        and len(rest) == 1
+        and set(only.operands) == set(op.combine.block.args)
+        and only.kind.data in _COMMUTATIVE[class_of(dtype_of(only.result))]
+    )

@@ -200,6 +200,13 @@ def any_lane(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
     return intrinsic(builder, "vector.reduce.or", [condition], I1, [condition.type])
 
 
+def all_lanes(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
+    """Whether a bool value holds in all lanes, as i1."""
+    if lanes_of(condition) is None:
+        return condition
+    return intrinsic(builder, "vector.reduce.and", [condition], I1, [condition.type])
+
+
 def per_lane(builder: ir.IRBuilder, function: ir.Function, operands: Sequence[ir.Value]) -> ir.Value:
     """A scalar function applied to each lane in turn."""
     lanes = lanes_of(operands[0])

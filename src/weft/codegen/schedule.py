@@ -8,8 +8,9 @@ exceptions have names:
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
 2. *No result of an unfinished fold.* A reduction's result exists only after its loop.
-3. *Memory order.* An access joins a loop that holds a conflicting one only if both use the very same pointers. Accesses
-   conflict unless both read, or they go through different arguments that the launch has promised are disjoint.
+3. *Memory order.* An access joins a loop that holds a conflicting one only if both use the very same pointers, no two of
+   which meet. Accesses conflict unless both read, or they go through different arguments that the launch has promised are
+   disjoint.
 4. *Computed once.* A value needed by several loops, or by an inner region, or by more registers than it has, is kept in memory
    (a buffer) if it costs more to compute than to read; the first loop that computes it at its own registers writes it.
 
@@ -30,6 +31,7 @@ from weft.codegen.views import VIEWS, used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout
+from weft.transforms.axis import AxisInfo
 
 COST_OF_READING = 8
 """What reading a value back from its buffer is worth, in units of one cheap vector instruction."""
@@ -150,9 +152,12 @@ def _identity(layout: LinearLayout) -> Columns:
 class Scheduler:
     """Forms the register loops of one block; see the module."""
 
-    def __init__(self, base_of: Mapping[SSAValue, BlockArgument | None], disjoint: bool):
+    def __init__(
+        self, base_of: Mapping[SSAValue, BlockArgument | None], disjoint: bool, axis: Mapping[SSAValue, AxisInfo]
+    ):
         self._base_of = base_of
         self._disjoint = disjoint
+        self._axis = axis
         self._costs: dict[SSAValue, int] = {}
 
     # -- forming loops ---------------------------------------------------------------------------------------------------
@@ -267,10 +272,21 @@ class Scheduler:
             pointers.append(op.pointer)
         if isinstance(a, tile.LoadOp) and isinstance(b, tile.LoadOp):
             return False
-        if pointers[0] is pointers[1] and not isinstance(a, tile.AtomicRmwOp) and not isinstance(b, tile.AtomicRmwOp):
+        same = (
+            pointers[0] is pointers[1] and not isinstance(a, tile.AtomicRmwOp) and not isinstance(b, tile.AtomicRmwOp)
+        )
+        if same and self._distinct(pointers[0]):
             return False
         bases = [self._base_of.get(p) for p in pointers]
         return not (self._disjoint and None not in bases and bases[0] is not bases[1])
+
+    def _distinct(self, pointer: SSAValue) -> bool:
+        """Whether no two elements of the tile are known to point at one address: there is one, or they are one run."""
+        info = self._axis.get(pointer)
+        long = [d for d, size in enumerate(shape_of(pointer)) if size > 1]
+        return not long or (
+            len(long) == 1 and info is not None and info.contiguity[long[0]] == shape_of(pointer)[long[0]]
+        )
 
     # -- placing buffers -------------------------------------------------------------------------------------------------
 

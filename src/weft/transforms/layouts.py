@@ -356,5 +356,5 @@ def _terminator_values(block: Block) -> Sequence[SSAValue]:
     """What a block hands on: the operands of its terminator, a condition's flag excluded."""
     last = block.last_op
     if isinstance(last, scf.ConditionOp):
-        return last.arguments
+        return last.args
     return () if last is None else last.operands
