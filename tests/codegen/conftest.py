@@ -1,4 +1,4 @@
-"""Compiles small elementwise functions with LLVM and runs them on NumPy arrays."""
+"""Compiles small elementwise functions with LLVM, and whole kernels with weft, and runs them on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -12,10 +12,23 @@ import numpy as np
 import pytest
 from llvmlite import ir
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
+from weft import dtypes, reference
+from weft import target as targets
+from weft.codegen import CompileOptions, compile_module
 from weft.codegen.arith import llvm_type, storage_type
 from weft.codegen.llvm import I1, I64, Module
 from weft.dtypes import DType
+from weft.frontend import (
+    Argument,
+    ConstantArgument,
+    KernelFunction,
+    PointerArgument,
+    ScalarArgument,
+    build_module,
+)
+from weft.runtime import executor, loader
 
 Array = NDArray[Any]
 Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
@@ -114,3 +127,113 @@ def edge_values() -> Iterator[None]:
     """NumPy does not warn: oracles overflow and meet signalling NaN on purpose."""
     with np.errstate(all="ignore"):
         yield
+
+
+# ---- whole kernels: native code against the reference ---------------------------------------------------------------
+
+
+def is_array(value: Any) -> bool:
+    """Whether an argument is an array."""
+    return isinstance(value, np.ndarray)
+
+
+def is_number(value: Any) -> bool:
+    """Whether an argument is a NumPy scalar, which kernels get at run time."""
+    return isinstance(value, np.generic)
+
+
+def argument_of(value: Any) -> Argument:
+    """An array is a pointer, a NumPy scalar a run-time number, anything else a constant."""
+    if is_array(value):
+        return PointerArgument(dtypes.from_numpy(value.dtype))
+    return ScalarArgument(dtypes.from_numpy(value.dtype)) if is_number(value) else ConstantArgument(value)
+
+
+def copies(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments with arrays copied; one that is passed twice stays one."""
+    known: dict[int, Any] = {}
+    return [known.setdefault(id(a), a.copy()) if is_array(a) else a for a in arguments]
+
+
+def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
+    """For each element how many values of its type lie between the two, 0 for equal ones and two NaNs."""
+    dtype = dtypes.from_numpy(found.dtype)
+    if not dtype.is_float:
+        return (found != expected).astype(np.int64)
+    order = [a.view(f"i{dtype.itemsize}").astype(np.int64) for a in (found, expected)]
+    low = -(1 << (dtype.bits - 1))
+    counts = [np.where(bits < 0, low - bits, bits) for bits in order]
+    nan = [np.isnan(a.astype(np.float64)) for a in (found, expected)]
+    apart = np.abs(counts[0] - counts[1])
+    return np.where(nan[0] & nan[1], 0, np.where(nan[0] | nan[1], np.iinfo(np.int64).max, apart))
+
+
+@dataclass(frozen=True)
+class Differential:
+    """Runs kernels natively and through the reference, and compares what they leave in the arrays."""
+
+    def build(self, kernel: KernelFunction, **arguments: Any) -> ModuleOp:
+        """The frontend's module of a kernel for arguments by name."""
+        module = build_module(kernel, {name: argument_of(value) for name, value in arguments.items()})
+        module.verify()
+        return module
+
+    def native(self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), **options: bool) -> None:
+        """Compiles a copy of the module for this machine and runs it on one thread, as the ABI in
+        `weft.codegen.kernel` says."""
+        compiled = compile_module(module.clone(), targets.host(), CompileOptions(**options))
+        code = loader.load(compiled.object, compiled.symbol)
+        slots = b"".join(map(_slot, arguments))
+        block = ctypes.create_string_buffer(slots, max(8, len(slots)))
+        scratch = ctypes.create_string_buffer(compiled.scratch + 64)
+        aligned = -(-ctypes.addressof(scratch) // 64) * 64
+        counter, fault = ctypes.c_int64(0), (ctypes.c_int64 * 8)()
+        nx, ny, nz = (*grid, 1, 1)[:3]
+        entry = executor.ENTRY(code.address)
+        pointers = (ctypes.addressof(block), aligned, ctypes.addressof(counter))
+        status = entry(*pointers, nx * ny * nz, 1, nx, ny, nz, ctypes.addressof(fault))
+        assert status == 0
+
+    def module(
+        self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), ulps: float = 0.0
+    ) -> list[Any]:
+        """Fails unless native code, with arrays promised disjoint and without, leaves what the reference leaves: floats
+        within ``ulps``, zeros with their signs, everything else exactly. Returns the arguments as the reference left them."""
+        expected = copies(arguments)
+        reference.run(module, [a.item() if is_number(a) else a for a in expected], grid)
+        arrays = [place for place, a in enumerate(arguments) if is_array(a)]
+        aliased = len({id(arguments[place]) for place in arrays}) < len(arrays)
+        for disjoint in (False,) if aliased else (False, True):
+            found = copies(arguments)
+            self.native(module, found, grid, disjoint=disjoint)
+            for place in arrays:
+                a, b = found[place], expected[place]
+                wrong = np.argwhere(ulps_apart(a, b) > ulps)
+                shown = [f"{tuple(map(int, w))}: {a[tuple(w)]!r}, expected {b[tuple(w)]!r}" for w in wrong[:8]]
+                message = f"argument {place}, disjoint={disjoint}: {len(wrong)} of {a.size} differ: " + "; ".join(shown)
+                assert not len(wrong), message
+        return expected
+
+    def __call__(
+        self, kernel: KernelFunction, grid: tuple[int, ...] = (1,), ulps: float = 0.0, **arguments: Any
+    ) -> dict[str, Any]:
+        """`module` for the frontend's module of a kernel; returns the run-time arguments by name."""
+        runtime = {n: v for n, v in arguments.items() if is_array(v) or is_number(v)}
+        after = self.module(self.build(kernel, **arguments), list(runtime.values()), grid, ulps)
+        return dict(zip(runtime, after, strict=True))
+
+
+def _slot(value: Any) -> bytes:
+    """The 8 bytes by which the ABI passes an argument: an address, an integer extended to 64 bits, a float's own bits."""
+    if is_array(value):
+        return int(value.ctypes.data).to_bytes(8, "little")
+    number: Any = np.asarray(value)
+    if number.dtype.kind in "bui":
+        number = number.astype(np.uint64 if number.dtype.kind == "u" else np.int64)
+    return bytes(number.tobytes()).ljust(8, b"\0")
+
+
+@pytest.fixture(scope="session")
+def differ() -> Differential:
+    """Compares native code with the reference."""
+    return Differential()
