@@ -28,6 +28,7 @@ from weft.transforms.axis import analyse, base_argument
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.induction import UniformCarry
+from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts
 from weft.transforms.licm import Licm
 from weft.transforms.simplify import Simplify
@@ -109,6 +110,8 @@ def optimise(module: Any, machine: Any) -> None:
 
 def _emit(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> tuple[Module, str, int, list[AccessSite]]:
     lay_out(module, target)
+    if options.disjoint and not options.checked:
+        MarkInvariantLoads().apply(Context(), module)
     kernel = _only_function(module)
     symbol = kernel.sym_name.data
     out = Module(symbol, target.triple, frozenset(f[1:] for f in target.features.split(",") if f.startswith("+")))

@@ -37,6 +37,7 @@ from weft.ir.location import positions
 from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
 from weft.target import CpuTarget
 from weft.transforms.axis import AxisInfo
+from weft.transforms.invariant_loads import is_invariant
 
 I1 = ir.IntType(1)
 I32 = ir.IntType(32)
@@ -155,6 +156,8 @@ class Emitter:
                 return self.builder.add(base, ir.Constant(vector_type, [ir.Constant(I32, w) for w in within]))
             case _ if isinstance(op, VIEWS):
                 return self.vector(op.operands[0], index.through(self._view(op)))
+            case tile.LoadOp() if is_invariant(op):
+                return self.accesses.load(op, index)
             case _:
                 return self.compute(op, [self.vector(operand, index) for operand in op.operands])
 
@@ -419,14 +422,15 @@ class Emitter:
     def _unmasked_where_possible(self, loop: RegisterLoop) -> Iterator[list[AbstractContextManager[None]]]:
         """The versions of a loop to emit: one without its masks for when all are true, and one with them, if one scalar test can tell
         (`weft.codegen.masks`); else just the one."""
-        accesses = [root for root in loop.roots if isinstance(root, tile.LoadOp | tile.StoreOp)]
+        loads = [value.owner for value in loop.needs if value not in self.buffers]
+        accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
         masks = dict.fromkeys(a.mask for a in accesses if a.mask is not None and decided_by_last(a.mask, self.axis))
         if not masks or is_small(loop.layout):
             yield [nullcontext()]
             return
         lane = loop.layout.in_size("lane") - 1
         with self.scope():
-            lasts = [self.lane(mask, last_register(loop.layout), lane) for mask in masks]
+            lasts = [self.lane(mask, last_register(layout_of(mask)), lane) for mask in masks]
         full = reduce(self.builder.and_, lasts)
         with self.builder.if_else(full, likely=True) as (whole, ragged):
             yield [self._version(whole, frozenset(masks)), self._version(ragged, frozenset())]

@@ -26,15 +26,20 @@ from typing import TypeAlias
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from weft.codegen.access import access_shape
 from weft.codegen.index import apply_columns
 from weft.codegen.views import VIEWS, used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
+from weft.transforms.invariant_loads import is_invariant
 
 COST_OF_READING = 8
 """What reading a value back from its buffer is worth, in units of one cheap vector instruction."""
+
+COST_OF_CONTIGUOUS_LOAD = 3
+"""A vector load with its scalar address arithmetic."""
 
 _HEAVY: Mapping[str, int] = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf"), 20),
@@ -108,7 +113,7 @@ def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
     match op:
         case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
-            return is_tile(op.pointer)
+            return is_tile(op.pointer) and not is_invariant(op)
         case _:
             return isinstance(op, tile.ReduceOp)
 
@@ -125,7 +130,7 @@ def is_recomputable(value: SSAValue) -> bool:
         isinstance(op, tile.TileOp)
         and not is_root(op)
         and not moves_data(op)
-        and not isinstance(op, tile.LoadOp | tile.AtomicRmwOp)
+        and (not isinstance(op, tile.LoadOp | tile.AtomicRmwOp) or is_invariant(op))
     )
 
 
@@ -318,6 +323,7 @@ class Scheduler:
             if user is not use.operation:
                 wanted.add(user)
                 grown = True
+                forced |= moves_data(use.operation)
             elif user in place:
                 if not (isinstance(user, scf.YieldOp) and isinstance(block.parent_op(), scf.ForOp)):
                     wanted.add(place[user])
@@ -410,10 +416,22 @@ class Scheduler:
         op = value.owner
         if not isinstance(op, Operation) or not is_tile(value) or not is_recomputable(value):
             cost = 1
+        elif isinstance(op, tile.LoadOp):
+            cost = self._cost_of_load(op)
         else:
             cost = _weight(op) + sum(self.cost(operand) for operand in op.operands if is_tile(operand))
         self._costs[value] = cost
         return cost
+
+
+    def _cost_of_load(self, op: tile.LoadOp) -> int:
+        """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
+        info = self._axis.get(op.pointer)
+        layout = layout_of(op.pointer)
+        shape = access_shape(layout, (1,) * len(layout.shape) if info is None else info.contiguity)
+        if len(shape.starts) == 1:
+            return COST_OF_CONTIGUOUS_LOAD
+        return COST_OF_CONTIGUOUS_LOAD * len(shape.starts) + self.cost(op.pointer)
 
 
 def _weight(op: Operation) -> int:

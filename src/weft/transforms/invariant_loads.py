@@ -1,0 +1,44 @@
+"""Loads that may happen at any time, any number of times: those from arrays the kernel never writes.
+
+Every load is an access to memory and so keeps its place among the others. But if every store and atomic of the kernel goes to a
+known argument, another one than the load's, and the launch has promised that the arguments' arrays do not overlap, then nothing the
+kernel does changes what the load reads. Such a load is marked ``invariant``; it is then as pure as arithmetic, and the
+scheduler may repeat it rather than keep its tile in a buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from weft.ir import tile
+from weft.transforms.axis import base_argument
+
+INVARIANT = "invariant"
+
+
+@dataclass(frozen=True)
+class MarkInvariantLoads(ModulePass):
+    """Puts ``invariant`` on the loads it proves of; for launches whose arrays are disjoint."""
+
+    name = "mark-invariant-loads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        ops = list(op.walk())
+        written = {base_argument(o.pointer) for o in ops if isinstance(o, tile.StoreOp | tile.AtomicRmwOp)}
+        if None in written:
+            return
+        for load in ops:
+            if isinstance(load, tile.LoadOp):
+                base = base_argument(load.pointer)
+                if base is not None and base not in written:
+                    load.attributes[INVARIANT] = UnitAttr()
+
+
+def is_invariant(op: Operation) -> bool:
+    """Whether the op is a load marked by `MarkInvariantLoads`."""
+    return isinstance(op, tile.LoadOp) and INVARIANT in op.attributes
