@@ -97,6 +97,23 @@ def test_pointers_that_meet_at_an_address(differ: Differential, kernel: KernelFu
     differ(kernel, x=np.zeros(n, np.int32), index=integers(n, below=max(1, n // 4)), **out, N=n)
 
 
+@jit
+def bounds_from_memory(x: Any, bound: Any, out: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    end = tl.load(bound + tl.zeros((N,), tl.int32))
+    v = tl.load(x + i, mask=i < end, other=-1.0)
+    tl.store(out + i, v, mask=end > i)
+    total = tl.sum(v, axis=0).to(tl.int32)
+    tl.store(out + N + i, v, mask=i < total)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_masks_that_a_load_of_the_same_loop_decides(differ: Differential, n: int) -> None:
+    for bound in (0, 1, n - 1, n, n + 1):
+        x, out = floats(n) + np.float32(0.5), np.zeros(2 * n, np.float32)
+        differ(bounds_from_memory, x=np.rint(x), bound=np.array([bound], np.int32), out=out, N=n)
+
+
 # ---- control flow ---------------------------------------------------------------------------------------------------
 
 

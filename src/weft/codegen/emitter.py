@@ -28,7 +28,7 @@ from weft.codegen.fold import Fold, combine
 from weft.codegen.index import I64, Index
 from weft.codegen.kernel import AccessSite, CompileOptions
 from weft.codegen.loops import is_small, last_register, over_registers
-from weft.codegen.masks import decided_by_last
+from weft.codegen.masks import decided_by_last, depends_on
 from weft.codegen.microkernel import emit_dot
 from weft.codegen.schedule import RegisterLoop, Schedule, Scheduler, WriteBack, is_tile
 from weft.codegen.views import VIEWS, used_registers, view_columns
@@ -424,7 +424,11 @@ class Emitter:
         (`weft.codegen.masks`); else just the one."""
         loads = [value.owner for value in loop.needs if value not in self.buffers]
         accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
-        masks = dict.fromkeys(a.mask for a in accesses if a.mask is not None and decided_by_last(a.mask, self.axis))
+        masks = dict.fromkeys(
+            a.mask
+            for a in accesses
+            if a.mask is not None and decided_by_last(a.mask, self.axis) and not depends_on(a.mask, loop.roots)
+        )
         if not masks or is_small(loop.layout):
             yield [nullcontext()]
             return

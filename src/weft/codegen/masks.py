@@ -10,10 +10,11 @@ then ``ascending < uniform``, ``uniform > ascending``, and conjunctions and broa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from weft.codegen.schedule import is_recomputable
 from weft.codegen.views import VIEWS
 from weft.ir import tile
 from weft.ir.types import shape_of
@@ -39,6 +40,23 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
             return isinstance(op, VIEWS) and decided_by_last(op.source, axis)
         case _:
             return False
+
+
+def depends_on(mask: SSAValue, roots: Collection[object]) -> bool:
+    """Whether a mask is computed from what a register loop with these roots gives, so that it cannot be tested before."""
+    pending: list[SSAValue] = [mask]
+    seen: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if value in seen or not isinstance(op, Operation):
+            continue
+        if op in roots:
+            return True
+        seen.add(value)
+        if is_recomputable(value):
+            pending.extend(operand for operand in op.operands if shape_of(operand))
+    return False
 
 
 def _ascends(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
