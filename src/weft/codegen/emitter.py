@@ -143,6 +143,8 @@ class Emitter:
             raise ValueError(f"tile argument {value} has no buffer")
         layout = layout_of(value)
         lanes = layout.in_size("lane")
+        if value in self.true_masks:
+            return arith.constant(dtypes.bool_, 1, lanes)
         match op:
             case tile.SplatOp():
                 return self.splat(self.scalar(op.source), lanes)
