@@ -156,7 +156,7 @@ def copies(arguments: Sequence[Any]) -> list[Any]:
 
 
 def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
-    """For each element how many values of its type lie between the two, 0 for equal ones and two NaNs."""
+    """For each element how many values of its type the two lie apart: 0 for equal ones and two NaNs, 1 for -0 and +0."""
     dtype = dtypes.from_numpy(found.dtype)
     if not dtype.is_float:
         return (found != expected).astype(np.int64)
@@ -164,7 +164,7 @@ def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
     low = -(1 << (dtype.bits - 1))
     counts = [np.where(bits < 0, low - bits, bits) for bits in order]
     nan = [np.isnan(a.astype(np.float64)) for a in (found, expected)]
-    apart = np.abs(counts[0] - counts[1])
+    apart = np.abs(counts[0] - counts[1]) + ((counts[0] == counts[1]) & (np.signbit(found) != np.signbit(expected)))
     return np.where(nan[0] & nan[1], 0, np.where(nan[0] | nan[1], np.iinfo(np.int64).max, apart))
 
 
@@ -195,15 +195,21 @@ class Differential:
         assert status == 0
 
     def module(
-        self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), ulps: float = 0.0
+        self,
+        module: ModuleOp,
+        arguments: Sequence[Any],
+        grid: tuple[int, ...] = (1,),
+        ulps: float = 0.0,
+        promises: Sequence[bool] = (False, True),
     ) -> list[Any]:
-        """Fails unless native code, with arrays promised disjoint and without, leaves what the reference leaves: floats
-        within ``ulps``, zeros with their signs, everything else exactly. Returns the arguments as the reference left them."""
+        """Fails unless native code, without the promise that arrays are disjoint and with it, leaves what the reference
+        leaves: floats within ``ulps``, zeros with their signs, NaN for NaN, everything else exactly. Returns the arguments as
+        the reference left them."""
         expected = copies(arguments)
         reference.run(module, [a.item() if is_number(a) else a for a in expected], grid)
         arrays = [place for place, a in enumerate(arguments) if is_array(a)]
         aliased = len({id(arguments[place]) for place in arrays}) < len(arrays)
-        for disjoint in (False,) if aliased else (False, True):
+        for disjoint in (False,) if aliased else promises:
             found = copies(arguments)
             self.native(module, found, grid, disjoint=disjoint)
             for place in arrays:

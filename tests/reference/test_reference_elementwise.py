@@ -415,6 +415,7 @@ def test_fma_of_special_values(dtype: DType) -> None:
         assert float(fma(dtype, math.inf, 1.0, 1.0)[0]) == math.inf
         assert np.isnan(widened(fma(dtype, math.inf, 0.0, 1.0))[0])
         assert np.isnan(widened(fma(dtype, math.inf, 1.0, -math.inf))[0])
+        assert float(fma(dtype, dtype.largest, -dtype.largest, math.inf)[0]) == math.inf
     result = elementwise.fma(dtype, *(np.array(v).astype(dtype.numpy) for v in (2.0, 3.0, 1.0)))
     assert result.shape == ()
     assert result.dtype == dtype.numpy

@@ -178,9 +178,12 @@ def fma(dtype: DType, a: Array, b: Array, c: Array) -> Array:
 
 
 def _fma_one(a: float, b: float, c: float) -> float:
-    """In rational arithmetic; where that has no answer (or no sign of zero) float64's own steps are exact."""
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+    """In rational arithmetic; where that has no answer (or no sign of zero) float64's own steps are exact, except that the
+    product of two numbers must not become an infinity to meet an opposite one."""
+    if not (math.isfinite(a) and math.isfinite(b)):
         return a * b + c
+    if not math.isfinite(c):
+        return c
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     if exact == 0:
         return a * b + c
