@@ -10,17 +10,18 @@ A checked kernel compares every address with the bounds of the array its pointer
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from llvmlite import ir
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from weft.codegen import arith
 from weft.codegen.buffers import Element
 from weft.codegen.index import I64, Index
 from weft.codegen.kernel import AccessSite
-from weft.codegen.llvm import I1, I8, I32, all_lanes, any_lane, declare, splat
+from weft.codegen.llvm import I1, I32, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.location import positions
@@ -34,8 +35,6 @@ Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
 
 SHORTEST_RUN = 4
 """Runs of at least this many elements are worth a vector access each."""
-
-POINTER = ir.PointerType()
 
 
 @dataclass(frozen=True)
@@ -111,6 +110,9 @@ class Accesses:
         mask = self._mask(op.mask, index)
         other = None if op.other is None or mask is None else emitter.vector(op.other, index)
         self._check(op, index, mask)
+        if shape.elements == 1:
+            active, fill = self._first_lane(mask), self._first_lane(other)
+            return emitter.splat(self._load_one(element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
         storage = element.storage_type(shape.run)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             return element.from_storage(builder, self._gather(op, index, element, mask, other))
@@ -123,26 +125,24 @@ class Accesses:
             positions_ = [start + j for j in range(shape.run)]
             fill = ir.Constant(storage, None)
             if other is not None:
-                fill = self._pick(element.to_storage(builder, other), positions_)
-            active = self._pick(mask, positions_)
+                fill = shuffle(builder, element.to_storage(builder, other), positions_)
+            active = shuffle(builder, mask, positions_)
+            # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
                 with partial:
-                    name = f"llvm.masked.load.{_mangled(storage)}.p0"
-                    function = declare(
-                        emitter.module, name, storage, [POINTER, I32, ir.VectorType(I1, shape.run), storage]
-                    )
-                    masked = builder.call(function, [address, ir.Constant(I32, element.size), active, fill])
+                    operands = [address, ir.Constant(I32, element.size), active, fill]
+                    masked = intrinsic(builder, "masked.load", operands, storage, [storage, POINTER])
                     partial_end = builder.block
             phi = builder.phi(storage)
             phi.add_incoming(plain, whole_end)
             phi.add_incoming(masked, partial_end)
             parts.append(phi)
-        value = self._concat(parts)
+        value = _concat(builder, parts)
         if lanes != shape.elements or not shape.identity:
-            value = self._pick(value, shape.lane_of)
+            value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
 
     def _gather(
@@ -154,13 +154,9 @@ class Accesses:
         storage = element.storage_type(lanes)
         pointers = ir.VectorType(POINTER, lanes)
         fill = ir.Constant(storage, None) if other is None else element.to_storage(builder, other)
-        name = f"llvm.masked.gather.{_mangled(storage)}.v{lanes}p0"
-        mask_type = ir.VectorType(I1, lanes)
-        function = declare(emitter.module, name, storage, [pointers, I32, mask_type, storage])
-        mask = splat(1, mask_type) if mask is None else mask
-        return builder.call(
-            function, [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
-        )
+        mask = splat(1, ir.VectorType(I1, lanes)) if mask is None else mask
+        operands = [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
+        return intrinsic(builder, "masked.gather", operands, storage, [storage, pointers])
 
     def store(self, op: tile.StoreOp, index: Index) -> None:
         """One register of a store."""
@@ -170,6 +166,10 @@ class Accesses:
         mask = self._mask(op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
         self._check(op, index, mask)
+        if shape.elements == 1:
+            one = builder.extract_element(value, ir.Constant(I32, 0))
+            self._store_one(element, emitter.lane(op.pointer, index, 0), one, self._first_lane(mask))
+            return
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             self._scatter(op, index, element, value, mask)
             return
@@ -177,20 +177,17 @@ class Accesses:
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             lanes = [start + j for j in range(shape.run)]
-            part = self._pick(value, lanes)
+            part = shuffle(builder, value, lanes)
             if mask is None:
                 builder.store(part, address, align=element.size)
                 continue
-            name = f"llvm.masked.store.{_mangled(storage)}.p0"
-            arguments = [storage, POINTER, I32, ir.VectorType(I1, shape.run)]
-            function = declare(emitter.module, name, ir.VoidType(), arguments)
-            active = self._pick(mask, lanes)
+            active = shuffle(builder, mask, lanes)
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
-                # AMD's masked stores do not fetch their line ahead: from memory, whole ones are several times faster
                 with whole:
                     builder.store(part, address, align=element.size)
                 with partial:
-                    builder.call(function, [part, address, ir.Constant(I32, element.size), active])
+                    operands = [part, address, ir.Constant(I32, element.size), active]
+                    intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
 
     def _scatter(
         self, op: tile.StoreOp, index: Index, element: Element, value: ir.Value, mask: ir.Value | None
@@ -200,10 +197,8 @@ class Accesses:
         pointers = ir.VectorType(POINTER, lanes)
         mask = self._unique(layout_of(op.pointer), mask)
         addresses = builder.inttoptr(emitter.vector(op.pointer, index), pointers)
-        name = f"llvm.masked.scatter.{_mangled(value.type)}.v{lanes}p0"
-        arguments = [value.type, pointers, I32, ir.VectorType(I1, lanes)]
-        function = declare(emitter.module, name, ir.VoidType(), arguments)
-        builder.call(function, [value, addresses, ir.Constant(I32, element.size), mask])
+        operands = [value, addresses, ir.Constant(I32, element.size), mask]
+        intrinsic(builder, "masked.scatter", operands, ir.VoidType(), [value.type, pointers])
 
     def _unique(self, layout: LinearLayout, mask: ir.Value | None) -> ir.Value:
         """The mask without the lanes that duplicate another."""
@@ -229,14 +224,13 @@ class Accesses:
         mask = self._unique(layout, mask)
         result = emitter.entry.alloca(value.type)
         builder.store(ir.Constant(value.type, None), result)
-        with emitter.loop(lanes) as lane:
-            with builder.if_then(builder.extract_element(mask, lane)):
-                address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
-                old = self._atomic(op.kind.data, dtype, address, builder.extract_element(value, lane))
-                builder.store(builder.insert_element(builder.load(result, typ=value.type), old, lane), result)
+        with emitter.loop(lanes) as lane, builder.if_then(builder.extract_element(mask, lane)):
+            address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
+            old = self._atomic(op.kind.data, dtype, address, builder.extract_element(value, lane))
+            builder.store(builder.insert_element(builder.load(result, typ=value.type), old, lane), result)
         loaded = builder.load(result, typ=value.type)
         duplicate = layout.duplicate_mask("lane")
-        return self._pick(loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
+        return shuffle(builder, loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
 
     # -- scalars ---------------------------------------------------------------------------------------------------------
 
@@ -246,14 +240,18 @@ class Accesses:
         element = Element(dtype_of(op.result))
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
+        other = None if op.other is None else emitter.scalar(op.other)
+        return self._load_one(element, emitter.scalar(op.pointer), mask, other)
+
+    def _load_one(self, element: Element, address: ir.Value, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
+        """One element; also of a tile that has no other, since LLVM's passes fail on vectors of one lane."""
 
         def load() -> ir.Value:
-            address = self._builder.inttoptr(emitter.scalar(op.pointer), POINTER)
-            value = self._builder.load(address, typ=element.storage_type(None), align=element.size)
+            place = self._builder.inttoptr(address, POINTER)
+            value = self._builder.load(place, typ=element.storage_type(None), align=element.size)
             return element.from_storage(self._builder, value)
 
-        other = ir.Constant(element.register_type(None), None) if op.other is None else emitter.scalar(op.other)
-        return self._where(mask, load, other)
+        return self._where(mask, load, ir.Constant(element.register_type(None), None) if other is None else other)
 
     def store_scalar(self, op: tile.StoreOp) -> None:
         """A store through one pointer."""
@@ -262,16 +260,14 @@ class Accesses:
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
         value = element.to_storage(self._builder, emitter.scalar(op.value))
+        self._store_one(element, emitter.scalar(op.pointer), value, mask)
 
-        def store() -> None:
-            address = self._builder.inttoptr(emitter.scalar(op.pointer), POINTER)
-            self._builder.store(value, address, align=element.size)
+    def _store_one(self, element: Element, address: ir.Value, value: ir.Value, mask: ir.Value | None) -> None:
+        with nullcontext() if mask is None else self._builder.if_then(mask):
+            self._builder.store(value, self._builder.inttoptr(address, POINTER), align=element.size)
 
-        if mask is None:
-            store()
-        else:
-            with self._builder.if_then(mask):
-                store()
+    def _first_lane(self, vector: ir.Value | None) -> ir.Value | None:
+        return None if vector is None else self._builder.extract_element(vector, ir.Constant(I32, 0))
 
     def atomic_scalar(self, op: tile.AtomicRmwOp) -> ir.Value:
         """An atomic through one pointer; gives the old value."""
@@ -340,7 +336,7 @@ class Accesses:
         bounds = emitter.bounds if base is None else {base: emitter.bounds[base]}
         inside: ir.Value | None = None
         for low, high in bounds.values():
-            lanes = addresses.type.count if isinstance(addresses.type, ir.VectorType) else None
+            lanes = lanes_of(addresses)
             last = builder.sub(high, ir.Constant(I64, size))
             low_, last_ = (v if lanes is None else emitter.splat(v, lanes) for v in (low, last))
             here = builder.and_(
@@ -358,39 +354,19 @@ class Accesses:
         with builder.if_then(any_lane(builder, outside), likely=False):
             emitter.fault(site, _first(builder, addresses, outside))
 
-    # -- vectors ---------------------------------------------------------------------------------------------------------
 
-    def _pick(self, value: ir.Value, lanes: Sequence[int]) -> ir.Value:
-        """A vector of the lanes named."""
-        if list(lanes) == list(range(value.type.count)):
-            return value
-        mask = ir.Constant(ir.VectorType(I32, len(lanes)), [ir.Constant(I32, lane) for lane in lanes])
-        return self._builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), mask)
-
-    def _concat(self, parts: Sequence[ir.Value]) -> ir.Value:
-        parts = list(parts)
-        while len(parts) > 1:
-            count = parts[0].type.count
-            mask = ir.Constant(ir.VectorType(I32, 2 * count), [ir.Constant(I32, i) for i in range(2 * count)])
-            parts = [self._builder.shuffle_vector(a, b, mask) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+def _concat(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
+    """The lanes of all parts, a power of two of them, in one vector."""
+    while len(parts) > 1:
+        count = 2 * (lanes_of(parts[0]) or 1)
+        parts = [shuffle(builder, a, range(count), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
 
 
 def _first(builder: ir.IRBuilder, addresses: ir.Value, active: ir.Value) -> ir.Value:
     """The address in the first active lane."""
-    if not isinstance(addresses.type, ir.VectorType):
+    lanes = lanes_of(addresses)
+    if lanes is None:
         return addresses
-    bits = ir.IntType(addresses.type.count)
-    lane = builder.cttz(builder.bitcast(active, bits), ir.Constant(I1, 1))
-    return builder.extract_element(addresses, builder.zext(lane, I32) if bits.width < 32 else lane)
-
-
-def _mangled(type_: ir.Type) -> str:
-    names = {ir.FloatType(): "f32", ir.DoubleType(): "f64", I8: "i8"}
-    if not isinstance(type_, ir.VectorType):
-        raise TypeError(f"expected a vector, found {type_}")
-    element = type_.element
-    return f"v{type_.count}{names.get(element) or str(element)}"
-
-
-__all__ = ["Accesses", "Operation", "Shape", "access_shape"]
+    lane = builder.cttz(builder.bitcast(active, ir.IntType(lanes)), ir.Constant(I1, 1))
+    return builder.extract_element(addresses, builder.zext(lane, I32) if lanes < 32 else lane)

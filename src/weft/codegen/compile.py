@@ -124,7 +124,7 @@ def _emit(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> tuple
     emitter = Emitter(program, target, options, analyse(kernel), _bases(kernel))
     arguments = _load_arguments(kernel, emitter, program.args[0], options)
     ids = ("program_id0", "program_id1", "program_id2", "num_programs0", "num_programs1", "num_programs2")
-    grid = dict(zip(ids, program.args[3:], strict=True))
+    grid: dict[str, ir.Value] = dict(zip(ids, program.args[3:], strict=True))
     emitter.fault_record = program.args[2]
     scratch = emitter.emit_function(kernel, arguments, grid, program.args[1])
     _emit_entry(out, symbol, program)
@@ -158,10 +158,9 @@ def _load_arguments(kernel: func.FuncOp, emitter: Emitter, slots: ir.Value, opti
 
     values: list[ir.Value] = []
     for i, argument in enumerate(block.args):
-        attributes = kernel.arg_attrs.data[i].data if kernel.arg_attrs is not None else {}
-        name = attributes.get("tile.name")
-        if isinstance(name, StringAttr):
-            argument.name_hint = name.data
+        name = _parameter_name(kernel, i)
+        if name is not None:
+            argument.name_hint = name
         element = element_of_value(argument)
         stored = slot(i, element.storage_type(None))
         values.append(element.from_storage(builder, stored))
@@ -171,6 +170,14 @@ def _load_arguments(kernel: func.FuncOp, emitter: Emitter, slots: ir.Value, opti
             at = len(block.args) + 2 * j
             emitter.bounds[argument] = (slot(at, I64), slot(at + 1, I64))
     return values
+
+
+def _parameter_name(kernel: func.FuncOp, i: int) -> str | None:
+    if kernel.arg_attrs is None:
+        return None
+    attributes = kernel.arg_attrs.data[i]
+    name = attributes.data.get("tile.name")
+    return name.data if isinstance(name, StringAttr) else None
 
 
 def _emit_entry(module: Module, symbol: str, program: ir.Function) -> None:

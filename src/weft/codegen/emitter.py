@@ -10,7 +10,7 @@ Pointers are 64-bit integers in registers; an access turns them into LLVM pointe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce
 from typing import Any
@@ -27,6 +27,7 @@ from weft.codegen.exchange import emit_conversion
 from weft.codegen.fold import Fold, combine
 from weft.codegen.index import I64, Index
 from weft.codegen.kernel import AccessSite, CompileOptions
+from weft.codegen.llvm import I1, I8, I32, POINTER, broadcast, intrinsic
 from weft.codegen.loops import is_small, last_register, over_registers
 from weft.codegen.masks import decided_by_last, depends_on
 from weft.codegen.microkernel import emit_dot
@@ -38,9 +39,6 @@ from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
 from weft.target import CpuTarget
 from weft.transforms.axis import AxisInfo
 from weft.transforms.invariant_loads import is_invariant
-
-I1 = ir.IntType(1)
-I32 = ir.IntType(32)
 
 
 class EmissionError(NotImplementedError):
@@ -86,7 +84,7 @@ class Emitter:
         self.sites: list[AccessSite] = []
         self.bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
         self.true_masks: frozenset[SSAValue] = frozenset()
-        self.fault_record: ir.Value = ir.Constant(ir.PointerType(), None)
+        self.fault_record: ir.Value = ir.Constant(POINTER, None)
         self._pending_copies: list[tuple[Buffer, Buffer]] = []
         self.accesses = Accesses(self)
         self._scheduler = Scheduler(base_of, options.disjoint, axis)
@@ -217,15 +215,7 @@ class Emitter:
 
     def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
         """A scalar in every lane."""
-        if isinstance(scalar, ir.Constant):
-            return ir.Constant(ir.VectorType(scalar.type, lanes), [scalar] * lanes)
-        type_ = ir.VectorType(scalar.type, lanes)
-        first = self.builder.insert_element(ir.Constant(type_, ir.Undefined), scalar, ir.Constant(I32, 0))
-        return self.builder.shuffle_vector(
-            first,
-            ir.Constant(type_, ir.Undefined),
-            ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, 0)] * lanes),
-        )
+        return broadcast(self.builder, scalar, lanes)
 
     # -- elementwise -----------------------------------------------------------------------------------------------------
 
@@ -241,7 +231,8 @@ class Emitter:
                 dtype = dtypes.uint64 if is_pointer(op.lhs) else dtype_of(op.lhs)
                 return arith.compare(builder, op.kind.data, dtype, *operands)
             case tile.SelectOp():
-                return builder.select(*operands)
+                condition, then, otherwise = operands
+                return builder.select(condition, then, otherwise)
             case tile.FmaOp():
                 return arith.fma(builder, dtype_of(op.result), *operands)
             case tile.CastOp():
@@ -322,8 +313,7 @@ class Emitter:
                 kind = "program_id" if isinstance(op, tile.ProgramIdOp) else "num_programs"
                 self.scalars[op.result] = self.grid[f"{kind}{op.axis.value.data}"]
             case tile.AssumeOp():
-                assume = self.intrinsic("llvm.assume", ir.VoidType(), [I1])
-                self.builder.call(assume, [self.scalar(op.condition)])
+                intrinsic(self.builder, "assume", [self.scalar(op.condition)], ir.VoidType(), [])
             case tile.LoadOp():
                 self.scalars[op.result] = self.accesses.load_scalar(op)
             case tile.StoreOp():
@@ -356,9 +346,9 @@ class Emitter:
 
     def copy(self, source: Buffer, target: Buffer) -> None:
         """Copies a whole buffer to another of the same layout."""
-        pointer = ir.PointerType()
-        memcpy = self.intrinsic("llvm.memcpy.p0.p0.i64", ir.VoidType(), [pointer, pointer, I64, I1])
-        self.builder.call(memcpy, [target.pointer, source.pointer, ir.Constant(I64, source.bytes), ir.Constant(I1, 0)])
+        size, volatile = ir.Constant(I64, source.bytes), ir.Constant(I1, 0)
+        operands = [target.pointer, source.pointer, size, volatile]
+        intrinsic(self.builder, "memcpy", operands, ir.VoidType(), [POINTER, POINTER, I64])
 
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports a failed access, unless another was first, and leaves the kernel."""
@@ -368,15 +358,8 @@ class Emitter:
         with builder.if_then(claimed):
             ids = [builder.zext(self.grid[f"program_id{axis}"], I64) for axis in range(3)]
             for slot, value in enumerate([ir.Constant(I64, site), *ids, address], start=1):
-                builder.store(value, builder.gep(record, [ir.Constant(I64, 8 * slot)], source_etype=ir.IntType(8)))
+                builder.store(value, builder.gep(record, [ir.Constant(I64, 8 * slot)], source_etype=I8))
         builder.ret(ir.Constant(I32, 1))
-
-    def intrinsic(self, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
-        """The module's declaration of an LLVM intrinsic or external function."""
-        existing = self.module.globals.get(name)
-        if isinstance(existing, ir.Function):
-            return existing
-        return ir.Function(self.module, ir.FunctionType(result, list(arguments)), name)
 
     # -- register loops --------------------------------------------------------------------------------------------------
 
@@ -421,9 +404,9 @@ class Emitter:
         self._pending_copies.extend(staged)
 
     @contextmanager
-    def _unmasked_where_possible(self, loop: RegisterLoop) -> Iterator[list[AbstractContextManager[None]]]:
-        """The versions of a loop to emit: one without its masks for when all are true, and one with them, if one scalar test can tell
-        (`weft.codegen.masks`); else just the one."""
+    def _unmasked_where_possible(self, loop: RegisterLoop) -> Generator[list[AbstractContextManager[None]]]:
+        """The versions of a loop to emit: one without its masks for when all are true, and one with them, if one scalar test
+        can tell (`weft.codegen.masks`); else just the one."""
         loads = [value.owner for value in loop.needs if value not in self.buffers]
         accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
         masks = dict.fromkeys(
@@ -442,7 +425,7 @@ class Emitter:
             yield [self._version(whole, frozenset(masks)), self._version(ragged, frozenset())]
 
     @contextmanager
-    def _version(self, branch: AbstractContextManager[Any], true_masks: frozenset[SSAValue]) -> Iterator[None]:
+    def _version(self, branch: AbstractContextManager[Any], true_masks: frozenset[SSAValue]) -> Generator[None]:
         with branch, self.scope():
             self.true_masks = true_masks
             yield
@@ -470,14 +453,14 @@ class Emitter:
         )
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None]:
         """Values remembered inside are forgotten at the end: they do not dominate what follows."""
         self._memo.append({})
         yield
         self._memo.pop()
 
     @contextmanager
-    def loop(self, trips: int) -> Iterator[ir.Value]:
+    def loop(self, trips: int) -> Generator[ir.Value]:
         """A loop of a constant number of iterations; gives its i64 counter."""
         before = self.builder.block
         head = self.function.append_basic_block("loop")
@@ -506,10 +489,11 @@ class Emitter:
         """Writes values to slots, all read before any scalar is written."""
         scalars = [None if is_tile(value) else self.scalar(value) for value in values]
         for value, slot, scalar in zip(values, slots, scalars, strict=True):
-            if scalar is not None:
+            if isinstance(slot, Buffer):
+                if self.buffers.get(value) is not slot:
+                    self.fill(value, slot)
+            elif scalar is not None:
                 self.builder.store(scalar, slot)
-            elif isinstance(slot, Buffer) and not (value in self.buffers and self.buffers[value] is slot):
-                self.fill(value, slot)
 
     def _get(self, values: Sequence[SSAValue], slots: Sequence[Buffer | ir.Value]) -> None:
         """Makes slots the homes of values."""
@@ -525,9 +509,7 @@ class Emitter:
         self._put(op.iter_args, slots)
         lower, upper, step = (self.scalar(v) for v in (op.lb, op.ub, op.step))
         # The counter is compared before it is advanced: past the last iteration it could wrap.
-        last = self.builder.call(
-            self.intrinsic(f"llvm.ssub.sat.{upper.type}", upper.type, [upper.type] * 2), [upper, step]
-        )
+        last = intrinsic(self.builder, "ssub.sat", [upper, step])
         before = self.builder.block
         body, done = (self.function.append_basic_block(n) for n in ("for", "done"))
         self.builder.cbranch(self.builder.icmp_signed("<", lower, upper), body, done)

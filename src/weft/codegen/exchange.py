@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from llvmlite import ir
-
 from weft.codegen.buffers import Buffer
 from weft.codegen.index import Counter, Index, apply_columns
-from weft.codegen.llvm import I1, I32
-from weft.layout import LinearLayout, Plan, Shuffle, plan_conversion
+from weft.codegen.llvm import I1, scalar_type, shuffle
+from weft.layout import LinearLayout, Plan, plan_conversion
 
 if TYPE_CHECKING:
     from weft.codegen.emitter import Emitter
@@ -41,21 +39,16 @@ def _emit_group(
     vectors = [
         source.load(builder, Index(source_at.const ^ offset, source_at.terms)) for (offset,) in plan.source.offsets
     ]
-    is_bool = vectors[0].type.element == I1
+    is_bool = scalar_type(vectors[0]) == I1
     if is_bool:  # LLVM shuffles bytes better than bits
         vectors = [target.element.to_storage(builder, v) for v in vectors]
     for step in plan.steps:
-        vectors = [_shuffle(builder, vectors, step, v) for v in range(step.outputs)]
+        vectors = [
+            shuffle(builder, vectors[first], step.mask(v), *(vectors[i] for i in others))
+            for v, (first, *others) in enumerate(map(step.operands, range(step.outputs)))
+        ]
     if is_bool:
         vectors = [target.element.from_storage(builder, v) for v in vectors]
     for vector, offsets in zip(vectors, plan.destination.offsets, strict=True):
         # registers that hold the same vector share a slot of the buffer
         target.store(builder, Index(target_at.const ^ offsets[0], target_at.terms), vector)
-
-
-def _shuffle(builder: ir.IRBuilder, vectors: list[ir.Value], step: Shuffle, output: int) -> ir.Value:
-    operands = [vectors[i] for i in step.operands(output)]
-    first, second = operands if len(operands) == 2 else (operands[0], ir.Constant(operands[0].type, ir.Undefined))
-    lanes = step.mask(output)
-    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [ir.Constant(I32, lane) for lane in lanes])
-    return builder.shuffle_vector(first, second, mask)

@@ -23,7 +23,7 @@ from xdsl.ir import Block, SSAValue
 
 from weft.codegen.buffers import Buffer
 from weft.codegen.index import Index
-from weft.codegen.llvm import I32, lanes_of
+from weft.codegen.llvm import I32, lanes_of, shuffle
 from weft.codegen.views import removal_projection
 from weft.ir import tile
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
@@ -104,24 +104,14 @@ class Fold:
             self._direct.append(list(elements))
             return
         slots = self._slots[copy]
-        old = [builder.load(slot, typ=e.type) for slot, e in zip(slots, elements, strict=True)]
-        combined = combine(self._emitter, self.op, old, elements)
+        combined = combine(self._emitter, self.op, self._load(slots), elements)
         for slot, element, new in zip(slots, elements, combined, strict=True):
             builder.store(builder.select(first, element, new), slot)
 
     def finish(self, index: Index) -> None:
         """Completes the result's register at the (outer) index of the source's registers."""
         emitter, op = self._emitter, self.op
-        if self._looped:
-            groups = [
-                [
-                    emitter.builder.load(s, typ=ir.VectorType(*self._lane_type(v)))
-                    for s, v in zip(g, op.sources, strict=True)
-                ]
-                for g in self._slots
-            ]
-        else:
-            groups = self._direct
+        groups = [self._load(slots) for slots in self._slots] if self._looped else self._direct
         while len(groups) > 1:
             pairs = zip(groups[::2], groups[1::2], strict=True)
             groups = [combine(emitter, op, left, right) for left, right in pairs]
@@ -131,6 +121,10 @@ class Fold:
                 emitter.builder.store(emitter.builder.extract_element(value, ir.Constant(I32, 0)), slot)
             elif buffer is not None:
                 buffer.store(emitter.builder, index.through(self._result_columns(result)), value)
+
+    def _load(self, slots: Sequence[ir.Value]) -> list[ir.Value]:
+        types = (ir.VectorType(*self._lane_type(source)) for source in self.op.sources)
+        return [self._emitter.builder.load(slot, typ=type_) for slot, type_ in zip(slots, types, strict=True)]
 
     def publish(self) -> None:
         """Makes the results available, once every version of the loop has been emitted."""
@@ -152,14 +146,12 @@ class Fold:
         for j, column in enumerate(layout.columns("lane")):
             if not column or project(column):
                 continue
-            mask = ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, lane ^ (1 << j)) for lane in range(lanes)])
-            others = [emitter.builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask) for v in values]
+            others = [shuffle(emitter.builder, v, [lane ^ (1 << j) for lane in range(lanes)]) for v in values]
             values = combine(emitter, op, values, others)
             folded |= 1 << j
         if folded and not _commutes(op):
             # Lanes i and j have combined i . j and j . i: all take the lowest lane's, so that duplicates are equal.
-            mask = ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, lane & ~folded) for lane in range(lanes)])
-            values = [emitter.builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), mask) for v in values]
+            values = [shuffle(emitter.builder, v, [lane & ~folded for lane in range(lanes)]) for v in values]
         return values
 
     def _result_columns(self, result: SSAValue) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ F32 = ir.FloatType()
 F64 = ir.DoubleType()
 
 _WIDE_FLOATS = {32: F32, 64: F64}
+POINTER = ir.PointerType()
 _SUFFIXES: dict[ir.Type, str] = {F16: "f16", F32: "f32", F64: "f64"}
 
 
@@ -135,6 +136,8 @@ def _suffix(type_: ir.Type) -> str:
     """How an overloaded intrinsic's name spells a type."""
     if isinstance(type_, ir.VectorType):
         return f"v{type_.count}{_suffix(type_.element)}"
+    if isinstance(type_, ir.PointerType):
+        return "p0"
     return f"i{type_.width}" if isinstance(type_, ir.IntType) else _SUFFIXES[type_]
 
 
@@ -205,6 +208,22 @@ def all_lanes(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
     if lanes_of(condition) is None:
         return condition
     return intrinsic(builder, "vector.reduce.and", [condition], I1, [condition.type])
+
+
+def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other: ir.Value | None = None) -> ir.Value:
+    """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
+    if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
+        return value
+    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [_scalar(I32, lane) for lane in lanes])
+    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined) if other is None else other, mask)
+
+
+def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:
+    """A scalar in every lane."""
+    if isinstance(scalar, ir.Constant):
+        return Splat(scalar, lanes)
+    undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+    return shuffle(builder, builder.insert_element(undefined, scalar, _scalar(I32, 0)), [0] * lanes)
 
 
 def per_lane(builder: ir.IRBuilder, function: ir.Function, operands: Sequence[ir.Value]) -> ir.Value:

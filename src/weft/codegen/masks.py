@@ -1,7 +1,7 @@
 """Masks that are all true if their last element is.
 
-Nearly every mask compares offsets with a bound: ``pid * B + arange(0, B) < n``. Offsets only ascend, so if the last one is below the
-bound all are, and one scalar test before a register loop tells whether the loop needs its masks at all. That matters
+Nearly every mask compares offsets with a bound: ``pid * B + arange(0, B) < n``. Offsets only ascend, so if the last one
+is below the bound all are, and one scalar test before a register loop tells whether the loop needs its masks at all. That matters
 beyond the instructions saved: a processor does not prefetch for masked loads as it does for plain ones.
 
 A tile *ascends* if along each dimension its elements are consecutive or equal (axis analysis), and is *uniform* if all are equal;
@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping
 from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.schedule import is_recomputable
-from weft.codegen.views import VIEWS
 from weft.ir import tile
 from weft.ir.types import shape_of
 from weft.transforms.axis import AxisInfo
@@ -37,7 +36,7 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
         case tile.CompareOp() if op.kind.data in _UNIFORM_FIRST:
             return _uniform(op.lhs, axis) and _ascends(op.rhs, axis)
         case tile.ExpandDimsOp() | tile.BroadcastOp() | tile.ReshapeOp() | tile.ConvertLayoutOp():
-            return isinstance(op, VIEWS) and decided_by_last(op.source, axis)
+            return decided_by_last(op.source, axis)
         case _:
             return False
 

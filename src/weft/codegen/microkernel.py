@@ -5,8 +5,8 @@ kernel walks blocks of ``rows`` x ``columns`` vectors of the result, held in vec
 
     for each k:  load ``columns`` vectors of b[k, :];  for each row: broadcast a[row, k], multiply-add into each
 
-Each step does rows * columns multiply-adds for rows + columns loads; the block is as large as the register file allows, so that the
-multiply-add units, not the loads, are the limit. ``a`` may also be column-major, since it is only read by
+Each step does rows * columns multiply-adds for rows + columns loads; the block is as large as the register file allows, so
+that the multiply-add units, not the loads, are the limit. ``a`` may also be column-major, since it is only read by
 element; the layout pass transposes ``b`` if it must.
 """
 
@@ -19,8 +19,8 @@ from llvmlite import ir
 
 from weft import dtypes
 from weft.codegen.buffers import I8, Buffer
-from weft.codegen.index import I64
-from weft.codegen.llvm import I32, intrinsic
+from weft.codegen.index import I64, Index
+from weft.codegen.llvm import intrinsic, shuffle
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
@@ -80,9 +80,8 @@ def emit_dot(emitter: Emitter, op: tile.DotOp, a: Buffer, b: Buffer, result: Buf
     (m, k), n = shape_of(op.a), shape_of(op.b)[1]
     block = register_block(emitter.target, dtype, m, n)
     kernel = _Microkernel(emitter, dtype, block, (a, b, result), strides, (m, n, k))
-    with _maybe_loop(emitter, n // (block.columns * block.lanes)) as j:
-        with _maybe_loop(emitter, m // block.rows) as i:
-            kernel.emit(i, j)
+    with _maybe_loop(emitter, n // (block.columns * block.lanes)) as j, _maybe_loop(emitter, m // block.rows) as i:
+        kernel.emit(i, j)
     if m * n < result.lanes:
         _spread(emitter, result, m * n)
 
@@ -105,7 +104,8 @@ class _Microkernel:
         self.a_strides = a_strides
         self.m, self.n, self.k = sizes
         self.element = buffers[2].element.register_type(None)
-        self.vector = ir.VectorType(self.element, block.lanes)
+        # no vectors of one lane: LLVM's passes fail on them
+        self.vector = ir.VectorType(self.element, block.lanes) if block.lanes > 1 else self.element
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int) -> ir.Value:
         size = self.dtype.itemsize
@@ -133,7 +133,7 @@ class _Microkernel:
             k = None if step is None else builder.mul(step, ir.Constant(I64, unroll))
             a_k = self._at(a, None if k is None else builder.mul(k, ir.Constant(I64, self.a_strides[1])), 0)
             b_k = self._at(b, None if k is None else builder.mul(k, ir.Constant(I64, self.n)), 0)
-            sums = [builder.load(slot, typ=self.vector) for slot in slots]
+            sums: list[ir.Value] = [builder.load(slot, typ=self.vector) for slot in slots]
             for u in range(unroll):
                 sums = self._step(a_k, b_k, u, sums)
             for value, slot in zip(sums, slots, strict=True):
@@ -153,7 +153,7 @@ class _Microkernel:
         for r in range(block.rows):
             offset = r * self.a_strides[0] + u * self.a_strides[1]
             scalar = builder.load(self._at(a, None, offset), typ=self.element, align=self.dtype.itemsize)
-            a_vector = self.emitter.splat(scalar, block.lanes)
+            a_vector = self.emitter.splat(scalar, block.lanes) if block.lanes > 1 else scalar
             for v in range(block.columns):
                 total = sums[r * block.columns + v]
                 if self.dtype == dtypes.int32:
@@ -179,11 +179,6 @@ class _maybe_loop:
 
 def _spread(emitter: Emitter, result: Buffer, elements: int) -> None:
     """Repeats the first elements of a one-register tile in its duplicate lanes."""
-    builder = emitter.builder
-    type_ = result.element.register_type(result.lanes)
-    mask = ir.Constant(
-        ir.VectorType(I32, result.lanes), [ir.Constant(I32, lane % elements) for lane in range(result.lanes)]
-    )
-    value = builder.load(result.pointer, typ=type_, align=min(64, result.lanes * result.element.size))
-    value = builder.shuffle_vector(value, ir.Constant(type_, ir.Undefined), mask)
-    builder.store(value, result.pointer, align=min(64, result.lanes * result.element.size))
+    value = result.load(emitter.builder, Index())
+    value = shuffle(emitter.builder, value, [lane % elements for lane in range(result.lanes)])
+    result.store(emitter.builder, Index(), value)

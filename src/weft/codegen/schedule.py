@@ -423,7 +423,6 @@ class Scheduler:
         self._costs[value] = cost
         return cost
 
-
     def _cost_of_load(self, op: tile.LoadOp) -> int:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
         info = self._axis.get(op.pointer)

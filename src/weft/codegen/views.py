@@ -1,9 +1,9 @@
 """Ops that move nothing: each register of the result *is* a register of the source.
 
 Theorem 9.3 of the linear-layouts paper lets the layout pass choose layouts under which trans, reshape, expand_dims,
-broadcast (and a conversion that only permutes registers) are such views. Here that is checked, column by column, and turned into the map
-from result registers to source registers that loop emission follows. With a result column ``c`` (a flat tensor
-coordinate, last dimension fastest) and ``project`` the op's map from result to source coordinates,
+broadcast (and a conversion that only permutes registers) are such views. Here that is checked, column by column, and
+turned into the map from result registers to source registers that loop emission follows. With a result column ``c`` (a
+flat tensor coordinate, last dimension fastest) and ``project`` the op's map from result to source coordinates,
 
     register j -> the source register whose column is project(c_j), or none where that is zero
     lane j     -> project(c_j) must be the source's lane column j

@@ -1,7 +1,7 @@
 """Tiles that a loop only shifts are carried as one scalar.
 
-Kernels advance tiles of pointers or offsets each iteration (``ptrs += BLOCK * stride``). Carried as tiles they would live in memory,
-be rewritten element by element, and hide from axis analysis that the tile keeps its shape. But if the body yields
+Kernels advance tiles of pointers or offsets each iteration (``ptrs += BLOCK * stride``). Carried as tiles they would live
+in memory, be rewritten element by element, and hide from axis analysis that the tile keeps its shape. But if the body yields
 ``x + splat(s)``, then in every iteration x is its initial value plus a splat of the sum of the s so far:
 
     before                                          after

@@ -9,7 +9,8 @@ layout of their own to begin with (the engine of paper section 4.4, on a machine
 3. *Elementwise ops follow the heaviest operand*: the one with the most elements that came from memory or a reduction; a
    broadcast weighs what its source weighs.
 4. *Free values follow their users*: what is computed from constants, ranges and scalars alone is cloned in whatever layout
-   is asked for (backward rematerialisation); a shape op asks its source for the layout that makes it free.
+   is asked for (backward rematerialisation); a shape op asks its source for the layout that makes it free. So does a load
+   that is only wanted as one element per register, repeated.
 5. Only what is left is a `tile.convert_layout`.
 
 A loop's carried tile that starts free takes the layout its body yields. The pass first infers all layouts without changing
@@ -322,8 +323,8 @@ class _Assignment:
         if key in self._clones:
             return self._clones[key]
         op = value.owner
-        free = isinstance(op, Operation) and not self._weights[value] and isinstance(op, GENERATORS + ELEMENTWISE)
-        if isinstance(op, Operation) and (free or isinstance(op, SHAPES)):
+        free = not self._weights[value] and isinstance(op, GENERATORS + ELEMENTWISE)
+        if isinstance(op, Operation) and (free or isinstance(op, SHAPES) or _splats(op, layout)):
             new: Operation = self._clone(op, layout)
         else:
             new = tile.ConvertLayoutOp(value, layout)
@@ -350,6 +351,12 @@ class _Assignment:
             attributes=dict(op.attributes),
             location=op.location,
         )
+
+
+def _splats(op: Operation, layout: LinearLayout) -> bool:
+    """Whether the op is a load that nothing else reads and that the layout wants one element a register of: better loaded
+    and repeated element by element than loaded as vectors and taken apart."""
+    return isinstance(op, tile.LoadOp) and not any(layout.columns("lane")) and op.result.has_one_use()
 
 
 def _terminator_values(block: Block) -> Sequence[SSAValue]:

@@ -1,7 +1,7 @@
 """Dot operands in the accumulator's type.
 
-A CPU multiplies what it accumulates: the operands of `tile.dot` are cast to the accumulator's type, which is exact for all pairs the
-dialect allows (bfloat16, float16 and float8 in float32, int8 in int32), once per element instead of once per use.
+A CPU multiplies what it accumulates: the operands of `tile.dot` are cast to the accumulator's type, which is exact for all
+pairs the dialect allows (bfloat16, float16 and float8 in float32, int8 in int32), once per element instead of once per use.
 """
 
 from __future__ import annotations
