@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from llvmlite import ir
+from xdsl.ir import SSAValue
 
 from weft.codegen.arith import llvm_type
 from weft.codegen.index import I64, Index
 from weft.codegen.views import slot_count, slots
 from weft.dtypes import DType
+from weft.ir.types import dtype_of, is_pointer
 from weft.layout import LinearLayout
 
 STACK_REGISTERS = 8
@@ -58,6 +60,11 @@ class Element:
         if self.dtype is None or not self.dtype.is_bool:
             return value
         return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
+
+
+def element_of_value(value: SSAValue) -> Element:
+    """The element description of a tile or scalar value."""
+    return Element(None if is_pointer(value) else dtype_of(value))
 
 
 class Buffer:

@@ -18,7 +18,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.codegen.emitter import Emitter, element_of_value
+from weft.codegen.buffers import element_of_value
+from weft.codegen.emitter import Emitter
 from weft.codegen.kernel import AccessSite, CompiledKernel, CompileOptions
 from weft.codegen.llvm import I8, I32, I64, Module
 from weft.ir import tile

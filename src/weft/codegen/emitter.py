@@ -22,10 +22,12 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from weft import dtypes
 from weft.codegen import arith
 from weft.codegen.access import Accesses
-from weft.codegen.buffers import Buffer, BufferPool, Element
+from weft.codegen.buffers import Buffer, BufferPool, element_of_value
+from weft.codegen.control import emit_for, emit_if, emit_while
+from weft.codegen.errors import EmissionError
 from weft.codegen.exchange import emit_conversion
-from weft.codegen.fold import Fold, combine
-from weft.codegen.index import I64, Index
+from weft.codegen.fold import Fold
+from weft.codegen.index import I64, Index, apply_columns
 from weft.codegen.kernel import AccessSite, CompileOptions
 from weft.codegen.llvm import I1, I8, I32, POINTER, broadcast, intrinsic
 from weft.codegen.loops import is_small, last_register, over_registers
@@ -34,25 +36,10 @@ from weft.codegen.microkernel import emit_dot
 from weft.codegen.schedule import RegisterLoop, Schedule, Scheduler, WriteBack, is_tile
 from weft.codegen.views import VIEWS, used_registers, view_columns
 from weft.ir import tile
-from weft.ir.location import positions
-from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
+from weft.ir.types import dtype_of, is_pointer, layout_of
 from weft.target import CpuTarget
 from weft.transforms.axis import AxisInfo
 from weft.transforms.invariant_loads import is_invariant
-
-
-class EmissionError(NotImplementedError):
-    """The emitter met an op it has no code for. Names the op and where it stands."""
-
-    def __init__(self, op: Operation, why: str):
-        at = positions(op)
-        where = f"{at[0].file}:{at[0].line}: " if at else ""
-        super().__init__(f"{where}{op.name}: {why}")
-
-
-def element_of_value(value: SSAValue) -> Element:
-    """The element description of a tile or scalar value."""
-    return Element(None if is_pointer(value) else dtype_of(value))
 
 
 class Emitter:
@@ -85,7 +72,7 @@ class Emitter:
         self.bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
         self.true_masks: frozenset[SSAValue] = frozenset()
         self.fault_record: ir.Value = ir.Constant(POINTER, None)
-        self._pending_copies: list[tuple[Buffer, Buffer]] = []
+        self.pending_copies: list[tuple[Buffer, Buffer]] = []
         self.accesses = Accesses(self)
         self._scheduler = Scheduler(base_of, options.disjoint, axis)
 
@@ -150,7 +137,7 @@ class Emitter:
                 return arith.constant(dtype_of(value), op.number, lanes)
             case tile.ArangeOp():
                 columns = layout.columns("lane")
-                within = [_xor(columns, lane) for lane in range(lanes)]
+                within = [apply_columns(columns, lane) for lane in range(lanes)]
                 vector_type = ir.VectorType(I32, lanes)
                 base = self.splat(self._arange_base(op, index), lanes)
                 return self.builder.add(base, ir.Constant(vector_type, [ir.Constant(I32, w) for w in within]))
@@ -191,7 +178,7 @@ class Emitter:
             case tile.ConstantOp():
                 return arith.constant(dtype_of(value), op.number, None)
             case tile.ArangeOp():
-                within = _xor(layout_of(value).columns("lane"), lane)
+                within = apply_columns(layout_of(value).columns("lane"), lane)
                 base = self._arange_base(op, index)
                 return self.builder.add(base, ir.Constant(I32, within)) if within else base
             case _ if isinstance(op, VIEWS):
@@ -294,11 +281,11 @@ class Emitter:
     def _item(self, op: Operation, schedule: Schedule, allocated: dict[SSAValue, Buffer]) -> None:
         match op:
             case scf.ForOp():
-                self._for(op)
+                emit_for(self, op)
             case scf.IfOp():
-                self._if(op)
+                emit_if(self, op)
             case scf.WhileOp():
-                self._while(op)
+                emit_while(self, op)
             case scf.YieldOp() | scf.ConditionOp():
                 pass  # its loop or branch reads the operands
             case tile.DotOp():
@@ -401,7 +388,7 @@ class Emitter:
             fold.publish()
         for value, buffer in targets:
             self.buffers[value] = buffer
-        self._pending_copies.extend(staged)
+        self.pending_copies.extend(staged)
 
     @contextmanager
     def _unmasked_where_possible(self, loop: RegisterLoop) -> Generator[list[AbstractContextManager[None]]]:
@@ -476,114 +463,3 @@ class Emitter:
         again = self.builder.icmp_unsigned("<", after, ir.Constant(I64, trips))
         self.builder.cbranch(again, head, done)
         self.builder.position_at_end(done)
-
-    # -- control flow ----------------------------------------------------------------------------------------------------
-
-    def _slot(self, value: SSAValue) -> Buffer | ir.Value:
-        """Storage for a value that control flow merges: a buffer for a tile, a stack slot for a scalar."""
-        if is_tile(value):
-            return self.pool.allocate(element_of_value(value), layout_of(value))
-        return self.entry.alloca(element_of_value(value).register_type(None))
-
-    def _put(self, values: Sequence[SSAValue], slots: Sequence[Buffer | ir.Value]) -> None:
-        """Writes values to slots, all read before any scalar is written."""
-        scalars = [None if is_tile(value) else self.scalar(value) for value in values]
-        for value, slot, scalar in zip(values, slots, scalars, strict=True):
-            if isinstance(slot, Buffer):
-                if self.buffers.get(value) is not slot:
-                    self.fill(value, slot)
-            elif scalar is not None:
-                self.builder.store(scalar, slot)
-
-    def _get(self, values: Sequence[SSAValue], slots: Sequence[Buffer | ir.Value]) -> None:
-        """Makes slots the homes of values."""
-        for value, slot in zip(values, slots, strict=True):
-            if isinstance(slot, Buffer):
-                self.buffers[value] = slot
-            else:
-                self.scalars[value] = self.builder.load(slot, typ=element_of_value(value).register_type(None))
-
-    def _for(self, op: scf.ForOp) -> None:
-        induction, *carried = op.body.block.args
-        slots = [self._slot(argument) for argument in carried]
-        self._put(op.iter_args, slots)
-        lower, upper, step = (self.scalar(v) for v in (op.lb, op.ub, op.step))
-        # The counter is compared before it is advanced: past the last iteration it could wrap.
-        last = intrinsic(self.builder, "ssub.sat", [upper, step])
-        before = self.builder.block
-        body, done = (self.function.append_basic_block(n) for n in ("for", "done"))
-        self.builder.cbranch(self.builder.icmp_signed("<", lower, upper), body, done)
-        self.builder.position_at_end(body)
-        counter = self.builder.phi(lower.type)
-        counter.add_incoming(lower, before)
-        self.scalars[induction] = counter
-        pending, self._pending_copies = self._pending_copies, []
-        with self.scope():
-            self._get(carried, slots)
-            self.block(op.body.block)
-            terminator = op.body.block.last_op
-            if terminator is None:
-                raise EmissionError(op, "has an empty body")
-            scalars = [
-                (value, slot) for value, slot in zip(terminator.operands, slots, strict=True) if not is_tile(value)
-            ]
-            self._put([value for value, _ in scalars], [slot for _, slot in scalars])
-            for source, target in self._pending_copies:
-                self.copy(source, target)
-        self._pending_copies = pending
-        counter.add_incoming(self.builder.add(counter, step, flags=("nsw",)), self.builder.block)
-        self.builder.cbranch(self.builder.icmp_signed("<", counter, last), body, done)
-        self.builder.position_at_end(done)
-        self._get(op.res, slots)
-
-    def _if(self, op: scf.IfOp) -> None:
-        slots = [self._slot(result) for result in op.output]
-        then, otherwise, done = (self.function.append_basic_block(n) for n in ("then", "else", "endif"))
-        self.builder.cbranch(self.scalar(op.cond), then, otherwise)
-        for block, region in ((then, op.true_region), (otherwise, op.false_region)):
-            self.builder.position_at_end(block)
-            if region.blocks:
-                with self.scope():
-                    self.block(region.block)
-                    terminator = region.block.last_op
-                    self._put(terminator.operands if terminator is not None else [], slots)
-            self.builder.branch(done)
-        self.builder.position_at_end(done)
-        self._get(op.output, slots)
-
-    def _while(self, op: scf.WhileOp) -> None:
-        before, after = op.before_region.block, op.after_region.block
-        carried = [self._slot(argument) for argument in before.args]
-        passed = [self._slot(argument) for argument in after.args]
-        self._put(op.arguments, carried)
-        head, body, done = (self.function.append_basic_block(n) for n in ("while", "body", "done"))
-        self.builder.branch(head)
-        self.builder.position_at_end(head)
-        with self.scope():
-            self._get(before.args, carried)
-            self.block(before)
-            condition = before.last_op
-            if not isinstance(condition, scf.ConditionOp):
-                raise EmissionError(op, "does not end its first region with scf.condition")
-            self._put(condition.args, passed)
-            self.builder.cbranch(self.scalar(condition.condition), body, done)
-        self.builder.position_at_end(body)
-        with self.scope():
-            self._get(after.args, passed)
-            self.block(after)
-            terminator = after.last_op
-            self._put(terminator.operands if terminator is not None else [], carried)
-        self.builder.branch(head)
-        self.builder.position_at_end(done)
-        self._get(op.res, passed)
-
-
-def _xor(columns: Sequence[int], index: int) -> int:
-    result = 0
-    for j, column in enumerate(columns):
-        if index >> j & 1:
-            result ^= column
-    return result
-
-
-__all__ = ["EmissionError", "Emitter", "combine", "shape_of"]

@@ -21,7 +21,7 @@ from llvmlite import ir
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
-from weft.codegen.buffers import Buffer
+from weft.codegen.buffers import Buffer, element_of_value
 from weft.codegen.index import Index
 from weft.codegen.llvm import I32, lanes_of, shuffle
 from weft.codegen.views import removal_projection
@@ -93,8 +93,6 @@ class Fold:
                 self._emitter.builder.store(ir.Constant(type_, None), slot)
 
     def _lane_type(self, source: SSAValue) -> tuple[ir.Type, int]:
-        from weft.codegen.emitter import element_of_value
-
         return element_of_value(source).register_type(None), layout_of(source).in_size("lane")
 
     def step(self, elements: Sequence[ir.Value], copy: int, first: ir.Value | None) -> None:
