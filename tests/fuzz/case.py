@@ -1,0 +1,187 @@
+"""A kernel file and what it takes to run it: arguments, the two executions, the comparison.
+
+A file is a Python module with the kernel (the function `kernel`), its ``GRID``, the ``SEED`` of its data and its
+``ARGUMENTS``, one entry for each parameter in order::
+
+    "in0": ("input", "float32", 512)              random data, never written
+    "out0": ("output", "int32", 64)               compared bit by bit (a NaN is a NaN)
+    "out1": ("output", "float32", 64, "ulps", 3)  at most 3 representable numbers apart
+    "out2": ("output", "float32", 64, "within", "out3", 1e-6)   at most 1e-6 * out3 apart
+    "out3": ("bound", "float64", 64)              magnitudes for another output, not compared itself
+    "sum0": ("counter", "int32", 16)              small integers to begin with, compared bit by bit
+    "n0": ("number", 37)                          a run-time scalar
+    "COLS": ("constant", 16)                      a tl.constexpr
+
+Both executions start from the same contents, so what neither writes compares equal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import dtypes, reference
+from weft.dtypes import DType
+from weft.runtime.compiler import tile_ir
+from weft.runtime.jit import JITFunction
+
+Array = NDArray[Any]
+ARRAYS: Final = frozenset({"input", "output", "bound", "counter"})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel file, loaded."""
+
+    kernel: JITFunction
+    grid: tuple[int, ...]
+    seed: int
+    arguments: dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """The elements of one output on which native code and the reference disagree."""
+
+    output: str
+    rule: str
+    index: tuple[int, ...]
+    native: Any
+    reference: Any
+    count: int
+    size: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.output} ({self.rule}): {self.count} of {self.size} elements differ, the first at {self.index[0]}: "
+            f"native {self.native!r}, reference {self.reference!r}"
+        )
+
+
+def load(path: Path) -> Case:
+    """Imports a kernel file under a name of its own."""
+    spec = importlib.util.spec_from_file_location(f"weft_fuzz_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file")
+    module: ModuleType = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return Case(module.kernel, module.GRID, module.SEED, module.ARGUMENTS)
+
+
+def values_for(case: Case) -> list[Any]:
+    """Fresh arguments, one for each parameter; the same ones at each call."""
+    made: list[Any] = []
+    for name, (kind, *rest) in case.arguments.items():
+        # Seeded by name, so that the data stay when a shrunk kernel has fewer arguments.
+        random = np.random.default_rng([case.seed, zlib.crc32(name.encode())])
+        if kind == "counter":
+            made.append(random.integers(0, 4, rest[1], np.int64).astype(dtypes.parse(rest[0]).numpy))
+        elif kind == "bound":
+            made.append(np.full(rest[1], np.inf))
+        elif kind in ARRAYS:
+            made.append(data(random, dtypes.parse(rest[0]), rest[1]))
+        else:
+            made.append(rest[0])
+    return made
+
+
+def data(random: np.random.Generator, dtype: DType, size: int) -> Array:
+    """Random elements: small whole numbers, ordinary numbers, any bits at all, and the type's landmarks."""
+    anything = random.integers(0, 1 << 64, size, dtype=np.uint64)
+    if dtype.is_bool:
+        return (anything & 1).astype(np.bool_)
+    small = random.integers(-8 if dtype.signed else 0, 9, size)
+    bits = anything.astype(f"u{dtype.itemsize}").view(dtype.numpy)
+    if dtype.is_float:
+        largest = float(dtype.largest)
+        marks = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, largest, -largest]).astype(dtype.numpy)
+        ordinary = random.normal(0, 10.0, size).astype(dtype.numpy)
+    else:
+        marks = np.array([dtype.min, dtype.max, 0, 1, dtype.max - 1], object).astype(dtype.numpy)
+        ordinary = random.integers(-100 if dtype.signed else 0, 101, size).astype(dtype.numpy)
+    choice = random.choice(4, size, p=[0.3, 0.45, 0.15, 0.1])
+    return np.choose(choice, [small.astype(np.float64).astype(dtype.numpy), ordinary, bits, random.choice(marks, size)])
+
+
+def run(case: Case) -> list[Mismatch]:
+    """Executes the kernel natively and by the reference, and compares what they left in the arrays."""
+    values, expected = values_for(case), values_for(case)
+    handle = case.kernel.compile(*values)
+    runtime = [
+        value
+        for name, value in zip(case.arguments, expected, strict=True)
+        if name in handle.signature and hasattr(handle.signature[name], "dtype")
+    ]
+    reference.run(tile_ir(case.kernel, handle.signature), runtime, case.grid)
+    case.kernel[case.grid](*values)
+    named = dict(zip(case.arguments, expected, strict=True))
+    found = (
+        compare(name, case.arguments[name], native, named[name], named)
+        for name, native in zip(case.arguments, values, strict=True)
+        if case.arguments[name][0] in ("output", "counter", "input")
+    )
+    return [mismatch for mismatch in found if mismatch]
+
+
+def compare(
+    name: str, argument: Sequence[Any], native: Array, expected: Array, arrays: dict[str, Array]
+) -> Mismatch | None:
+    """Applies the argument's rule; None where it holds everywhere."""
+    dtype = dtypes.parse(argument[1])
+    rule, *parameters = argument[3:] or ("exact",)
+    if rule == "within":
+        magnitude = arrays[parameters[0]].astype(np.float64)
+        good = _within(dtype, native, expected, magnitude * parameters[1], magnitude)
+    elif rule == "ulps":
+        good = ulps_apart(dtype, native, expected) <= parameters[0]
+    else:
+        good = np.zeros(native.size, np.bool_)
+    good |= _bits(native) == _bits(expected)
+    if dtype.is_float:
+        good |= np.isnan(native.astype(np.float64)) & np.isnan(expected.astype(np.float64))
+    if good.all():
+        return None
+    bad = np.flatnonzero(~good)
+    shown = " ".join(map(str, (rule, *parameters)))
+    return Mismatch(name, shown, (int(bad[0]),), native[bad[0]], expected[bad[0]], bad.size, good.size)
+
+
+def _bits(x: Array) -> Array:
+    return x.view(f"u{x.dtype.itemsize}")
+
+
+def ulps_apart(dtype: DType, x: Array, y: Array) -> Array:
+    """How many steps from ``x`` to ``y`` on the line of ``dtype``'s numbers, where infinity follows the largest and the
+    zeros are one. Among numbers next to the subnormal ones, where libraries flush or round twice, none."""
+
+    def position(values: Array) -> Array:
+        bits = _bits(values).astype(np.float64 if dtype.bits < 64 else np.longdouble)
+        half = 2.0 ** (dtype.bits - 1)
+        return np.where(bits >= half, half - bits, bits)
+
+    tiny = 4 * 2.0 ** (1 - dtype.compute.bias)
+    wide = [values.astype(np.float64) for values in (x, y)]
+    near_zero = (np.abs(wide[0]) < tiny) & (np.abs(wide[1]) < tiny)
+    apart = np.abs(position(x) - position(y))
+    return np.where(near_zero, 0, np.where(np.isnan(wide[0]) != np.isnan(wide[1]), np.inf, apart))
+
+
+def _within(dtype: DType, native: Array, expected: Array, bound: Array, magnitude: Array) -> Array:
+    """Whether results differ by no more than ``bound``; everything goes where sums of ``magnitude`` may overflow."""
+    with np.errstate(all="ignore"):
+        apart = np.abs(native.astype(np.float64) - expected.astype(np.float64))
+        overflow = ~(magnitude < float(dtype.largest) / 4)
+        return overflow | (apart <= bound + _step(dtype) + 1024 * _step(dtype.compute))
+
+
+def _step(dtype: DType) -> float:
+    """The distance between subnormal numbers."""
+    return 2.0 ** (1 - dtype.bias - dtype.mantissa)

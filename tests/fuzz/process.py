@@ -1,0 +1,63 @@
+"""Drives `worker` processes: a stream of verdicts for a list of items, whatever happens to the process."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fuzz.worker import Verdict
+
+TESTS = Path(__file__).parents[1]
+
+
+def verdicts(items: Sequence[str], timeout: float) -> Iterator[Verdict]:
+    """One verdict for each item, in order. An item that ends its process is a ``crash``, one that takes longer than
+    ``timeout`` seconds a ``timeout``; the items after it run in a new process."""
+    done = 0
+    while done < len(items):
+        for verdict in _one_process(items[done:], timeout):
+            done += 1
+            yield verdict
+
+
+def _one_process(items: Sequence[str], timeout: float) -> Iterator[Verdict]:
+    """Verdicts up to the first item that ends the process, that one included."""
+    path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path, "WEFT_CACHE": "0"}
+    command = [sys.executable, "-m", "fuzz.worker", *items]
+    current = items[0]
+    with (
+        tempfile.TemporaryFile("w+") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
+        selectors.DefaultSelector() as selector,
+    ):
+        if process.stdout is None:
+            raise RuntimeError("the worker has no output")
+        selector.register(process.stdout, selectors.EVENT_READ)
+        buffer = b""
+        while selector.select(timeout):
+            read = os.read(process.stdout.fileno(), 1 << 16)
+            if not read:
+                break
+            *lines, buffer = (buffer + read).split(b"\n")
+            for record in map(json.loads, lines):
+                current = record["item"]
+                if "kind" in record:
+                    yield Verdict(**record)
+                    current = ""
+        else:
+            process.kill()
+            yield Verdict(current, "timeout", f"no result within {timeout:g} s")
+            return
+        status = process.wait()
+        if status:
+            errors.seek(0)
+            reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+            yield Verdict(current or items[0], "crash", f"{reason}\n{errors.read()[-2000:]}".strip())

@@ -1,0 +1,69 @@
+"""Runs kernels one after the other and reports each as a line of JSON; a process of its own, since native code may crash.
+
+``python -m fuzz.worker ITEM...`` (with ``tests`` on the path): an item is a seed or a kernel file. For each item two lines
+go to standard output, ``{"item": ...}`` when it starts and the `Verdict` when it is done. A process that ends in between
+has crashed on it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from fuzz import case
+from fuzz.generator import generate
+from weft import CompilationError
+
+AGREES = "agrees"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How a kernel fared: `AGREES`, ``mismatch``, ``refused`` (by the frontend), or the name of an exception; ``crash`` and
+    ``timeout`` are what the parent process sees."""
+
+    item: str
+    kind: str
+    message: str = ""
+
+
+def judge(item: str, path: Path) -> Verdict:
+    """Runs the kernel file both ways."""
+    try:
+        mismatches = case.run(case.load(path))
+    except CompilationError as error:
+        return Verdict(item, "refused", str(error))
+    except Exception as error:  # whatever the compiler under test raises is a finding
+        return Verdict(item, type(error).__name__, str(error))
+    if mismatches:
+        return Verdict(item, "mismatch", "\n".join(map(str, mismatches)))
+    return Verdict(item, AGREES)
+
+
+def judge_seed(seed: int, directory: Path) -> Verdict:
+    """Writes the seed's kernel into ``directory`` (a kernel needs a source file) and runs it."""
+    path = directory / f"seed_{seed}.py"
+    path.write_text(generate(seed))
+    return judge(str(seed), path)
+
+
+def _report(record: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(record) + "\n")
+    sys.stdout.flush()
+
+
+def main(items: list[str]) -> None:
+    """Judges every item."""
+    with tempfile.TemporaryDirectory(prefix="weft-fuzz-") as directory:
+        for item in items:
+            _report({"item": item})
+            verdict = judge_seed(int(item), Path(directory)) if item.isdigit() else judge(item, Path(item))
+            _report(dataclasses.asdict(verdict))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
