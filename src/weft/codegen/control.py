@@ -1,7 +1,8 @@
 """Structured control flow: scf's loops and branches around the schedules of their blocks.
 
-What control flow merges gets a place of its own, a stack slot for a scalar and a buffer for a tile. A carried tile's buffer is both what
-the body reads and what it writes; `weft.codegen.schedule` has seen to it that nothing reads the old value afterwards.
+What control flow merges gets a place of its own, a stack slot for a scalar and a buffer for a tile. A carried tile's
+buffer is both what the body reads and what it writes; `weft.codegen.placement` has seen to it that nothing reads the old
+value afterwards.
 """
 
 from __future__ import annotations

@@ -24,16 +24,19 @@ from weft.codegen import arith
 from weft.codegen.access import Accesses
 from weft.codegen.buffers import Buffer, BufferPool, element_of_value
 from weft.codegen.control import emit_for, emit_if, emit_while
+from weft.codegen.cost import Costs
 from weft.codegen.errors import EmissionError
 from weft.codegen.exchange import emit_conversion
 from weft.codegen.fold import Fold
+from weft.codegen.fusion import Fusion
 from weft.codegen.index import I64, Index, apply_columns
 from weft.codegen.kernel import AccessSite, CompileOptions
 from weft.codegen.llvm import I1, I8, I32, POINTER, broadcast, intrinsic
 from weft.codegen.loops import is_small, last_register, over_registers
 from weft.codegen.masks import decided_by_last, depends_on
 from weft.codegen.microkernel import emit_dot
-from weft.codegen.schedule import RegisterLoop, Schedule, Scheduler, WriteBack, is_tile
+from weft.codegen.placement import Placement
+from weft.codegen.schedule import RegisterLoop, Schedule, WriteBack, is_tile
 from weft.codegen.views import VIEWS, used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, layout_of
@@ -74,7 +77,8 @@ class Emitter:
         self.fault_record: ir.Value = ir.Constant(POINTER, None)
         self.pending_copies: list[tuple[Buffer, Buffer]] = []
         self.accesses = Accesses(self)
-        self._scheduler = Scheduler(base_of, options.disjoint, axis)
+        self._fusion = Fusion(base_of, options.disjoint, axis)
+        self._placement = Placement(Costs(axis))
 
     def emit_function(
         self, op: func.FuncOp, arguments: Sequence[ir.Value], grid: Mapping[str, ir.Value], scratch: ir.Value
@@ -257,7 +261,7 @@ class Emitter:
 
     def block(self, block: Block) -> None:
         """Emits a block's schedule."""
-        schedule = self._scheduler.schedule(block)
+        schedule = self._placement.place(block, self._fusion.items(block))
         allocated: dict[SSAValue, Buffer] = {}
         for item in schedule.items:
             if isinstance(item, RegisterLoop):
