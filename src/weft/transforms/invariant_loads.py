@@ -2,8 +2,8 @@
 
 Every load is an access to memory and so keeps its place among the others. But if every store and atomic of the kernel goes
 to a known argument, another one than the load's, and the launch has promised that the arguments' arrays do not overlap,
-then nothing the kernel does changes what the load reads. Such a load is marked ``invariant``; it is then as pure as arithmetic, and the
-scheduler may repeat it rather than keep its tile in a buffer.
+then nothing the kernel does changes what the load reads. Such a load is marked ``invariant``; it is then as pure as
+arithmetic, and the scheduler may repeat it rather than keep its tile in a buffer.
 """
 
 from __future__ import annotations
