@@ -221,11 +221,16 @@ class Differential:
         return expected
 
     def __call__(
-        self, kernel: KernelFunction, grid: tuple[int, ...] = (1,), ulps: float = 0.0, **arguments: Any
+        self,
+        kernel: KernelFunction,
+        grid: tuple[int, ...] = (1,),
+        ulps: float = 0.0,
+        promises: Sequence[bool] = (False, True),
+        **arguments: Any,
     ) -> dict[str, Any]:
         """`module` for the frontend's module of a kernel; returns the run-time arguments by name."""
         runtime = {n: v for n, v in arguments.items() if is_array(v) or is_number(v)}
-        after = self.module(self.build(kernel, **arguments), list(runtime.values()), grid, ulps)
+        after = self.module(self.build(kernel, **arguments), list(runtime.values()), grid, ulps, promises)
         return dict(zip(runtime, after, strict=True))
 
 

@@ -7,6 +7,7 @@ functions, `rsqrt` and folds of inexact values within bounds stated below.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,3 +174,186 @@ def test_elementwise_in_every_shape(differ: Differential, shape: Shape) -> None:
             if not isinstance(result.owner, tile.CastOp) or dtype_of(result).bits in (1, 32):
                 m.store(result)
     differ.module(m.module(), m.arguments, promises=[True])
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+
+
+def counting(shape: Shape, dtype: DType = dtypes.int32) -> Array:
+    """Different numbers, as far as the type goes, in an order that is none of the layouts'."""
+    size = int(np.prod(shape))
+    return (np.arange(size) * 37 % 251 + np.arange(size) // 251).reshape(shape).astype(dtype.numpy)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (2, 8), (8, 2), (16, 16), (64, 2), (4, 128), (2, 4, 8), (8, 1, 4), (16, 2, 2), (4, 8, 16)],
+    ids=str,
+)
+def test_trans_and_reshape(differ: Differential, shape: Shape) -> None:
+    """All orders of dimensions, alone, beside a tile in the natural order, and flattened afterwards."""
+    m = Maker()
+    x = m.load(counting(shape))
+    for order in itertools.permutations(range(len(shape))):
+        turned = m.emit(tile.TransOp(x, order))
+        other = m.load(counting(shape_of(turned))[::-1].copy())
+        m.store(turned)
+        m.store(m.emit(tile.BinaryOp("sub", turned, other)))
+        flat = m.emit(tile.ReshapeOp(turned, (int(np.prod(shape)),)))
+        m.store(flat)
+        m.store(m.emit(tile.ReshapeOp(flat, shape[::-1])))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.bool_, dtypes.int8, dtypes.float16, dtypes.int64], ids=str)
+def test_a_conversion_moves_elements_of_every_width(differ: Differential, dtype: DType) -> None:
+    m = Maker()
+    for shape in ((4, 4), (16, 32), (32, 4)):
+        turned = m.emit(tile.TransOp(m.load(counting(shape, dtype)), (1, 0)))
+        m.store(m.emit(tile.BinaryOp("add", turned, m.load(counting(shape[::-1], dtype)))))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 4), (16, 8), (4, 64), (64, 16)], ids=str)
+def test_expand_dims_and_broadcast(differ: Differential, sizes: tuple[int, int]) -> None:
+    """Rows and columns of vectors from memory, from a range and from a reduction, and sizes of 1 in the middle."""
+    rows, columns = sizes
+    m = Maker()
+    a, b = m.load(counting((rows,))), m.load(counting((columns,)))
+    r = m.emit(tile.ArangeOp(5, 5 + rows))
+    for column in (a, r, m.emit(tile.BinaryOp("mul", a, r))):
+        for row in (b, m.emit(tile.ArangeOp(0, columns))):
+            pair = (m.emit(tile.ExpandDimsOp(column, 1)), m.emit(tile.ExpandDimsOp(row, 0)))
+            wide = [m.emit(tile.BroadcastOp(x, (rows, columns))) for x in pair]
+            m.store(m.emit(tile.BinaryOp("sub", *wide)))
+    deep = m.emit(tile.BroadcastOp(m.emit(tile.ExpandDimsOp(m.emit(tile.ExpandDimsOp(a, 1)), 0)), (2, rows, columns)))
+    m.store(deep)
+    m.store(m.emit(tile.TransOp(deep, (2, 0, 1))))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
+# ---- folds ----------------------------------------------------------------------------------------------------------
+
+FOLDS = ("add", "mul", "min", "max", "minnan", "maxnan", "and", "or", "xor")
+FOLDED: list[Shape] = [
+    (1,),
+    (4,),
+    (16,),
+    (64,),
+    (2048,),
+    (4, 4),
+    (1, 16),
+    (16, 1),
+    (8, 64),
+    (64, 8),
+    (2, 4, 8),
+    (16, 4, 32),
+]
+
+
+def exact_to_fold(shape: Shape, dtype: DType, kind: str) -> Array:
+    """Values whose sums and products are exact in any order and do not all vanish: multiples of 1/2, few of them not 1
+    in size; any integers, for a product odd ones. The extrema of floats get a few NaNs."""
+    rng = np.random.default_rng(0)
+    if not dtype.is_float:
+        wide = np.int64 if dtype.signed else np.uint64
+        numbers = rng.integers(dtype.min, dtype.max, shape, wide, endpoint=True).astype(dtype.numpy)
+        return numbers | numbers.dtype.type(1) if kind == "mul" else numbers
+    zero = 1.0 if kind == "mul" else 0.0
+    numbers = rng.choice(np.array([zero, 1.0, -1.0, 0.5, 2.0]), shape, p=[0.1, 0.6, 0.28, 0.01, 0.01])
+    if kind in EXTREMA:
+        numbers.reshape(-1)[:: max(3, numbers.size // 7)] = np.nan
+    return numbers.astype(dtype.numpy)
+
+
+@pytest.mark.parametrize("shape", FOLDED, ids=str)
+def test_reduce(differ: Differential, shape: Shape) -> None:
+    """Every kind along every axis, of types of every width."""
+    for dtype in (dtypes.int8, dtypes.bool_, dtypes.uint32, dtypes.int64, dtypes.float32, dtypes.float64):
+        m = Maker()
+        for kind in FOLDS:
+            if class_of(dtype) not in BINARY[kind]:
+                continue
+            source = m.load(exact_to_fold(shape, dtype, kind))
+            for axis in range(len(shape)):
+                result = m.emit(tile.ReduceOp([source], axis, tile.ReduceOp.region(dtype, kind)))
+                if dtype.is_float:  # the sign of a zero depends on the order
+                    result = m.emit(tile.BinaryOp("add", result, m.emit(tile.ConstantOp(0.0, result.type))))
+                m.store(result)
+        differ.module(m.module(), m.arguments, promises=[True])
+
+
+@pytest.mark.parametrize("shape", [(2, 16), (4, 64), (8, 8), (32, 4)], ids=str)
+@pytest.mark.parametrize("kind", ["min", "maxnan"])
+def test_all_copies_of_a_result_have_the_same_bits(differ: Differential, shape: Shape, kind: str) -> None:
+    """Zeros of both signs tie, NaNs differ in their bits: what a row has found must not depend on where it is read."""
+    zeros = np.where(np.random.default_rng(0).integers(0, 2, shape), 0.0, -0.0).astype(np.float32)
+    nans = np.arange(int(np.prod(shape)), dtype=np.uint32).reshape(shape) % 77 + 0x7FC00000
+    for values in (zeros, nans.view(np.float32)):
+        for axis in (0, 1):
+            m = Maker()
+            x = m.load(values)
+            found = m.emit(tile.ReduceOp([x], axis, tile.ReduceOp.region(dtypes.float32, kind)))
+            wide = m.emit(tile.BroadcastOp(m.emit(tile.ExpandDimsOp(found, axis)), shape))
+            m.store(m.emit(tile.BitcastOp(wide, dtypes.uint32)))
+            differ.native(m.module(), m.arguments)
+            bits = m.arguments[1]
+            assert (bits == bits.take([0], axis)).all()
+
+
+# ---- products -------------------------------------------------------------------------------------------------------
+
+PRODUCTS = [
+    (1, 1, 1),
+    (1, 8, 1),
+    (2, 2, 2),
+    (4, 1, 16),
+    (1, 16, 4),
+    (16, 16, 16),
+    (8, 64, 2),
+    (64, 4, 8),
+    (32, 32, 64),
+    (2, 64, 32),
+]
+"""Rows, depth, columns: fewer elements than lanes, single rows and columns, blocks and several of them."""
+
+OPERANDS = {
+    dtypes.float32: (dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2),
+    dtypes.float64: (dtypes.float64, dtypes.float32),
+    dtypes.int32: (dtypes.int8, dtypes.uint8, dtypes.int32),
+}
+
+
+@pytest.mark.parametrize("sizes", PRODUCTS, ids=str)
+def test_dot(differ: Differential, sizes: tuple[int, int, int]) -> None:
+    """Small integers, whose products are exact in any order; operands as they are and transposed; an accumulator from
+    memory, a constant one, and one that another use keeps from being overwritten."""
+    rows, depth, columns = sizes
+    rng = np.random.default_rng(0)
+    m = Maker()
+    for total, kinds in OPERANDS.items():
+        acc = rng.integers(-9, 9, (rows, columns)).astype(total.numpy)
+        for dtype in kinds:
+            a, b = (
+                rng.integers(0 if not dtype.signed else -3, 4, s).astype(dtype.numpy)
+                for s in ((rows, depth), (depth, columns))
+            )
+            first = m.emit(tile.DotOp(m.load(a), m.load(b), m.load(acc)))
+            m.store(first)
+            if dtype is not kinds[0]:
+                continue
+            turned = [m.emit(tile.TransOp(m.load(x.T.copy()), (1, 0))) for x in (a, b)]
+            second = m.emit(tile.DotOp(turned[0], turned[1], m.emit(tile.ConstantOp(0, first.type))))
+            third = m.emit(tile.DotOp(turned[0], m.load(b), second))
+            m.store(m.emit(tile.BinaryOp("sub", third, second)))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+def test_dot_of_inexact_values(differ: Differential, dtype: DType) -> None:
+    """Positive terms: each of K + 1 roundings errs by half a unit of the total at most."""
+    rng = np.random.default_rng(0)
+    m = Maker()
+    a, b, acc = (m.load(rng.random(s).astype(dtype.numpy)) for s in ((16, 64), (64, 32), (16, 32)))
+    m.store(m.emit(tile.DotOp(a, b, acc)))
+    differ.module(m.module(), m.arguments, ulps=33, promises=[True])
