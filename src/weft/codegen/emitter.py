@@ -398,7 +398,7 @@ class Emitter:
     def _unmasked_where_possible(self, loop: RegisterLoop) -> Generator[list[AbstractContextManager[None]]]:
         """The versions of a loop to emit: one without its masks for when all are true, and one with them, if one scalar test
         can tell (`weft.codegen.masks`); else just the one."""
-        loads = [value.owner for value in loop.needs if value not in self.buffers]
+        loads = [value.owner for value in loop.needs if is_tile(value) and value not in self.buffers]
         accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
         masks = dict.fromkeys(
             a.mask
