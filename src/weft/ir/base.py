@@ -49,7 +49,7 @@ BINARY: Final[dict[str, frozenset[str]]] = {
 }
 """Binary kinds. ``div`` of floats is the true division, of integers C's; ``rem`` has the sign of the dividend (fmod);
 ``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
-``minnan``/``maxnan`` NaN; which of -0 and +0 is less is not promised."""
+``minnan``/``maxnan`` NaN; of two zeros all give the second."""
 
 COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""

@@ -13,6 +13,7 @@ Where mathematics has no answer, the reference chooses what every target reaches
 | ``MIN / -1``, ``MIN rem -1`` | ``MIN``, 0 (wrapped) |
 | shift by an amount that, read as unsigned, is the width or more | 0; ``-1`` for ``shr`` of a negative number |
 | ``min``, ``max`` with one NaN / ``minnan``, ``maxnan`` | the number / NaN |
+| ``min``, ``max``, ``minnan``, ``maxnan`` of two zeros | the second, whatever the signs |
 | ``rem`` of floats | C's ``fmod``, which is exact |
 """
 
@@ -90,10 +91,10 @@ FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "mul": np.multiply,
     "div": np.true_divide,
     "rem": np.fmod,
-    "min": np.fmin,
-    "max": np.fmax,
-    "minnan": np.minimum,
-    "maxnan": np.maximum,
+    "min": lambda x, y: np.where(np.isnan(y) | (x < y), x, y),
+    "max": lambda x, y: np.where(np.isnan(y) | (x > y), x, y),
+    "minnan": lambda x, y: np.where(np.isnan(x) | (x < y), x, y),
+    "maxnan": lambda x, y: np.where(np.isnan(x) | (x > y), x, y),
 }
 """On float32 and float64 arrays."""
 
