@@ -182,3 +182,27 @@ def test_a_loop_ends_at_the_edge_of_its_type(
     bounds: dict[str, Any] = {"start": dtype(start + up), "stop": dtype(stop + up)}
     out = differ(iterations, out=np.zeros(2, np.int64), **bounds, STEP=step)["out"]
     assert out[0] == len(range(start, stop, step))
+
+
+# ---- size -----------------------------------------------------------------------------------------------------------
+
+
+@jit
+def long_chains(x: Any, out: Any, n: Any, N: tl.constexpr, STEPS: tl.constexpr) -> None:
+    """Values, addresses and masks that many ops lead to."""
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    at = i
+    total = tl.zeros((N,), tl.int32)
+    for k in tl.static_range(STEPS):
+        v = v * 3 + k
+        at = (at ^ (k % 2)) + n
+        total += tl.load(x + k + i)
+    tl.store(out + (at - STEPS * n), v)
+    tl.store(out + N + i, total, mask=v != n)
+
+
+def test_chains_longer_than_the_interpreters_stack(differ: Differential) -> None:
+    """Nothing in codegen recurses from an op to its operands."""
+    out = np.zeros(128, np.int32)
+    differ(long_chains, promises=[True], x=integers(464), out=out, n=np.int32(0), N=64, STEPS=400)

@@ -38,17 +38,25 @@ class Costs:
 
     def of(self, value: SSAValue) -> int:
         """Vector instructions to compute one register of the value from what is in registers or buffers."""
-        if value in self._known:
-            return self._known[value]
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            if current not in self._known:
+                missing = [operand for operand in _computed_from(current) if operand not in self._known]
+                if missing:  # first: by recursion, a long chain of ops would overflow Python's stack
+                    pending.extend(missing)
+                    continue
+                self._known[current] = self._of(current)
+            pending.pop()
+        return self._known[value]
+
+    def _of(self, value: SSAValue) -> int:
         op = value.owner
         if not isinstance(op, Operation) or not is_tile(value) or not is_recomputable(value):
-            cost = 1
-        elif isinstance(op, tile.LoadOp):
-            cost = self._cost_of_load(op)
-        else:
-            cost = _weight(op) + sum(self.of(operand) for operand in op.operands if is_tile(operand))
-        self._known[value] = cost
-        return cost
+            return 1
+        if isinstance(op, tile.LoadOp):
+            return self._cost_of_load(op)
+        return _weight(op) + sum(self._known[operand] for operand in _computed_from(value))
 
     def _cost_of_load(self, op: tile.LoadOp) -> int:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
@@ -57,7 +65,15 @@ class Costs:
         shape = access_shape(layout, (1,) * len(layout.shape) if info is None else info.contiguity)
         if len(shape.starts) == 1:
             return COST_OF_CONTIGUOUS_LOAD
-        return COST_OF_CONTIGUOUS_LOAD * len(shape.starts) + self.of(op.pointer)
+        return COST_OF_CONTIGUOUS_LOAD * len(shape.starts) + self._known[op.pointer]
+
+
+def _computed_from(value: SSAValue) -> list[SSAValue]:
+    """The tiles whose costs are part of the value's."""
+    op = value.owner
+    if not isinstance(op, Operation) or not is_tile(value) or not is_recomputable(value):
+        return []
+    return [op.pointer] if isinstance(op, tile.LoadOp) else [o for o in op.operands if is_tile(o)]
 
 
 def _weight(op: Operation) -> int:

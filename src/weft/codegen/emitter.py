@@ -10,10 +10,10 @@ Pointers are 64-bit integers in registers; an access turns them into LLVM pointe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from xdsl.dialects import func, scf
@@ -44,6 +44,29 @@ from weft.target import CpuTarget
 from weft.transforms.axis import AxisInfo
 from weft.transforms.invariant_loads import is_invariant
 
+_MADE = (tile.SplatOp, tile.ConstantOp, tile.ArangeOp)
+"""Ops whose tiles are made of scalars and constants."""
+
+_SCALAR_TOO = (tile.AddPtrOp, tile.BinaryOp, tile.CastOp, tile.SelectOp, tile.CompareOp, tile.BitcastOp)
+"""Ops that are worth computing for one lane alone: those that addresses and masks are made of."""
+
+
+class Key(NamedTuple):
+    """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope."""
+
+    value: SSAValue
+    at: Index
+    lane: int = -1
+
+
+def _register(value: SSAValue, index: Index) -> Key:
+    """The register, by its first number where several hold the same."""
+    layout = layout_of(value)
+    bits, used = layout.in_bits("register"), used_registers(layout)
+    if used != (1 << bits) - 1:
+        index = index.through(tuple(used & (1 << j) for j in range(bits)))
+    return Key(value, index)
+
 
 class Emitter:
     """Emits the body of one kernel function into an LLVM function; see the module."""
@@ -69,7 +92,7 @@ class Emitter:
         self._start = start
         self.scalars: dict[SSAValue, ir.Value] = {}
         self.buffers: dict[SSAValue, Buffer] = {}
-        self._memo: list[dict[Any, ir.Value]] = [{}]
+        self._memo: list[dict[Key, ir.Value]] = [{}]
         self.grid: dict[str, ir.Value] = {}
         self.sites: list[AccessSite] = []
         self.bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
@@ -108,23 +131,50 @@ class Emitter:
 
     def vector(self, value: SSAValue, index: Index) -> ir.Value:
         """The vector of one register of a tile."""
-        layout = layout_of(value)
-        used = used_registers(layout)
-        if used != (1 << layout.in_bits("register")) - 1:
-            index = index.through(tuple(used & (1 << j) for j in range(layout.in_bits("register"))))
-        key = (value, index)
+        return self._demand(_register(value, index), self._vector_sources, self._vector)
+
+    def _demand(self, goal: Key, sources: Callable[[Key], list[Key]], emit: Callable[[Key], ir.Value]) -> ir.Value:
+        """What is remembered under a key, once it and all its sources have been emitted. Not by recursion: an unrolled loop
+        makes chains of ops that are longer than Python's stack."""
+        pending = [goal]
+        while pending:
+            key = pending[-1]
+            if self._remembered(key) is None:
+                missing = [source for source in sources(key) if self._remembered(source) is None]
+                if missing:
+                    pending.extend(reversed(missing))
+                    continue
+                self._memo[-1][key] = emit(key)
+            pending.pop()
+        found = self._remembered(goal)
+        if found is None:
+            raise KeyError(f"{goal} has not been emitted")
+        return found
+
+    def _remembered(self, key: Key) -> ir.Value | None:
         for scope in reversed(self._memo):
             if key in scope:
                 return scope[key]
-        result = self._vector(value, index)
-        self._memo[-1][key] = result
-        return result
+        return None
+
+    def _vector_sources(self, key: Key) -> list[Key]:
+        """The registers from which one is computed; none for what is read, known, loaded or made of scalars."""
+        value, index = key.value, key.at
+        op = value.owner
+        if value in self.buffers or value in self.true_masks:
+            return []
+        if not isinstance(op, Operation) or isinstance(op, (*_MADE, tile.LoadOp)):
+            return []
+        if isinstance(op, VIEWS):
+            return [_register(op.operands[0], index.through(self._view(op)))]
+        return [_register(operand, index) for operand in op.operands]
 
     def remember(self, value: SSAValue, index: Index, vector: ir.Value) -> None:
         """Records a register that a root has just computed."""
-        self._memo[-1][value, index] = vector
+        self._memo[-1][_register(value, index)] = vector
 
-    def _vector(self, value: SSAValue, index: Index) -> ir.Value:
+    def _vector(self, key: Key) -> ir.Value:
+        value, index = key.value, key.at
         if value in self.buffers:
             return self.buffers[value].load(self.builder, index)
         op = value.owner
@@ -164,15 +214,22 @@ class Emitter:
 
     def lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
         """One lane of one register as a scalar, computed with scalar instructions where that is possible."""
-        key = (value, index, lane)
-        for scope in reversed(self._memo):
-            if key in scope:
-                return scope[key]
-        result = self._lane(value, index, lane)
-        self._memo[-1][key] = result
-        return result
+        return self._demand(Key(value, index, lane), self._lane_sources, self._lane)
 
-    def _lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+    def _lane_sources(self, key: Key) -> list[Key]:
+        """The scalars from which one lane is computed; none where it is taken out of a vector."""
+        value, index, lane = key
+        op = value.owner
+        if value in self.buffers or isinstance(op, _MADE):
+            return []
+        if isinstance(op, VIEWS):
+            return [Key(op.operands[0], index.through(self._view(op)), lane)]
+        if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+            return [Key(operand, index, lane) for operand in op.operands]
+        return []
+
+    def _lane(self, key: Key) -> ir.Value:
+        value, index, lane = key
         if value in self.buffers:
             return self.buffers[value].load_lane(self.builder, index, lane)
         op = value.owner
@@ -187,22 +244,10 @@ class Emitter:
                 return self.builder.add(base, ir.Constant(I32, within)) if within else base
             case _ if isinstance(op, VIEWS):
                 return self.lane(op.operands[0], index.through(self._view(op)), lane)
-            case (
-                tile.AddPtrOp()
-                | tile.BinaryOp()
-                | tile.CastOp()
-                | tile.SelectOp()
-                | tile.CompareOp()
-                | tile.BitcastOp()
-            ):
-                if (value, index) not in self._memo[-1]:
-                    return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
-                return self._extract(value, index, lane)
+            case _ if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+                return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
             case _:
-                return self._extract(value, index, lane)
-
-    def _extract(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
-        return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
+                return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 
     def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
         """A scalar in every lane."""

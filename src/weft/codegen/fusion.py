@@ -20,6 +20,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.codegen.schedule import (
+    Access,
     Columns,
     Item,
     RegisterLoop,
@@ -95,6 +96,10 @@ class Fusion:
 
     def _add(self, root: Root, loop: RegisterLoop) -> None:
         loop.roots.append(root)
+        if isinstance(root, tile.LoadOp):
+            loop.reads.append(root)
+        elif isinstance(root, tile.StoreOp | tile.AtomicRmwOp):
+            loop.writes.append(root)
         trace(inputs_of(root), loop.layout, loop.needs)
 
     def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
@@ -102,9 +107,7 @@ class Fusion:
             return False
         if isinstance(root, tile.ReduceOp) and loop.folds not in (None, root.axis.value.data):
             return False
-        if isinstance(root, Operation) and any(
-            self._conflict(root, other) for other in loop.roots if isinstance(other, Operation)
-        ):
+        if isinstance(root, Operation) and self._conflicts(root, loop):
             return False
         needs: dict[SSAValue, set[Columns]] = {}
         trace(inputs_of(root), loop.layout, needs)
@@ -131,22 +134,24 @@ class Fusion:
             owner = operand.owner
             if isinstance(owner, Operation) and written_by.get(owner) is loop:
                 return True
-        return any(self._conflict(op, other) for other in loop.roots if isinstance(other, Operation))
+        return self._conflicts(op, loop)
 
-    def _conflict(self, a: Operation, b: Operation) -> bool:
-        pointers: list[SSAValue] = []
-        for op in (a, b):
-            if not isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp):
+    def _conflicts(self, op: Operation, loop: RegisterLoop) -> bool:
+        """Whether an access must keep its order with one of the loop's (rule 3)."""
+        match op:
+            case tile.LoadOp():
+                return any(self._meet(op, other) for other in loop.writes)
+            case tile.StoreOp() | tile.AtomicRmwOp():
+                return any(self._meet(op, other) for other in (*loop.writes, *loop.reads))
+            case _:
                 return False
-            pointers.append(op.pointer)
-        if isinstance(a, tile.LoadOp) and isinstance(b, tile.LoadOp):
+
+    def _meet(self, a: Access, b: Access) -> bool:
+        """Whether two accesses may touch one address at different registers."""
+        atomic = isinstance(a, tile.AtomicRmwOp) or isinstance(b, tile.AtomicRmwOp)
+        if a.pointer is b.pointer and not atomic and self._distinct(a.pointer):
             return False
-        same = (
-            pointers[0] is pointers[1] and not isinstance(a, tile.AtomicRmwOp) and not isinstance(b, tile.AtomicRmwOp)
-        )
-        if same and self._distinct(pointers[0]):
-            return False
-        bases = [self._base_of.get(p) for p in pointers]
+        bases = self._base_of.get(a.pointer), self._base_of.get(b.pointer)
         return not (self._disjoint and None not in bases and bases[0] is not bases[1])
 
     def _distinct(self, pointer: SSAValue) -> bool:

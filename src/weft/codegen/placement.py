@@ -44,15 +44,19 @@ class Placement:
     def place(self, block: Block, items: list[Item]) -> Schedule:
         """Rule 4, consumers first: which values live in buffers and which loop writes them."""
         place: dict[Root, Item] = {}
+        written_back: dict[SSAValue, set[Item]] = {}
         for item in items:
             for root in item.roots if isinstance(item, RegisterLoop) else [item]:
                 place[root] = item
+                if isinstance(root, WriteBack):
+                    written_back.setdefault(root.value, set()).add(item)
         evaluated: dict[SSAValue, set[Item]] = {}
         schedule = Schedule(items, set(), {})
         for op in reversed(list(block.ops)):
             for value in op.results:
                 if is_tile(value):
                     wanted, forced, grown = self._wanted(value, block, place, evaluated)
+                    wanted |= written_back.get(value, set())
                     evaluated[value] = self._keep(value, wanted, forced, grown, schedule, place.get(op))
         self._share(block, schedule)
         _stage(schedule)
@@ -61,8 +65,9 @@ class Placement:
     def _wanted(
         self, value: SSAValue, block: Block, place: Mapping[Root, Item], evaluated: Mapping[SSAValue, set[Item]]
     ) -> tuple[set[Item], bool, bool]:
-        """Which items need the value; whether one needs it in a buffer; whether one needs it more than once a register."""
-        wanted = {item for root, item in place.items() if isinstance(root, WriteBack) and root.value is value}
+        """Which items need the value, write-backs aside; whether one needs it in a buffer; whether one needs it more than
+        once a register."""
+        wanted: set[Item] = set()
         forced = grown = False
         for use in value.uses:
             user = ancestor(use.operation, block)

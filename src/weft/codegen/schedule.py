@@ -35,15 +35,19 @@ class WriteBack:
 
 
 Root: TypeAlias = Operation | WriteBack
+Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
 Columns: TypeAlias = tuple[int, ...]
 
 
 @dataclass(eq=False)
 class RegisterLoop:
-    """A loop over the registers of ``layout``: its roots in program order, and the values it also keeps in buffers."""
+    """A loop over the registers of ``layout``: its roots in program order (the accesses among them again as ``reads`` and
+    ``writes``), the values it also keeps in buffers, and what it needs at which registers."""
 
     layout: LinearLayout
     roots: list[Root] = field(default_factory=list[Root])
+    reads: list[Access] = field(default_factory=list[Access])
+    writes: list[Access] = field(default_factory=list[Access])
     kept: list[SSAValue] = field(default_factory=list[SSAValue])
     needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
 
