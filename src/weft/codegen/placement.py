@@ -10,7 +10,7 @@ result, the carried tile itself is that buffer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
@@ -151,7 +151,7 @@ class Placement:
             return
         for i, other in enumerate(items):
             if not isinstance(other, RegisterLoop):
-                if i >= writer and _reads(other, root.carried):
+                if i >= writer and _reads(other, root.carried, schedule.buffered):
                     return
                 continue
             needed = other.needs.get(root.carried, set())
@@ -179,20 +179,19 @@ def _stage(schedule: Schedule) -> None:
         for root in item.roots:
             if isinstance(root, WriteBack):
                 root.staged = item.needs.get(root.carried, set()) - {identity(item.layout)} != set() or any(
-                    _reads(later, root.carried) for later in schedule.items[position + 1 :]
+                    _reads(later, root.carried, schedule.buffered) for later in schedule.items[position + 1 :]
                 )
 
 
-def _reads(item: Item, value: SSAValue) -> bool:
+def _reads(item: Item, value: SSAValue, buffered: Container[SSAValue]) -> bool:
+    """Whether an item reads a value, itself or through what it recomputes."""
     if isinstance(item, RegisterLoop):
         return value in item.needs
-    if isinstance(item, scf.YieldOp):
-        return False
-    return any(is_inside(use.operation, item) for use in value.uses) or _reads_through(item, value)
+    return not isinstance(item, scf.YieldOp) and _reads_through(item, value, buffered)
 
 
-def _reads_through(item: Operation, value: SSAValue) -> bool:
-    """Whether an op outside register loops reads a recomputable function of the value."""
+def _reads_through(item: Operation, value: SSAValue, buffered: Container[SSAValue]) -> bool:
+    """Whether an op outside register loops reads the value or a recomputable function of it that no loop has kept."""
     pending = [use.operation for use in value.uses]
     seen: set[Operation] = set()
     while pending:
@@ -202,6 +201,7 @@ def _reads_through(item: Operation, value: SSAValue) -> bool:
         seen.add(op)
         if is_inside(op, item):
             return True
-        if op.results and is_tile(op.results[0]) and is_recomputable(op.results[0]):
-            pending.extend(use.operation for use in op.results[0].uses)
+        result = op.results[0] if op.results else None
+        if result is not None and is_tile(result) and is_recomputable(result) and result not in buffered:
+            pending.extend(use.operation for use in result.uses)
     return False
