@@ -176,10 +176,11 @@ def measure(case: Case, advance: Callable[[str], None]) -> Outcome:
 
 def table(outcomes: list[Outcome]) -> Table:
     """The results, one row for each case."""
-    result = Table(title="weft beside NumPy, median milliseconds", title_justify="left", padding=(0, 0, 0, 1))
+    title = "weft beside NumPy, median milliseconds"
+    result = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
     for heading in ("kernel", "data", "shape"):
         result.add_column(heading, no_wrap=True)
-    for heading in ("max error", "/ bound", "1st call", "weft", "NumPy", "ratio"):
+    for heading in ("error", "/bound", "first", "weft", "NumPy", "ratio"):
         result.add_column(heading, justify="right", no_wrap=True)
     for outcome in outcomes:
         result.add_row(
@@ -218,8 +219,8 @@ def main() -> int:
                 progress.advance(task)
     console.print(table(outcomes))
     console.print(
-        "The first call compiles. weft uses all cores; so does NumPy's matmul, but none of its other operations.\n"
-        "On bfloat16 data NumPy converts to float32 and back: its own bfloat16 is slower."
+        "A kernel's first call compiles it. weft uses all cores; so does NumPy's matmul, but none of its other operations."
+        " On bfloat16 data NumPy converts to float32 and back: its own bfloat16 is slower."
     )
     wrong = [o for o in outcomes if o.share > 1]
     if wrong:
