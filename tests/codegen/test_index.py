@@ -1,0 +1,164 @@
+"""The index algebra that register loops run on, and how registers meet memory: laws against brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llvmlite import ir
+
+from weft.codegen.access import access_shape
+from weft.codegen.index import Counter, Index, apply_columns
+from weft.layout import vector
+
+# ---- indices --------------------------------------------------------------------------------------------------------
+
+BITS = 6
+
+
+def evaluate(index: Index, counters: dict[Counter, int]) -> int:
+    """The definition: the constant, and each counter's set bits' columns."""
+    result = index.const
+    for counter, columns in index.terms:
+        for bit, column in enumerate(columns):
+            result ^= column * (counters[counter] >> bit & 1)
+    return result
+
+
+@st.composite
+def indices(draw: st.DrawFn) -> tuple[Index, dict[Counter, int]]:
+    """An index over two counters, and values for them."""
+    counters = [Counter(ir.Constant(ir.IntType(64), 0), draw(st.integers(0, 4))) for _ in range(2)]
+    column = st.integers(0, (1 << BITS) - 1)
+    terms = tuple((c, tuple(draw(st.lists(column, min_size=c.bits, max_size=c.bits)))) for c in counters)
+    return Index(draw(column), terms), {c: draw(st.integers(0, (1 << c.bits) - 1)) for c in counters}
+
+
+columns_of_a_map = st.lists(st.integers(0, 255), min_size=BITS, max_size=BITS)
+
+
+@settings(max_examples=100, deadline=None)
+@given(indices(), columns_of_a_map, columns_of_a_map)
+def test_through_is_the_linear_map(case: tuple[Index, dict[Counter, int]], first: list[int], second: list[int]) -> None:
+    index, counters = case
+    at = evaluate(index, counters)
+    mapped = index.through(first)
+    assert evaluate(mapped, counters) == apply_columns(first, at)
+    both = [apply_columns(second + [0, 0], c) for c in first]
+    assert evaluate(mapped.through(second + [0, 0]), counters) == apply_columns(both, at)
+    assert all(any(columns) for _, columns in mapped.terms), "a counter that does not matter is not mentioned"
+
+
+def test_equal_registers_have_equal_indices() -> None:
+    """The broadcast that forgets bit 0 and the one that forgets bit 2 are different; applied where these bits are 0 they are
+    the same value, with the same hash."""
+    counter = Counter(ir.Constant(ir.IntType(64), 0), 1)
+    index = Index(0, ((counter, (2,)),))
+    assert index.through((0, 2, 4)) == index.through((1, 2, 0)) == index
+    assert hash(index.through((0, 2, 4))) == hash(index)
+    assert Index(0, ((counter, (1,)),)).through((0, 2, 4)) == Index()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.permutations(range(BITS)), st.integers(0, BITS), st.data())
+def test_emitted_indices_are_what_they_say(order: list[int], split: int, data: st.DataObject) -> None:
+    """For two counters whose bits go to different places, with a constant in the places left: the emitted instructions are
+    interpreted and compared with the definition."""
+    used = data.draw(st.integers(split, BITS))
+    places = [1 << place for place in order]
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(ir.IntType(64), [ir.IntType(64)] * 2), "f")
+    builder = ir.IRBuilder(function.append_basic_block())
+    parts = (places[:split], places[split:used])
+    counters = [Counter(argument, len(part)) for argument, part in zip(function.args, parts, strict=True)]
+    const = sum(place for place in places[used:] if data.draw(st.booleans()))
+    index = Index(const, tuple((c, tuple(part)) for c, part in zip(counters, parts, strict=True) if part))
+    result = index.value(builder)
+    for values in (
+        (0, 0),
+        (1, 1),
+        *((1 << k, 1 << k) for k in range(BITS)),
+        ((1 << split) - 1, (1 << used - split) - 1),
+    ):
+        inputs = {c: v & ((1 << c.bits) - 1) for c, v in zip(counters, values, strict=True)}
+        environment = {argument: inputs[c] for argument, c in zip(function.args, counters, strict=True)}
+        assert interpret(builder.block, result, environment) == evaluate(index, inputs)
+
+
+MEANINGS: dict[str, Callable[[int, int], int]] = {
+    "and": int.__and__,
+    "shl": int.__lshift__,
+    "lshr": int.__rshift__,
+    "add": int.__add__,
+}
+
+
+def interpret(block: ir.Block, result: ir.Value, environment: dict[Any, int]) -> int:
+    """Runs straight-line and, shl, lshr, add."""
+    known = dict(environment)
+
+    def value(operand: Any) -> int:
+        return operand.constant if isinstance(operand, ir.Constant) else known[operand]
+
+    for instruction in block.instructions:
+        known[instruction] = MEANINGS[instruction.opname](*map(value, instruction.operands))
+    return value(result)
+
+
+def test_bits_that_meet_are_refused() -> None:
+    counter = Counter(ir.Constant(ir.IntType(64), 0), 2)
+    builder = ir.IRBuilder(ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), "f").append_basic_block())
+    with pytest.raises(NotImplementedError, match="register index with overlapping bits"):
+        Index(2, ((counter, (1, 2)),)).value(builder)
+    with pytest.raises(NotImplementedError) as caught:
+        Index(0, ((counter, (1, 6)),)).value(builder)
+    assert str(caught.value) == "register index column 0b110 has several bits"
+
+
+# ---- runs in memory -------------------------------------------------------------------------------------------------
+
+SIZE = st.sampled_from([1, 2, 4, 8, 32])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(SIZE, min_size=1, max_size=3), st.sampled_from([1, 2, 4, 16]), st.data())
+def test_access_shape_against_addresses(sizes: list[int], lanes: int, data: st.DataObject) -> None:
+    """For addresses with just the contiguity promised, every lane's element is where the shape says: ``run`` elements on
+    from the first of its run, in the place ``lane_of`` names. Each different element is in exactly one run."""
+    order = data.draw(st.permutations(range(len(sizes))))
+    contiguity = [data.draw(st.sampled_from([1 << k for k in range(size.bit_length())])) for size in sizes]
+    layout = vector(sizes, lanes, order)
+    shape = access_shape(layout, contiguity)
+    along = data.draw(st.integers(0, len(sizes) - 1))
+
+    def address(flat: int) -> int:
+        """A number for each element: consecutive along one dimension within groups of the contiguity, far apart elsewhere."""
+        coordinates = layout.unflatten(flat)
+        group, inside = divmod(coordinates[along], contiguity[along])
+        others = [c for axis, c in enumerate(coordinates) if axis != along]
+        return hash((group, *others)) % 10**9 * 1000 + inside
+
+    register = data.draw(st.integers(0, layout.in_size("register") - 1))
+    elements = [layout.flat(register=register, lane=lane) for lane in range(lanes)]
+    in_runs = [elements[start + j] for start in shape.starts for j in range(shape.run)]
+    assert sorted(in_runs) == sorted(set(elements))
+    assert shape.elements == len(set(elements))
+    assert [in_runs[place] for place in shape.lane_of] == elements
+    assert shape.identity == (list(shape.lane_of) == list(range(shape.elements)))
+    dimension = next((d for d in reversed(range(len(sizes))) if walks(layout.unflatten, elements, d)), None)
+    if along == dimension and shape.run > 1:
+        for start in shape.starts:
+            first = address(elements[start])
+            assert [address(elements[start + j]) for j in range(shape.run)] == list(range(first, first + shape.run))
+    assert shape.run <= max(min(c, n) for c, n in zip(contiguity, sizes, strict=True))
+
+
+def walks(unflatten: Any, elements: list[int], dimension: int) -> bool:
+    """Whether the second lane is the next element along a dimension."""
+    if len(elements) < 2:
+        return False
+    here, there = unflatten(elements[0]), unflatten(elements[1])
+    return there[dimension] == here[dimension] + 1
