@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from softmax import softmax
 from vector_add import add
 
+from weft import dtypes
+
 Array = NDArray[Any]
 
 pytestmark = pytest.mark.jit
@@ -38,7 +40,7 @@ def check(run: Callable[[Array], Any], expected: Array, dtype: Any, tolerance: f
     block = np.full((3, *expected.shape), 7, dtype)
     run(block[1])
     assert (block[[0, 2]] == 7).all()
-    roundoff = float(ml_dtypes.finfo(dtype).eps) / 2
+    roundoff = 2.0 ** -dtypes.from_numpy(np.dtype(dtype)).mantissa / 2
     np.testing.assert_allclose(block[1].astype(np.float64), expected, rtol=roundoff + tolerance, atol=tolerance)
 
 
