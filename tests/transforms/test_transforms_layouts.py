@@ -477,3 +477,21 @@ def test_a_second_run_is_refused(parse: Parse) -> None:
     with pytest.raises(ValueError) as caught:
         AssignLayouts(4).apply(Context(), module)
     assert str(caught.value) == "assign-layouts: the module has conversions already"
+
+
+def test_long_chains_of_free_values(parse: Parse) -> None:
+    """As many ops as an unrolled loop makes, cloned into the layout in which the last one is used: none keeps the default."""
+    chain = ["%c0 = tile.arange 0 32 : tensor<32xi32>"]
+    chain += [f'%c{k + 1} = tile.binary "xor" %c{k}, %c0 : tensor<32xi32>' for k in range(1000)]
+    body = f"""
+        {
+        '''
+        '''.join(chain)
+    }
+        {two_dimensional(8, 4, "1", "%n")}
+        %square = tile.reshape %c1000 : tensor<32xi32> to tensor<8x4xi32>
+        %wide = tile.cast %square : tensor<8x4xi32> to tensor<8x4xf32>
+        %sum = tile.binary "add" %v, %wide : tensor<8x4xf32>
+    """
+    layouts = assigned(parse, "%x: !tile.ptr<f32>, %n: i32", body)
+    assert layouts["sum"] == layouts["v"]

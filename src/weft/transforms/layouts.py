@@ -26,7 +26,7 @@ from math import prod
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -316,40 +316,60 @@ class _Assignment:
                 return [None] * len(op.operands)
 
     def _in_layout(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
-        """The value in a layout: itself, a clone of a free value or shape op (rule 4), or a conversion."""
-        if self._layouts[value] == layout:
-            return value
-        key = (value, layout)
-        if key in self._clones:
-            return self._clones[key]
+        """The value in a layout: itself, a clone of a free value or shape op (rule 4), or a conversion. Clones what it is
+        computed from first, not by recursion: an unrolled loop makes chains longer than Python's stack."""
+        pending = [(value, layout)]
+        while pending:
+            key = pending[-1]
+            if self._found(key) is None:
+                missing = [source for source in self._cloned_from(*key) if self._found(source) is None]
+                if missing:
+                    pending.extend(missing)
+                    continue
+                self._clones[key] = self._insert(*key)
+            pending.pop()
+        return value if self._layouts[value] == layout else self._clones[value, layout]
+
+    def _found(self, key: tuple[SSAValue, LinearLayout]) -> SSAValue | None:
+        value, layout = key
+        return value if self._layouts[value] == layout else self._clones.get(key)
+
+    def _cloned_from(self, value: SSAValue, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+        """The tiles, and their layouts, from which a clone of the value is computed; none where it is converted."""
         op = value.owner
+        if not isinstance(op, Operation) or not self._is_cloned(op, value, layout):
+            return []
+        source = self._backward(op, layout) if isinstance(op, SHAPES) else layout
+        return [(operand, source) for operand in op.operands if _is_tile(operand)]
+
+    def _is_cloned(self, op: Operation, value: SSAValue, layout: LinearLayout) -> bool:
         free = not self._weights[value] and isinstance(op, GENERATORS + ELEMENTWISE)
-        if isinstance(op, Operation) and (free or isinstance(op, SHAPES) or _splats(op, layout)):
-            new: Operation = self._clone(op, layout)
+        return free or isinstance(op, SHAPES) or _splats(op, layout)
+
+    def _insert(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
+        """A clone or conversion of the value, put right after it."""
+        op = value.owner
+        if isinstance(op, Operation) and self._is_cloned(op, value, layout):
+            new = self._clone(op, value, layout)
         else:
             new = tile.ConvertLayoutOp(value, layout)
-            if isinstance(op, Operation):
-                new.location = op.location
+        if isinstance(op, Operation):
+            new.location = op.location
         result = new.results[0]
         result.name_hint = value.name_hint
         self._set(result, layout, self._weights[value])
         if value in self._axis:
             self._axis[result] = self._axis[value]
-        point = InsertPoint.after(op) if isinstance(op, Operation) else InsertPoint.at_start(op)
-        Rewriter.insert_op(new, point)
-        self._clones[key] = result
+        Rewriter.insert_op(new, InsertPoint.after(op) if isinstance(op, Operation) else InsertPoint.at_start(op))
         return result
 
-    def _clone(self, op: Operation, layout: LinearLayout) -> Operation:
-        source = self._backward(op, layout) if isinstance(op, SHAPES) else layout
-        operands = [self._in_layout(v, source) if _is_tile(v) else v for v in op.operands]
-        type_: Attribute = with_layout(op.results[0].type, layout)
+    def _clone(self, op: Operation, value: SSAValue, layout: LinearLayout) -> Operation:
+        found = {source: self._found((source, wanted)) for source, wanted in self._cloned_from(value, layout)}
         return type(op).create(
-            operands=operands,
-            result_types=[type_],
+            operands=[found.get(operand) or operand for operand in op.operands],
+            result_types=[with_layout(value.type, layout)],
             properties=dict(op.properties),
             attributes=dict(op.attributes),
-            location=op.location,
         )
 
 
