@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,15 @@ def test_a_second_process_finds_the_kernel_on_disk(tmp_path: Path) -> None:
         subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
     ]
     assert runs == ["True 1\n", "True 0\n"]
+
+
+@weft.jit
+def ill_typed(x, n):
+    tl.store(x + tl.arange(0, n), 0.0)
+
+
+def test_a_compilation_error_shows_no_compiler() -> None:
+    with pytest.raises(weft.CompilationError) as raised:
+        ill_typed[(1,)](random(16), 16)
+    files = {Path(frame.filename).name for frame in traceback.extract_tb(raised.value.__traceback__)}
+    assert files == {"test_end_to_end.py", "jit.py"}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, Final, overload
 
+from weft.frontend.errors import CompilationError
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
 from weft.runtime import compiler
@@ -86,7 +87,10 @@ class JITFunction(KernelFunction):
             if found := self._executables.get(key):
                 return found
             signature = signature_of(self._list.parameters, bound.key, values)
-            artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart))
+            try:
+                artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart))
+            except CompilationError as error:  # it shows the kernel's lines; the compiler's own would bury them
+                raise error.with_traceback(None) from None
             executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
             self._executables[key] = executable
             return executable
