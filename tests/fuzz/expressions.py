@@ -90,8 +90,7 @@ def arithmetic(scope: Scope) -> Typed | None:
     """A binary operator on one or two values."""
     op = scope.random.choice(ARITHMETIC)
     a = scope.pick()
-    result = a and binary(op, a, operand(scope, a), flip=scope.random.random() < 0.3)
-    return zero_is_positive(result) if result and op in ("minimum", "maximum") else result
+    return a and binary(op, a, operand(scope, a), flip=scope.random.random() < 0.3)
 
 
 def comparison(scope: Scope) -> Typed | None:
@@ -169,7 +168,7 @@ def limit(scope: Scope) -> Typed | None:
     nan = f"propagate_nan=tl.PropagateNan.{scope.random.choice(('ALL', 'NONE'))}"
     name = scope.random.choice(("minimum", "maximum", "clamp"))
     bounds = f"{literal(-2.5)}, 3.0" if name == "clamp" else "0.75"
-    return zero_is_positive(Typed(f"tl.{name}({a.text}, {bounds}, {nan})", a.dtype, a.shape))
+    return Typed(f"tl.{name}({a.text}, {bounds}, {nan})", a.dtype, a.shape)
 
 
 def branch(scope: Scope) -> Typed | None:
