@@ -1,8 +1,9 @@
 """weft beside NumPy, PyTorch, JAX, Numba and C: one process, the same inputs, repeats interleaved, medians.
 
-Run ``make bench`` (or ``python benchmarks/bench.py --help``). Peers that are not installed are left out. Before it is timed, each
-result is compared with NumPy's. All peers use all cores as they come. Before each measurement the process rests, so that a predecessor's spinning
-threads fall asleep, and the peer runs once untimed, so that all start from their own warm threads, clocks and caches.
+Run ``make bench`` (or ``python benchmarks/bench.py --help``). Peers that are not installed are left out. Before it is
+timed, each result is compared with NumPy's. All peers use all cores as they come. Before each measurement the process
+rests, so that a predecessor's spinning threads fall asleep, and the peer runs once untimed, so that all start from their
+own warm threads, clocks and caches.
 """
 
 from __future__ import annotations
