@@ -171,7 +171,7 @@ def test_a_second_process_finds_the_kernel_on_disk(tmp_path: Path) -> None:
 
 
 @weft.jit
-def ill_typed(x, n):
+def ill_typed(x: Any, n: Any) -> None:
     tl.store(x + tl.arange(0, n), 0.0)
 
 

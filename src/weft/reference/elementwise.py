@@ -85,16 +85,21 @@ INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
 }
 """On integer arrays, with the result in their type; ``abs`` of the least number is itself."""
 
+
+def _first_if(condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y)
+
+
 FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
     "div": np.true_divide,
     "rem": np.fmod,
-    "min": lambda x, y: np.where(np.isnan(y) | (x < y), x, y),
-    "max": lambda x, y: np.where(np.isnan(y) | (x > y), x, y),
-    "minnan": lambda x, y: np.where(np.isnan(x) | (x < y), x, y),
-    "maxnan": lambda x, y: np.where(np.isnan(x) | (x > y), x, y),
+    "min": lambda x, y: _first_if(np.isnan(y) | (x < y), x, y),
+    "max": lambda x, y: _first_if(np.isnan(y) | (x > y), x, y),
+    "minnan": lambda x, y: _first_if(np.isnan(x) | (x < y), x, y),
+    "maxnan": lambda x, y: _first_if(np.isnan(x) | (x > y), x, y),
 }
 """On float32 and float64 arrays."""
 
