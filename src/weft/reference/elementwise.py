@@ -87,7 +87,8 @@ INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 def _first_if(condition: Any, x: Any, y: Any) -> Any:
-    return np.where(condition, x, y)
+    chosen: Any = np.where(condition, x, y)
+    return chosen
 
 
 FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
