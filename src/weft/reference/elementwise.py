@@ -26,6 +26,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.dtypes import DType
 from weft.ir.tile import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY
@@ -86,9 +87,8 @@ INTEGER_UNARY: dict[str, Callable[[Any], Any]] = {
 """On integer arrays, with the result in their type; ``abs`` of the least number is itself."""
 
 
-def _first_if(condition: Any, x: Any, y: Any) -> Any:
-    chosen: Any = np.where(condition, x, y)
-    return chosen
+def _first_if(condition: NDArray[np.bool_], x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
+    return np.where(condition, x, y)
 
 
 FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
