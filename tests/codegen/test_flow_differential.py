@@ -169,6 +169,9 @@ def accumulate(a: Any, b: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexp
             acc += tl.dot(x, y)
         elif HOW == "scaled":
             acc = tl.dot(x, y, acc * 0.5 + k)
+        elif HOW == "scaled twice":  # two carried tiles take the one result
+            acc = tl.dot(x, y, acc * 0.5 + k)
+            old = acc
         elif HOW == "kept":  # the old value is read after the product
             new = tl.dot(x, y, acc)
             old = old + acc
@@ -198,7 +201,20 @@ def accumulate(a: Any, b: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexp
     tl.store(out + M * N + i[:, None] * N + j[None, :], old)
 
 
-WAYS = ["plain", "added", "scaled", "kept", "rotated", "operand", "twice", "both", "stored", "branch", "swapped"]
+WAYS = [
+    "plain",
+    "added",
+    "scaled",
+    "scaled twice",
+    "kept",
+    "rotated",
+    "operand",
+    "twice",
+    "both",
+    "stored",
+    "branch",
+    "swapped",
+]
 
 
 @pytest.mark.parametrize("how", WAYS)
@@ -210,6 +226,28 @@ def test_accumulators(differ: Differential, how: str) -> None:
             out = np.zeros(6 * m * n, np.float32)
             if count == 4 or m == 4:
                 differ(accumulate, promises=[m == 4], a=a, b=b, out=out, n=np.int32(count), M=m, N=n, HOW=how)
+
+
+@jit
+def turning(x: Any, out: Any, n: Any, A: tl.constexpr, C: tl.constexpr) -> None:
+    """A transposition that moves whole registers: tiles are read at other registers than they are written."""
+    a, c = tl.arange(0, A), tl.arange(0, C)
+    at = a[:, None, None] * A * C + a[None, :, None] * C + c[None, None, :]
+    v = tl.load(x + at)
+    tl.store(out + at, v + tl.permute(v, (1, 0, 2)) * 3)
+    w = v
+    for k in range(n):
+        v, w = tl.permute(v, (1, 0, 2)) + k, w + tl.permute(v, (1, 0, 2))
+    tl.store(out + A * A * C + at, v)
+    tl.store(out + 2 * A * A * C + at, w)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 16), (4, 16), (8, 4), (8, 32)], ids=str)
+def test_tiles_read_at_other_registers(differ: Differential, sizes: tuple[int, int]) -> None:
+    a, c = sizes
+    for count in (0, 1, 3):
+        x, out = integers(a, a, c), np.zeros(3 * a * a * c, np.int32)
+        differ(turning, promises=[count != 1], x=x, out=out, n=np.int32(count), A=a, C=c)
 
 
 @jit

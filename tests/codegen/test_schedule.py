@@ -98,6 +98,22 @@ def test_pointers_that_meet_at_an_address(differ: Differential, kernel: KernelFu
 
 
 @jit
+def pointers_into_two_arrays(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    p = tl.where(i % 3 == 0, x + (N - 1 - i), y + i)
+    tl.store(p, i * 10)
+    tl.store(out + i, tl.load(x + i) + tl.load(y + i))
+    tl.store(x + i, 7)
+    tl.store(out + N + i, tl.load(p))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_pointers_of_which_nobody_knows_the_array(differ: Differential, n: int) -> None:
+    """That arrays are disjoint says nothing about a pointer that may be into either."""
+    differ(pointers_into_two_arrays, x=integers(n), y=integers(n) + 1000, out=np.zeros(2 * n, np.int32), N=n)
+
+
+@jit
 def bounds_from_memory(x: Any, bound: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     end = tl.load(bound + tl.zeros((N,), tl.int32))
