@@ -301,7 +301,7 @@ class Accesses:
         if not dtype.is_float:
             return builder.atomic_rmw(kind, address, value, "monotonic")
         bits = ir.IntType(dtype.bits)
-        initial = builder.load(address, typ=bits, align=dtype.itemsize)
+        initial = builder.load_atomic(address, "monotonic", dtype.itemsize, typ=bits)
         before = builder.block
         again = self._emitter.function.append_basic_block("again")
         done = self._emitter.function.append_basic_block("updated")
