@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 import weft.language as tl
@@ -16,6 +17,9 @@ from weft.codegen import CompileOptions, emit_assembly, emit_llvm
 from weft.codegen.microkernel import Block, register_block
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.target import CpuTarget
+
+if TYPE_CHECKING:
+    from conftest import Differential
 
 jit = KernelFunction
 F32, I32 = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)
@@ -143,3 +147,26 @@ def test_code_does_not_grow_with_the_tile() -> None:
     matrices = {"a": F32, "b": F32, "out": F32, "n": I32}
     block = [instructions(big_accumulator, **matrices, N=n, K=32) for n in (128, 256)]
     assert block[0] == block[1] < 1500
+
+
+@pytest.mark.jit
+def test_a_row_of_131072_elements(differ: Differential) -> None:
+    """Against NumPy in float64: a sum of so many terms depends on its order."""
+    x: Any = np.random.default_rng(0).standard_normal(131072).astype(np.float32)
+    y = np.zeros_like(x)
+    arguments = [x, y, np.int32(131000)]
+    differ.native(module_of(softmax, x=F32, y=F32, n=I32, N=131072), arguments, disjoint=True)
+    powers = np.exp(x[:131000].astype(np.float64))
+    np.testing.assert_allclose(y[:131000], powers / powers.sum(), rtol=1e-5)
+    assert not y[131000:].any()
+
+
+@pytest.mark.jit
+def test_an_accumulator_of_256_by_256(differ: Differential) -> None:
+    """Small integers: exact."""
+    rng: Any = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((256, 32), (32, 256)))
+    out = np.zeros((256, 256), np.float32)
+    module = module_of(big_accumulator, a=F32, b=F32, out=F32, n=I32, N=256, K=32)
+    differ.native(module, [a, b, out, np.int32(3)], disjoint=True)
+    assert (out == 6 * (a @ b)).all()
