@@ -1,0 +1,97 @@
+"""The tools behind the generated kernels can themselves fail: the comparison, the shrinker, the driver of processes."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuzz.case import compare, ulps_apart
+from fuzz.generator import generate
+from fuzz.process import verdicts
+from fuzz.shrink import shrink
+from fuzz.worker import judge
+from weft import dtypes
+
+AGREEING = """
+import weft
+import weft.language as tl
+GRID = (1,)
+SEED = 1
+ARGUMENTS = {"out1": ("output", "int32", 4)}
+
+@weft.jit
+def kernel(out1):
+    tl.store(out1 + tl.arange(0, 4), 7)
+"""
+
+
+def f32(*values: float) -> Any:
+    return np.array(values, np.float32)
+
+
+def test_ulps_count_representable_numbers() -> None:
+    one = f32(1, 1, -1, math.inf, 1, 0)
+    other = f32(1 + 2**-23, 1 - 2**-24, -1 + 2**-24, dtypes.float32.largest, 1, -0.0)
+    assert ulps_apart(dtypes.float32, one, other).tolist() == [1, 1, 1, 1, 0, 0]
+
+
+def test_a_nan_is_far_from_every_number() -> None:
+    assert ulps_apart(dtypes.float32, f32(math.nan), f32(1)).tolist() == [math.inf]
+
+
+def test_exact_outputs_see_one_bit_and_the_sign_of_zero() -> None:
+    entry = ("output", "float32", 2)
+    assert compare("x", entry, f32(1, 0), f32(1, 0), {}) is None
+    assert compare("x", entry, f32(math.nan, 0), f32(-math.nan, 0), {}) is None
+    found = compare("x", entry, f32(1, -0.0), f32(1, 0), {})
+    assert str(found) == (
+        "x (exact): 1 of 2 elements differ, the first at 1: native np.float32(-0.0), reference np.float32(0.0)"
+    )
+
+
+@pytest.mark.parametrize(("apart", "agrees"), [(0.75, True), (1.25, False)])
+def test_within_compares_with_a_multiple_of_the_magnitude(apart: float, agrees: bool) -> None:
+    entry = ("output", "float32", 1, "within", "b", 0.25)
+    assert (compare("x", entry, f32(8 + apart), f32(8), {"b": np.array([4.0])}) is None) == agrees
+
+
+def test_a_magnitude_next_to_overflow_excuses_everything() -> None:
+    entry = ("output", "float32", 1, "within", "b", 0.0)
+    assert compare("x", entry, f32(math.inf), f32(0), {"b": np.array([1e38])}) is None
+
+
+def test_shrinking_keeps_what_the_failure_needs() -> None:
+    text = generate(3)
+    needed = next(line.strip() for line in text.splitlines() if "tl.fma" in line)
+    small = shrink(text, lambda candidate: ast.unparse(ast.parse(needed)) in candidate)
+    [kernel] = [node for node in ast.parse(small).body if isinstance(node, ast.FunctionDef)]
+    assert [ast.unparse(statement) for statement in kernel.body] == [needed]
+    assert kernel.args.args == []
+
+
+def test_a_crash_costs_one_kernel_and_a_hang_its_time(tmp_path: Path) -> None:
+    bodies = {
+        "agrees": AGREEING,
+        "crash": "import os\nos.abort()\n",
+        "after": AGREEING,
+        "timeout": "import time\ntime.sleep(60)\n",
+        "last": AGREEING,
+    }
+    paths = {name: tmp_path / f"{name}.py" for name in bodies}
+    for name, body in bodies.items():
+        paths[name].write_text(body)
+    found = {Path(v.item).stem: v.kind for v in verdicts([str(p) for p in paths.values()], timeout=4)}
+    assert found == {"agrees": "agrees", "crash": "crash", "after": "agrees", "timeout": "timeout", "last": "agrees"}
+
+
+def test_a_kernel_that_does_not_compile_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "refused.py"
+    path.write_text(AGREEING.replace(", 7)", ", missing)"))
+    verdict = judge("refused", path)
+    assert verdict.kind == "refused"
+    assert "missing" in verdict.message
