@@ -120,6 +120,8 @@ def _join(g: Generator, node: ast.If, test: Tensor) -> None:
         a, b = then.scope.values.get(name, MISSING), other.scope.values.get(name, MISSING)
         if a is b:
             g.scope.values[name] = a
+            if name in then.scope.origins:  # parameters have none
+                g.scope.origins[name] = then.scope.origins[name]
         elif not g.liveness.after(name, node):
             g.scope.values.pop(name, None)
         elif a is MISSING or b is MISSING or isinstance(a, Undefined) or isinstance(b, Undefined):
