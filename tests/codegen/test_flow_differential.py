@@ -172,6 +172,10 @@ def accumulate(a: Any, b: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexp
         elif HOW == "scaled twice":  # two carried tiles take the one result
             acc = tl.dot(x, y, acc * 0.5 + k)
             old = acc
+        elif HOW == "shared":  # what is added to is read again after the product
+            base = acc * 0.5 + k
+            acc = tl.dot(x, y, base)
+            old = old + base
         elif HOW == "kept":  # the old value is read after the product
             new = tl.dot(x, y, acc)
             old = old + acc
@@ -206,6 +210,7 @@ WAYS = [
     "added",
     "scaled",
     "scaled twice",
+    "shared",
     "kept",
     "rotated",
     "operand",
@@ -248,6 +253,26 @@ def test_tiles_read_at_other_registers(differ: Differential, sizes: tuple[int, i
     for count in (0, 1, 3):
         x, out = integers(a, a, c), np.zeros(3 * a * a * c, np.int32)
         differ(turning, promises=[count != 1], x=x, out=out, n=np.int32(count), A=a, C=c)
+
+
+@jit
+def two_shapes(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    """The second carried tile is written in a loop of its own, from the old value of the first."""
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, M * N)
+    a = tl.load(x + i[:, None] * N + j[None, :])
+    b = tl.load(x + k)
+    for _ in range(n):
+        a, b = a + 1, b + tl.reshape(a, (M * N,))
+    tl.store(out + i[:, None] * N + j[None, :], a)
+    tl.store(out + M * N + k, b)
+
+
+@pytest.mark.parametrize("sizes", [(1, 4), (2, 16), (8, 16), (16, 64)], ids=str)
+def test_an_old_tile_read_after_the_new_one_is_known(differ: Differential, sizes: tuple[int, int]) -> None:
+    m, n = sizes
+    for count in (0, 1, 3):
+        out = np.zeros(2 * m * n, np.int32)
+        differ(two_shapes, promises=[count != 1], x=integers(m * n), out=out, n=np.int32(count), M=m, N=n)
 
 
 @jit

@@ -231,3 +231,18 @@ def read_late(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> Non
 
 def test_a_fold_of_the_old_tile_comes_before_the_new_one() -> None:
     assert schedules(read_late, x=F32, out=F32, n=I32, M=16, N=32)[1] == ["loop[reduce _, write a]", "loop[write s]"]
+
+
+@jit
+def two_shapes(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, M * N)
+    a = tl.load(x + i[:, None] * N + j[None, :])
+    b = tl.load(x + k)
+    for _ in range(n):
+        a, b = a + 1, b + tl.reshape(a, (M * N,))
+    tl.store(out + k, tl.reshape(a, (M * N,)) + b)
+
+
+def test_a_tile_that_a_later_loop_still_reads_is_staged() -> None:
+    """b's layout has another shape, so its loop comes after a's, and reads the old a."""
+    assert schedules(two_shapes, x=F32, out=F32, n=I32, M=16, N=32)[1] == ["loop[stage a]", "loop[write b]"]

@@ -91,7 +91,9 @@ class RandomMask:
             return self.emit(tile.BinaryOp(kind, self._mask(depth - 1), self._mask(depth - 1)))
         if self.random.random() < 0.5:
             return self.emit(tile.CompareOp(self.random.choice(COMPARE), self._number(), self._number()))
-        kind, flipped = self.random.choice([("lt", "gt"), ("le", "ge")])
+        kind, flipped = self.random.choice(
+            [("lt", "gt"), ("le", "ge"), ("lt", "gt"), ("le", "ge"), ("ne", "ne"), ("gt", "lt")]
+        )
         axis = self.random.choice([0, 1])
         ascending = self.emit(tile.ExpandDimsOp(self.emit(tile.ArangeOp(0, SHAPE[axis])), 1 - axis))
         bound = self.emit(tile.SplatOp(self.random.choice(self.block.args[1:]), shape_of(ascending)))

@@ -349,6 +349,19 @@ def test_dot(differ: Differential, sizes: tuple[int, int, int]) -> None:
     differ.module(m.module(), m.arguments, promises=[True])
 
 
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_product_smaller_than_a_vector_fills_all_lanes(differ: Differential, size: int) -> None:
+    """Broadcast, its copies in the other lanes become elements of their own."""
+    m = Maker()
+    a, b, acc = (m.load(counting((size, size), dtypes.float32) + k) for k in range(3))
+    product = m.emit(tile.DotOp(a, b, acc))
+    for axis in range(3):
+        wide = [size, size]
+        wide.insert(axis, 16)
+        m.store(m.emit(tile.BroadcastOp(m.emit(tile.ExpandDimsOp(product, axis)), wide)))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
 def test_dot_of_inexact_values(differ: Differential, dtype: DType) -> None:
     """Positive terms: each of K + 1 roundings errs by half a unit of the total at most."""

@@ -183,6 +183,7 @@ LEAST, MOST = -(1 << 31), (1 << 31) - 1
         *((MOST - k, MOST, 4) for k in range(6)),
         (LEAST, LEAST, 4),
         (LEAST, LEAST + 1, 4),
+        (LEAST, LEAST + 1, MOST),  # the end less the step wraps, and no value of the loop does
         (LEAST, MOST, 1 << 30),
         (5, 3, 1),
         (-5, 8, 4),
