@@ -324,17 +324,17 @@ def matrices(scope: Scope) -> tuple[Typed, Typed] | None:
 
 
 FORMS: Final[Sequence[tuple[Form, float]]] = (
-    (arithmetic, 10),
+    (arithmetic, 14),
     (comparison, 3),
-    (negation, 2),
+    (negation, 5),
     (conjunction, 1),
     (choice, 3),
     (conversion, 4),
     (reinterpretation, 1),
     (multiply_add, 1.5),
-    (limit, 1),
+    (limit, 2),
     (branch, 1),
-    (movement, 6),
+    (movement, 5),
     (reduction, 4),
     (product, 1.5),
 )

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from collections import Counter
 from collections.abc import Callable
 from collections.abc import Generator as Yields
 from contextlib import contextmanager
@@ -425,13 +427,16 @@ class Generator:
         self.scalars()
         for _ in range(self.random.randint(2, 5)):
             self.load()
-        for _ in range(self.random.randint(4, 20)):
+        for _ in range(self.random.randint(6, 26)):
             self.statement()
             if self.random.random() < 0.01:
                 with self.block(f"if {self.condition()}:"):
                     self.emit("return")
-        last = [v for v in self.scopes[0] if v.check is None and v.text[0] == "v"]
-        for value in dict.fromkeys([*last[-3:], self.random.choice(last)]):
+        values = [v for v in self.scopes[0] if v.check is None and v.text[0] == "v"]
+        # An error in a value shows only if something stores it: what nothing reads comes first.
+        read = Counter(re.findall(r"\w+", "\n".join(self.lines)))
+        unread = [v for v in values if read[v.text] == 1]
+        for value in dict.fromkeys([*unread[-8:], *values[-2:], self.random.choice(values)]):
             self.store(value)
 
     def file(self) -> str:
