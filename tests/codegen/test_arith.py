@@ -50,7 +50,7 @@ def rounded(exact: Fraction, dtype: DType) -> float:
 def arithmetic(kind: str, x: float, y: float, dtype: DType) -> float:
     """``x kind y`` exactly, then rounded. Zeros, infinities and NaN follow float64's rules, which are IEEE 754's."""
     if kind == "div" and y == 0:
-        return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1, y)  # noqa: PLR0124
+        return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1, y)  # noqa: PLR0124 (NaN)
     function: Callable[[Any, Any], Any] = getattr(operator, {"div": "truediv"}.get(kind, kind))
     if not (math.isfinite(x) and math.isfinite(y)):
         return function(x, y)
@@ -60,14 +60,14 @@ def arithmetic(kind: str, x: float, y: float, dtype: DType) -> float:
 
 def remainder(x: float, y: float) -> float:
     """C's fmod."""
-    return math.fmod(x, y) if y and math.isfinite(x) and y == y else math.nan  # noqa: PLR0124
+    return math.fmod(x, y) if y and math.isfinite(x) and y == y else math.nan  # noqa: PLR0124 (NaN)
 
 
 def extreme(kind: str, x: float, y: float) -> float:
     """min and max prefer the number, minnan and maxnan NaN."""
     choose = min if kind.startswith("min") else max
-    if x != x or y != y:  # noqa: PLR0124
-        return math.nan if kind.endswith("nan") or (x != x and y != y) else y if x != x else x  # noqa: PLR0124
+    if x != x or y != y:  # noqa: PLR0124 (NaN)
+        return math.nan if kind.endswith("nan") or (x != x and y != y) else y if x != x else x  # noqa: PLR0124 (NaN)
     return choose(x, y)
 
 
@@ -268,7 +268,7 @@ def test_square_roots_are_the_nearest(host: Compiler, dtype: DType) -> None:
     )
     for value, root, low, high in zip(listed(x), listed(got), listed(below), listed(above), strict=True):
         if not math.isfinite(value) or value == 0:
-            assert root == value or (root != root and value != value)  # noqa: PLR0124
+            assert root == value or (root != root and value != value)  # noqa: PLR0124 (NaN)
         elif dtype.bits == 8:
             assert root == rounded(Fraction(math.sqrt(value)), dtype)  # float64's error is far from any midpoint
         else:

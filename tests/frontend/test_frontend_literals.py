@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.frontend.literals import element, largest, represents, round_to
+from weft.frontend.literals import element, represents, round_to
 
 SMALL = [d for d in dtypes.ALL if d.is_float and d.bits <= 16]
 
@@ -31,8 +31,8 @@ VALUES = {d: finite_values(d) for d in SMALL}
 
 @pytest.mark.parametrize("dtype", SMALL, ids=str)
 def test_largest(dtype: DType) -> None:
-    assert largest(dtype) == VALUES[dtype][-1]
-    assert largest(dtypes.float32) == float(np.finfo(np.float32).max)
+    assert dtype.largest == VALUES[dtype][-1]
+    assert dtypes.float32.largest == float(np.finfo(np.float32).max)
 
 
 @pytest.mark.parametrize("dtype", SMALL, ids=str)

@@ -2,8 +2,8 @@
 
 A tile value is never "emitted" as a whole. Scalars are LLVM values; a tile is a recipe that gives the vector of any of
 its registers at any `Index`, by reading a buffer or by emitting the op that computes it, once per iteration
-of the loops it depends on. `weft.codegen.schedule` has decided which register loops a block becomes and which tiles have buffers;
-this module walks that schedule and the structured control flow around it.
+of the loops it depends on. `weft.codegen.fusion` has decided which register loops a block becomes and
+`weft.codegen.placement` which tiles have buffers; this module walks that schedule.
 
 Pointers are 64-bit integers in registers; an access turns them into LLVM pointers.
 """

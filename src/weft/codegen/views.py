@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
@@ -130,9 +130,3 @@ def _view_columns(result: LinearLayout, source: LinearLayout, op: Operation) -> 
     if result is source and not isinstance(op, tile.TransOp | tile.BroadcastOp):
         return tuple(1 << j for j in range(result.in_bits("register")))
     return match_registers(result, source, projection(op))
-
-
-def is_view(value: SSAValue) -> bool:
-    """Whether the value is another name for registers of its op's source."""
-    op = value.owner
-    return isinstance(op, VIEWS) and view_columns(op) is not None

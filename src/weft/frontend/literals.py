@@ -15,19 +15,11 @@ import math
 from weft.dtypes import DType
 
 
-def largest(dtype: DType) -> float:
-    """The largest finite value of a floating-point type."""
-    bias = 2 ** (dtype.exponent - 1) - 1
-    if dtype.finite_only:  # the top exponent holds numbers; only its last mantissa is NaN
-        return math.ldexp(2.0 - 2.0 ** (1 - dtype.mantissa), bias + 1)
-    return math.ldexp(2.0 - 2.0**-dtype.mantissa, bias)
-
-
 def round_to(value: float, dtype: DType) -> float:
     """``value`` rounded to a floating-point ``dtype``: overflow is infinity, or NaN in a format without infinities."""
     if dtype.bits == 64 or value == 0.0 or math.isnan(value):
         return value
-    top = largest(dtype)
+    top = dtype.largest
     if abs(value) < 2 * top:  # beyond, scaling back could overflow the double
         least = 2 - 2 ** (dtype.exponent - 1)
         unit = max(math.frexp(value)[1] - 1, least) - dtype.mantissa
