@@ -4,6 +4,9 @@ One row per type says everything the rest of weft asks about it: kind, width, ho
 floating-point types the format's parameters (bias and range follow from them). No module branches on a type's name; they
 ask the row. Names are NumPy's and ml_dtypes' (``float8_e4m3fn``); `parse` also accepts Triton's (``fp8e4nv``, ``int1``).
 
+`ALL` are the types kernels compute with. `KNOWN` adds those that only `weft.semantics` speaks of, because some system
+has them: the other narrow formats, complex numbers, MAX's ``index``, ``address`` and ``tensor_float32``.
+
 A type's *storage* is what memory holds, ``bits`` wide, except that ``bool`` occupies one byte as in NumPy and Triton.
 Arithmetic on the narrow floats (everything below 32 bits) means: compute in float32 exactly as IEEE 754 says, round the
 result once, to nearest even. For + - * / and sqrt that equals rounding the exact result, because float32 has more than
@@ -12,6 +15,7 @@ twice their precision (24 >= 2 * 11 + 2).
 
 from __future__ import annotations
 
+import difflib
 import enum
 import math
 from dataclasses import dataclass, field
@@ -28,14 +32,17 @@ class Kind(enum.IntEnum):
     BOOL = 0
     INTEGER = 1
     FLOAT = 2
+    COMPLEX = 3
 
 
 @dataclass(frozen=True)
 class DType:
-    """One element type. Compare with ``is`` or ``==``; the instances in `ALL` are the only ones.
+    """One element type. Compare with ``is`` or ``==``; the instances in `KNOWN` are the only ones.
 
-    ``bits`` is the width of a value (1 for bool). ``exponent`` and ``mantissa`` are the field widths of a floating-point
-    format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no infinities and one NaN per sign.
+    ``bits`` is the width of a value (1 for bool; of a complex type, of both its parts). ``exponent`` and ``mantissa`` are
+    the field widths of a floating-point format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no
+    infinities and use the top exponent for numbers: all of them where ``all_numbers``, else the last mantissa is NaN. ``offset``
+    is what their bias has beyond the usual ``2**(exponent - 1) - 1``.
     """
 
     name: str
@@ -47,6 +54,8 @@ class DType:
     mantissa: int = 0
     finite_only: bool = False
     aliases: tuple[str, ...] = field(default=(), repr=False)
+    all_numbers: bool = False
+    offset: int = 0
 
     def __repr__(self) -> str:
         return self.name
@@ -77,6 +86,10 @@ class DType:
         return self.kind is Kind.FLOAT
 
     @property
+    def is_complex(self) -> bool:
+        return self.kind is Kind.COMPLEX
+
+    @property
     def is_float8(self) -> bool:
         return self.kind is Kind.FLOAT and self.bits == 8
 
@@ -87,8 +100,11 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype whose memory this type shares."""
-        scalar: Any = getattr(ml_dtypes, self.name, None) or getattr(np, "bool_" if self.is_bool else self.name)
+        """The NumPy dtype whose memory this type shares; `TypeError` where neither NumPy nor ml_dtypes has one."""
+        name = "bool_" if self.is_bool else self.name
+        scalar: Any = getattr(ml_dtypes, name, None) or getattr(np, name, None)
+        if scalar is None:
+            raise TypeError(f"neither NumPy nor ml_dtypes has {self.name}")
         return np.dtype(scalar)
 
     @property
@@ -104,13 +120,14 @@ class DType:
     @property
     def bias(self) -> int:
         """The exponent bias of a floating-point format; its normal numbers begin at ``2**(1 - bias)``."""
-        return (1 << (self.exponent - 1)) - 1
+        return (1 << (self.exponent - 1)) - 1 + self.offset
 
     @property
     def largest(self) -> float:
-        """The largest finite value of a floating-point type. A finite-only format uses the top exponent for numbers, its
-        last mantissa excepted."""
-        return math.ldexp(2.0 - math.ldexp(1.0 + self.finite_only, -self.mantissa), self.bias + self.finite_only)
+        """The largest finite value of a floating-point type: what its highest code that is a number stands for."""
+        reserved = (1 << self.mantissa) if not self.finite_only else 0 if self.all_numbers else 1
+        exponent, fraction = divmod((1 << (self.exponent + self.mantissa)) - reserved - 1, 1 << self.mantissa)
+        return math.ldexp(1.0 + math.ldexp(fraction, -self.mantissa), exponent - self.bias)
 
     def represents(self, value: float) -> bool:
         """Whether ``value`` is a value of this floating-point type: NaN, an infinity it has, or a multiple of its ulp."""
@@ -166,9 +183,69 @@ ALL: Final[tuple[DType, ...]] = (
     float64,
 )
 
-_BY_NAME: Final[dict[str, DType]] = {
-    spelling: dtype for dtype in ALL for spelling in (dtype.name, dtype.triton, *dtype.aliases)
-}
+
+def _narrow(name: str, exponent: int, mantissa: int, triton: str = "", alias: str = "", **rest: Any) -> DType:
+    bits = (not name.endswith("fnu")) + exponent + mantissa
+    return DType(
+        name, Kind.FLOAT, bits, True, triton or name, exponent, mantissa, aliases=(alias,) * bool(alias), **rest
+    )
+
+
+_FN: Final[dict[str, Any]] = {"finite_only": True, "all_numbers": True}
+
+int2: Final = _integer(2, True)
+int4: Final = _integer(4, True)
+uint2: Final = _integer(2, False)
+uint4: Final = _integer(4, False)
+float4_e2m1fn: Final = _narrow("float4_e2m1fn", 2, 1, **_FN)
+float6_e2m3fn: Final = _narrow("float6_e2m3fn", 2, 3, **_FN)
+float6_e3m2fn: Final = _narrow("float6_e3m2fn", 3, 2, **_FN)
+float8_e3m4: Final = _narrow("float8_e3m4", 3, 4)
+float8_e4m3: Final = _narrow("float8_e4m3", 4, 3)
+float8_e4m3b11fnuz: Final = _narrow("float8_e4m3b11fnuz", 4, 3, offset=4, **_FN)
+float8_e4m3b15: Final = _narrow("float8_e4m3b15", 4, 3, "fp8e4b15", "float8e4b15", offset=8, **_FN)
+float8_e4m3fnuz: Final = _narrow("float8_e4m3fnuz", 4, 3, "fp8e4b8", "float8e4b8", offset=1, **_FN)
+float8_e5m2fnuz: Final = _narrow("float8_e5m2fnuz", 5, 2, "fp8e5b16", "float8e5b16", offset=1, **_FN)
+float8_e8m0fnu: Final = _narrow("float8_e8m0fnu", 8, 0, finite_only=True)
+tensor_float32: Final = DType("tensor_float32", Kind.FLOAT, 32, True, "tf32", 8, 10)
+index: Final = DType("index", Kind.INTEGER, 64, False, "index")
+address: Final = DType("address", Kind.INTEGER, 64, False, "address")
+complex32: Final = DType("complex32", Kind.COMPLEX, 32, True, "complex32", 5, 10)
+complex64: Final = DType("complex64", Kind.COMPLEX, 64, True, "complex64", 8, 23)
+complex128: Final = DType("complex128", Kind.COMPLEX, 128, True, "complex128", 11, 52)
+
+KNOWN: Final[tuple[DType, ...]] = (
+    *ALL,
+    int2,
+    int4,
+    uint2,
+    uint4,
+    float4_e2m1fn,
+    float6_e2m3fn,
+    float6_e3m2fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3b15,
+    float8_e4m3fnuz,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
+    tensor_float32,
+    index,
+    address,
+    complex32,
+    complex64,
+    complex128,
+)
+"""Every type some system has."""
+
+
+def _spellings(types: tuple[DType, ...]) -> dict[str, DType]:
+    return {spelling: dtype for dtype in types for spelling in (dtype.name, dtype.triton, *dtype.aliases)}
+
+
+_BY_NAME: Final[dict[str, DType]] = _spellings(ALL)
+_KNOWN_BY_NAME: Final[dict[str, DType]] = _spellings(KNOWN)
 _BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {dtype.numpy: dtype for dtype in ALL}
 
 
@@ -178,6 +255,15 @@ def parse(name: str) -> DType:
         return _BY_NAME[name]
     except KeyError:
         raise ValueError(f"unknown dtype {name!r}; weft knows {', '.join(d.name for d in ALL)}") from None
+
+
+def named(name: str) -> DType:
+    """The type of `KNOWN` of that spelling; `ValueError` with the nearest spelling for an unknown one."""
+    if (dtype := _KNOWN_BY_NAME.get(name)) is not None:
+        return dtype
+    near = difflib.get_close_matches(name, _KNOWN_BY_NAME, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(d.name for d in KNOWN)}"
+    raise ValueError(f"unknown dtype '{name}'; {hint}")
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:

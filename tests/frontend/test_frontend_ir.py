@@ -23,7 +23,7 @@ from weft.frontend import (
 from weft.ir import tile
 from weft.ir.location import Position, positions
 from weft.ir.types import pointer, scalar
-from weft.semantics.triton import triton_3_9
+from weft.semantics import triton_3_9
 
 jit = KernelFunction
 Build = Callable[..., ModuleOp]

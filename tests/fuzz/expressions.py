@@ -256,7 +256,7 @@ def reduction(scope: Scope) -> Typed | None:
         if a.dtype.is_float:
             a = whole(a, r.choice((dtypes.float32, dtypes.float64)))
         wide = r.choice(INTEGERS) if not a.dtype.is_float and r.random() < 0.2 else None
-        dtype = wide or semantics.reduction("sum", a.dtype)
+        dtype = wide or semantics.reduction("sum", a.dtype).operands
         chosen = f", dtype=tl.{spelling(wide)}" if wide else ""
         result = Typed(f"tl.sum({a.text}, {arguments}{chosen})", dtype, shape)
         return Typed(f"({result.text} + 0.0)", dtype, shape) if dtype.is_float else result
@@ -271,7 +271,9 @@ def reduction(scope: Scope) -> Typed | None:
             else Typed(f"tl.reduce({a.text}, {arguments}, combine_fn={combine})", a.dtype, shape)
         )
     name = r.choice(("max", "min"))
-    return zero_is_positive(Typed(f"tl.{name}({a.text}, {arguments})", semantics.reduction(name, a.dtype), shape))
+    return zero_is_positive(
+        Typed(f"tl.{name}({a.text}, {arguments})", semantics.reduction(name, a.dtype).operands, shape)
+    )
 
 
 def product(scope: Scope) -> Typed | None:

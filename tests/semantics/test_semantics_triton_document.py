@@ -273,25 +273,29 @@ def test_unary_refusals(op: str, dtype: str, message: str) -> None:
 
 def test_the_package_has_no_unary_plus() -> None:
     with pytest.raises(PromotionError) as error:
-        triton_3_9.unary("+", dtypes.int32)
+        triton_3_9.unary("pos", dtypes.int32)
     assert str(error.value) == "unary '+' does not take int32; leave it out"
-    assert triton.unary("+", dtypes.int32) == dtypes.int32
+    assert triton.unary("pos", dtypes.int32).result == dtypes.int32
 
 
 def test_unary_operators_keep_the_type() -> None:
-    assert [triton.unary("-", d) for d in dtypes.ALL] == list(dtypes.ALL)
-    assert [triton.unary("~", d) for d in INTEGERS] == INTEGERS
-    assert triton.unary("not", dtypes.bool_) == dtypes.bool_
+    assert [triton.unary("neg", d).result for d in dtypes.ALL] == list(dtypes.ALL)
+    assert [triton.unary("~", d).result for d in INTEGERS] == INTEGERS
+    assert triton.unary("not", dtypes.bool_).result == dtypes.bool_
 
 
 def test_reductions() -> None:
     sums = {"b": "u32", "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
     for short, dtype in SHORT.items():
-        assert LONG[triton.reduction("sum", dtype)] == sums.get(short, short)
+        assert LONG[triton.reduction("sum", dtype).operands] == sums.get(short, short)
         narrow = dtype.bits < 32
         extreme = ("f32" if dtype.is_float else "i32") if narrow else short
-        assert LONG[triton.reduction("max", dtype)] == LONG[triton.reduction("min", dtype)] == extreme
-        assert LONG[triton.reduction("argmax", dtype)] == LONG[triton.reduction("argmin", dtype)] == short
+        assert LONG[triton.reduction("max", dtype).operands] == LONG[triton.reduction("min", dtype).operands] == extreme
+        assert (
+            LONG[triton.reduction("argmax", dtype).operands]
+            == LONG[triton.reduction("argmin", dtype).operands]
+            == short
+        )
 
 
 def test_unknown_operators_and_reductions() -> None:
@@ -300,7 +304,7 @@ def test_unknown_operators_and_reductions() -> None:
             lambda: triton.binary("@", dtypes.int8, dtypes.int8),
             "unknown binary operator '@'; triton knows + - * % where minimum maximum / // & | ^ << >> < <= > >= == !=",
         ),
-        (lambda: triton.unary("abs", dtypes.int8), "unknown unary operator 'abs'; triton knows - + ~ not"),
+        (lambda: triton.unary("abs", dtypes.int8), "unknown unary operator 'abs'; triton knows neg pos ~ not"),
         (
             lambda: triton.reduction("prod", dtypes.int8),
             "unknown reduction 'prod'; triton knows sum cumsum max min argmax argmin",

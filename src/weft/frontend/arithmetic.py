@@ -60,6 +60,9 @@ _UNARY_PYTHON: Final[dict[str, Callable[[Any], Any]]] = {
 _UNARY: Final[dict[str, str | None]] = {"-": "neg", "+": None, "~": "not", "not": "not"}
 
 
+_SIGNS: Final = {"+": "pos", "-": "neg"}
+
+
 def fold(op: str, function: Callable[..., Any], *values: Value) -> Value:
     """A Python operator on compile-time values; its exception becomes the kernel's."""
     try:
@@ -119,7 +122,7 @@ def unary(b: Builder, op: str, operand: Value) -> Value:
         return fold(op, _UNARY_PYTHON[op], operand)
     if not isinstance(operand, Tensor) or operand.is_pointer:
         raise CompilationError(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
-    dtype = b.semantics.unary(op, operand.dtype)
+    dtype = b.semantics.unary(_SIGNS.get(op, op), operand.dtype).operands
     kind = _UNARY[op]
     return b.cast(operand, dtype) if kind is None else b.unary(kind, b.cast(operand, dtype))
 
@@ -140,7 +143,7 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
     pointer, offset = (lhs, rhs) if pointers[0] else (rhs, lhs)
     if is_number(offset) and isinstance(offset, int):
         offset = -offset if op == "-" else offset
-        return add_pointer(b, pointer, b.constant(offset, b.semantics.literal(int(offset)), pointer.shape))
+        return add_pointer(b, pointer, b.constant(offset, b.semantics.literal(int(offset)).dtype, pointer.shape))
     steps = b.tensor(offset)
     if steps.dtype.is_bool:
         steps = b.cast(steps, dtypes.int32)

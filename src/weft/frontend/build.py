@@ -15,8 +15,7 @@ from weft.frontend.generator import Generator
 from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.values import Tensor, as_value, ir_type
-from weft.semantics.core import Semantics
-from weft.semantics.triton import triton
+from weft.semantics import Semantics, triton
 
 DIVISIBLE_BY = 16
 """What the signature's ``aligned`` (in bytes) and ``divisible`` promise."""

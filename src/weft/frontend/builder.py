@@ -97,7 +97,7 @@ class Builder:
             return value
         if not is_number(value):
             raise CompilationError(f"expected a tile or a number, found {describe(value)}", argument=argument)
-        return self.constant(value, self.semantics.literal(value))
+        return self.constant(value, self.semantics.literal(value).dtype)
 
     def cast(self, x: Tensor, dtype: DType) -> Tensor:
         """``x`` converted to ``dtype``; a pointer is refused."""

@@ -65,7 +65,7 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
 def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> Tensor:
     """A number as a scalar at the end of ``block``: of the dtype of ``like`` where that is an integer type with room
     for the integer, else of the literal's own."""
-    dtype = b.semantics.literal(number)
+    dtype = b.semantics.literal(number).dtype
     if (
         like is not None
         and like.dtype.kind is dtype.kind is Kind.INTEGER

@@ -1,27 +1,72 @@
 """What ``a op b`` means in the systems weft knows.
 
-`get` finds a system by name; ``triton`` is its documentation, ``triton@3.9`` the package of that version.
+`get` finds a system by name; ``triton`` is its documentation, ``triton@3.9`` the package of that version. Each is also an
+attribute (`weft.semantics.jax`, `weft.semantics.jax_0_10`), loaded when it is first asked for.
 """
 
 from __future__ import annotations
 
 import difflib
-from typing import Final
+import importlib
+from typing import TYPE_CHECKING, Any, Final
 
-from weft.semantics.core import Number, Operand, Promotion, PromotionError, Semantics
-from weft.semantics.triton import triton, triton_3_9
+from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 
-SYSTEMS: Final[dict[str, Semantics]] = {system.name: system for system in (triton, triton_3_9)}
-"""Every system by name."""
+if TYPE_CHECKING:
+    from weft.semantics.systems.triton import triton, triton_3_9
+
+_HOMES: Final[dict[str, tuple[str, str]]] = {
+    "triton": ("triton", "triton"),
+    "triton@3.9": ("triton", "triton_3_9"),
+    "jax": ("jax", "jax"),
+    "jax@0.10": ("jax", "jax_0_10"),
+    "jax-x32": ("jax", "jax_x32"),
+    "jax-x32@0.10": ("jax", "jax_x32_0_10"),
+    "max": ("max", "max"),
+    "max@26": ("max", "max_26"),
+    "dali": ("dali", "dali"),
+    "dali@2": ("dali", "dali_2"),
+    "numpy": ("numpy", "numpy"),
+    "torch": ("torch", "torch"),
+}
+"""Every system: its name, the module under ``systems``, and the object there."""
+
+SYSTEMS: Final[tuple[str, ...]] = tuple(_HOMES)
+"""The name of every system and version."""
 
 
-def get(name: str) -> Semantics:
+def get(name: str | Semantics) -> Semantics:
     """The system of that name; `ValueError` with the nearest spelling for an unknown one."""
-    if (system := SYSTEMS.get(name)) is not None:
-        return system
+    if isinstance(name, Semantics):
+        return name
+    if (home := _HOMES.get(name)) is not None:
+        module, attribute = home
+        return getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
     near = difflib.get_close_matches(name, SYSTEMS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(SYSTEMS)}"
     raise ValueError(f"unknown semantics '{name}'; {hint}")
 
 
-__all__ = ["SYSTEMS", "Number", "Operand", "Promotion", "PromotionError", "Semantics", "get", "triton", "triton_3_9"]
+def __getattr__(name: str) -> Any:
+    for module, attribute in _HOMES.values():
+        if attribute == name:
+            value = getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}")
+
+
+__all__ = [
+    "SYSTEMS",
+    "Constant",
+    "Number",
+    "Operand",
+    "Promotion",
+    "PromotionError",
+    "Semantics",
+    "Step",
+    "Type",
+    "get",
+    "triton",
+    "triton_3_9",
+]

@@ -55,7 +55,7 @@ def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> 
 @implements(tl.sum)
 def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) -> Tensor:
     x = tile_of(b, input, "input")
-    wide = b.semantics.reduction("sum", x.dtype) if dtype is None else dtype_of(dtype, "dtype")
+    wide = b.semantics.reduction("sum", x.dtype).operands if dtype is None else dtype_of(dtype, "dtype")
     return _single(b, "add", b.cast(x, wide), axis, keep_dims)
 
 
@@ -70,7 +70,7 @@ def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
 
 
 def _extremum(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
-    wide = b.cast(x, b.semantics.reduction(name, x.dtype))
+    wide = b.cast(x, b.semantics.reduction(name, x.dtype).operands)
     return _single(b, name, wide, axis, keep_dims)
 
 
@@ -82,7 +82,7 @@ def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value)
     specified.
     """
     shape = x.shape
-    x = b.cast(x, b.semantics.reduction(f"arg{name}", x.dtype))
+    x = b.cast(x, b.semantics.reduction(f"arg{name}", x.dtype).operands)
     if axis is None:
         x = b.reshape(x, (math.prod(shape),)) if shape else x
     dimension = 0 if axis is None else axis_of(axis, len(shape))

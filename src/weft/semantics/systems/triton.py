@@ -37,7 +37,7 @@ from typing import Final
 
 from weft import dtypes
 from weft.dtypes import DType, Kind
-from weft.semantics.core import Number, Operand, Promotion, PromotionError
+from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ BINARY: Final[Mapping[str, OpRule]] = {
 """The binary ops; the rules of both versions read the op only to ask whether it divides."""
 
 UNARY: Final[Mapping[str, frozenset[Kind]]] = {
-    "-": frozenset(Kind),
-    "+": frozenset(Kind),
+    "neg": frozenset(Kind),
+    "pos": frozenset(Kind),
     "~": frozenset({Kind.BOOL, Kind.INTEGER}),
     "not": frozenset({Kind.BOOL}),
 }
 """The unary ops and the kinds they take; each keeps its operand's type (so -x of an unsigned x wraps)."""
 
 _UNARY_ADVICE: Final[Mapping[str, str]] = {
-    "+": "leave it out",
+    "pos": "leave it out",
     "~": "reinterpret the bits with .to(tl.int{bits}, bitcast=True)",
     "not": "compare with zero: x == 0",
 }
@@ -136,14 +136,14 @@ def _any_bfloat16(a: DType, b: DType, op: str) -> DType | None:
 
 def _refuse_float8(a: DType, b: DType, op: str) -> DType | None:
     if a.is_float8 or b.is_float8:
-        raise PromotionError(f"{a} and {b} have no common type for '{op}'; cast both sides with .to(tl.float32)")
+        raise PromotionError(f"{a} and {b} have no common type for '{op}'", "cast both sides with .to(tl.float32)")
     return None
 
 
 def _refuse_mixed_division(a: DType, b: DType, op: str) -> DType | None:
     if op in _DIVISIONS and a.signed != b.signed:
         signed = a if a.signed else b
-        raise PromotionError(f"'{op}' refuses {a} with {b}, one is signed; cast both sides with .to(tl.{signed})")
+        raise PromotionError(f"'{op}' refuses {a} with {b}, one is signed", f"cast both sides with .to(tl.{signed})")
     return None
 
 
@@ -208,61 +208,117 @@ _INTEGER_LITERALS: Final = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.ui
 _FLOAT32_NORMAL: Final = (2.0**-126, (2.0 - 2.0**-23) * 2.0**127)
 
 
+MEANING: Final[Mapping[str, str]] = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "divide",
+    "//": "truncate_divide",
+    "%": "truncate_remainder",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+    "<<": "shift_left",
+    ">>": "shift_right",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+    "==": "equal",
+    "!=": "not_equal",
+    "where": "select",
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "pos": "identity",
+    "neg": "neg",
+    "~": "not",
+    "not": "not",
+}
+"""What each op does in the common type: C's arithmetic."""
+
+
 @dataclass(frozen=True)
-class TritonSemantics:
+class TritonSemantics(Semantics):
     """One version of Triton's rules; `weft.semantics.core.Semantics` says what the methods mean."""
 
     name: str
+    title: str
     rules: tuple[Rule, ...] = field(repr=False)
     unary_ops: Mapping[str, frozenset[Kind]] = field(default_factory=lambda: UNARY, repr=False, hash=False)
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return dtypes.ALL
+
+    def common(self, *operands: Operand) -> Promotion:
+        first, *rest = operands
+        promotion = self.binary("+", first, first)
+        for operand in rest:
+            promotion = self.binary("+", promotion.result, operand)
+        return promotion
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
         rule = BINARY.get(op)
         if rule is None:
             raise ValueError(f"unknown binary operator '{op}'; {self.name} knows {' '.join(BINARY)}")
-        common = self._common(op, lhs, rhs)
+        left, right = _read(lhs), _read(rhs)
+        common, name = self._common(op, left, right)
         if common.is_float and not rule.floats:
-            raise PromotionError(f"'{op}' does not take {common}; {rule.advice.format(bits=common.bits)}")
-        for operand in (lhs, rhs):
+            raise PromotionError(f"'{op}' does not take {common}", rule.advice.format(bits=common.bits))
+        for operand in (left, right):
             if not isinstance(operand, DType):
                 _check_range(operand, common)
+        steps = [Step(name, f"{lhs} and {rhs} meet in {common}")]
         if rule.integers_as is not None and not common.is_float:
             common = rule.integers_as
-        return Promotion(common, rule.result or common)
+            steps.append(Step("division of integers", f"'{op}' computes in {common}"))
+        return Promotion(common, rule.result or common, MEANING[op], steps=tuple(steps))
 
-    def unary(self, op: str, operand: DType) -> DType:
+    def unary(self, op: str, operand: Operand) -> Promotion:
         kinds = self.unary_ops.get(op)
         if kinds is None:
             raise ValueError(f"unknown unary operator '{op}'; {self.name} knows {' '.join(UNARY)}")
-        if operand.kind not in kinds:
-            advice = _UNARY_ADVICE[op].format(bits=operand.bits)
-            raise PromotionError(f"unary '{op}' does not take {operand}; {advice}")
-        return operand
+        dtype = self._dtype(_read(operand))
+        if dtype.kind not in kinds:
+            shown = {"neg": "-", "pos": "+"}.get(op, op)
+            advice = _UNARY_ADVICE[op].format(bits=dtype.bits)
+            raise PromotionError(f"unary '{shown}' does not take {dtype}", advice)
+        return Promotion(dtype, dtype, MEANING[op])
 
-    def literal(self, value: Number) -> DType:
-        if isinstance(value, bool):
+    def literal(self, value: Number) -> Type:
+        return Type(self._dtype(_read(value)))
+
+    def _dtype(self, operand: DType | bool | int | float) -> DType:
+        """The type of a value by itself; of a literal, the first it fits."""
+        if isinstance(operand, DType):
+            return operand
+        if isinstance(operand, bool):
             return dtypes.bool_
-        if isinstance(value, int):
+        if isinstance(operand, int):
             for dtype in _INTEGER_LITERALS:
-                if dtype.min <= value <= dtype.max:
+                if dtype.min <= operand <= dtype.max:
                     return dtype
             raise PromotionError(
-                f"Nonrepresentable integer {value}: integers reach from {dtypes.int64.min} (int64) to "
-                f"{dtypes.uint64.max} (uint64); write it as a float"
+                f"Nonrepresentable integer {operand}: integers reach from {dtypes.int64.min} (int64) to "
+                f"{dtypes.uint64.max} (uint64)",
+                "write it as a float",
             )
         low, high = _FLOAT32_NORMAL
-        special = value == 0.0 or not math.isfinite(value)
-        return dtypes.float32 if special or low <= abs(value) <= high else dtypes.float64
+        special = operand == 0.0 or not math.isfinite(operand)
+        return dtypes.float32 if special or low <= abs(operand) <= high else dtypes.float64
 
-    def reduction(self, op: str, dtype: DType) -> DType:
+    def reduction(self, op: str, operand: Operand) -> Promotion:
         if op not in REDUCTIONS:
             raise ValueError(f"unknown reduction '{op}'; {self.name} knows {' '.join(REDUCTIONS)}")
-        return REDUCTIONS[op](dtype)
+        wide = REDUCTIONS[op](self._dtype(_read(operand)))
+        return Promotion(wide, dtypes.int32 if op.startswith("arg") else wide, op)
 
-    def _common(self, op: str, lhs: Operand, rhs: Operand) -> DType:
-        """The type both sides are converted to, before `OpRule.integers_as`."""
-        a = lhs if isinstance(lhs, DType) else self.literal(lhs)
-        b = rhs if isinstance(rhs, DType) else self.literal(rhs)
+    def cast(self, source: DType, target: DType) -> Promotion:
+        return Promotion(target, target, "convert")
+
+    def _common(self, op: str, lhs: DType | bool | int | float, rhs: DType | bool | int | float) -> tuple[DType, str]:
+        """The type both sides are converted to, before `OpRule.integers_as`, and the rule that gave it."""
+        a, b = self._dtype(lhs), self._dtype(rhs)
         # A number no higher in kind than the run-time value takes that value's type.
         if isinstance(lhs, DType) and not isinstance(rhs, DType) and b.kind <= a.kind:
             b = a
@@ -270,11 +326,20 @@ class TritonSemantics:
             a = b
         for rule in self.rules:
             if (common := rule.apply(a, b, op)) is not None:
-                return common
+                return common, rule.name
         raise AssertionError(f"{self.name}: no rule for {a} and {b}, though the last rule takes every pair")
 
 
-def _check_range(value: Number, dtype: DType) -> None:
+def _read(operand: Operand) -> DType | bool | int | float:
+    """Triton knows arrays by dtype alone, typed constants are arrays to it, and it has no complex numbers."""
+    if isinstance(operand, (Type, Constant)):
+        return operand.dtype
+    if isinstance(operand, complex):
+        raise PromotionError(f"Triton has no complex numbers, found {operand}", "keep two floats")
+    return operand
+
+
+def _check_range(value: float, dtype: DType) -> None:
     """Raise where an integer literal has no place in an integer type; floats round and so always fit."""
     if dtype.is_float or dtype.min <= value <= dtype.max:
         return
@@ -283,9 +348,11 @@ def _check_range(value: Number, dtype: DType) -> None:
     wider = min(wide, key=lambda d: (d.bits, d.signed != dtype.signed), default=None)
     cast = f"cast the other operand to tl.{wider or dtypes.float64}"
     if value < 0 and not dtype.signed:
-        raise PromotionError(f"Scalar {value} is negative and type {dtype} is unsigned; {cast}")
-    raise PromotionError(f"Scalar {value} is out of range for type {dtype}; {cast}")
+        raise PromotionError(f"Scalar {value} is negative and type {dtype} is unsigned", cast)
+    raise PromotionError(f"Scalar {value} is out of range for type {dtype}", cast)
 
 
-triton: Final = TritonSemantics("triton", DOCUMENT_RULES)
-triton_3_9: Final = TritonSemantics("triton@3.9", PACKAGE_RULES, {**UNARY, "+": frozenset()})
+triton: Final = TritonSemantics("triton", "Triton as its documentation states it", DOCUMENT_RULES)
+triton_3_9: Final = TritonSemantics(
+    "triton@3.9", "Triton as the package 3.9.0 computes it", PACKAGE_RULES, {**UNARY, "pos": frozenset()}
+)

@@ -1,0 +1,80 @@
+"""What an operation does once its operands have one type: the vocabulary `Promotion.meaning` uses.
+
+Types alone do not say what ``x // y`` is: int32 in Triton and in JAX, -3 in one and -4 in the other. One would let each
+consumer branch on the system; here a system names the meaning, and whoever executes (the frontend, `weft.array`, the NumPy
+evaluation in tests) has one implementation of each. A name has one definition, edge cases included.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MEANINGS: Final[dict[str, str]] = {
+    "add": "x + y; integers wrap, bools add modulo 2",
+    "sub": "x - y; integers wrap, bools subtract modulo 2",
+    "mul": "x * y; integers wrap",
+    "divide": "the quotient of floats, rounded once",
+    "truncate_divide": "the quotient of integers rounded toward zero; x / 0 is 0, MIN / -1 is MIN",
+    "truncate_divide_checked": "the same, but a zero divisor is an error, and so is MIN / -1 of 32 and 64 bits",
+    "floor_divide": "the quotient rounded toward minus infinity; x // 0 of integers is 0, of floats x / 0",
+    "floor_divide_xla": "the same, but x // 0 of integers is -1 if x is 0 or the type unsigned (all ones), else -2",
+    "floor_divide_checked": "the same, but a zero divisor of integers is an error",
+    "ceil_divide": "(x + (y - 1)) with truncate_divide by y",
+    "truncate_remainder": "x - y * (x / y rounded toward zero): the sign is the dividend's; integer x rem 0 is x",
+    "truncate_remainder_checked": "the same, but a zero divisor of integers is an error, and so is MIN rem -1 of 32 and 64 bits",
+    "floor_remainder": "x - y * floor(x / y): the sign is the divisor's; integer x mod 0 is 0, of floats NaN",
+    "floor_remainder_checked": "the same, but a zero divisor of integers is an error",
+    "power": "x ** y; integers wrap, a negative exponent gives 0",
+    "power_checked": "the same, but a negative exponent of integers is an error",
+    "and": "bitwise and",
+    "or": "bitwise or",
+    "xor": "bitwise exclusive or",
+    "shift_left": "x << y; from the width on 0, the amount read as unsigned",
+    "shift_right": "x >> y by the type's sign; from the width on only copies of the sign, the amount read as unsigned",
+    "shift_right_arithmetic": "the same, with copies of the top bit whatever the type's sign",
+    "shift_left_masked": "x << y in 32 bits (64 for 64-bit types), y modulo that width, wrapped to the type",
+    "shift_right_masked": "x >> y by the type's sign, y modulo 32 (64 for 64-bit types)",
+    "equal": "x == y",
+    "not_equal": "x != y, true for NaN",
+    "less": "x < y",
+    "less_equal": "x <= y",
+    "greater": "x > y",
+    "greater_equal": "x >= y",
+    "minimum": "the lesser; the number where one side is NaN",
+    "maximum": "the greater; the number where one side is NaN",
+    "minimum_nan": "the lesser; NaN where one side is NaN",
+    "maximum_nan": "the greater; NaN where one side is NaN",
+    "select": "x where the condition holds, else y",
+    "atan2": "the angle of the point (y, x)",
+    "logaddexp": "log(exp(x) + exp(y)) without overflow",
+    "clamp": "min(max(value, low), high)",
+    "matmul": "the matrix product, accumulated in the type (floats narrower than 32 bits: in float32)",
+    "concat": "one after the other",
+    "identity": "x",
+    "neg": "-x; integers wrap, a bool stays itself (modulo 2)",
+    "not": "each bit inverted; a bool negated",
+    "abs": "the absolute value; MIN stays MIN; of a complex number its modulus",
+    "sign": "-1, 0 or 1; NaN for NaN",
+    "square": "x * x; integers wrap",
+    "real": "the real part",
+    **dict.fromkeys(
+        ("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
+        "the function of floats",
+    ),
+    "floor": "the greatest integer not above x",
+    "ceil": "the least integer not below x",
+    "sum": "the sum of the elements, in the type",
+    "prod": "the product of the elements, in the type",
+    "mean": "the sum divided by the number of elements",
+    "max": "the greatest element; NaN as in the system's maximum",
+    "min": "the least element; NaN as in the system's minimum",
+    "argmax": "the index of the first greatest element",
+    "argmin": "the index of the first least element",
+    "cumsum": "the sums of the elements up to each",
+    "any": "whether an element is not zero",
+    "all": "whether every element is not zero",
+    "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
+    "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
+    "convert_round": "to an integer: nearest, halves away from zero; saturating, NaN to 0; integers saturate; to bool rounded != 0",
+}
+"""Every meaning and its definition."""

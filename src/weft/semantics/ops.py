@@ -1,0 +1,99 @@
+"""The operations promotion is asked about, and how they may be spelled.
+
+One name for each: Python's symbol where it has one (``+``), else the word most systems use (``where``, ``minimum``). `canonical`
+accepts NumPy's, JAX's, PyTorch's and DALI's words too (``add``, ``true_divide``, ``arctan2``). A system refuses the ones it
+lacks.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%", "**")
+BITWISE: Final = ("&", "|", "^")
+SHIFTS: Final = ("<<", ">>")
+COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
+DIVISIONS: Final = ("/", "//", "%")
+
+BINARY: Final[tuple[str, ...]] = (
+    *ARITHMETIC,
+    *BITWISE,
+    *SHIFTS,
+    *COMPARISONS,
+    *("where", "minimum", "maximum"),
+    *("atan2", "logaddexp", "fmod", "fpow", "fdiv", "cdiv", "matmul", "concat"),
+)
+"""Operations of two operands; ``where`` is asked about its last two. ``fpow`` and ``fdiv`` always compute in floats
+(DALI's and Triton's), ``cdiv`` is the quotient rounded up."""
+
+LOGICAL: Final = ("and", "or")
+"""Python's ``and`` and ``or`` on run-time values, which only Triton has."""
+
+UNARY: Final[tuple[str, ...]] = (
+    *("pos", "neg", "~", "not", "abs", "sign", "square"),
+    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
+    *("floor", "ceil", "real"),
+)
+"""Operations of one operand; ``pos`` and ``neg`` are the signs."""
+
+TERNARY: Final[tuple[str, ...]] = ("clamp",)
+"""``clamp(value, low, high)``."""
+
+REDUCTIONS: Final[tuple[str, ...]] = (
+    *("sum", "prod", "mean", "max", "min", "argmax", "argmin", "cumsum", "any", "all"),
+)
+"""Operations over the elements of one operand."""
+
+ALL: Final[tuple[str, ...]] = (*BINARY, *LOGICAL, *UNARY, *TERNARY, *REDUCTIONS)
+
+_ALIASES: Final[dict[str, tuple[str, ...]]] = {
+    "+": ("add",),
+    "-": ("sub", "subtract"),
+    "*": ("mul", "multiply"),
+    "/": ("div", "divide", "truediv", "true_divide"),
+    "//": ("floordiv", "floor_divide"),
+    "%": ("mod", "rem", "remainder"),
+    "**": ("pow", "power"),
+    "&": ("bitwise_and",),
+    "|": ("bitwise_or",),
+    "^": ("xor", "bitwise_xor"),
+    "<<": ("lshift", "shl", "left_shift"),
+    ">>": ("rshift", "shr", "right_shift"),
+    "<": ("lt", "less"),
+    "<=": ("le", "less_equal"),
+    ">": ("gt", "greater"),
+    ">=": ("ge", "greater_equal"),
+    "==": ("eq", "equal"),
+    "!=": ("ne", "not_equal"),
+    "where": ("select",),
+    "atan2": ("arctan2",),
+    "pos": ("positive",),
+    "neg": ("negative",),
+    "~": ("invert", "bitwise_not"),
+    "not": ("logical_not",),
+    "abs": ("fabs", "absolute"),
+    "clamp": ("clip",),
+    "matmul": ("dot", "@"),
+    "max": ("amax",),
+    "min": ("amin",),
+}
+
+_CANONICAL: Final[dict[str, str]] = {
+    **{op: op for op in ALL},
+    **{alias: op for op, aliases in _ALIASES.items() for alias in aliases},
+}
+
+
+def canonical(op: str) -> str:
+    """The one name of an operation; `ValueError` with the nearest spelling for an unknown one."""
+    if (found := _CANONICAL.get(op)) is not None:
+        return found
+    near = difflib.get_close_matches(op, _CANONICAL, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"weft knows {' '.join(ALL)}"
+    raise ValueError(f"unknown operation '{op}'; {hint}")
+
+
+def arity(op: str) -> int:
+    """How many operands decide the types of an operation (canonical name)."""
+    return 1 if op in UNARY or op in REDUCTIONS else 3 if op in TERNARY else 2

@@ -1,0 +1,1 @@
+"""One module for each system; `weft.semantics` is the façade."""
