@@ -75,6 +75,6 @@ MEANINGS: Final[dict[str, str]] = {
     "all": "whether every element is not zero",
     "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
-    "convert_round": "to an integer: nearest, halves away from zero; saturating, NaN to 0; integers saturate; to bool rounded != 0",
+    "convert_round": "to an integer: nearest, halves away from zero; saturating, NaN to 0; integers saturate; to bool rounded",
 }
 """Every meaning and its definition."""

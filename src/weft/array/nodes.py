@@ -1,0 +1,154 @@
+"""What a lazy expression is made of, once its semantics have been applied.
+
+One would keep the user's operators and let execution ask the semantics again. Here nodes hold *meanings*
+(`weft.semantics.meanings`): building an expression resolves each operator once, inserts every conversion as a `Convert`, and
+leaves a graph that no longer knows which system it came from. Whoever executes it (generated kernels, or NumPy as the
+reference) knows no promotion rule.
+
+Operands of an `Apply` have equal dtypes (but for the condition of ``select``, the sides of an exact comparison, and shapes,
+which broadcast as NumPy's). Nodes are immutable and compared by identity, so an expression used twice is computed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from weft.dtypes import DType
+from weft.semantics import Number
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One value of the expression: ``shape`` and ``dtype`` of its elements."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        """The nodes this one is computed from."""
+        return ()
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Input(Node):
+    """Data: ``array`` (any strides, of dtype `DType.numpy`), or a parameter of a graph built ahead, where it is None."""
+
+    array: NDArray[Any] | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar(Node):
+    """A number of the compile time, already what it is in ``dtype``; shape ()."""
+
+    value: Number = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Apply(Node):
+    """The elementwise ``meaning`` of ``arguments``, broadcast to ``shape``."""
+
+    meaning: str = ""
+    arguments: tuple[Node, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.arguments
+
+
+@dataclass(frozen=True, eq=False)
+class Convert(Node):
+    """``source`` converted to ``dtype``; ``meaning`` is ``convert``, ``convert_wrap`` or ``convert_round``."""
+
+    source: Node = field(kw_only=True)
+    meaning: str = "convert"
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Where a `View` reads one dimension of its source: at ``start + step * i``, i the result's index along ``axis``; at ``start``
+    where ``axis`` is None."""
+
+    axis: int | None
+    start: int = 0
+    step: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class View(Node):
+    """Elements of ``source`` at other places, one `Dimension` for each of the source's: slices, integer indices, permuted, added and
+    broadcast dimensions. ``result[i] = source[d.start + d.step * i[d.axis] for d in dimensions]``."""
+
+    source: Node = field(kw_only=True)
+    dimensions: tuple[Dimension, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Node):
+    """The elements of ``source`` in row-major order under another shape."""
+
+    source: Node = field(kw_only=True)
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduce(Node):
+    """``meaning`` (``sum prod max min argmax argmin any all``, or ``max_nan min_nan``, which give NaN where there is one)
+    over ``axes`` (ascending, not empty), which ``shape`` no longer has. ``source`` has the dtype the reduction is carried
+    out in; ``argmax`` and ``argmin`` reduce one axis, ``cumsum`` scans it and keeps the shape."""
+
+    source: Node = field(kw_only=True)
+    meaning: str = "sum"
+    axes: tuple[int, ...] = ()
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.source,)
+
+
+@dataclass(frozen=True, eq=False)
+class Matmul(Node):
+    """The product of ``lhs`` (..., m, k) and ``rhs`` (..., k, n), leading dimensions broadcast; both have ``dtype``."""
+
+    lhs: Node = field(kw_only=True)
+    rhs: Node = field(kw_only=True)
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.lhs, self.rhs)
+
+
+def walk(outputs: Sequence[Node]) -> Iterator[Node]:
+    """Every node the outputs need, once, operands first. Deep expressions do not exhaust the stack."""
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(node, False) for node in reversed(outputs)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack += [(operand, False) for operand in reversed(node.operands)]
