@@ -81,8 +81,8 @@ class Convert(Node):
 
 @dataclass(frozen=True)
 class Dimension:
-    """Where a `View` reads one dimension of its source: at ``start + step * i``, i the result's index along ``axis``; at ``start``
-    where ``axis`` is None."""
+    """Where a `View` reads one dimension of its source: at ``start + step * i``, i the result's index along ``axis``; at
+    ``start`` where ``axis`` is None."""
 
     axis: int | None
     start: int = 0
@@ -91,8 +91,8 @@ class Dimension:
 
 @dataclass(frozen=True, eq=False)
 class View(Node):
-    """Elements of ``source`` at other places, one `Dimension` for each of the source's: slices, integer indices, permuted, added and
-    broadcast dimensions. ``result[i] = source[d.start + d.step * i[d.axis] for d in dimensions]``."""
+    """Elements of ``source`` at other places, one `Dimension` for each of the source's: slices, integer indices, permuted,
+    added and broadcast dimensions. ``result[i] = source[d.start + d.step * i[d.axis] for d in dimensions]``."""
 
     source: Node = field(kw_only=True)
     dimensions: tuple[Dimension, ...] = ()
