@@ -31,11 +31,11 @@ LOGICAL: Final = ("and", "or")
 """Python's ``and`` and ``or`` on run-time values, which only Triton has."""
 
 UNARY: Final[tuple[str, ...]] = (
-    *("pos", "neg", "~", "not", "abs", "sign", "square"),
+    *("pos", "neg", "~", "not", "abs", "fabs", "sign", "square"),
     *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
     *("floor", "ceil", "real"),
 )
-"""Operations of one operand; ``pos`` and ``neg`` are the signs."""
+"""Operations of one operand; ``pos`` and ``neg`` are the signs, ``fabs`` is the absolute value, in floats whatever the operand."""
 
 TERNARY: Final[tuple[str, ...]] = ("clamp",)
 """``clamp(value, low, high)``."""
@@ -72,7 +72,7 @@ _ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "neg": ("negative",),
     "~": ("invert", "bitwise_not"),
     "not": ("logical_not",),
-    "abs": ("fabs", "absolute"),
+    "abs": ("absolute",),
     "clamp": ("clip",),
     "matmul": ("dot", "@"),
     "max": ("amax",),
