@@ -35,7 +35,7 @@ UNARY: Final[tuple[str, ...]] = (
     *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
     *("floor", "ceil", "real"),
 )
-"""Operations of one operand; ``pos`` and ``neg`` are the signs, ``fabs`` is the absolute value, in floats whatever the operand."""
+"""Operations of one operand; ``pos`` and ``neg`` are the signs, ``fabs`` the absolute value as a float."""
 
 TERNARY: Final[tuple[str, ...]] = ("clamp",)
 """``clamp(value, low, high)``."""
