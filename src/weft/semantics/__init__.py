@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 
 if TYPE_CHECKING:
+    from weft.semantics.difference import diff
+    from weft.semantics.explanation import explain
     from weft.semantics.systems.triton import triton, triton_3_9
 
 _HOMES: Final[dict[str, tuple[str, str]]] = {
@@ -35,6 +37,10 @@ SYSTEMS: Final[tuple[str, ...]] = tuple(_HOMES)
 """The name of every system and version."""
 
 
+_FUNCTIONS: Final[dict[str, str]] = {"diff": "difference", "explain": "explanation"}
+"""What the package offers beside the systems, and the module it is loaded from when it is first asked for."""
+
+
 def get(name: str | Semantics) -> Semantics:
     """The system of that name; `ValueError` with the nearest spelling for an unknown one."""
     if isinstance(name, Semantics):
@@ -53,6 +59,8 @@ def __getattr__(name: str) -> Any:
             value = getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
             globals()[name] = value
             return value
+    if (module := _FUNCTIONS.get(name)) is not None:
+        return getattr(importlib.import_module(f"weft.semantics.{module}"), name)
     raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}")
 
 
@@ -66,6 +74,8 @@ __all__ = [
     "Semantics",
     "Step",
     "Type",
+    "diff",
+    "explain",
     "get",
     "triton",
     "triton_3_9",

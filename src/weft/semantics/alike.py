@@ -1,0 +1,86 @@
+"""Where two meanings, or two types to compute in, give the same values although they are called differently.
+
+One would compare names. But ``floor_divide`` and ``floor_divide_xla`` differ in integers only, ``minimum`` and ``minimum_nan``
+in floats only, and bools added modulo 2 are bools that are xor-ed: a list of differences by name would bury the
+ones that change a value. `same_meaning` knows the types on which meanings coincide, `exact` when a conversion loses nothing, so
+that a comparison in one wide type equals the comparison in another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.dtypes import DType
+
+_ALIKE: Final[tuple[tuple[Callable[[DType], bool], tuple[frozenset[str], ...]], ...]] = (
+    (
+        lambda d: d.is_bool,
+        (
+            frozenset({"add", "sub", "xor", "not_equal"}),
+            frozenset({"mul", "and", "minimum", "minimum_nan"}),
+            frozenset({"or", "maximum", "maximum_nan"}),
+            frozenset({"identity", "neg", "abs", "sign", "square", "real"}),
+        ),
+    ),
+    (
+        lambda d: d.is_integer or d.is_bool,
+        (
+            frozenset({"minimum", "minimum_nan"}),
+            frozenset({"maximum", "maximum_nan"}),
+            frozenset({"identity", "floor", "ceil", "real"}),
+        ),
+    ),
+    (
+        lambda d: d.is_integer and not d.signed,
+        (
+            frozenset({"truncate_divide", "floor_divide"}),
+            frozenset({"truncate_divide_checked", "floor_divide_checked"}),
+            frozenset({"truncate_remainder_checked", "floor_remainder_checked"}),
+            frozenset({"power", "power_checked"}),
+            frozenset({"identity", "abs", "floor", "ceil", "real"}),
+        ),
+    ),
+    (lambda d: d.is_integer and d.signed, (frozenset({"shift_right", "shift_right_arithmetic"}),)),
+    (
+        lambda d: d.is_float,
+        (
+            frozenset({"floor_divide", "floor_divide_xla", "floor_divide_checked"}),
+            frozenset({"truncate_remainder", "truncate_remainder_checked"}),
+            frozenset({"floor_remainder", "floor_remainder_checked"}),
+            frozenset({"power", "power_checked"}),
+            frozenset({"identity", "real"}),
+        ),
+    ),
+)
+"""(on which types, the meanings that have the same values there)."""
+
+
+def same_meaning(a: str, b: str, dtype: DType) -> bool:
+    """Whether two meanings give the same values on operands of ``dtype``."""
+    return a == b or any(applies(dtype) and any({a, b} <= group for group in groups) for applies, groups in _ALIKE)
+
+
+def exact(source: DType, target: DType) -> bool:
+    """Whether every value of ``source`` is a value of ``target``."""
+    if source == target or source.is_bool:
+        return True
+    if source.is_integer and target.is_integer:
+        return target.min <= source.min and source.max <= target.max
+    if source.is_integer and (target.is_float or target.is_complex):
+        # The integers up to 2**(mantissa + 1) are exact, and so is the power of two at the end of a signed range.
+        low, high = source.min, source.max
+        within = target.mantissa + 1 >= source.bits - source.signed
+        return within and target.largest >= max(-low, high)
+    if (source.is_float or source.is_complex) and (target.is_float or target.is_complex):
+        kinds = target.kind >= source.kind
+        return kinds and _format_within(source, target)
+    return False
+
+
+def _format_within(source: DType, target: DType) -> bool:
+    """Whether a float format's numbers are all of another's: precision, range at both ends, infinities."""
+    smallest = 1 - source.bias - source.mantissa  # exponents of the least subnormals
+    least = 1 - target.bias - target.mantissa
+    infinities = target.finite_only <= source.finite_only
+    return target.mantissa >= source.mantissa and least <= smallest and target.largest >= source.largest and infinities
