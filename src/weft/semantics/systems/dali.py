@@ -1,0 +1,527 @@
+"""DALI's promotion, as the document "DALI Binary Arithmetic Operators - Type Promotions" states it (`dali`) and as the
+package 2.4.0 computes it (`dali_2`).
+
+One would write the document's seven lines as seven branches, and then cannot say whether they are consistent. Here they are
+a lattice, and `Lattice` proves at import that every pair has one join. bool counts as uint1:
+
+=========== =========== ================= ===========================
+floatX      no float    floatX            float32, int64 -> float32
+floatX      floatY      the wider         float32, float64 -> float64
+intX        intY        the wider         int8, int32 -> int32
+uintX       uintY       the wider         bool, uint16 -> uint16
+intX        uintY       intX if X > Y     int16, uint8 -> int16
+intX        uintY       int2Y if X <= Y   int8, uint8 -> int16
+=========== =========== ================= ===========================
+
+The last line makes int128 of uint64 and a signed type. The document's lattice has that node, though no system has the type:
+`dali` refuses where it is the result. The package's lattice puts int64 there instead (so uint64 <= int64, and large values
+become negative).
+
+An operation adds to the common type: whether it takes floats, whether it takes bools alone, the float it computes in. A
+number of Python is int32 or float32, whatever its value; `constant` chooses another type. Real constants travel as float32
+even so.
+
+Where the document is silent (``% ** << >>``, comparisons, functions, reductions, casts), `dali` does as the package does.
+The versions differ in this:
+
+- float16: an ordinary float in the document; the package converts it, but computes with it nowhere.
+- uint64 with a signed type: refused by the document's rule, int64 in the package.
+- two bools: the document says that only ``* | & ^`` take them, so its shifts do not; the package's do. Comparisons are not
+  promotions, and take them in both.
+- integer constants: the document passes them as int32 (they wrap), the package refuses those their type cannot hold.
+- NumPy's float64 scalars are no operands in the package.
+
+What DALI lacks (``where``, ``argmax``, ``exp2``, a matrix product) is a `ValueError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import numpy as np
+
+from weft import dtypes
+from weft.dtypes import DType, Kind
+from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
+from weft.semantics.lattice import Lattice
+from weft.semantics.ops import COMPARISONS
+
+UNSIGNED: Final = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
+SIGNED: Final = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
+TYPES: Final = (dtypes.bool_, *UNSIGNED, *SIGNED, dtypes.float16, dtypes.float32, dtypes.float64)
+"""The element types of DALI, in the order its tables are printed."""
+
+int128: Final = DType("int128", Kind.INTEGER, 128, True, "int128")
+"""What the document's rule gives uint64 with a signed integer. DALI has no such type."""
+
+
+def _lattice(twice_uint64: DType, lowest_float: DType) -> Lattice[DType]:
+    """The rules as a graph: each type below the next of its kind, each unsigned one below the signed one of twice its width."""
+    floats = [d for d in TYPES if d.is_float and d.bits >= lowest_float.bits]
+    signed = (*SIGNED, *(int128,) * (twice_uint64 is int128))
+    edges: dict[DType, list[DType]] = {dtypes.bool_: [dtypes.uint8, dtypes.int8]}
+    for narrow, wide, twice in zip(UNSIGNED, (*UNSIGNED[1:], None), (*SIGNED[1:], twice_uint64), strict=True):
+        edges[narrow] = [twice] if wide is None else [wide, twice]
+    for narrow, wide in zip((*signed, *floats), (*signed[1:], *floats, None), strict=True):
+        edges[narrow] = [] if wide is None else [wide]
+    return Lattice(edges)
+
+
+DOCUMENT_LATTICE: Final = _lattice(int128, dtypes.float16)
+"""The document's rules; int128 stands for the type they name and DALI lacks."""
+
+PACKAGE_LATTICE: Final = _lattice(dtypes.int64, dtypes.float32)
+"""The package's; without float16, with which it does not compute."""
+
+
+@dataclass(frozen=True)
+class OpRule:
+    """What an operation does in the common type.
+
+    ``floats_as`` is its meaning on floats where that is another one; ``floats`` whether it takes them; ``integers_as`` the
+    type integers are computed in; ``result`` its type where that is not the common one.
+    """
+
+    meaning: str
+    floats_as: str = ""
+    floats: bool = True
+    integers_as: DType | None = None
+    result: DType | None = None
+
+
+BINARY: Final[Mapping[str, OpRule]] = {
+    "+": OpRule("add"),
+    "-": OpRule("sub"),
+    "*": OpRule("mul"),
+    "/": OpRule("divide", integers_as=dtypes.float32),
+    "//": OpRule("truncate_divide_checked", floats_as="divide"),
+    "%": OpRule("truncate_remainder_checked"),
+    "**": OpRule("power"),
+    "&": OpRule("and", floats=False),
+    "|": OpRule("or", floats=False),
+    "^": OpRule("xor", floats=False),
+    "<<": OpRule("shift_left_masked", floats=False),
+    ">>": OpRule("shift_right_masked", floats=False),
+    "<": OpRule("less", result=dtypes.bool_),
+    "<=": OpRule("less_equal", result=dtypes.bool_),
+    ">": OpRule("greater", result=dtypes.bool_),
+    ">=": OpRule("greater_equal", result=dtypes.bool_),
+    "==": OpRule("equal", result=dtypes.bool_),
+    "!=": OpRule("not_equal", result=dtypes.bool_),
+    "minimum": OpRule("minimum", floats_as="minimum_less"),
+    "maximum": OpRule("maximum", floats_as="maximum_greater"),
+    "atan2": OpRule("atan2", integers_as=dtypes.float32),
+    "fpow": OpRule("power", integers_as=dtypes.float32),
+    "fdiv": OpRule("divide", integers_as=dtypes.float32),
+}
+"""The operations of two operands: Python's, and those of ``nvidia.dali.math`` (``fdiv`` is its name for ``/``)."""
+
+_BOOLS: Final = frozenset({"*", "&", "|", "^", "~", *COMPARISONS})
+"""What takes bools alone in both versions."""
+
+CLAMP: Final = OpRule("clamp", floats_as="clamp_compare")
+
+_FUNCTIONS: Final = (
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "log",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "floor",
+    "ceil",
+)
+
+UNARY: Final[Mapping[str, OpRule]] = {
+    "pos": OpRule("identity"),
+    "neg": OpRule("neg"),
+    "~": OpRule("not", floats=False),
+    "abs": OpRule("abs"),
+    "fabs": OpRule("abs", integers_as=dtypes.float32),
+    **{name: OpRule(name, integers_as=dtypes.float32) for name in _FUNCTIONS},
+}
+"""The operations of one operand."""
+
+_REDUCED: Final = (*UNSIGNED, *SIGNED, dtypes.float32)
+
+REDUCTIONS: Final[Mapping[str, Mapping[DType, DType]]] = {
+    "sum": {
+        **dict.fromkeys(UNSIGNED, dtypes.uint64),
+        **dict.fromkeys(SIGNED, dtypes.int64),
+        dtypes.float32: dtypes.float32,
+    },
+    "mean": dict.fromkeys(_REDUCED, dtypes.float32),
+    "max": {d: d for d in _REDUCED},
+    "min": {d: d for d in _REDUCED},
+}
+"""``fn.reductions``: for each type it takes the type it computes in and gives, where no ``dtype=`` is asked for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarConstant(Constant):
+    """DALI's ``types.Constant``: an operand, and a way to choose its type. Make it with `constant`."""
+
+    def _as(self, dtype: DType) -> ScalarConstant:
+        return constant(self.value, dtype)
+
+    def int8(self) -> ScalarConstant:
+        """The constant as int8."""
+        return self._as(dtypes.int8)
+
+    def int16(self) -> ScalarConstant:
+        """The constant as int16."""
+        return self._as(dtypes.int16)
+
+    def int32(self) -> ScalarConstant:
+        """The constant as int32."""
+        return self._as(dtypes.int32)
+
+    def int64(self) -> ScalarConstant:
+        """The constant as int64."""
+        return self._as(dtypes.int64)
+
+    def uint8(self) -> ScalarConstant:
+        """The constant as uint8."""
+        return self._as(dtypes.uint8)
+
+    def uint16(self) -> ScalarConstant:
+        """The constant as uint16."""
+        return self._as(dtypes.uint16)
+
+    def uint32(self) -> ScalarConstant:
+        """The constant as uint32."""
+        return self._as(dtypes.uint32)
+
+    def uint64(self) -> ScalarConstant:
+        """The constant as uint64."""
+        return self._as(dtypes.uint64)
+
+    def float16(self) -> ScalarConstant:
+        """The constant as float16."""
+        return self._as(dtypes.float16)
+
+    def float32(self) -> ScalarConstant:
+        """The constant as float32."""
+        return self._as(dtypes.float32)
+
+    def float64(self) -> ScalarConstant:
+        """The constant as float64, which has float32's precision all the same."""
+        return self._as(dtypes.float64)
+
+    def bool(self) -> ScalarConstant:
+        """The constant as bool: whether it is not 0."""
+        return self._as(dtypes.bool_)
+
+
+def constant(value: Number, dtype: DType | None = None) -> ScalarConstant:
+    """``types.Constant(value, dtype)``; without a dtype int32, float32 or bool, by Python's type.
+
+    The value is converted as Python does (``int(10.7)`` is 10). `PromotionError` for a complex number, and for a NaN or an
+    infinity as an integer.
+    """
+    chosen = _own_type(value) if dtype is None else dtype
+    return ScalarConstant(_converted(value, chosen), chosen)
+
+
+def _own_type(value: Number) -> DType:
+    if isinstance(value, complex):
+        raise PromotionError(f"DALI has no complex numbers, found {value}", "keep two floats")
+    if isinstance(value, float):
+        return dtypes.float32
+    return dtypes.bool_ if isinstance(value, bool) else dtypes.int32
+
+
+def _converted(value: Number, dtype: DType) -> bool | int | float:
+    _own_type(value)
+    if dtype.is_bool:
+        return bool(value)
+    real = cast("bool | int | float", value)
+    if dtype.is_float:
+        return float(real)
+    if not math.isfinite(real):
+        raise PromotionError(f"{real} is no integer, so no constant of type {dtype}", "use a constant of a float type")
+    return int(real)
+
+
+def _enum(dtype: DType) -> str:
+    """The type as DALI's programs write it."""
+    return f"types.{'FLOAT' if dtype == dtypes.float32 else dtype.name.upper()}"
+
+
+def _cast(dtype: DType) -> str:
+    return f"fn.cast(x, dtype={_enum(dtype)})"
+
+
+def _dtype(operand: Operand) -> DType:
+    """Arrays count by dtype alone, whatever their shape; numbers by Python's type."""
+    if isinstance(operand, DType):
+        return operand
+    return operand.dtype if isinstance(operand, (Type, Constant)) else _own_type(operand)
+
+
+def _literals(operands: Sequence[Operand]) -> list[Step]:
+    numbers = [o for o in operands if isinstance(o, (bool, int, float))]
+    return [Step(f"{type(number).__name__} literal", f"{number!r} is {_own_type(number)}") for number in numbers]
+
+
+def rule(a: DType, b: DType, common: DType) -> Step:
+    """Which of the document's lines, or the package's cap, gives ``common`` for two types."""
+    if a == b:
+        return Step("same type", f"{a} on both sides stays {a}")
+    if a.is_float and b.is_float:
+        return Step("wider float", f"{a} and {b}: the wider float, {common}")
+    if a.is_float or b.is_float:
+        return Step("float wins", f"{a} and {b}: the float, however wide the other side, {common}")
+    if dtypes.bool_ in (a, b):
+        return Step("bool is uint1", f"{a} and {b}: bool is uint1, narrower than any integer, {common}")
+    if a.signed == b.signed:
+        return Step("wider integer", f"{a} and {b}: the wider integer, {common}")
+    signed, unsigned = (a, b) if a.signed else (b, a)
+    if signed.bits > unsigned.bits:
+        return Step("wider signed", f"{a} and {b}: the signed side is wider, {common}")
+    if common.bits == unsigned.bits:
+        return Step(
+            "cap", f"{a} and {b}: int of twice the unsigned width, int{2 * unsigned.bits}, is capped at {common}"
+        )
+    return Step("twice the unsigned width", f"{a} and {b}: int of twice the unsigned width, {common}")
+
+
+@dataclass(frozen=True)
+class DaliSemantics(Semantics):
+    """One version of DALI's rules; `weft.semantics.core.Semantics` says what the methods mean."""
+
+    name: str
+    title: str
+    lattice: Lattice[DType] = field(repr=False, hash=False, compare=False)
+    """The common type of every pair it computes with."""
+    bools: frozenset[str] = field(repr=False)
+    """The operations that take bools alone."""
+    ranges: bool = field(repr=False)
+    """Whether an integer constant must be a value of its type (else it wraps, by way of int32)."""
+    numpy_doubles: bool = field(repr=False)
+    """Whether NumPy's float64 scalars are operands."""
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return TYPES
+
+    def operand(self, value: object) -> Operand:
+        """An operand in any spelling, NumPy's arrays and lists included: those without dimensions are constants of their type,
+        others constant tensors, whose 64-bit types become 32-bit ones."""
+        if isinstance(value, np.float64) and not self.numpy_doubles:
+            raise PromotionError(
+                "DALI's arithmetic does not take numpy.float64", "pass float(x), or Constant(x).float64()"
+            )
+        if isinstance(value, (list, tuple, np.ndarray)):
+            array = np.asarray(cast(Any, value))
+            return self._embedded(array) if array.ndim else self._typed(array.item(), dtypes.named(array.dtype.name))
+        read = super().operand(value)
+        return self._typed(read.value, read.dtype) if type(read) is Constant else read
+
+    def _typed(self, value: Number, dtype: DType) -> Constant:
+        """A constant whose value is of the type's kind: a Python float where the type is a float, so that `number` rounds it."""
+        return Constant(_converted(value, dtype), dtype)
+
+    def _embedded(self, array: np.ndarray[Any, np.dtype[Any]]) -> Type:
+        dtype = dtypes.named(array.dtype.name)
+        if dtype not in TYPES:
+            raise ValueError(f"{self.name} has no dtype {dtype}; it has {', '.join(map(str, TYPES))}")
+        narrow = {64: {True: dtypes.int32, False: dtypes.uint32}}.get(dtype.bits, {}).get(dtype.signed, dtype)
+        if dtype.is_float:
+            return Type(dtypes.float32 if dtype.bits == 64 else dtype)
+        for edge in (array.min(), array.max()) if array.size else ():
+            if not narrow.min <= int(edge) <= narrow.max:
+                raise PromotionError(
+                    f"Integer {int(edge)} is out of range for {narrow}, the type of constant tensors of {dtype}",
+                    "pass it as an input of the pipeline",
+                )
+        return Type(narrow)
+
+    def common(self, *operands: Operand) -> Promotion:
+        kinds = [_dtype(o) for o in operands]
+        steps = _literals(operands)
+        self._check_ranges(operands)
+        if len(set(kinds)) == 1:
+            joined = kinds[0]
+        else:
+            self._check_floats("promotion", kinds)
+            joined, found = self._join(kinds)
+            steps += found
+        return Promotion(joined, joined, steps=tuple(steps))
+
+    def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
+        if op == "concat":
+            return self._concat(lhs, rhs)
+        if (found := BINARY.get(op)) is None:
+            raise ValueError(f"{self.name} has no operation '{op}'; it has {' '.join(BINARY)} concat")
+        if op in COMPARISONS:  # these read their constants before they look at the types
+            self._check_ranges((lhs, rhs))
+        kinds = [_dtype(lhs), _dtype(rhs)]
+        self._check_kinds(op, found, kinds)
+        self._check_ranges((lhs, rhs))
+        steps = _literals((lhs, rhs))
+        a, b = kinds
+        if op in COMPARISONS and a != b and a.is_integer and b.is_integer:
+            joined = cast(DType, PACKAGE_LATTICE.join(a, b))
+            steps.append(Step("exact comparison", f"{a} and {b} are compared as the numbers they are"))
+            return Promotion(joined, dtypes.bool_, found.meaning, keeps=True, steps=tuple(steps))
+        return self._promotion(op, found, kinds, steps)
+
+    def _promotion(self, op: str, found: OpRule, kinds: Sequence[DType], steps: list[Step]) -> Promotion:
+        joined, reasons = self._join(kinds)
+        steps += reasons
+        meaning = found.meaning
+        if joined.is_float:
+            if found.floats_as == "divide":
+                steps.append(Step("true division", f"'{op}' of floats is the true quotient"))
+            meaning = found.floats_as or meaning
+        elif found.integers_as is not None:
+            steps.append(Step("function of floats", f"'{op}' of {joined} computes in {found.integers_as}"))
+            joined = found.integers_as
+        if found.result is not None:
+            steps.append(Step("comparison", f"'{op}' gives {found.result}"))
+        return Promotion(joined, found.result or joined, meaning, steps=tuple(steps))
+
+    def _concat(self, lhs: Operand, rhs: Operand) -> Promotion:
+        a, b = _dtype(lhs), _dtype(rhs)
+        if a != b:
+            raise PromotionError(
+                f"fn.cat takes inputs of one type, found {a} and {b}", f"cast the second with {_cast(a)}"
+            )
+        return Promotion(a, a, "concat", steps=(rule(a, b, a),))
+
+    def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
+        if op != "clamp":
+            raise ValueError(f"{self.name} has no operation '{op}'; it has clamp")
+        operands = (value, low, high)
+        kinds = [_dtype(o) for o in operands]
+        self._check_kinds(op, CLAMP, kinds)
+        self._check_ranges(operands)
+        return self._promotion(op, CLAMP, kinds, _literals(operands))
+
+    def unary(self, op: str, operand: Operand) -> Promotion:
+        if (found := UNARY.get(op)) is None:
+            raise ValueError(f"{self.name} has no operation '{op}'; it has {' '.join(UNARY)}")
+        dtype = _dtype(operand)
+        shown = {"neg": "-", "pos": "+"}.get(op, op)
+        if op != "pos":
+            self._check_kinds(shown, found, [dtype])
+        self._check_ranges((operand,))
+        steps = _literals((operand,))
+        if found.integers_as is not None and not dtype.is_float:
+            steps.append(Step("function of floats", f"'{op}' of {dtype} computes in {found.integers_as}"))
+            dtype = found.integers_as
+        else:
+            steps.append(Step("type kept", f"unary '{shown}' of {dtype} is {dtype}"))
+        return Promotion(dtype, dtype, found.meaning, steps=tuple(steps))
+
+    def reduction(self, op: str, operand: Operand) -> Promotion:
+        if (found := REDUCTIONS.get(op)) is None:
+            raise ValueError(f"{self.name} has no reduction '{op}'; it has {' '.join(REDUCTIONS)}")
+        dtype = _dtype(operand)
+        if (wide := found.get(dtype)) is None:
+            way = _cast(dtypes.uint8 if dtype.is_bool else dtypes.float32)
+            raise PromotionError(f"fn.reductions.{op} does not take {dtype}", f"cast it with {way}")
+        return Promotion(wide, wide, op, steps=(Step("reduction", f"{op} of {dtype} computes in {wide}"),))
+
+    def literal(self, value: Number) -> Type:
+        dtype = _own_type(value)
+        self._check_ranges((value,))
+        return Type(dtype)
+
+    def cast(self, source: DType, target: DType) -> Promotion:
+        step = Step("cast", f"{source} to {target}: halves round away from zero, what is out of range saturates")
+        return Promotion(target, target, "convert_round", steps=(step,))
+
+    def number(self, value: Number, dtype: DType) -> Number:
+        """A real constant is a float32 whatever its type. An integer has been checked, or (in the document) passes through
+        int32."""
+        if isinstance(value, float) and not dtype.is_bool:
+            if dtype.is_integer:
+                return self.number(_converted(value, dtype), dtype)
+            with np.errstate(over="ignore"):
+                return float(np.float32(value))
+        if not self.ranges and not isinstance(value, (bool, complex)):
+            value = super().number(value, dtypes.int32)
+        return super().number(value, dtype)
+
+    def _join(self, kinds: Sequence[DType]) -> tuple[DType, list[Step]]:
+        """The common type, and the rule for each operand that joined."""
+        steps: list[Step] = []
+        joined = kinds[0]
+        for dtype in kinds[1:]:
+            both = cast(DType, self.lattice.join(joined, dtype))  # the proof at import: every pair has one
+            steps.append(rule(joined, dtype, both))
+            joined = both
+        if joined not in TYPES:
+            raise PromotionError(
+                f"{' and '.join(map(str, kinds))} need {joined}, int of twice the unsigned width, which DALI does not have",
+                f"cast the uint64 side with {_cast(dtypes.int64)}",
+            )
+        return joined, steps
+
+    def _check_kinds(self, op: str, found: OpRule, kinds: Sequence[DType]) -> None:
+        self._check_floats(op, kinds)
+        inputs = "inputs" if len(kinds) > 1 else "input"
+        if not found.floats and (wrong := [d for d in kinds if d.is_float]):
+            way = _cast(dtypes.int64 if wrong[0].bits == 64 else dtypes.int32)
+            raise PromotionError(f"bitwise '{op}' takes integers, found {wrong[0]}", f"cast it with {way}")
+        if all(d.is_bool for d in kinds) and op not in self.bools:
+            way = f"cast one with {_cast(dtypes.uint8)}" if len(kinds) > 1 else f"cast it with {_cast(dtypes.uint8)}"
+            raise PromotionError(f"the {inputs} of '{op}' cannot be bool", way)
+
+    def _check_floats(self, op: str, kinds: Sequence[DType]) -> None:
+        for dtype, side in zip(kinds, ("left", "right", "third"), strict=False):
+            if dtype not in self.lattice.edges:
+                place = f"the {side} operand of '{op}'" if len(kinds) > 1 else f"the operand of '{op}'"
+                raise PromotionError(
+                    f"{place} is {dtype}, with which DALI does not compute", f"cast it with {_cast(dtypes.float32)}"
+                )
+
+    def _check_ranges(self, operands: Sequence[Operand]) -> None:
+        """Raise where the package refuses an integer constant: its type, or int64, cannot hold it."""
+        for operand in operands if self.ranges else ():
+            value = operand.value if isinstance(operand, Constant) else operand
+            dtype = _dtype(operand)
+            if isinstance(value, int) and dtype.is_integer:
+                _check_range(value, dtype)
+
+
+def _check_range(value: int, dtype: DType) -> None:
+    wide = dtypes.int64
+    if not wide.min <= value <= wide.max:
+        raise PromotionError(
+            f"Integer constant {value} is out of range for int64, in which DALI passes constants", "write a float"
+        )
+    if not dtype.min <= value <= dtype.max:
+        fits = [d for d in (*SIGNED, *UNSIGNED) if d.min <= value <= d.max and d.bits >= dtype.bits]
+        best = min(fits, key=lambda d: (d.signed != dtype.signed and value >= 0, d.bits))
+        raise PromotionError(
+            f"Integer constant {value} is out of range for {dtype}", f"write Constant({value}).{best}()"
+        )
+
+
+dali: Final = DaliSemantics(
+    "dali",
+    "DALI as its document on type promotions states it",
+    DOCUMENT_LATTICE,
+    _BOOLS,
+    ranges=False,
+    numpy_doubles=True,
+)
+dali_2: Final = DaliSemantics(
+    "dali@2",
+    "DALI as the package 2.4.0 computes it",
+    PACKAGE_LATTICE,
+    _BOOLS | {"<<", ">>"},
+    ranges=True,
+    numpy_doubles=False,
+)
