@@ -116,15 +116,19 @@ def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Valu
     return emit
 
 
-def _fmod(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """C's fmod, lane by lane: exact, and slow in proportion to the quotient's bits."""
-    element = scalar_type(x)
-    name = "fmodf" if isinstance(element, ir.FloatType) else "fmod"
+def _by_libm(function: str) -> Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]:
+    """libm's function, lane by lane. (fmod is exact, and slow in proportion to the quotient's bits.)"""
 
-    def body(builder: ir.IRBuilder, arguments: Iterable[ir.Value]) -> ir.Value:
-        return per_lane(builder, declare(builder.module, name, element, [element, element]), list(arguments))
+    def emit(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        element = scalar_type(x)
+        name = f"{function}f" if isinstance(element, ir.FloatType) else function
 
-    return outlined(builder, "fmod", [x, y], x.type, body)
+        def body(builder: ir.IRBuilder, arguments: Iterable[ir.Value]) -> ir.Value:
+            return per_lane(builder, declare(builder.module, name, element, [element, element]), list(arguments))
+
+        return outlined(builder, function, [x, y], x.type, body)
+
+    return emit
 
 
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
@@ -151,6 +155,10 @@ def _and_not(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> i
     return builder.and_(x, _complement(builder, dtype, y))
 
 
+def _or_not(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.or_(x, _complement(builder, dtype, y))
+
+
 _AND = _instruction("and_")
 _OR = _instruction("or_")
 _XOR = _instruction("xor")
@@ -160,11 +168,13 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("sub", FLOAT): _float_binary(lambda builder, x, y: builder.fsub(x, y)),
     ("mul", FLOAT): _float_binary(lambda builder, x, y: builder.fmul(x, y)),
     ("div", FLOAT): _float_binary(lambda builder, x, y: builder.fdiv(x, y)),
-    ("rem", FLOAT): _float_binary(_fmod),
+    ("rem", FLOAT): _float_binary(_by_libm("fmod")),
     ("min", FLOAT): _extreme("<", propagate_nan=False),
     ("max", FLOAT): _extreme(">", propagate_nan=False),
     ("minnan", FLOAT): _extreme("<", propagate_nan=True),
     ("maxnan", FLOAT): _extreme(">", propagate_nan=True),
+    ("pow", FLOAT): _float_binary(_by_libm("pow")),
+    ("atan2", FLOAT): _float_binary(_by_libm("atan2")),
     ("add", INTEGER): _instruction("add"),
     ("sub", INTEGER): _instruction("sub"),
     ("mul", INTEGER): _instruction("mul"),
@@ -177,7 +187,8 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("shr", INTEGER): integer.shift_right,
     ("min", INTEGER): _integer_extreme("min"),
     ("max", INTEGER): _integer_extreme("max"),
-    # The integers modulo 2: x / 0 is 0 and x rem 0 is x; a shift by 1 leaves nothing.
+    ("pow", INTEGER): integer.power,
+    # The integers modulo 2: x / 0 is 0 and x rem 0 is x; a shift by 1 leaves nothing; 0 ** 0 is 1.
     ("add", BOOL): _XOR,
     ("sub", BOOL): _XOR,
     ("mul", BOOL): _AND,
@@ -190,6 +201,7 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("shr", BOOL): _and_not,
     ("min", BOOL): _AND,
     ("max", BOOL): _OR,
+    ("pow", BOOL): _or_not,
 }
 
 _PREDICATES: dict[str, str] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}

@@ -26,6 +26,7 @@ _HEAVY: Mapping[str, int] = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf"), 20),
     **dict.fromkeys(("sqrt", "rsqrt", "div"), 10),
     "rem": 40,
+    **dict.fromkeys(("cbrt", "log10", "log1p", "tan", "pow", "atan2"), 200),
 }
 
 

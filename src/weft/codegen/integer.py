@@ -1,4 +1,5 @@
-"""Integer arithmetic where LLVM's instructions are undefined or slow: division, remainder, shifts, absolute value.
+"""Integer arithmetic where LLVM's instructions are undefined, slow or missing: division, remainder, shifts, absolute value,
+powers.
 
 LLVM's `sdiv` is undefined for ``x / 0`` and ``MIN / -1``, and no CPU divides integer vectors: LLVM takes the lanes apart.
 Here a harmful divisor is replaced by 1 (which is already right for ``MIN / -1`` and ``MIN rem -1``), and vectors of up to
@@ -10,9 +11,11 @@ A constant divisor is left to LLVM, which multiplies instead.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
-from weft.codegen.llvm import F32, F64, I32, integer_width, intrinsic, lanes_of, like, splat
+from weft.codegen.llvm import F32, F64, I32, any_lane, inlined, integer_width, intrinsic, lanes_of, like, splat
 from weft.dtypes import DType
 
 
@@ -83,3 +86,30 @@ def absolute(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
     if not dtype.signed:
         return x
     return builder.select(builder.icmp_signed("<", x, splat(0, x.type)), builder.neg(x), x)
+
+
+def power(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``x ** y``, wrapped; 0 for a negative exponent. By squaring, until no lane has a bit of its exponent left."""
+    if not dtype.signed:
+        return inlined(builder, "pow", [x, y], x.type, _by_squaring)
+    zero = splat(0, x.type)
+    natural = inlined(builder, "pow", [x, intrinsic(builder, "smax", [y, zero])], x.type, _by_squaring)
+    return builder.select(builder.icmp_signed("<", y, zero), zero, natural)
+
+
+def _by_squaring(builder: ir.IRBuilder, operands: Sequence[ir.Value]) -> ir.Value:
+    base, exponent = operands
+    zero, one = splat(0, base.type), splat(1, base.type)
+    entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    result, square, left = (builder.phi(base.type) for _ in range(3))
+    odd = builder.icmp_unsigned("!=", builder.and_(left, one), zero)
+    product = builder.select(odd, builder.mul(result, square), result)
+    following = (product, builder.mul(square, square), builder.lshr(left, one))
+    for phi, before, after in zip((result, square, left), (one, base, exponent), following, strict=True):
+        phi.add_incoming(before, entry)
+        phi.add_incoming(after, loop)
+    builder.cbranch(any_lane(builder, builder.icmp_unsigned("!=", following[2], zero)), loop, done)
+    builder.position_at_end(done)
+    return product

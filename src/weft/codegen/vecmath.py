@@ -11,8 +11,9 @@ zeros are honoured. The errors, in units in the last place of the exact value, a
 | float32 | 0.9 | 0.9 | 0.9 | 1.0 | 1.5 | 1.5 | 1.5 | 1.1 |
 | float64 | 0.9 | 0.9 | 0.9 | 1.6 | 1.4 | 1.4 | 1.5 | 1.1 |
 
-Two cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of
-pi/2 reduce, and everything on a target without fused multiply-add, on which the reductions would not be exact.
+Some cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of
+pi/2 reduce; cbrt, log10, log1p and tan, which are rare; and everything on a target without fused multiply-add, on which the
+reductions would not be exact.
 """
 
 from __future__ import annotations
@@ -388,17 +389,24 @@ def _function(kind: str, kernel: Callable[[Lanes, ir.Value], ir.Value]) -> Calla
     return emit
 
 
+def _library(kind: str) -> Callable[[ir.IRBuilder, ir.Value], ir.Value]:
+    return lambda builder, x: _by_libm(kind, builder, x)
+
+
 FUNCTIONS: Final[dict[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]]] = {
-    kind: _function(kind, kernel)
-    for kind, kernel in {
-        "exp": _exp,
-        "exp2": _exp2,
-        "log": _log,
-        "log2": _log2,
-        "sin": _sin,
-        "cos": _cos,
-        "tanh": _tanh,
-        "erf": _erf,
-    }.items()
+    **{
+        kind: _function(kind, kernel)
+        for kind, kernel in {
+            "exp": _exp,
+            "exp2": _exp2,
+            "log": _log,
+            "log2": _log2,
+            "sin": _sin,
+            "cos": _cos,
+            "tanh": _tanh,
+            "erf": _erf,
+        }.items()
+    },
+    **{kind: _library(kind) for kind in ("cbrt", "log10", "log1p", "tan")},
 }
 """Each function of float32 and float64 values, in their shape."""

@@ -34,6 +34,10 @@ UNARY: Final[dict[str, frozenset[str]]] = {
         ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil"),
         frozenset({FLOAT}),
     ),
+    **dict.fromkeys(
+        ("cbrt", "log10", "log1p", "tan"),
+        frozenset({FLOAT}),
+    ),
 }
 """Unary kinds and the element kinds they take. ``not`` complements bits (of a bool: negates it)."""
 
@@ -46,10 +50,13 @@ BINARY: Final[dict[str, frozenset[str]]] = {
     "max": frozenset({FLOAT, INTEGER, BOOL}),
     "minnan": frozenset({FLOAT}),
     "maxnan": frozenset({FLOAT}),
+    "pow": frozenset({FLOAT, INTEGER, BOOL}),
+    "atan2": frozenset({FLOAT}),
 }
 """Binary kinds. ``div`` of floats is the true division, of integers C's; ``rem`` has the sign of the dividend (fmod);
 ``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
-``minnan``/``maxnan`` NaN; of two zeros all give the second."""
+``minnan``/``maxnan`` NaN; of two zeros all give the second. ``pow`` of integers wraps, and of a negative exponent
+is 0; ``atan2(y, x)`` is the angle of the point."""
 
 COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 
+from weft.dtypes import DType
 from weft.language.core import Tile, constexpr, stub, tensor
 
 
@@ -172,4 +173,17 @@ def floor(x: tensor) -> tensor:
 @stub
 def ceil(x: tensor) -> tensor:
     """The next float towards infinity that is whole."""
+    ...
+
+
+@stub
+def meaning(name: str | constexpr, *operands: Tile | DType) -> tensor:
+    """What `weft.semantics.meanings` calls ``name``, whatever the kernel's semantics (Triton has no such function):
+    ``tl.meaning("floor_divide", x, y)``.
+
+    The operands are tiles of one dtype, which is the result's (a comparison's is bool), in shapes that broadcast; a number
+    becomes one of that dtype. Nothing is promoted, but integers of different dtypes are compared by value. ``select`` takes
+    its condition first, a conversion the tile and the dtype: ``tl.meaning("convert_round", x, tl.uint8)``. A ``*_checked``
+    meaning raises nothing: it does what the unchecked one does.
+    """
     ...

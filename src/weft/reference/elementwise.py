@@ -15,6 +15,7 @@ Where mathematics has no answer, the reference chooses what every target reaches
 | ``min``, ``max`` with one NaN / ``minnan``, ``maxnan`` | the number / NaN |
 | ``min``, ``max``, ``minnan``, ``maxnan`` of two zeros | the second, whatever the signs |
 | ``rem`` of floats | C's ``fmod``, which is exact |
+| ``pow`` of integers, the exponent negative / 0 | 0 / 1, whatever the base |
 """
 
 from __future__ import annotations
@@ -61,6 +62,20 @@ def _rsqrt(x: Array) -> Array:
     return 1.0 / np.sqrt(x)
 
 
+def _power(x: Array, y: Array) -> Array:
+    """By squaring, a bit of the exponent at a time."""
+    result, base = np.ones_like(x), x
+    for bit in range(8 * y.dtype.itemsize - (y.dtype.kind == "i")):
+        result = np.where(y >> y.dtype.type(bit) & 1 != 0, result * base, result)
+        base = base * base
+    return np.where(y < 0, 0, result).astype(x.dtype)
+
+
+def _in_float64(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A transcendental function of float32 or float64, rounded from float64."""
+    return lambda x, y: np.asarray(function(x.astype(np.float64), y.astype(np.float64))).astype(x.dtype)
+
+
 FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": np.negative,
     "abs": np.abs,
@@ -76,6 +91,10 @@ FLOAT_UNARY: dict[str, Callable[[Any], Any]] = {
     "erf": np.vectorize(math.erf, otypes=[np.float64]),
     "floor": np.floor,
     "ceil": np.ceil,
+    "cbrt": np.cbrt,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "tan": np.tan,
 }
 """On float64 arrays."""
 
@@ -101,6 +120,8 @@ FLOAT_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "max": lambda x, y: _first_if(np.isnan(y) | (x > y), x, y),
     "minnan": lambda x, y: _first_if(np.isnan(x) | (x < y), x, y),
     "maxnan": lambda x, y: _first_if(np.isnan(x) | (x > y), x, y),
+    "pow": _in_float64(np.power),
+    "atan2": _in_float64(np.arctan2),
 }
 """On float32 and float64 arrays."""
 
@@ -117,6 +138,7 @@ INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "shr": _shift_right,
     "min": np.minimum,
     "max": np.maximum,
+    "pow": _power,
 }
 """On integer arrays of one type."""
 
