@@ -22,6 +22,7 @@ MEANINGS: Final[dict[str, str]] = {
     "ceil_divide": "(x + (y - 1)) with truncate_divide by y",
     "truncate_remainder": "x - y * (x / y rounded toward zero): the sign is the dividend's; integer x rem 0 is x",
     "truncate_remainder_checked": "the same, but a zero divisor of integers is an error, and so is MIN rem -1 of 32 and 64 bits",
+    "truncate_remainder_zero": "truncate_remainder, but integer x rem 0 is 0",
     "floor_remainder": "x - y * floor(x / y): the sign is the divisor's; integer x mod 0 is 0, of floats NaN",
     "floor_remainder_checked": "the same, but a zero divisor of integers is an error",
     "power": "x ** y; integers wrap, a negative exponent gives 0",
