@@ -9,11 +9,22 @@ import pytest
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.semantics import Promotion, PromotionError, get, triton, triton_3_9
+from weft.semantics import Promotion, PromotionError, triton, triton_3_9
 
-NAMES = ["b", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "e4", "e5", "f16", "bf", "f32", "f64"]
-SHORT: dict[str, DType] = dict(zip(NAMES, dtypes.ALL, strict=True))
+NAMES = [
+    *("b", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"),
+    *("e4", "e5", "e4z", "e5z", "b15", "f16", "bf", "f32", "f64"),
+]
+DTYPES = [
+    *(dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
+    *(dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
+    *(dtypes.float8_e4m3fn, dtypes.float8_e5m2),
+    *(dtypes.float8_e4m3fnuz, dtypes.float8_e5m2fnuz, dtypes.float8_e4m3b15),
+    *(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64),
+]
+SHORT: dict[str, DType] = dict(zip(NAMES, DTYPES, strict=True))
 LONG = {dtype: short for short, dtype in SHORT.items()}
+FLOAT8 = NAMES[9:14]
 
 # Derived from the document's text, row by row:
 # - integers (top left): the wider type wins; at equal width the unsigned one; a bool is of a lower kind than all.
@@ -21,22 +32,25 @@ LONG = {dtype: short for short, dtype in SHORT.items()}
 # - floats (bottom right): the wider ("Width"), so every fp8 yields to f16 and bf alike; two different fp8 give f16
 #   ("3.1"); f16 and bf, of one width, the next larger, f32 ("Supremum").
 COMMON = """
-.   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
-b   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
-i8  i8  i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
-i16 i16 i16 i16 i32 i64 i16 u16 u32 u64 e4  e5  f16 bf  f32 f64
-i32 i32 i32 i32 i32 i64 i32 i32 u32 u64 e4  e5  f16 bf  f32 f64
-i64 i64 i64 i64 i64 i64 i64 i64 i64 u64 e4  e5  f16 bf  f32 f64
-u8  u8  u8  i16 i32 i64 u8  u16 u32 u64 e4  e5  f16 bf  f32 f64
-u16 u16 u16 u16 i32 i64 u16 u16 u32 u64 e4  e5  f16 bf  f32 f64
-u32 u32 u32 u32 u32 i64 u32 u32 u32 u64 e4  e5  f16 bf  f32 f64
-u64 u64 u64 u64 u64 u64 u64 u64 u64 u64 e4  e5  f16 bf  f32 f64
-e4  e4  e4  e4  e4  e4  e4  e4  e4  e4  e4  f16 f16 bf  f32 f64
-e5  e5  e5  e5  e5  e5  e5  e5  e5  e5  f16 e5  f16 bf  f32 f64
-f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64
-bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  f32 bf  f32 f64
-f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64
-f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64
+.   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+b   b   i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+i8  i8  i8  i16 i32 i64 u8  u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+i16 i16 i16 i16 i32 i64 i16 u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+i32 i32 i32 i32 i32 i64 i32 i32 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+i64 i64 i64 i64 i64 i64 i64 i64 i64 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+u8  u8  u8  i16 i32 i64 u8  u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+u16 u16 u16 u16 i32 i64 u16 u16 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+u32 u32 u32 u32 u32 i64 u32 u32 u32 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+u64 u64 u64 u64 u64 u64 u64 u64 u64 u64 e4  e5  e4z e5z b15 f16 bf  f32 f64
+e4  e4  e4  e4  e4  e4  e4  e4  e4  e4  e4  f16 f16 f16 f16 f16 bf  f32 f64
+e5  e5  e5  e5  e5  e5  e5  e5  e5  e5  f16 e5  f16 f16 f16 f16 bf  f32 f64
+e4z e4z e4z e4z e4z e4z e4z e4z e4z e4z f16 f16 e4z f16 f16 f16 bf  f32 f64
+e5z e5z e5z e5z e5z e5z e5z e5z e5z e5z f16 f16 f16 e5z f16 f16 bf  f32 f64
+b15 b15 b15 b15 b15 b15 b15 b15 b15 b15 f16 f16 f16 f16 b15 f16 bf  f32 f64
+f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f16 f32 f32 f64
+bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  bf  f32 bf  f32 f64
+f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f32 f64
+f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64 f64
 """
 
 
@@ -50,11 +64,12 @@ def matrix(text: str) -> dict[tuple[DType, DType], DType]:
 
 
 EXPECTED = matrix(COMMON)
-INTEGERS = [d for d in dtypes.ALL if not d.is_float]
+INTEGERS = [d for d in DTYPES if not d.is_float]
 
 
 def test_the_matrix_is_complete() -> None:
-    assert len(EXPECTED) == 15 * 15
+    assert triton.dtypes == triton_3_9.dtypes == tuple(DTYPES)
+    assert len(EXPECTED) == 18 * 18
 
 
 @pytest.mark.parametrize("op", ["+", "-", "*", "%", "where", "minimum", "maximum"])
@@ -89,10 +104,10 @@ def test_integer_operators_refuse_floats_and_keep_the_common_type(op: str) -> No
 
 @pytest.mark.parametrize("op", ["+", "-", "*", "/", "%", "<", "where", "minimum"])
 def test_promotion_is_commutative_and_idempotent(op: str) -> None:
-    for a, b in product(dtypes.ALL, repeat=2):
+    for a, b in product(DTYPES, repeat=2):
         assert triton.binary(op, a, b) == triton.binary(op, b, a), f"{a} {op} {b}"
         assert triton_3_9_or_none(op, a, b) == triton_3_9_or_none(op, b, a), f"{a} {op} {b}"
-    for dtype in dtypes.ALL:
+    for dtype in DTYPES:
         assert triton.binary("+", dtype, dtype) == Promotion(dtype, dtype)
 
 
@@ -104,32 +119,36 @@ def triton_3_9_or_none(op: str, a: DType, b: DType) -> Promotion | None:
 
 
 def test_addition_is_not_associative() -> None:
-    """Only for the two fp8 with bfloat16: by themselves they meet in float16, each alone yields to bfloat16."""
+    """Only for two fp8 with bfloat16: by themselves they meet in float16, each alone yields to bfloat16."""
 
     def add(a: DType, b: DType) -> DType:
         return triton.binary("+", a, b).result
 
-    broken = [t for t in product(dtypes.ALL, repeat=3) if add(add(t[0], t[1]), t[2]) != add(t[0], add(t[1], t[2]))]
-    # (e4 + e5) + bf is f16 + bf = f32, e4 + (e5 + bf) is e4 + bf = bf; and its mirror images.
-    assert {tuple(sorted(LONG[d] for d in t)) for t in broken} == {("bf", "e4", "e5")}
-    assert len(broken) == 4
+    broken = [t for t in product(DTYPES, repeat=3) if add(add(t[0], t[1]), t[2]) != add(t[0], add(t[1], t[2]))]
+    # (x + y) + bf is f16 + bf = f32, x + (y + bf) is x + bf = bf; and its mirror image: 5 * 4 ordered pairs, twice.
+    pairs = [(SHORT[x], SHORT[y]) for x in FLOAT8 for y in FLOAT8 if x != y]
+    bf = dtypes.bfloat16
+    assert set(broken) == {(x, y, bf) for x, y in pairs} | {(bf, x, y) for x, y in pairs}
+    assert len(broken) == 40
 
 
 def test_where_document_and_package_differ_for_plus() -> None:
-    """All cells; `weft.semantics.triton` and promotion/NOTES.md 1.4 name the same three groups."""
+    """All cells, in four groups; the last is the verifier's, not promotion's."""
     differ = {
         (LONG[a], LONG[b]): (str(triton.binary("+", a, b).result), str(got.result) if got else "refused")
         for a, b in EXPECTED
         if (got := triton_3_9_or_none("+", a, b)) != triton.binary("+", a, b)
     }
     listed: dict[tuple[str, str], tuple[str, str]] = {("f16", "bf"): ("float32", "float16")}
-    for other in NAMES[:11]:
+    for other in NAMES[:14]:
         listed[other, "bf"] = ("bfloat16", "float32")
-    for integer in NAMES[:9]:
-        listed[integer, "e4"] = ("float8_e4m3fn", "refused")
-        listed[integer, "e5"] = ("float8_e5m2", "refused")
+    for integer, short in product(NAMES[:9], FLOAT8):
+        listed[integer, short] = (str(SHORT[short]), "refused")
+    listed["b15", "b15"] = ("float8_e4m3b15", "refused")
+    listed["b15", "f64"] = ("float64", "refused")
     listed |= {(b, a): cell for (a, b), cell in listed.items()}
     assert differ == listed
+    assert len(differ) == 123  # 2 + 28 + 90 + 3, as counted in the record
 
 
 @pytest.mark.parametrize(
@@ -241,28 +260,12 @@ def test_refusals(op: str, a: str | int, b: str | int, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "a", "b", "message"),
-    [
-        (
-            "+",
-            "i8",
-            "e5",
-            "int8 and float8_e5m2 have no common type for '+'; cast both sides with .to(tl.float32)",
-        ),
-        ("//", "u32", "i64", "'//' refuses uint32 with int64, one is signed; cast both sides with .to(tl.int64)"),
-    ],
-)
-def test_refusals_of_the_package(op: str, a: str, b: str, message: str) -> None:
-    with pytest.raises(PromotionError) as error:
-        triton_3_9.binary(op, SHORT[a], SHORT[b])
-    assert str(error.value) == message
-
-
-@pytest.mark.parametrize(
     ("op", "dtype", "message"),
     [
         ("~", "f32", "unary '~' does not take float32; reinterpret the bits with .to(tl.int32, bitcast=True)"),
         ("not", "i32", "unary 'not' does not take int32; compare with zero: x == 0"),
+        ("exp", "f16", "unary 'exp' does not take float16; convert with .to(tl.float32)"),
+        ("floor", "i32", "unary 'floor' does not take int32; convert with .to(tl.float32)"),
     ],
 )
 def test_unary_refusals(op: str, dtype: str, message: str) -> None:
@@ -271,17 +274,24 @@ def test_unary_refusals(op: str, dtype: str, message: str) -> None:
     assert str(error.value) == message
 
 
-def test_the_package_has_no_unary_plus() -> None:
-    with pytest.raises(PromotionError) as error:
-        triton_3_9.unary("pos", dtypes.int32)
-    assert str(error.value) == "unary '+' does not take int32; leave it out"
-    assert triton.unary("pos", dtypes.int32).result == dtypes.int32
-
-
 def test_unary_operators_keep_the_type() -> None:
-    assert [triton.unary("neg", d).result for d in dtypes.ALL] == list(dtypes.ALL)
+    assert [triton.unary("neg", d).result for d in DTYPES] == DTYPES
     assert [triton.unary("~", d).result for d in INTEGERS] == INTEGERS
     assert triton.unary("not", dtypes.bool_).result == dtypes.bool_
+    assert [triton.unary("pos", d).result for d in DTYPES] == DTYPES
+    assert [triton.unary("abs", d).result for d in DTYPES] == DTYPES
+
+
+def test_functions_take_float32_and_float64() -> None:
+    taken = {"float32", "float64"}
+    for op in ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf", "sigmoid", "floor", "ceil", "tanh"):
+        for dtype in DTYPES:
+            if dtype.name in taken:
+                assert triton.unary(op, dtype) == Promotion(dtype, dtype)
+                assert triton.unary(op, dtype).meaning == op
+            else:
+                with pytest.raises(PromotionError, match=f"unary '{op}' does not take {dtype};"):
+                    triton.unary(op, dtype)
 
 
 def test_reductions() -> None:
@@ -298,13 +308,191 @@ def test_reductions() -> None:
         )
 
 
+# What each op does in the common type: C's arithmetic, wrapping, truncating.
+MEANINGS = """
++ add
+- sub
+* mul
+/ divide
+// truncate_divide
+% truncate_remainder
+& and
+| or
+^ xor
+<< shift_left
+>> shift_right
+< less
+<= less_equal
+> greater
+>= greater_equal
+== equal
+!= not_equal
+where select
+minimum minimum
+maximum maximum
+cdiv ceil_divide
+"""
+
+
+def test_meanings() -> None:
+    for line in MEANINGS.strip().splitlines():
+        op, meaning = line.split()
+        assert triton.binary(op, dtypes.int32, dtypes.int32).meaning == meaning
+        assert triton_3_9.binary(op, dtypes.int32, dtypes.int32).meaning == meaning
+    assert triton.binary("fdiv", dtypes.float32, dtypes.float32).meaning == "divide"
+    assert [triton.binary(op, True, dtypes.bool_).meaning for op in ("and", "or")] == ["and", "or"]
+    assert [triton.unary(op, dtypes.bool_).meaning for op in ("pos", "neg", "~", "not", "abs")] == [
+        *("identity", "neg", "not", "not", "abs")
+    ]
+    for op in ("sum", "cumsum", "max", "min", "argmax", "argmin"):
+        assert triton.reduction(op, dtypes.int8).meaning == op
+    assert triton.ternary("clamp", dtypes.float32, 0, 1).meaning == "clamp"
+    assert triton.cast(dtypes.float32, dtypes.int8) == Promotion(dtypes.int8, dtypes.int8)
+    assert triton.cast(dtypes.float32, dtypes.int8).meaning == "convert"
+    assert triton.common(dtypes.int8, dtypes.int16).meaning == ""
+
+
+@pytest.mark.parametrize(
+    ("operands", "common"),
+    [
+        (("i8",), "i8"),
+        ((3,), "i32"),
+        ((2**31,), "u32"),
+        (("i8", "f16"), "f16"),
+        (("i8", 4.0), "f32"),
+        (("i8", 4), "i8"),
+        ((4, "i8"), "i8"),
+        (("f16", "e4", "bf"), "f32"),
+        ((1, 2.5), "f32"),
+    ],
+)
+def test_promote(operands: tuple[str | float, ...], common: str) -> None:
+    """Numbers beside numbers meet in their own types; what has been met is a run-time value from there on."""
+    assert LONG[triton.promote(*(SHORT[o] if isinstance(o, str) else o for o in operands)).dtype] == common
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result"),
+    [
+        ("i8", "i16", "i16"),
+        ("u8", "i8", "u8"),
+        ("b", "b", "i32"),  # y - 1 of a bool is int32, and so is all that follows
+        ("i64", 8, "i64"),
+        (8, "u16", "u16"),
+        (7, 2, "i32"),
+    ],
+)
+def test_ceiling_division(a: str | int, b: str | int, result: str) -> None:
+    operands = [SHORT[o] if isinstance(o, str) else o for o in (a, b)]
+    assert triton.resolve("cdiv", *operands) == Promotion(SHORT[result], SHORT[result])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result"),
+    [
+        ("f16", "f16", "f32"),
+        ("bf", "bf", "f32"),
+        ("f32", "f32", "f32"),
+        ("f64", "f64", "f64"),
+        ("e4", "e5", "f32"),
+        ("i8", "i8", "i32"),
+    ],
+)
+def test_matrix_products_accumulate_wide(a: str, b: str, result: str) -> None:
+    for system in (triton, triton_3_9):
+        got = system.resolve("@", SHORT[a], SHORT[b])
+        assert (got, got.meaning) == (Promotion(SHORT[result], SHORT[result]), "matmul")
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "message"),
+    [
+        ("and", ("i8", "b"), "'and' does not take int8; compare with zero: x != 0"),
+        ("or", ("b", 3), "'or' does not take int32; compare with zero: x != 0"),
+        ("fdiv", ("i8", "i16"), "'fdiv' does not take int16; use a / b, which converts integers"),
+        ("**", ("i8", 2), "'**' does not take values of the run time; write x * x, or tl.exp2(tl.log2(x) * y)"),
+        ("matmul", ("i16", "i16"), "tl.dot does not take int16; cast both sides with .to(tl.float32)"),
+        (
+            "matmul",
+            ("f16", "bf"),
+            "tl.dot takes two tiles of one type, found float16 and bfloat16; cast one with .to(tl.float16)",
+        ),
+        ("+", ("f32", 1j), "Triton has no complex numbers, found 1j; keep two floats"),
+        (
+            "clamp",
+            ("i8", 0, 300),
+            "Scalar 300 is out of range for type int8; cast the other operand to tl.int16",
+        ),
+    ],
+)
+def test_refusals_of_other_ops(op: str, operands: tuple[str | int, ...], message: str) -> None:
+    with pytest.raises(PromotionError) as error:
+        triton.resolve(op, *(SHORT[o] if isinstance(o, str) else o for o in operands))
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "steps"),
+    [
+        ("+", ("i8", "i8"), ["equal: both are int8"]),
+        ("+", ("i8", "f16"), ["kind: float16 is a float, int8 an integer: float16"]),
+        ("*", ("b", "u8"), ["kind: uint8 is an integer, bool a bool: uint8"]),
+        ("-", ("i32", "u8"), ["width: int32 is wider than uint8: int32"]),
+        ("+", ("e4", "e5"), ["fp8 pair: float8_e4m3fn and float8_e5m2 differ: float16"]),
+        ("+", ("f16", "bf"), ["supremum: float16 and bfloat16 are equally wide, the next larger is float32"]),
+        ("+", ("i32", "u32"), ["prefer unsigned: int32 and uint32 are equally wide, uint32 is the unsigned one"]),
+        (
+            "+",
+            ("u8", 3),
+            ["scalar: 3 is an integer, of no higher kind than uint8, and takes its type", "equal: both are uint8"],
+        ),
+        (
+            "+",
+            (4.0, "i16"),
+            [
+                "scalar: 4.0 is a float, of a higher kind than int16; it first fits float32",
+                "kind: float32 is a float, int16 an integer: float32",
+            ],
+        ),
+        (
+            "where",
+            (1, 2.5),
+            [
+                "scalar: 1 by itself is int32",
+                "scalar: 2.5 by itself is float32",
+                "kind: float32 is a float, int32 an integer: float32",
+            ],
+        ),
+        ("/", ("i8", "i8"), ["equal: both are int8", "division of integers: '/' computes in float32"]),
+        ("<", ("i8", "i8"), ["equal: both are int8", "comparison: '<' gives bool"]),
+        ("neg", ("i8",), ["unary: 'neg' keeps int8"]),
+        ("sum", ("i8",), ["reduction: 'sum' of int8 is carried out in int32"]),
+        ("argmax", ("i8",), ["reduction: 'argmax' of int8 is carried out in int8", "index: 'argmax' gives int32"]),
+        ("@", ("f16", "f16"), ["matrix product: float16 and float16 accumulate in float32"]),
+        ("and", ("b", "b"), ["logical: 'and' of two bools is bool"]),
+    ],
+)
+def test_steps(op: str, operands: tuple[str | float, ...], steps: list[str]) -> None:
+    got = triton.resolve(op, *(SHORT[o] if isinstance(o, str) else o for o in operands))
+    assert [str(step) for step in got.steps] == steps
+
+
 def test_unknown_operators_and_reductions() -> None:
     for call, message in [
         (
-            lambda: triton.binary("@", dtypes.int8, dtypes.int8),
-            "unknown binary operator '@'; triton knows + - * % where minimum maximum / // & | ^ << >> < <= > >= == !=",
+            lambda: triton.binary("atan2", dtypes.int8, dtypes.int8),
+            "unknown binary operator 'atan2'; triton knows + - * % where minimum maximum / fdiv // & | ^ << >> "
+            "< <= > >= == != cdiv and or matmul **",
         ),
-        (lambda: triton.unary("abs", dtypes.int8), "unknown unary operator 'abs'; triton knows neg pos ~ not"),
+        (
+            lambda: triton.unary("sign", dtypes.int8),
+            "unknown unary operator 'sign'; triton knows neg pos abs ~ not sqrt rsqrt exp exp2 log log2 sin cos erf "
+            "sigmoid floor ceil cbrt log10 tan tanh",
+        ),
+        (
+            lambda: triton.ternary("fma", dtypes.int8, 1, 1),
+            "unknown ternary operator 'fma'; triton knows clamp",
+        ),
         (
             lambda: triton.reduction("prod", dtypes.int8),
             "unknown reduction 'prod'; triton knows sum cumsum max min argmax argmin",
@@ -313,14 +501,3 @@ def test_unknown_operators_and_reductions() -> None:
         with pytest.raises(ValueError) as error:
             call()
         assert str(error.value) == message
-
-
-def test_get() -> None:
-    assert get("triton") is triton
-    assert get("triton@3.9") is triton_3_9
-    with pytest.raises(ValueError) as near:
-        get("trition")
-    assert str(near.value) == "unknown semantics 'trition'; did you mean 'triton'?"
-    with pytest.raises(ValueError) as far:
-        get("cobol")
-    assert str(far.value) == "unknown semantics 'cobol'; weft knows triton, triton@3.9"

@@ -1,8 +1,8 @@
 """Triton's promotion, as its documentation states it (`triton`) and as the package 3.9.0 computes it (`triton_3_9`).
 
-Both are one implementation over data: an ordered tuple of named rules for the common type of two run-time values
-(the first that applies decides), a table of what each op takes and gives, and a table of reductions. The package
-differs from the document in its tuple of rules and in refusing unary ``+``; nothing else.
+One would write the common type as nested conditions, which then differ between document and package in a dozen places.
+Here both are one implementation over data: an ordered tuple of named rules for the common type of two run-time values
+(the first that applies decides and says why), and tables of what each op takes and gives.
 
 The rules, by the document's names:
 
@@ -20,12 +20,14 @@ common type either way; floats round.
 
 Where the document is silent, `triton` does as the package does: ``/`` of integers is float32 (also of int64), ``//``
 and the bit operators refuse floats, ``%`` of floats is fmod, comparisons give bool, a float below float32's normal
-range does not fit float32, sums of integers narrower than 32 bits are int32 or uint32. Where the document states a rule
-for all operators, the rule holds: float16 / float16 is float16 (the package: float32), and ``/ // %`` of mixed
-signedness prefer unsigned (the package refuses).
+range does not fit float32, sums of integers narrower than 32 bits are int32 or uint32, functions take float32 and
+float64 alone. Where the document states a rule for all operators, the rule holds: float16 / float16 is float16 (the
+package: float32), and ``/ // %`` of mixed signedness prefer unsigned (the package refuses).
 
-Not expressible as a promotion, hence not in `triton_3_9`: the package shifts right arithmetically whenever the left
-operand was signed *before* promotion. Here the promoted type decides.
+Three habits of the package go beyond types. It has no unary ``+``. Its ``>>`` copies the sign bit or not by the sign of
+the left operand (of the tensor, if that is a literal) *before* promotion: int32 >> uint32 is ``shift_right_arithmetic`` in
+uint32. And it keeps float8_e4m3b15 as bytes, so that arithmetic in that type, and its conversion to float64, pass the
+front end and die in the verifier: those are refused here, with a reason of their own.
 """
 
 from __future__ import annotations
@@ -33,149 +35,96 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from weft import dtypes
 from weft.dtypes import DType, Kind
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
+from weft.semantics.systems.triton_rules import A_KIND, DOCUMENT_RULES, PACKAGE_RULES, Rule
 
-
-@dataclass(frozen=True)
-class Rule:
-    """One step of the search for a common type.
-
-    ``apply(a, b, op)`` returns it, or None where the rule says nothing, or raises `PromotionError` where it refuses.
-    Every rule is symmetric in ``a`` and ``b``.
-    """
-
-    name: str
-    apply: Callable[[DType, DType, str], DType | None] = field(repr=False)
+DTYPES: Final[tuple[DType, ...]] = (
+    *(dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
+    *(dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
+    *(dtypes.float8_e4m3fn, dtypes.float8_e5m2),
+    *(dtypes.float8_e4m3fnuz, dtypes.float8_e5m2fnuz, dtypes.float8_e4m3b15),
+    *(dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64),
+)
+"""Triton's element types. Its kernels in weft compute with those of `dtypes.ALL`."""
 
 
 @dataclass(frozen=True)
 class OpRule:
     """What an op takes and gives.
 
-    ``floats``: whether it takes them, else ``advice`` is the way out; ``result``: its type where that is not the common
-    one; ``integers_as``: the type that integers are converted to first.
+    ``refused``: the kind it does not take, for which ``advice`` is the way out; ``result``: its type where that is not the
+    common one; ``integers_as``: the type that integers are converted to first.
     """
 
-    floats: bool = True
+    meaning: str
+    refused: Kind | None = None
     result: DType | None = None
     integers_as: DType | None = None
     advice: str = ""
 
 
-_BITS: Final = OpRule(
-    floats=False, advice="convert with .to(tl.int{bits}) or reinterpret with .to(tl.int{bits}, bitcast=True)"
-)
-_COMPARE: Final = OpRule(result=dtypes.bool_)
+def _bits(meaning: str) -> OpRule:
+    advice = "convert with .to(tl.int{bits}) or reinterpret with .to(tl.int{bits}, bitcast=True)"
+    return OpRule(meaning, Kind.FLOAT, advice=advice)
+
+
+def _compare(meaning: str) -> OpRule:
+    return OpRule(meaning, result=dtypes.bool_)
+
 
 BINARY: Final[Mapping[str, OpRule]] = {
-    **dict.fromkeys(("+", "-", "*", "%", "where", "minimum", "maximum"), OpRule()),
-    "/": OpRule(integers_as=dtypes.float32),
-    "//": OpRule(floats=False, advice="use tl.floor(a / b) or convert both sides with .to(tl.int{bits})"),
-    **dict.fromkeys(("&", "|", "^", "<<", ">>"), _BITS),
-    **dict.fromkeys(("<", "<=", ">", ">=", "==", "!="), _COMPARE),
+    "+": OpRule("add"),
+    "-": OpRule("sub"),
+    "*": OpRule("mul"),
+    "%": OpRule("truncate_remainder"),
+    "where": OpRule("select"),
+    "minimum": OpRule("minimum"),
+    "maximum": OpRule("maximum"),
+    "/": OpRule("divide", integers_as=dtypes.float32),
+    "fdiv": OpRule("divide", Kind.INTEGER, advice="use a / b, which converts integers"),
+    "//": OpRule(
+        "truncate_divide", Kind.FLOAT, advice="use tl.floor(a / b) or convert both sides with .to(tl.int{bits})"
+    ),
+    "&": _bits("and"),
+    "|": _bits("or"),
+    "^": _bits("xor"),
+    "<<": _bits("shift_left"),
+    ">>": _bits("shift_right"),
+    "<": _compare("less"),
+    "<=": _compare("less_equal"),
+    ">": _compare("greater"),
+    ">=": _compare("greater_equal"),
+    "==": _compare("equal"),
+    "!=": _compare("not_equal"),
 }
-"""The binary ops; the rules of both versions read the op only to ask whether it divides."""
+"""The binary ops whose two sides meet in one type; C's arithmetic. The rules of both versions read the op only to ask
+whether it divides."""
 
-UNARY: Final[Mapping[str, frozenset[Kind]]] = {
-    "neg": frozenset(Kind),
-    "pos": frozenset(Kind),
-    "~": frozenset({Kind.BOOL, Kind.INTEGER}),
-    "not": frozenset({Kind.BOOL}),
+_OTHERS: Final = ("cdiv", "and", "or", "matmul", "**")
+"""The binary ops with rules of their own."""
+
+_FUNCTIONS: Final = (
+    *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "sin", "cos", "erf", "sigmoid", "floor", "ceil"),
+    *("cbrt", "log10", "tan", "tanh"),  # libdevice's
+)
+
+UNARY: Final[Mapping[str, frozenset[DType]]] = {
+    **dict.fromkeys(("neg", "pos", "abs"), frozenset(DTYPES)),
+    "~": frozenset(d for d in DTYPES if not d.is_float),
+    "not": frozenset({dtypes.bool_}),
+    **dict.fromkeys(_FUNCTIONS, frozenset({dtypes.float32, dtypes.float64})),
 }
-"""The unary ops and the kinds they take; each keeps its operand's type (so -x of an unsigned x wraps)."""
+"""The unary ops and the types they take; each keeps its operand's type (so -x of an unsigned x wraps)."""
 
 _UNARY_ADVICE: Final[Mapping[str, str]] = {
     "pos": "leave it out",
     "~": "reinterpret the bits with .to(tl.int{bits}, bitcast=True)",
     "not": "compare with zero: x == 0",
 }
-
-_DIVISIONS: Final = frozenset({"/", "//", "%"})
-
-
-def _kind(a: DType, b: DType, op: str) -> DType | None:
-    return None if a.kind == b.kind else max(a, b, key=lambda d: d.kind)
-
-
-def _width(a: DType, b: DType, op: str) -> DType | None:
-    return None if a.bits == b.bits else max(a, b, key=lambda d: d.bits)
-
-
-def _equal(a: DType, b: DType, op: str) -> DType | None:
-    return a if a == b else None
-
-
-def _supremum(a: DType, b: DType, op: str) -> DType | None:
-    return dtypes.float32 if a.is_float and b.is_float and a.bits == b.bits == 16 else None
-
-
-def _float8_pair(a: DType, b: DType, op: str) -> DType | None:
-    return dtypes.float16 if a.is_float8 and b.is_float8 else None
-
-
-def _unsigned(a: DType, b: DType, op: str) -> DType | None:
-    return b if a.signed else a
-
-
-def _either(dtype: DType) -> Rule:
-    """The rule that a type wins against everything the earlier rules have left."""
-    return Rule(f"either is {dtype}", lambda a, b, op: dtype if dtype in (a, b) else None)
-
-
-def _division_of_floats(a: DType, b: DType, op: str) -> DType | None:
-    return dtypes.float32 if op in _DIVISIONS and (a.is_float or b.is_float) else None
-
-
-def _any_bfloat16(a: DType, b: DType, op: str) -> DType | None:
-    return dtypes.float32 if dtypes.bfloat16 in (a, b) else None
-
-
-def _refuse_float8(a: DType, b: DType, op: str) -> DType | None:
-    if a.is_float8 or b.is_float8:
-        raise PromotionError(f"{a} and {b} have no common type for '{op}'", "cast both sides with .to(tl.float32)")
-    return None
-
-
-def _refuse_mixed_division(a: DType, b: DType, op: str) -> DType | None:
-    if op in _DIVISIONS and a.signed != b.signed:
-        signed = a if a.signed else b
-        raise PromotionError(f"'{op}' refuses {a} with {b}, one is signed", f"cast both sides with .to(tl.{signed})")
-    return None
-
-
-_EQUAL: Final = Rule("equal", _equal)
-_WIDTH: Final = Rule("width", _width)
-_FLOAT8_PAIR: Final = Rule("fp8 pair", _float8_pair)
-_UNSIGNED: Final = Rule("prefer unsigned", _unsigned)
-
-DOCUMENT_RULES: Final[tuple[Rule, ...]] = (
-    _EQUAL,
-    Rule("kind", _kind),
-    _WIDTH,
-    _FLOAT8_PAIR,
-    Rule("supremum", _supremum),
-    _UNSIGNED,
-)
-"""The documentation's algorithm."""
-
-PACKAGE_RULES: Final[tuple[Rule, ...]] = (
-    _either(dtypes.float64),
-    Rule("division of floats", _division_of_floats),
-    _either(dtypes.float32),
-    _either(dtypes.float16),
-    _EQUAL,
-    Rule("bfloat16 with another type", _any_bfloat16),
-    _FLOAT8_PAIR,
-    Rule("fp8 with integer", _refuse_float8),
-    Rule("division of mixed signedness", _refuse_mixed_division),
-    _WIDTH,
-    _UNSIGNED,
-)
-"""What triton 3.9.0 computes; bool counts as an unsigned integer of one bit."""
 
 
 def _max_or_min(dtype: DType) -> DType:
@@ -207,130 +156,151 @@ REDUCTIONS: Final[Mapping[str, Callable[[DType], DType]]] = {
 _INTEGER_LITERALS: Final = (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64)
 _FLOAT32_NORMAL: Final = (2.0**-126, (2.0 - 2.0**-23) * 2.0**127)
 
-
-MEANING: Final[Mapping[str, str]] = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "divide",
-    "//": "truncate_divide",
-    "%": "truncate_remainder",
-    "&": "and",
-    "|": "or",
-    "^": "xor",
-    "<<": "shift_left",
-    ">>": "shift_right",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-    "==": "equal",
-    "!=": "not_equal",
-    "where": "select",
-    "minimum": "minimum",
-    "maximum": "maximum",
-    "pos": "identity",
-    "neg": "neg",
-    "~": "not",
-    "not": "not",
-}
-"""What each op does in the common type: C's arithmetic."""
+Side: TypeAlias = DType | bool | int | float
+"""An operand as Triton sees it."""
 
 
 @dataclass(frozen=True)
 class TritonSemantics(Semantics):
-    """One version of Triton's rules; `weft.semantics.core.Semantics` says what the methods mean."""
+    """One version of Triton's rules; `weft.semantics.core.Semantics` says what the methods mean.
+
+    ``package``: with the habits of the package that the module names: no unary ``+``, ``>>`` by the left operand's sign,
+    float8_e4m3b15 as bytes.
+    """
 
     name: str
     title: str
     rules: tuple[Rule, ...] = field(repr=False)
-    unary_ops: Mapping[str, frozenset[Kind]] = field(default_factory=lambda: UNARY, repr=False, hash=False)
+    package: bool = False
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
-        return dtypes.ALL
+        return DTYPES
 
     def common(self, *operands: Operand) -> Promotion:
-        first, *rest = operands
-        promotion = self.binary("+", first, first)
+        first, *rest = map(_read, operands)
+        dtype = _own_type(first)
+        steps = [] if isinstance(first, DType) else [_scalar_step(first, dtype)]
+        side: Side = first
         for operand in rest:
-            promotion = self.binary("+", promotion.result, operand)
-        return promotion
+            dtype, more = self._meet("+", side, operand)
+            steps += more
+            side = dtype
+        return Promotion(dtype, dtype, steps=tuple(steps))
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
-        rule = BINARY.get(op)
-        if rule is None:
-            raise ValueError(f"unknown binary operator '{op}'; {self.name} knows {' '.join(BINARY)}")
         left, right = _read(lhs), _read(rhs)
-        common, name = self._common(op, left, right)
-        if common.is_float and not rule.floats:
-            raise PromotionError(f"'{op}' does not take {common}", rule.advice.format(bits=common.bits))
-        for operand in (left, right):
-            if not isinstance(operand, DType):
-                _check_range(operand, common)
-        steps = [Step(name, f"{lhs} and {rhs} meet in {common}")]
-        if rule.integers_as is not None and not common.is_float:
-            common = rule.integers_as
-            steps.append(Step("division of integers", f"'{op}' computes in {common}"))
-        return Promotion(common, rule.result or common, MEANING[op], steps=tuple(steps))
+        if op in ("and", "or"):
+            return _logical(op, left, right)
+        if op == "cdiv":
+            return self._ceil_divide(left, right)
+        if op == "matmul":
+            return _matmul(left, right)
+        if op == "**":
+            raise PromotionError("'**' does not take values of the run time", "write x * x, or tl.exp2(tl.log2(x) * y)")
+        promotion = self._binary(op, left, right)
+        if self.package:
+            _verify(op, promotion.operands, left, right)
+        return promotion
 
     def unary(self, op: str, operand: Operand) -> Promotion:
-        kinds = self.unary_ops.get(op)
-        if kinds is None:
+        takes = UNARY.get(op)
+        if takes is None:
             raise ValueError(f"unknown unary operator '{op}'; {self.name} knows {' '.join(UNARY)}")
-        dtype = self._dtype(_read(operand))
-        if dtype.kind not in kinds:
+        dtype = _own_type(_read(operand))
+        if dtype not in takes or (op == "pos" and self.package):
             shown = {"neg": "-", "pos": "+"}.get(op, op)
-            advice = _UNARY_ADVICE[op].format(bits=dtype.bits)
+            advice = _UNARY_ADVICE.get(op, "convert with .to(tl.float32)").format(bits=dtype.bits)
             raise PromotionError(f"unary '{shown}' does not take {dtype}", advice)
-        return Promotion(dtype, dtype, MEANING[op])
+        if op == "neg" and self.package and dtype == dtypes.float8_e4m3b15:
+            raise _kept_as_bytes("unary '-'")
+        meaning = {"pos": "identity", "~": "not"}.get(op, op)
+        return Promotion(dtype, dtype, meaning, steps=(Step("unary", f"'{op}' keeps {dtype}"),))
+
+    def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
+        if op != "clamp":
+            raise ValueError(f"unknown ternary operator '{op}'; {self.name} knows clamp")
+        sides = [_read(value), _read(low), _read(high)]
+        first, steps = self._meet("maximum", sides[0], sides[1])
+        common, more = self._meet("minimum", first, sides[2])
+        if self.package:
+            for side in sides:
+                _verify("clamp", common, side)
+        return Promotion(common, common, "clamp", steps=(*steps, *more))
 
     def literal(self, value: Number) -> Type:
-        return Type(self._dtype(_read(value)))
-
-    def _dtype(self, operand: DType | bool | int | float) -> DType:
-        """The type of a value by itself; of a literal, the first it fits."""
-        if isinstance(operand, DType):
-            return operand
-        if isinstance(operand, bool):
-            return dtypes.bool_
-        if isinstance(operand, int):
-            for dtype in _INTEGER_LITERALS:
-                if dtype.min <= operand <= dtype.max:
-                    return dtype
-            raise PromotionError(
-                f"Nonrepresentable integer {operand}: integers reach from {dtypes.int64.min} (int64) to "
-                f"{dtypes.uint64.max} (uint64)",
-                "write it as a float",
-            )
-        low, high = _FLOAT32_NORMAL
-        special = operand == 0.0 or not math.isfinite(operand)
-        return dtypes.float32 if special or low <= abs(operand) <= high else dtypes.float64
+        return Type(_own_type(_read(value)))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         if op not in REDUCTIONS:
             raise ValueError(f"unknown reduction '{op}'; {self.name} knows {' '.join(REDUCTIONS)}")
-        wide = REDUCTIONS[op](self._dtype(_read(operand)))
-        return Promotion(wide, dtypes.int32 if op.startswith("arg") else wide, op)
+        dtype = _own_type(_read(operand))
+        wide = REDUCTIONS[op](dtype)
+        if self.package and wide == dtypes.float8_e4m3b15:
+            raise _kept_as_bytes(f"'{op}'")
+        steps = [Step("reduction", f"'{op}' of {dtype} is carried out in {wide}")]
+        if op.startswith("arg"):
+            steps.append(Step("index", f"'{op}' gives int32"))
+        return Promotion(wide, dtypes.int32 if op.startswith("arg") else wide, op, steps=tuple(steps))
 
     def cast(self, source: DType, target: DType) -> Promotion:
-        return Promotion(target, target, "convert")
+        if self.package and target == dtypes.float64:
+            _verify("cast", target, source)
+        return Promotion(target, target, "convert", steps=(Step("cast", f"{source} becomes {target}"),))
 
-    def _common(self, op: str, lhs: DType | bool | int | float, rhs: DType | bool | int | float) -> tuple[DType, str]:
-        """The type both sides are converted to, before `OpRule.integers_as`, and the rule that gave it."""
-        a, b = self._dtype(lhs), self._dtype(rhs)
+    def _binary(self, op: str, left: Side, right: Side) -> Promotion:
+        """An op of `BINARY` as the front end sees it."""
+        rule = BINARY.get(op)
+        if rule is None:
+            raise ValueError(f"unknown binary operator '{op}'; {self.name} knows {' '.join((*BINARY, *_OTHERS))}")
+        common, steps = self._meet(op, left, right, rule)
+        if rule.integers_as is not None and not common.is_float:
+            common = rule.integers_as
+            steps.append(Step("division of integers", f"'{op}' computes in {common}"))
+        if rule.result is not None:
+            steps.append(Step("comparison", f"'{op}' gives {rule.result}"))
+        meaning = rule.meaning
+        if op == ">>" and self.package:
+            meaning = _shift_right(left, right, common)
+        return Promotion(common, rule.result or common, meaning, steps=tuple(steps))
+
+    def _meet(self, op: str, left: Side, right: Side, rule: OpRule | None = None) -> tuple[DType, list[Step]]:
+        """The type both sides are converted to, before `OpRule.integers_as`, and how it was found."""
+        a, b = _own_type(left), _own_type(right)
+        steps: list[Step] = []
         # A number no higher in kind than the run-time value takes that value's type.
-        if isinstance(lhs, DType) and not isinstance(rhs, DType) and b.kind <= a.kind:
-            b = a
-        elif isinstance(rhs, DType) and not isinstance(lhs, DType) and a.kind <= b.kind:
-            a = b
+        if isinstance(left, DType) and not isinstance(right, DType):
+            b, step = _beside(right, b, a)
+            steps.append(step)
+        elif isinstance(right, DType) and not isinstance(left, DType):
+            a, step = _beside(left, a, b)
+            steps.append(step)
+        elif not isinstance(left, DType) and not isinstance(right, DType):
+            steps += [_scalar_step(left, a), _scalar_step(right, b)]
+        common, step = self._first_rule(a, b, op)
+        steps.append(step)
+        if rule is not None and rule.refused is not None and common.is_float == (rule.refused is Kind.FLOAT):
+            raise PromotionError(f"'{op}' does not take {common}", rule.advice.format(bits=common.bits))
+        for side in (left, right):
+            if not isinstance(side, DType):
+                _check_range(side, common)
+        return common, steps
+
+    def _first_rule(self, a: DType, b: DType, op: str) -> tuple[DType, Step]:
         for rule in self.rules:
-            if (common := rule.apply(a, b, op)) is not None:
-                return common, rule.name
+            if (decision := rule.apply(a, b, op)) is not None:
+                return decision[0], Step(rule.name, decision[1])
         raise AssertionError(f"{self.name}: no rule for {a} and {b}, though the last rule takes every pair")
 
+    def _ceil_divide(self, left: Side, right: Side) -> Promotion:
+        """``(x + (y - 1)) // y``, each operator by its own rules."""
+        less = self._binary("-", right, 1).result if isinstance(right, DType) else right - 1
+        above = self._binary("+", left, less)
+        quotient = self._binary("//", above.result, right)
+        return Promotion(quotient.operands, quotient.result, "ceil_divide", steps=(*above.steps, *quotient.steps))
 
-def _read(operand: Operand) -> DType | bool | int | float:
+
+def _read(operand: Operand) -> Side:
     """Triton knows arrays by dtype alone, typed constants are arrays to it, and it has no complex numbers."""
     if isinstance(operand, (Type, Constant)):
         return operand.dtype
@@ -339,12 +309,44 @@ def _read(operand: Operand) -> DType | bool | int | float:
     return operand
 
 
+def _own_type(side: Side) -> DType:
+    """The type of a value by itself; of a literal, the first it fits."""
+    if isinstance(side, DType):
+        return side
+    if isinstance(side, bool):
+        return dtypes.bool_
+    if isinstance(side, int):
+        for dtype in _INTEGER_LITERALS:
+            if dtype.min <= side <= dtype.max:
+                return dtype
+        raise PromotionError(
+            f"Nonrepresentable integer {side}: integers reach from {dtypes.int64.min} (int64) to "
+            f"{dtypes.uint64.max} (uint64)",
+            "write it as a float",
+        )
+    low, high = _FLOAT32_NORMAL
+    special = side == 0.0 or not math.isfinite(side)
+    return dtypes.float32 if special or low <= abs(side) <= high else dtypes.float64
+
+
+def _scalar_step(value: Side, dtype: DType) -> Step:
+    return Step("scalar", f"{value} by itself is {dtype}")
+
+
+def _beside(value: Side, own: DType, other: DType) -> tuple[DType, Step]:
+    """The type of a number (by itself ``own``) beside a run-time value of type ``other``."""
+    kind = A_KIND[own.kind]
+    if own.kind <= other.kind:
+        return other, Step("scalar", f"{value} is {kind}, of no higher kind than {other}, and takes its type")
+    return own, Step("scalar", f"{value} is {kind}, of a higher kind than {other}; it first fits {own}")
+
+
 def _check_range(value: float, dtype: DType) -> None:
     """Raise where an integer literal has no place in an integer type; floats round and so always fit."""
     if dtype.is_float or dtype.min <= value <= dtype.max:
         return
     low, high = min(value, dtype.min), max(value, dtype.max)
-    wide = [d for d in dtypes.ALL if d.is_integer and d.min <= low and high <= d.max]
+    wide = [d for d in DTYPES if d.is_integer and d.min <= low and high <= d.max]
     wider = min(wide, key=lambda d: (d.bits, d.signed != dtype.signed), default=None)
     cast = f"cast the other operand to tl.{wider or dtypes.float64}"
     if value < 0 and not dtype.signed:
@@ -352,7 +354,55 @@ def _check_range(value: float, dtype: DType) -> None:
     raise PromotionError(f"Scalar {value} is out of range for type {dtype}", cast)
 
 
+def _shift_right(left: Side, right: Side, common: DType) -> str:
+    """Which bits the package shifts in: copies of the sign if the left operand was signed, or the tensor beside a literal."""
+    decides = right if isinstance(right, DType) and not isinstance(left, DType) else left
+    signed = _own_type(decides).signed
+    if signed and not common.signed:
+        return "shift_right_arithmetic"
+    if common.signed and not signed and not isinstance(left, DType):
+        return "shift_right_logical"  # a literal beside a bool; unsigned tensors are not negative once they are signed
+    return "shift_right"
+
+
+def _logical(op: str, left: Side, right: Side) -> Promotion:
+    for side in (left, right):
+        if not (dtype := _own_type(side)).is_bool:
+            raise PromotionError(f"'{op}' does not take {dtype}", "compare with zero: x != 0")
+    return Promotion(dtypes.bool_, dtypes.bool_, op, steps=(Step("logical", f"'{op}' of two bools is bool"),))
+
+
+def _matmul(left: Side, right: Side) -> Promotion:
+    """``tl.dot``: two tiles of one type, or two of fp8, accumulated in 32 bits or float64."""
+    a, b = _own_type(left), _own_type(right)
+    for dtype in (a, b):
+        if not dtype.is_float and dtype != dtypes.int8:
+            raise PromotionError(f"tl.dot does not take {dtype}", "cast both sides with .to(tl.float32)")
+    if a != b and not (a.is_float8 and b.is_float8):
+        raise PromotionError(f"tl.dot takes two tiles of one type, found {a} and {b}", f"cast one with .to(tl.{a})")
+    wide = a if a == dtypes.float64 else dtypes.float32 if a.is_float else dtypes.int32
+    return Promotion(wide, wide, "matmul", steps=(Step("matrix product", f"{a} and {b} accumulate in {wide}"),))
+
+
+def _kept_as_bytes(what: str) -> PromotionError:
+    return PromotionError(
+        f"{what} of float8_e4m3b15 does not pass Triton's verifier, which sees bytes", "cast with .to(tl.float32)"
+    )
+
+
+def _verify(op: str, common: DType, *sides: Side) -> None:
+    """Raise where the package's IR of float8_e4m3b15 is not valid: arithmetic on the type itself, conversions to float64
+    (those of ``/`` alone go by way of float32)."""
+    if common == dtypes.float8_e4m3b15 and op not in ("where", "cast"):
+        raise _kept_as_bytes(f"'{op}'")
+    if common == dtypes.float64 and op != "/" and dtypes.float8_e4m3b15 in sides:
+        raise PromotionError(
+            "float8_e4m3b15 does not convert to float64: Triton's verifier sees bytes",
+            "cast float8_e4m3b15 with .to(tl.float32) first",
+        )
+
+
 triton: Final = TritonSemantics("triton", "Triton as its documentation states it", DOCUMENT_RULES)
 triton_3_9: Final = TritonSemantics(
-    "triton@3.9", "Triton as the package 3.9.0 computes it", PACKAGE_RULES, {**UNARY, "pos": frozenset()}
+    "triton@3.9", "Triton as the package 3.9.0 computes it", PACKAGE_RULES, package=True
 )
