@@ -27,32 +27,46 @@ __all__ = ["COMPARISONS", "CONVERSIONS", "NOT_ELEMENTWISE", "TABLES", "apply", "
 Emit = Callable[..., Tensor]
 """``emit(builder, *operands)``, the operands of one dtype and one shape."""
 
+_Unary = Callable[[Builder, Tensor], Tensor]
+_Binary = Callable[[Builder, Tensor, Tensor], Tensor]
+_Ternary = Callable[[Builder, Tensor, Tensor, Tensor], Tensor]
+
 Entry = Mapping[str, Emit]
 """Class of element types -> what to emit."""
 
-_ALL: Final = (FLOAT, INTEGER, BOOL)
-_INTEGRAL: Final = (INTEGER, BOOL)
+
+def _entry(floats: Emit | None = None, integers: Emit | None = None, bools: Emit | None = None) -> Entry:
+    given = {FLOAT: floats, INTEGER: integers, BOOL: bools}
+    return {class_: emit for class_, emit in given.items() if emit is not None}
 
 
-def _unary(kind: str) -> Emit:
+def _all(emit: Emit) -> Entry:
+    return _entry(emit, emit, emit)
+
+
+def _integral(emit: Emit, floats: Emit | None = None) -> Entry:
+    return _entry(floats, emit, emit)
+
+
+def _unary(kind: str) -> _Unary:
     return lambda b, x: b.unary(kind, x)
 
 
-def _binary(kind: str) -> Emit:
+def _binary(kind: str) -> _Binary:
     return lambda b, x, y: b.binary(kind, x, y)
 
 
-def _compare(kind: str) -> Emit:
+def _compare(kind: str) -> _Binary:
     return lambda b, x, y: b.compare(kind, x, y)
 
 
-def _clamp(greatest: str, least: str) -> Emit:
-    return lambda b, x, low, high: b.binary(least, b.binary(greatest, x, low), high)
-
-
-def _prefer(kind: str) -> Emit:
+def _prefer(kind: str) -> _Binary:
     """``x`` where ``x kind y``, else ``y``."""
     return lambda b, x, y: b.select(b.compare(kind, x, y), x, y)
+
+
+def _clamp(greatest: str, least: str) -> _Ternary:
+    return lambda b, x, low, high: b.binary(least, b.binary(greatest, x, low), high)
 
 
 def _clamp_compare(b: Builder, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -62,6 +76,14 @@ def _clamp_compare(b: Builder, x: Tensor, low: Tensor, high: Tensor) -> Tensor:
 
 def _identity(b: Builder, x: Tensor) -> Tensor:
     return x
+
+
+def _first(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return x
+
+
+def _false(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return b.constant(False, x.dtype, x.shape)
 
 
 def _select(b: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -82,71 +104,58 @@ def _wide(emit: Emit) -> Emit:
     return wide
 
 
-def _on(classes: tuple[str, ...], emit: Emit) -> dict[str, Emit]:
-    return dict.fromkeys(classes, emit)
+_FLOOR_DIVIDE: Final = _entry(_wide(floats.floor_divide), integers.floor_divide, _binary("div"))
+_FLOOR_REMAINDER: Final = _entry(_wide(floats.floor_remainder), integers.floor_remainder, _false)
+_FUNCTIONS: Final = (
+    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
+)
 
-
-_FLOOR_DIVIDE: Final[Entry] = {
-    FLOAT: _wide(floats.floor_divide),
-    INTEGER: integers.floor_divide,
-    BOOL: _binary("div"),
-}
-_FLOOR_REMAINDER: Final[Entry] = {
-    FLOAT: _wide(floats.floor_remainder),
-    INTEGER: integers.floor_remainder,
-    BOOL: lambda b, x, y: b.constant(False, x.dtype, x.shape),
-}
-
-UNARY: Final[Mapping[str, Entry]] = {
-    **dict.fromkeys(("identity", "real"), _on(_ALL, _identity)),
-    "neg": _on(_ALL, _unary("neg")),
-    "not": _on(_INTEGRAL, _unary("not")),
-    "abs": {FLOAT: _unary("abs"), INTEGER: _unary("abs"), BOOL: _identity},
-    "sign": {FLOAT: floats.sign, INTEGER: integers.sign, BOOL: _identity},
-    "square": _on(_ALL, _square),
-    **{
-        name: {FLOAT: _unary(name)}
-        for name in ("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf")
-    },
-    "sigmoid": {FLOAT: _wide(floats.sigmoid)},
-    "floor": {**_on(_INTEGRAL, _identity), FLOAT: _unary("floor")},
-    "ceil": {**_on(_INTEGRAL, _identity), FLOAT: _unary("ceil")},
+UNARY: Final[dict[str, Entry]] = {
+    **dict.fromkeys(("identity", "real"), _all(_identity)),
+    "neg": _all(_unary("neg")),
+    "not": _integral(_unary("not")),
+    "abs": _entry(_unary("abs"), _unary("abs"), _identity),
+    "sign": _entry(floats.sign, integers.sign, _identity),
+    "square": _all(_square),
+    **{name: _entry(_unary(name)) for name in _FUNCTIONS},
+    "sigmoid": _entry(_wide(floats.sigmoid)),
+    **{name: _integral(_identity, floats=_unary(name)) for name in ("floor", "ceil")},
 }
 """The meanings of one operand."""
 
-BINARY: Final[Mapping[str, Entry]] = {
-    **{name: _on(_ALL, _binary(name)) for name in ("add", "sub", "mul")},
-    "divide": {FLOAT: _binary("div")},
-    **dict.fromkeys(("truncate_divide", "truncate_divide_checked"), _on(_INTEGRAL, _binary("div"))),
+BINARY: Final[dict[str, Entry]] = {
+    **{name: _all(_binary(name)) for name in ("add", "sub", "mul")},
+    "divide": _entry(_binary("div")),
+    **dict.fromkeys(("truncate_divide", "truncate_divide_checked"), _integral(_binary("div"))),
     **dict.fromkeys(("floor_divide", "floor_divide_checked"), _FLOOR_DIVIDE),
-    "floor_divide_xla": {**_FLOOR_DIVIDE, INTEGER: integers.floor_divide_xla, BOOL: integers.or_not},
-    "ceil_divide": _on(_INTEGRAL, integers.ceil_divide),
-    **dict.fromkeys(("truncate_remainder", "truncate_remainder_checked"), _on(_ALL, _binary("rem"))),
+    "floor_divide_xla": _entry(_FLOOR_DIVIDE[FLOAT], integers.floor_divide_xla, integers.or_not),
+    "ceil_divide": _integral(integers.ceil_divide),
+    **dict.fromkeys(("truncate_remainder", "truncate_remainder_checked"), _all(_binary("rem"))),
     **dict.fromkeys(("floor_remainder", "floor_remainder_checked"), _FLOOR_REMAINDER),
-    **dict.fromkeys(("power", "power_checked"), _on(_ALL, _binary("pow"))),
-    **{name: _on(_INTEGRAL, _binary(name)) for name in ("and", "or", "xor")},
-    "shift_left": _on(_INTEGRAL, _binary("shl")),
-    "shift_right": _on(_INTEGRAL, _binary("shr")),
-    "shift_right_arithmetic": {INTEGER: integers.shift_right_arithmetic, BOOL: lambda b, x, y: x},
-    "shift_right_logical": {INTEGER: integers.shift_right_logical, BOOL: _binary("shr")},
-    "shift_left_masked": _on(_INTEGRAL, integers.shift_left_masked),
-    "shift_right_masked": _on(_INTEGRAL, integers.shift_right_masked),
-    **{name: _on(_ALL, _compare(kind)) for name, kind in COMPARISONS.items()},
-    "minimum": _on(_ALL, _binary("min")),
-    "maximum": _on(_ALL, _binary("max")),
-    "minimum_nan": {**_on(_INTEGRAL, _binary("min")), FLOAT: _binary("minnan")},
-    "maximum_nan": {**_on(_INTEGRAL, _binary("max")), FLOAT: _binary("maxnan")},
-    "minimum_less": {**_on(_INTEGRAL, _binary("min")), FLOAT: _prefer("lt")},
-    "maximum_greater": {**_on(_INTEGRAL, _binary("max")), FLOAT: _prefer("gt")},
-    "atan2": {FLOAT: _binary("atan2")},
-    "logaddexp": {FLOAT: _wide(floats.logaddexp)},
+    **dict.fromkeys(("power", "power_checked"), _all(_binary("pow"))),
+    **{name: _integral(_binary(name)) for name in ("and", "or", "xor")},
+    "shift_left": _integral(_binary("shl")),
+    "shift_right": _integral(_binary("shr")),
+    "shift_right_arithmetic": _entry(None, integers.shift_right_arithmetic, _first),
+    "shift_right_logical": _entry(None, integers.shift_right_logical, _binary("shr")),
+    "shift_left_masked": _integral(integers.shift_left_masked),
+    "shift_right_masked": _integral(integers.shift_right_masked),
+    **{name: _all(_compare(kind)) for name, kind in COMPARISONS.items()},
+    "minimum": _all(_binary("min")),
+    "maximum": _all(_binary("max")),
+    "minimum_nan": _integral(_binary("min"), floats=_binary("minnan")),
+    "maximum_nan": _integral(_binary("max"), floats=_binary("maxnan")),
+    "minimum_less": _integral(_binary("min"), floats=_prefer("lt")),
+    "maximum_greater": _integral(_binary("max"), floats=_prefer("gt")),
+    "atan2": _entry(_binary("atan2")),
+    "logaddexp": _entry(_wide(floats.logaddexp)),
 }
 """The meanings of two operands."""
 
-TERNARY: Final[Mapping[str, Entry]] = {
-    "select": _on(_ALL, _select),
-    "clamp": {**_on(_INTEGRAL, _clamp("max", "min")), FLOAT: _clamp("maxnan", "minnan")},
-    "clamp_compare": {**_on(_INTEGRAL, _clamp("max", "min")), FLOAT: _clamp_compare},
+TERNARY: Final[dict[str, Entry]] = {
+    "select": _all(_select),
+    "clamp": _integral(_clamp("max", "min"), floats=_clamp("maxnan", "minnan")),
+    "clamp_compare": _integral(_clamp("max", "min"), floats=_clamp_compare),
 }
 """The meanings of three operands: the condition, ``x`` and ``y``; the value, the least and the greatest."""
 
