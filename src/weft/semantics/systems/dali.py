@@ -362,11 +362,9 @@ class DaliSemantics(Semantics):
             return self._concat(lhs, rhs)
         if (found := BINARY.get(op)) is None:
             raise ValueError(f"{self.name} has no operation '{op}'; it has {' '.join(BINARY)} concat")
-        if op in COMPARISONS:  # these read their constants before they look at the types
+        if op in COMPARISONS:  # these look at the constants before the types
             self._check_ranges((lhs, rhs))
-        kinds = [_dtype(lhs), _dtype(rhs)]
-        self._check_kinds(op, found, kinds)
-        self._check_ranges((lhs, rhs))
+        kinds = self._checked(op, found, (lhs, rhs))
         steps = _literals((lhs, rhs))
         a, b = kinds
         if op in COMPARISONS and a != b and a.is_integer and b.is_integer:
@@ -402,10 +400,7 @@ class DaliSemantics(Semantics):
         if op != "clamp":
             raise ValueError(f"{self.name} has no operation '{op}'; it has clamp")
         operands = (value, low, high)
-        kinds = [_dtype(o) for o in operands]
-        self._check_kinds(op, CLAMP, kinds)
-        self._check_ranges(operands)
-        return self._promotion(op, CLAMP, kinds, _literals(operands))
+        return self._promotion(op, CLAMP, self._checked(op, CLAMP, operands), _literals(operands))
 
     def unary(self, op: str, operand: Operand) -> Promotion:
         if (found := UNARY.get(op)) is None:
@@ -413,8 +408,7 @@ class DaliSemantics(Semantics):
         dtype = _dtype(operand)
         shown = {"neg": "-", "pos": "+"}.get(op, op)
         if op != "pos":
-            self._check_kinds(shown, found, [dtype])
-        self._check_ranges((operand,))
+            self._checked(shown, found, (operand,))
         steps = _literals((operand,))
         if found.integers_as is not None and not dtype.is_float:
             steps.append(Step("function of floats", f"'{op}' of {dtype} computes in {found.integers_as}"))
@@ -468,8 +462,12 @@ class DaliSemantics(Semantics):
             )
         return joined, steps
 
-    def _check_kinds(self, op: str, found: OpRule, kinds: Sequence[DType]) -> None:
-        self._check_floats(op, kinds)
+    def _checked(self, op: str, found: OpRule, operands: Sequence[Operand]) -> list[DType]:
+        """The operands' types; raises where the operation refuses them."""
+        kinds = [_dtype(o) for o in operands]
+        if found.floats or len(kinds) > 1:  # ~ refuses float16 as it does all floats
+            self._check_floats(op, kinds)
+        self._check_ranges(operands)
         inputs = "inputs" if len(kinds) > 1 else "input"
         if not found.floats and (wrong := [d for d in kinds if d.is_float]):
             way = _cast(dtypes.int64 if wrong[0].bits == 64 else dtypes.int32)
@@ -477,6 +475,7 @@ class DaliSemantics(Semantics):
         if all(d.is_bool for d in kinds) and op not in self.bools:
             way = f"cast one with {_cast(dtypes.uint8)}" if len(kinds) > 1 else f"cast it with {_cast(dtypes.uint8)}"
             raise PromotionError(f"the {inputs} of '{op}' cannot be bool", way)
+        return kinds
 
     def _check_floats(self, op: str, kinds: Sequence[DType]) -> None:
         for dtype, side in zip(kinds, ("left", "right", "third"), strict=False):
