@@ -26,6 +26,7 @@ MEANINGS: Final[dict[str, str]] = {
     "floor_remainder": "x - y * floor(x / y): the sign is the divisor's; integer x mod 0 is 0, of floats NaN",
     "floor_remainder_checked": "the same, but a zero divisor of integers is an error",
     "power": "x ** y; integers wrap, a negative exponent gives 0",
+    "power_xla": "the same, but the exponent of integers modulo 64 (unsigned), and 0 ** y is 0 unless y is 0",
     "power_checked": "the same, but a negative exponent of integers is an error",
     "and": "bitwise and",
     "or": "bitwise or",
@@ -80,6 +81,6 @@ MEANINGS: Final[dict[str, str]] = {
     "all": "whether every element is not zero",
     "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
-    "convert_round": "to an integer: nearest, halves away from 0; saturating, NaN to 0; integers saturate; to bool: != 0 rounded",
+    "convert_round": "to an integer: nearest, halves away from 0, saturating; NaN: convert_wrap; integers saturate; bool rounds",
 }
 """Every meaning and its definition."""
