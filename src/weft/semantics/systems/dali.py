@@ -224,10 +224,12 @@ class ScalarConstant(Constant):
 def constant(value: Number, dtype: DType | None = None) -> ScalarConstant:
     """``types.Constant(value, dtype)``; without a dtype int32, float32 or bool, by Python's type.
 
-    The value is converted as Python does (``int(10.7)`` is 10). `PromotionError` for a complex number, and for a NaN or an
-    infinity as an integer.
+    The value is converted as Python does (``int(10.7)`` is 10). `ValueError` for a dtype that DALI does not have,
+    `PromotionError` for a complex number, for a NaN or an infinity as an integer, and for an integer beyond all floats as a float.
     """
     chosen = _own_type(value) if dtype is None else dtype
+    if chosen not in TYPES:
+        raise ValueError(f"DALI has no dtype {chosen}; it has {', '.join(map(str, TYPES))}")
     return ScalarConstant(_converted(value, chosen), chosen)
 
 
@@ -245,8 +247,13 @@ def _converted(value: Number, dtype: DType) -> bool | int | float:
         return bool(value)
     real = cast("bool | int | float", value)
     if dtype.is_float:
-        return float(real)
-    if not math.isfinite(real):
+        try:
+            return float(real)
+        except OverflowError:
+            raise PromotionError(
+                f"{dtype} has no place for an integer of {int(real).bit_length()} bits", "write inf"
+            ) from None
+    if isinstance(real, float) and not math.isfinite(real):
         raise PromotionError(f"{real} is no integer, so no constant of type {dtype}", "use a constant of a float type")
     return int(real)
 
