@@ -21,6 +21,7 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -31,7 +32,7 @@ from weft.dtypes import DType
 from weft.semantics import ops
 from weft.semantics.alike import exact, same_meaning
 from weft.semantics.compact import compact
-from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type
+from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type, operand
 from weft.semantics.explanation import Outcome, describe, expression, outcome, outcome_data, symbol
 
 LITERALS: Final[tuple[Number, ...]] = (True, 3, -1, 300, 2**31, 2**40, 2.5, 0.1, 1e300, 2.5j)
@@ -214,14 +215,11 @@ def diff(a: str | Semantics, b: str | Semantics, ops: Iterable[str] | None = Non
 
 def nodes(system: Semantics) -> tuple[Operand, ...]:
     """The types of arrays a system tells apart: its dtypes, and the weak types if a literal is weak in it."""
-    weak: list[Type] = []
-    for value in (1, 1.0, 1j):
-        try:
-            found = system.literal(value)
-        except PromotionError:
-            continue
-        if found.weak:
-            weak.append(found)
+    weak: list[Operand] = []
+    for spelling, value in (("i*", 1), ("f*", 1.0), ("c*", 1j)):
+        with suppress(PromotionError):
+            if system.literal(value).weak:
+                weak.append(operand(spelling))
     return (*system.dtypes, *weak)
 
 
@@ -303,13 +301,11 @@ def _exact(system: Semantics, found: Promotion, operands: tuple[Operand, ...]) -
     return found.keeps or all(_holds(system, o, found.operands) for o in operands)
 
 
-def _holds(system: Semantics, operand: Operand, dtype: DType) -> bool:
-    if isinstance(operand, DType):
-        return exact(operand, dtype)
-    if isinstance(operand, (Type, Constant)):
-        return exact(operand.dtype, dtype)
-    number = system.number(operand, dtype)
-    if isinstance(number, complex) or number != operand:
+def _holds(system: Semantics, value: Operand, dtype: DType) -> bool:
+    if isinstance(value, (DType, Type, Constant)):
+        return exact(dtype_of(value), dtype)
+    number = system.number(value, dtype)
+    if isinstance(number, complex) or number != value:
         return False
     return not dtype.is_float or dtype.represents(number)
 
@@ -319,12 +315,12 @@ def _ordered(operands: Iterable[tuple[Operand, ...]]) -> tuple[tuple[Operand, ..
     return tuple(sorted(operands, key=lambda pair: tuple(_rank(o) for o in pair)))
 
 
-def _rank(operand: Operand) -> tuple[int, int, str]:
+def _rank(asked: Operand) -> tuple[int, int, str]:
     """Types in the order of `dtypes.KNOWN`, weak ones after them, then the literals in theirs."""
-    match operand:
+    match asked:
         case DType():
-            return (0, dtypes.KNOWN.index(operand), "")
+            return (0, dtypes.KNOWN.index(asked), "")
         case Type() | Constant():
-            return (1, dtypes.KNOWN.index(operand.dtype), "")
+            return (1, dtypes.KNOWN.index(asked.dtype), "")
         case _:
-            return (2, LITERALS.index(operand), symbol(operand))
+            return (2, LITERALS.index(asked), symbol(asked))

@@ -16,6 +16,7 @@ of the system's other versions beside it; ``str`` puts them in words::
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -52,8 +53,12 @@ def versions(name: str) -> tuple[str, ...]:
 
 
 def expression(op: str, operands: tuple[Operand, ...]) -> str:
-    """``int8 + 3``, ``-int8``, ``where(condition, int8, f*)``: the question as one would write it."""
-    shown = [symbol(o) for o in operands]
+    """The question as one would write it: ``int8 + 3``, ``-int8``, ``where(condition, int8, f*)``."""
+    return write(op, [symbol(o) for o in operands])
+
+
+def write(op: str, shown: Sequence[str]) -> str:
+    """``op`` (canonical) on operands that are text already."""
     if op in _SIGNS and len(shown) == 1:
         return f"{_SIGNS[op]}{shown[0]}"
     if op == "where" and len(shown) == 2:

@@ -1,0 +1,100 @@
+"""The ``weft`` command: subcommands, each a module that is loaded when it is asked for.
+
+One would define every option here, and ``weft --version`` would import the compiler. Here a subcommand is a line in `COMMANDS`;
+its module has ``arguments(parser)`` and ``run(options) -> int``. `main` turns `ValueError`, which is what weft raises for what
+users misspell, into one line on stderr.
+
+Exit codes: 0 answered; 1 the answer is a refusal (or, of ``--diff``, a difference); 2 the question is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import importlib
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import weft
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "promote": (
+        "weft.cli.promote",
+        "the type and meaning of an expression in Triton, JAX, MAX, DALI, NumPy and PyTorch",
+    ),
+}
+"""Each subcommand: its module and its summary."""
+
+WRONG: Final = 2
+"""The exit code for a question that is wrong."""
+
+_NEGATIVE: Final = re.compile(r"-[\d.]|-(inf|nan)\b")
+"""What looks like an option to argparse but is a number."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An `argparse.ArgumentParser` whose errors are one line, with the nearest spelling of an unknown option."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG, f"weft: {message}\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"'{self.prog} --help' lists the options"
+            self.error(f"unknown argument '{unknown[0]}'; {hint}")
+        return found, unknown
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(given)
+    except ValueError as error:
+        sys.stderr.write(f"weft: {' '.join(str(error).split())}\n")
+        return WRONG
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            with contextlib.suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        sys.stderr.write(f"weft: {error.filename}: {error.strerror}\n")
+        return WRONG
+
+
+def _run(given: list[str]) -> int:
+    parser = Parser(prog="weft", description=f"{weft.__doc__ or ''}".partition("\n")[0], epilog=_epilog())
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
+    parser.add_argument("command", metavar="COMMAND", nargs="?")
+    if not given or given[0].startswith("-"):
+        parser.parse_args(given)
+        parser.print_help()
+        return WRONG
+    command, *rest = given
+    if command not in COMMANDS:
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"weft has {', '.join(COMMANDS)}"
+        raise ValueError(f"unknown command '{command}'; {hint}")
+    module, summary = COMMANDS[command]
+    implementation = importlib.import_module(module)
+    parser = Parser(prog=f"weft {command}", description=summary[0].upper() + summary[1:] + ".")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    implementation.arguments(parser)
+    code = implementation.run(parser.parse_args([f" {a}" if _NEGATIVE.match(a) else a for a in rest]))
+    sys.stdout.flush()
+    return code
+
+
+def _epilog() -> str:
+    width = max(map(len, COMMANDS))
+    return "commands:\n" + "\n".join(f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items())
