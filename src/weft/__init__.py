@@ -13,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from weft import language
+    from weft import array, language, semantics
     from weft.frontend.errors import CompilationError
     from weft.runtime.errors import OutOfBoundsError
     from weft.runtime.jit import JITFunction, jit
@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["CompilationError", "JITFunction", "OutOfBoundsError", "cdiv", "jit", "language", "next_power_of_2"]
+__all__ = [
+    "CompilationError",
+    "JITFunction",
+    "OutOfBoundsError",
+    "array",
+    "cdiv",
+    "jit",
+    "language",
+    "next_power_of_2",
+    "semantics",
+]
 
 _HOMES = {
     "CompilationError": "weft.frontend.errors",
@@ -33,13 +43,16 @@ _HOMES = {
 }
 """Where each lazily loaded name lives."""
 
+_PACKAGES = ("array", "language", "semantics")
+"""The packages that ``import weft`` brings."""
+
 _COMPILER = ("weft.codegen", "weft.frontend.build")
 """What compiling needs; none of it is needed to run a kernel from the disk cache."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "language":
-        return importlib.import_module("weft.language")
+    if name in _PACKAGES:
+        return importlib.import_module(f"weft.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")
     collecting = gc.isenabled()

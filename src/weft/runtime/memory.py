@@ -49,13 +49,15 @@ class MemoryRefused(Exception):
 
 class Memory(NamedTuple):
     """Elements at ``address``; all of them lie in ``[low, high)``, which is None where the object does not say.
-    ``owner`` keeps the memory alive."""
+    ``owner`` keeps the memory alive. ``shape`` and ``strides`` (in bytes) are what DLPack says, else None."""
 
     address: int
     dtype: DType
     extent: tuple[int, int] | None
     read_only: bool
     owner: object
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
 
 
 def is_numpy_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
@@ -157,7 +159,7 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 )
 
 
-def _dlpack_memory(value: Any) -> Memory:
+def dlpack_memory(value: Any) -> Memory:
     """An object with ``__dlpack__``. The capsule is borrowed, not consumed: its destructor frees what it holds."""
     device = int(value.__dlpack_device__()[0])
     if device != _CPU:
@@ -188,8 +190,9 @@ def _dlpack_memory(value: Any) -> Memory:
         elif i + 1 < tensor.ndim:
             strides[i] = strides[i + 1] * shape[i + 1]
     address = (tensor.data or 0) + tensor.byte_offset
-    extent = extent_of(address, shape, [stride * dtype.itemsize for stride in strides], dtype.itemsize)
-    return Memory(address, dtype, extent, read_only, capsule)
+    strides = [stride * dtype.itemsize for stride in strides]
+    extent = extent_of(address, shape, strides, dtype.itemsize)
+    return Memory(address, dtype, extent, read_only, capsule, tuple(shape), tuple(strides))
 
 
 def memory_of(value: Any) -> Memory | None:
@@ -202,7 +205,7 @@ def memory_of(value: Any) -> Memory | None:
     elif hasattr(value, "__cuda_array_interface__"):
         raise MemoryRefused("found an array in CUDA memory, expected memory of the CPU")
     elif callable(getattr(value, "__dlpack__", None)):
-        memory = _dlpack_memory(value)
+        memory = dlpack_memory(value)
     elif hasattr(value, "__array_interface__"):
         memory = _interface_memory(value)
     else:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 
 if TYPE_CHECKING:
+    from weft.semantics.context import current, use
     from weft.semantics.difference import diff
     from weft.semantics.explanation import explain
     from weft.semantics.systems.triton import triton, triton_3_9
@@ -24,6 +25,7 @@ _HOMES: Final[dict[str, tuple[str, str]]] = {
     "jax@0.10": ("jax", "jax_0_10"),
     "jax-x32": ("jax", "jax_x32"),
     "jax-x32@0.10": ("jax", "jax_x32_0_10"),
+    "jax-strict": ("jax", "jax_strict"),
     "max": ("max", "max"),
     "max@26": ("max", "max_26"),
     "dali": ("dali", "dali"),
@@ -37,7 +39,12 @@ SYSTEMS: Final[tuple[str, ...]] = tuple(_HOMES)
 """The name of every system and version."""
 
 
-_FUNCTIONS: Final[dict[str, str]] = {"diff": "difference", "explain": "explanation"}
+_FUNCTIONS: Final[dict[str, str]] = {
+    "current": "context",
+    "diff": "difference",
+    "explain": "explanation",
+    "use": "context",
+}
 """What the package offers beside the systems, and the module it is loaded from when it is first asked for."""
 
 
@@ -74,9 +81,11 @@ __all__ = [
     "Semantics",
     "Step",
     "Type",
+    "current",
     "diff",
     "explain",
     "get",
     "triton",
     "triton_3_9",
+    "use",
 ]

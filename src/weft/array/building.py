@@ -1,0 +1,205 @@
+"""From an operator to nodes: the system is asked once, and what it answered is written out.
+
+One would keep ``a // b`` in the expression and ask again at execution. Here the answer (`Promotion`) becomes nodes at once:
+both sides converted to the type they meet in, the meaning applied there, the outcome converted to the type of the result.
+What a literal becomes is decided here too, by the system's `Semantics.number`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from weft import dtypes
+from weft.array import collapse, tracing, views
+from weft.array.conversion import convert
+from weft.array.nodes import Apply, Node, Scalar
+from weft.array.support import require
+from weft.dtypes import DType
+from weft.semantics import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A node and whether its type is weak."""
+
+    node: Node
+    weak: bool = False
+
+    @property
+    def type(self) -> Type:
+        """How the system sees it."""
+        return Type(self.node.dtype, self.weak, scalar=not self.node.shape)
+
+
+Argument: TypeAlias = Value | Constant | Number
+"""What an operation takes: an array's value, or a number of the compile time."""
+
+_COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+"""The meanings that give bool, whatever they compare."""
+
+
+def as_operand(argument: Argument) -> Operand:
+    """The argument as the system is asked about it."""
+    return argument.type if isinstance(argument, Value) else argument
+
+
+def binary(system: Semantics, op: str, lhs: Argument, rhs: Argument) -> Value:
+    """``lhs op rhs`` for an op of `ops.BINARY` but ``where``, ``matmul`` and ``concat``."""
+
+    def build(promotion: Promotion) -> Node:
+        if promotion.keeps:
+            return _exact(promotion, lhs, rhs)
+        arguments = [_meet(system, side, promotion.operands) for side in (lhs, rhs)]
+        return _apply(op, promotion, arguments)
+
+    return _resolve(system, op, (lhs, rhs), build)
+
+
+def unary(system: Semantics, op: str, argument: Value) -> Value:
+    """``op argument`` for an op of `ops.UNARY`."""
+
+    def build(promotion: Promotion) -> Node:
+        source = convert(argument.node, promotion.operands)
+        return source if promotion.meaning == "identity" else _apply(op, promotion, [source])
+
+    return _resolve(system, op, (argument,), build)
+
+
+def where(system: Semantics, condition: Argument, x: Argument, y: Argument) -> Value:
+    """``x`` where ``condition`` is not zero, else ``y``."""
+
+    def build(promotion: Promotion) -> Node:
+        chosen = _meet(system, condition, dtypes.bool_)
+        return _apply("where", promotion, [chosen, *(_meet(system, side, promotion.operands) for side in (x, y))])
+
+    return _resolve(system, "where", (x, y), build)
+
+
+def clamp(system: Semantics, value: Argument, low: Argument, high: Argument) -> Value:
+    """``min(max(value, low), high)``."""
+    sides = (value, low, high)
+
+    def build(promotion: Promotion) -> Node:
+        return _apply("clamp", promotion, [_meet(system, side, promotion.operands) for side in sides])
+
+    return _resolve(system, "clamp", sides, build)
+
+
+def matmul(system: Semantics, lhs: Value, rhs: Value) -> Value:
+    """The matrix product with NumPy's rules for dimensions: vectors are a row on the left, a column on the right."""
+
+    def build(promotion: Promotion) -> Node:
+        left, right = (convert(side.node, promotion.operands) for side in (lhs, rhs))
+        return collapse.product(left, right)
+
+    return _resolve(system, "matmul", (lhs, rhs), build)
+
+
+def astype(system: Semantics, value: Value, dtype: DType) -> Value:
+    """The explicit conversion, which the system defines."""
+    system.operand(dtype)
+    promotion = system.cast(value.node.dtype, require(dtype, f"{system.name} converts to"))
+    node = convert(value.node, promotion.result, promotion.meaning)
+    tracing.note("cast", (value.type,), promotion, node)
+    return Value(node)
+
+
+def reduce(system: Semantics, op: str, value: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
+    """A reduction of `ops.REDUCTIONS` over ``axes`` (ascending); over none, elements are converted and stay."""
+
+    def build(promotion: Promotion) -> Node:
+        return collapse.reduction(system, promotion, value.node, op, axes)
+
+    result = _resolve(system, op, (value,), build)
+    if not keepdims or op == "cumsum":
+        return result
+    return Value(views.expand_dims(result.node, axes), result.weak)
+
+
+def literal(system: Semantics, value: Number) -> Value:
+    """A number as an array of its own."""
+    kind = system.literal(value)
+    return Value(_number(system, value, require(kind.dtype, f"{system.name} makes {value!r}")), kind.weak)
+
+
+def constant(system: Semantics, value: Constant) -> Value:
+    """A typed constant as an array of its own."""
+    system.operand(value)
+    return Value(_number(system, value.value, require(value.dtype, "the constant is")))
+
+
+def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: Callable[[Promotion], Node]) -> Value:
+    """Asks the system, builds, converts to the result; tells the tracer either way."""
+    operands = [as_operand(a) for a in arguments]
+    try:
+        promotion = system.resolve(op, *operands)
+        for dtype in (promotion.operands, promotion.result):
+            require(dtype, f"in {system.name}, '{op}' gives")
+    except (PromotionError, OverflowError, TypeError, ValueError) as error:
+        tracing.note(op, operands, error)
+        raise
+    node = convert(build(promotion), promotion.result)
+    tracing.note(op, operands, promotion, node)
+    return Value(node, promotion.weak)
+
+
+def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
+    dtype = dtypes.bool_ if promotion.meaning in _COMPARISONS else promotion.operands
+    shape = views.broadcast_shape(op, *(a.shape for a in arguments))
+    return Apply(shape, dtype, meaning=promotion.meaning, arguments=tuple(arguments))
+
+
+def _meet(system: Semantics, argument: Argument, dtype: DType) -> Node:
+    """The argument in the type that promotion has chosen."""
+    if isinstance(argument, Value):
+        return convert(argument.node, dtype)
+    if isinstance(argument, Constant):
+        return convert(_number(system, argument.value, argument.dtype), dtype)
+    return _number(system, argument, dtype)
+
+
+def _number(system: Semantics, value: Number, dtype: DType) -> Scalar:
+    """The number, as the system makes it one of ``dtype``."""
+    number = system.number(value, dtype)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if dtype.is_bool or dtype.is_integer:
+            exact: Number = bool(number) if dtype.is_bool else int(number.real)
+        else:
+            exact = float(np.asarray(number.real, np.float64).astype(dtype.numpy))
+    return Scalar((), dtype, value=exact)
+
+
+def _exact(promotion: Promotion, lhs: Argument, rhs: Argument) -> Node:
+    """A comparison of integers of any types by what they are. A literal beyond 64 bits decides it without the data."""
+    left, right = _kept(lhs), _kept(rhs)
+    if isinstance(left, Node) and isinstance(right, Node):
+        return _apply(promotion.meaning, promotion, [left, right])
+    compare = _COMPARISONS[promotion.meaning]
+    outcome = compare(*(0 if isinstance(side, Node) else side for side in (left, right)))
+    shape = left.shape if isinstance(left, Node) else right.shape if isinstance(right, Node) else ()
+    return views.broadcast_to(Scalar((), dtypes.bool_, value=outcome), shape)
+
+
+def _kept(side: Argument) -> Node | int:
+    """One side as it is; an integer beyond 64 bits stays a Python number."""
+    if isinstance(side, Value):
+        return side.node
+    if isinstance(side, Constant):
+        return Scalar((), side.dtype, value=side.value)
+    number = int(side.real)
+    for dtype in (dtypes.int64, dtypes.uint64):
+        if dtype.min <= number <= dtype.max:
+            return Scalar((), dtype, value=number)
+    return number

@@ -1,0 +1,98 @@
+"""What may become an array: other libraries' arrays, numbers, typed constants, nested lists.
+
+One would let NumPy decide the dtype of a list. The system decides: ``[1, 2]`` is int64 in NumPy, int32 in Triton and DALI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.array import building, interop
+from weft.array.building import Value
+from weft.array.nodes import Input
+from weft.array.support import dtype_of, require
+from weft.dtypes import DType
+from weft.semantics import Constant, Number, Semantics, Type
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a literal: a Python number, none of NumPy's."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def is_scalar(value: object) -> bool:
+    """Whether the value is one of NumPy's scalars, whose dtype was chosen."""
+    return isinstance(value, np.generic)
+
+
+def to_value(system: Semantics, data: object, dtype: DType | None = None) -> Value:
+    """Data as an array of the system, of ``dtype`` where that is given; `TypeError` for what is no data."""
+    if is_scalar(data) or interop.is_array(data):
+        value = _of_array(system, interop.read(data), data)
+        return value if dtype is None else building.astype(system, value, dtype)
+    if isinstance(data, Constant):
+        value = building.constant(system, data)
+        return value if dtype is None else building.astype(system, value, dtype)
+    if not (is_number(data) or _is_list(data)):
+        raise TypeError(f"asarray takes arrays, numbers and nested lists of numbers, found {type(data).__name__}")
+    if dtype is not None:
+        system.operand(dtype)
+        return Value(_of_numbers(data, require(dtype, "asarray was asked for")))
+    if is_number(data):
+        return building.literal(system, cast(Number, data))
+    return Value(_of_numbers(data, list_dtype(system, data)))
+
+
+def _of_array(system: Semantics, array: NDArray[Any], origin: object) -> Value:
+    dtype = dtype_of(array.dtype)
+    weak = system.name.startswith("jax") and bool(getattr(origin, "weak_type", False))
+    system.operand(Type(dtype, weak))
+    return Value(Input(array.shape, dtype, array=array), weak)
+
+
+def _of_numbers(data: object, dtype: DType) -> Input:
+    array = np.asarray(data, dtype.numpy)
+    return Input(array.shape, dtype, array=array)
+
+
+def list_dtype(system: Semantics, data: object) -> DType:
+    """The type of a list's elements: what the system makes of its greatest literal; of NumPy scalars, theirs."""
+    array = np.asarray(data)
+    if not all(is_number(leaf) for leaf in _leaves(data)):
+        return dtype_of(array.dtype)
+    match array.dtype.kind:
+        case "b":
+            probes: Sequence[Number] = (True,)
+        case "i" | "u":
+            probes = sorted((int(array.min()), int(array.max())), key=abs)
+        case "f":
+            probes = (float(np.abs(array).max(initial=0.0, where=np.isfinite(array))),)
+        case "c":
+            probes = (1j,)
+        case _:
+            raise TypeError(f"asarray cannot hold {data!r}: its integers have no common 64-bit type")
+    low, high = min(probes, key=_real), max(probes, key=_real)
+    dtype = require(system.literal(probes[-1]).dtype, f"{system.name} makes the list one of")
+    if dtype.is_integer and not dtype.min <= low.real <= high.real <= dtype.max:
+        dtype = dtype_of(array.dtype)
+    return dtype
+
+
+def _real(number: Number) -> float:
+    return number.real
+
+
+def _is_list(data: object) -> bool:
+    return isinstance(data, (list, tuple))
+
+
+def _leaves(data: object) -> Iterator[object]:
+    if _is_list(data):
+        for item in cast("Sequence[object]", data):
+            yield from _leaves(item)
+    else:
+        yield data

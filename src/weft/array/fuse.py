@@ -1,0 +1,137 @@
+"""A function of arrays, traced and compiled once for each kind of arguments.
+
+Evaluating lazily already fuses, but builds the expression and looks for its kernels at each evaluation. `fuse` does both
+once per signature: the system, and each array's dtype, weakness and shape. Numbers, strings, None and other hashable
+arguments are part of the signature by value, so that a literal stays a literal to promotion; pass ``numpy.float32(x)``
+for one that changes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, cast, overload
+
+from weft.array import backends
+from weft.array.building import Value
+from weft.array.coercion import is_number, is_scalar
+from weft.array.interop import is_array
+from weft.array.lazy import Array, asarray, compute, computed, system_of
+from weft.array.nodes import Input, walk
+from weft.array.structure import leaves, rebuild, shape_of
+from weft.semantics import Semantics, get
+from weft.semantics.context import current, use
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """One compiled signature: ``nest`` is what the function returned, its leaves the outputs of ``run`` in order."""
+
+    run: backends.Compiled
+    nest: object
+    weak: tuple[bool, ...]
+
+
+class Fused:
+    """A function that `fuse` has wrapped. Results are computed when it returns."""
+
+    def __init__(self, function: Callable[..., Any], semantics: str | Semantics | None, backend: str | None) -> None:
+        self._function = function
+        self._system = None if semantics is None else get(semantics)
+        self._backend = backend
+        self._traces: dict[Hashable, _Trace] = {}
+        functools.update_wrapper(self, function)
+
+    @property
+    def signatures(self) -> int:
+        """How many signatures have been compiled."""
+        return len(self._traces)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """The function's result, its leaves computed arrays."""
+        nest = (arguments, named)
+        found = list(leaves(nest))
+        chosen = self._system
+        system = system_of(self._name, found, chosen) if chosen or _arrays(found) else current()
+        read = [asarray(leaf, system) if _is_data(leaf) else leaf for leaf in found]
+        arrays = _arrays(read)
+        if any(_traced(array) for array in arrays):
+            return self._call(system, nest, read)
+        compute(*arrays, backend=self._backend)
+        key = (system.name, self._backend, shape_of(nest), tuple(self._token(leaf) for leaf in read))
+        if (trace := self._traces.get(key)) is None:
+            trace = self._traces[key] = self._trace(system, nest, read)
+        results = trace.run(*(cast(Input, array.node).array for array in arrays))
+        made = iter([computed(r, weak, system) for r, weak in zip(results, trace.weak, strict=True)])
+        return rebuild(trace.nest, lambda _: next(made))
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._function, "__name__", "fuse"))
+
+    def _call(self, system: Semantics, nest: object, leaf_values: list[object]) -> Any:
+        values = iter(leaf_values)
+        arguments, named = rebuild(nest, lambda _: next(values))
+        with use(system):
+            return self._function(*arguments, **named)
+
+    def _trace(self, system: Semantics, nest: object, read: list[object]) -> _Trace:
+        inputs: list[Input] = []
+        parameters: list[object] = []
+        for leaf in read:
+            if isinstance(leaf, Array):
+                inputs.append(Input(leaf.shape, leaf.dtype, name=f"{self._name}:{len(inputs)}"))
+                parameters.append(Array(Value(inputs[-1], leaf.weak), system))
+            else:
+                parameters.append(leaf)
+        result = self._call(system, nest, parameters)
+        outputs = [asarray(leaf, None if isinstance(leaf, Array) else system) for leaf in leaves(result)]
+        system_of(self._name, outputs, system)
+        run = backends.plan([array.node for array in outputs], inputs, self._backend)
+        return _Trace(run, rebuild(result, lambda _: None), tuple(array.weak for array in outputs))
+
+    def _token(self, leaf: object) -> Hashable:
+        if isinstance(leaf, Array):
+            return (leaf.dtype, leaf.weak, leaf.shape)
+        try:
+            hash(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{self._name}() takes arrays, numbers and hashable values, found {type(leaf).__name__}"
+            ) from None
+        return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+
+
+@overload
+def fuse(function: Callable[..., Any]) -> Fused: ...
+@overload
+def fuse(
+    function: None = None, *, semantics: str | Semantics | None = None, backend: str | None = None
+) -> Callable[[Callable[..., Any]], Fused]: ...
+def fuse(
+    function: Callable[..., Any] | None = None,
+    *,
+    semantics: str | Semantics | None = None,
+    backend: str | None = None,
+) -> Fused | Callable[[Callable[..., Any]], Fused]:
+    """Wraps a function of arrays (``@fuse`` or ``@fuse(semantics="jax")``) so that it is traced and compiled once for each
+    signature. Its arguments and results may nest in tuples, lists and dicts. It must not ask for values
+    (`weft.array.backends.TracedValue`)."""
+
+    def wrap(wrapped: Callable[..., Any]) -> Fused:
+        return Fused(wrapped, semantics, backend)
+
+    return wrap if function is None else wrap(function)
+
+
+def _is_data(leaf: object) -> bool:
+    return isinstance(leaf, Array) or (not is_number(leaf) and (is_scalar(leaf) or is_array(leaf)))
+
+
+def _arrays(found: list[object]) -> list[Array]:
+    return [leaf for leaf in found if isinstance(leaf, Array)]
+
+
+def _traced(array: Array) -> bool:
+    return any(isinstance(node, Input) and node.array is None for node in walk([array.node]))

@@ -1,0 +1,69 @@
+"""Which element types expressions may have, and what to say about the others.
+
+Systems know more types than weft computes with (`dtypes.KNOWN` against `dtypes.ALL`). One would let execution stumble over
+them; here no node of such a type is ever built, and the message names the cast that helps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import dtypes
+from weft.dtypes import DType
+
+
+class UnsupportedDType(TypeError):
+    """A type that a system has, or an array brings, and weft does not compute with."""
+
+
+def require(dtype: DType, what: str) -> DType:
+    """The dtype if expressions may have it; else `UnsupportedDType` about ``what``."""
+    if dtype in dtypes.ALL:
+        return dtype
+    if dtype.is_complex:
+        raise UnsupportedDType(
+            f"{what} {dtype}, and weft computes no complex numbers yet; keep the real and imaginary parts in two arrays"
+        )
+    raise UnsupportedDType(f"{what} {dtype}, which weft does not compute with; cast to {holder(dtype)} first")
+
+
+def holder(dtype: DType) -> DType:
+    """The narrowest type of `dtypes.ALL` of the same kind that holds every value of ``dtype``."""
+    if dtype.is_integer:
+        return next(d for d in dtypes.ALL if d.is_integer and d.min <= dtype.min and dtype.max <= d.max)
+    floats = (dtypes.float16, dtypes.float32, dtypes.float64)
+    return next(d for d in floats if d.mantissa >= dtype.mantissa and _spans(d, dtype))
+
+
+def _spans(wide: DType, narrow: DType) -> bool:
+    least = 1 - narrow.bias - narrow.mantissa
+    return wide.largest >= narrow.largest and least >= 1 - wide.bias - wide.mantissa
+
+
+def dtype_of(array: np.dtype[Any]) -> DType:
+    """The type of a NumPy array's elements; `UnsupportedDType` for those that weft does not compute with."""
+    if not array.isnative:
+        raise UnsupportedDType(
+            f"the array has byte-swapped {array} elements; pass array.astype(array.dtype.newbyteorder('='))"
+        )
+    try:
+        dtype = dtypes.named(array.name)
+    except ValueError:
+        known = ", ".join(map(str, dtypes.ALL))
+        raise UnsupportedDType(f"the array has {array} elements; weft computes with {known}") from None
+    return require(dtype, "the array has elements of")
+
+
+def read_dtype(dtype: object) -> DType:
+    """A dtype in any spelling: weft's, a name, NumPy's (also ``np.float32`` and ``float``); `ValueError` or `TypeError`
+    for what is none."""
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str):
+        return dtypes.named(dtype)
+    try:
+        return dtypes.named(np.dtype(dtype).name)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    except TypeError:
+        raise TypeError(f"expected a dtype like 'float32' or numpy.float32, found {dtype!r}") from None
