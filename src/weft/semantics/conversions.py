@@ -1,0 +1,127 @@
+"""The three conversions between element types that systems name, in NumPy: slow and obvious, as `weft.semantics.evaluate`.
+
+They differ in how a float becomes an integer, and in whether narrowing integers wrap. Every number goes through Python's
+integers or fractions, so that it is rounded once, and to formats that NumPy does not have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import dtypes
+from weft.dtypes import DType
+
+Array: TypeAlias = NDArray[Any]
+
+
+def wrap(value: int, dtype: DType) -> int:
+    """``value`` modulo ``2**bits``, in the range of an integer type or bool."""
+    return (value - dtype.min) % (1 << dtype.bits) + dtype.min
+
+
+def dtype_of(x: Array) -> DType:
+    """The element type of an array; `ValueError` where weft knows none."""
+    return dtypes.named(x.dtype.name)
+
+
+def integers(x: Array) -> Array:
+    """An array of Python's integers."""
+    return np.asarray(np.frompyfunc(int, 1, 1)(x), dtype=object)
+
+
+def wrapped(x: Array, dtype: DType) -> Array:
+    """Python's integers in an integer type or bool."""
+    flat = [wrap(v, dtype) for v in np.asarray(x, dtype=object).ravel().tolist()]
+    return np.array(flat, dtype=np.int64 if dtype.signed else np.uint64).astype(dtype.numpy).reshape(np.shape(x))
+
+
+def _nearest(value: Fraction, dtype: DType) -> float:
+    """A number rounded to a floating-point type, to nearest even."""
+    if value == 0:
+        return 0.0
+    size = abs(value)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    ulp = Fraction(2) ** (max(exponent, 1 - dtype.bias) - dtype.mantissa)
+    near = round(value / ulp) * ulp
+    if abs(near) > Fraction(dtype.largest):
+        return math.nan if dtype.finite_only else math.copysign(math.inf, value)
+    return math.copysign(float(near), value)
+
+
+def _to_float(x: Array, source: DType, target: DType) -> Array:
+    if not source.is_float:
+        whole = np.asarray(integers(x), dtype=object)
+        flat = [_nearest(Fraction(v), target) for v in whole.ravel().tolist()]
+    else:
+        values: list[float] = x.astype(np.float64).ravel().tolist()
+        flat = [_nearest(Fraction(v), target) if math.isfinite(v) and v else v for v in values]
+    return np.array(flat, np.float64).astype(target.numpy).reshape(x.shape)
+
+
+def _saturate(value: int, dtype: DType) -> int:
+    return min(max(value, dtype.min), dtype.max)
+
+
+def _truncated(value: float, dtype: DType) -> int:
+    if math.isnan(value):
+        return 0
+    return _saturate(int(value), dtype) if math.isfinite(value) else dtype.max if value > 0 else dtype.min
+
+
+def _truncated_as_x86(value: float, dtype: DType) -> int:
+    wide = dtypes.int64 if dtype.bits == 64 or dtype == dtypes.uint32 else dtypes.int32
+    whole = int(value) if math.isfinite(value) else None
+    if dtype == dtypes.uint64:
+        return whole if whole is not None and wide.min <= whole <= dtype.max else 0
+    return whole if whole is not None and wide.min <= whole <= wide.max else wide.min
+
+
+def _rounded(value: float, dtype: DType) -> int:
+    if not math.isfinite(value):
+        return _truncated(value, dtype)
+    whole = math.floor(Fraction(abs(value)) + Fraction(1, 2))
+    return _saturate(whole if value > 0 else -whole, dtype)
+
+
+_FLOAT_TO_INTEGER: Final[Mapping[str, Callable[[float, DType], int]]] = {
+    "convert": _truncated,
+    "convert_wrap": _truncated_as_x86,
+    "convert_round": _rounded,
+}
+
+
+def convert(meaning: str, array: Any, target: DType) -> Array:
+    """``array`` in another element type, by the conversion of that name; `ValueError` for another name. Floats round once, to
+    nearest even; beyond the largest finite number is infinity, in a format without infinities NaN."""
+    if meaning not in _FLOAT_TO_INTEGER:
+        raise ValueError(f"'{meaning}' is no conversion; they are {', '.join(_FLOAT_TO_INTEGER)}")
+    x: Array = np.asarray(array)
+    source = dtype_of(x)
+    if source == target:
+        return x
+    if target.is_complex or source.is_complex:
+        with np.errstate(all="ignore"):
+            return (x if target.is_complex else np.real(x)).astype(target.numpy)
+    if target.is_float:
+        return _to_float(x, source, target)
+    if not source.is_float:
+        whole = integers(x)
+        if target.is_bool:
+            return np.asarray(whole != 0).astype(np.bool_)
+        if meaning == "convert_round":
+            whole = np.asarray(np.frompyfunc(lambda v: _saturate(v, target), 1, 1)(whole), dtype=object)
+        return wrapped(whole, target)
+    values: list[float] = x.astype(np.float64).ravel().tolist()
+    if target.is_bool:
+        wide = dtypes.int64 if meaning == "convert_round" else None
+        flat = [v != 0 if wide is None else _rounded(v, wide) != 0 for v in values]
+        return np.array(flat, np.bool_).reshape(x.shape)
+    function = _FLOAT_TO_INTEGER[meaning]
+    return wrapped(np.array([function(v, target) for v in values], dtype=object).reshape(x.shape), target)
