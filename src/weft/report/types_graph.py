@@ -72,7 +72,9 @@ def type_graph(system: str | Semantics) -> TypeGraph:
         TopologicalSorter(edges).prepare()
     except CycleError as error:
         raise ValueError(f"{chosen.name} has no order to draw: {' -> '.join(error.args[1])}") from None
-    return TypeGraph(chosen, f"{chosen.name}: an arrow leads from a type to one that absorbs it", types, edges)
+    warning = "; not transitive, so a path may not" if found.intransitive else ""
+    title = f"{chosen.name}: an arrow leads from a type to one that absorbs it{warning}"
+    return TypeGraph(chosen, title, types, edges)
 
 
 def _operand(found: Type) -> Operand:
