@@ -225,7 +225,7 @@ def constant(value: Number, dtype: DType | None = None) -> ScalarConstant:
     """``types.Constant(value, dtype)``; without a dtype int32, float32 or bool, by Python's type.
 
     The value is converted as Python does (``int(10.7)`` is 10). `ValueError` for a dtype that DALI does not have,
-    `PromotionError` for a complex number, for a NaN or an infinity as an integer, and for an integer beyond all floats as a float.
+    `PromotionError` for a complex number, a NaN or an infinity as an integer, an integer beyond all floats as a float.
     """
     chosen = _own_type(value) if dtype is None else dtype
     if chosen not in TYPES:
@@ -381,16 +381,17 @@ class DaliSemantics(Semantics):
         return self._promotion(op, found, kinds, steps)
 
     def _promotion(self, op: str, found: OpRule, kinds: Sequence[DType], steps: list[Step]) -> Promotion:
-        joined, reasons = self._join(kinds)
-        steps += reasons
         meaning = found.meaning
-        if joined.is_float:
-            if found.floats_as == "divide":
-                steps.append(Step("true division", f"'{op}' of floats is the true quotient"))
-            meaning = found.floats_as or meaning
-        elif found.integers_as is not None:
-            steps.append(Step("function of floats", f"'{op}' of {joined} computes in {found.integers_as}"))
+        if found.integers_as is not None and not any(d.is_float for d in kinds):
             joined = found.integers_as
+            steps.append(Step("function of floats", f"'{op}' of {' and '.join(map(str, kinds))} computes in {joined}"))
+        else:
+            joined, reasons = self._join(kinds)
+            steps += reasons
+        if joined.is_float and found.floats_as:
+            meaning = found.floats_as
+            if meaning == "divide":
+                steps.append(Step("true division", f"'{op}' of floats is the true quotient"))
         if found.result is not None:
             steps.append(Step("comparison", f"'{op}' gives {found.result}"))
         return Promotion(joined, found.result or joined, meaning, steps=tuple(steps))
