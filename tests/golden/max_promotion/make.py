@@ -35,6 +35,10 @@ ERRORS = {
 """How a message is abbreviated; the first pattern found decides."""
 
 
+LIST = "list((1,2))"
+"""How the list is written: a bracket would open a block."""
+
+
 def cell(text: str) -> str:
     """A dtype as it is, an error as its abbreviation."""
     if not text.startswith("ERR:"):
@@ -68,7 +72,8 @@ def main(tables: Path) -> None:
     files: dict[str, dict[Key, str]] = {}
     with (tables / "max26_table.csv").open() as file:
         for r in csv.DictReader(file):
-            value, op, a, b = cell(r["result"]), r["op"], r["a"], r["b"]
+            value, op = cell(r["result"]), r["op"]
+            a, b = (LIST if side == "[1,2]" else side for side in (r["a"], r["b"]))
             name, key = {
                 ("tensor", "tensor"): ("tensors.txt", (op, a, b)),
                 ("0d", "tensor"): ("scalars.txt", ("0d" + op, a, b)),
