@@ -359,7 +359,7 @@ class DaliSemantics(Semantics):
         if len(set(kinds)) == 1:
             joined = kinds[0]
         else:
-            self._check_floats("promotion", kinds)
+            self._check_floats("promotion", kinds, dtypes.float32)
             joined, found = self._join(kinds)
             steps += found
         return Promotion(joined, joined, steps=tuple(steps))
@@ -474,7 +474,7 @@ class DaliSemantics(Semantics):
         """The operands' types; raises where the operation refuses them."""
         kinds = [_dtype(o) for o in operands]
         if found.floats or len(kinds) > 1:  # ~ refuses float16 as it does all floats
-            self._check_floats(op, kinds)
+            self._check_floats(op, kinds, dtypes.float32 if found.floats else dtypes.int32)
         self._check_ranges(operands)
         inputs = "inputs" if len(kinds) > 1 else "input"
         if not found.floats and (wrong := [d for d in kinds if d.is_float]):
@@ -485,12 +485,12 @@ class DaliSemantics(Semantics):
             raise PromotionError(f"the {inputs} of '{op}' cannot be bool", way)
         return kinds
 
-    def _check_floats(self, op: str, kinds: Sequence[DType]) -> None:
+    def _check_floats(self, op: str, kinds: Sequence[DType], legal: DType) -> None:
         for dtype, side in zip(kinds, ("left", "right", "third"), strict=False):
             if dtype not in self.lattice.edges:
                 place = f"the {side} operand of '{op}'" if len(kinds) > 1 else f"the operand of '{op}'"
                 raise PromotionError(
-                    f"{place} is {dtype}, with which DALI does not compute", f"cast it with {_cast(dtypes.float32)}"
+                    f"{place} is {dtype}, with which DALI does not compute", f"cast it with {_cast(legal)}"
                 )
 
     def _check_ranges(self, operands: Sequence[Operand]) -> None:
