@@ -13,7 +13,8 @@ from weft.dtypes import DType
 from weft.semantics import Constant, Number, PromotionError, Step
 from weft.semantics.meanings import MEANINGS
 from weft.semantics.ops import LOGICAL, REDUCTIONS, UNARY
-from weft.semantics.systems.dali import BINARY, DaliSemantics, constant, dali, dali_2
+from weft.semantics.systems.dali import DaliSemantics, constant, dali, dali_2
+from weft.semantics.systems.dali_rules import BINARY
 
 VERSIONS = [dali, dali_2]
 

@@ -1,8 +1,8 @@
 """DALI's promotion, as the document "DALI Binary Arithmetic Operators - Type Promotions" states it (`dali`) and as the
 package 2.4.0 computes it (`dali_2`).
 
-One would write the document's seven lines as seven branches, and then cannot say whether they are consistent. Here they are
-a lattice, and `Lattice` proves at import that every pair has one join. bool counts as uint1:
+One would write a class for each. Here they are one class over data: a lattice of types, tables of operations, and three facts
+in which the versions differ. The lattice is the document's six lines, bool counting as uint1:
 
 =========== =========== ================= ===========================
 floatX      no float    floatX            float32, int64 -> float32
@@ -36,226 +36,32 @@ What DALI lacks (``where``, ``argmax``, ``exp2``, a matrix product) is a `ValueE
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
 
 from weft import dtypes
-from weft.dtypes import DType, Kind
+from weft.dtypes import DType
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 from weft.semantics.lattice import Lattice
 from weft.semantics.ops import COMPARISONS
-
-UNSIGNED: Final = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
-SIGNED: Final = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
-TYPES: Final = (dtypes.bool_, *UNSIGNED, *SIGNED, dtypes.float16, dtypes.float32, dtypes.float64)
-"""The element types of DALI, in the order its tables are printed."""
-
-int128: Final = DType("int128", Kind.INTEGER, 128, True, "int128")
-"""What the document's rule gives uint64 with a signed integer. DALI has no such type."""
-
-
-def _lattice(twice_uint64: DType, lowest_float: DType) -> Lattice[DType]:
-    """The rules as a graph: each type below the next of its kind, each unsigned one below the signed one of twice its width."""
-    floats = [d for d in TYPES if d.is_float and d.bits >= lowest_float.bits]
-    signed = (*SIGNED, *(int128,) * (twice_uint64 is int128))
-    edges: dict[DType, list[DType]] = {dtypes.bool_: [dtypes.uint8, dtypes.int8]}
-    for narrow, wide, twice in zip(UNSIGNED, (*UNSIGNED[1:], None), (*SIGNED[1:], twice_uint64), strict=True):
-        edges[narrow] = [twice] if wide is None else [wide, twice]
-    for narrow, wide in zip((*signed, *floats), (*signed[1:], *floats, None), strict=True):
-        edges[narrow] = [] if wide is None else [wide]
-    return Lattice(edges)
-
-
-DOCUMENT_LATTICE: Final = _lattice(int128, dtypes.float16)
-"""The document's rules; int128 stands for the type they name and DALI lacks."""
-
-PACKAGE_LATTICE: Final = _lattice(dtypes.int64, dtypes.float32)
-"""The package's; without float16, with which it does not compute."""
-
-
-@dataclass(frozen=True)
-class OpRule:
-    """What an operation does in the common type.
-
-    ``floats_as`` is its meaning on floats where that is another one; ``floats`` whether it takes them; ``integers_as`` the
-    type integers are computed in; ``result`` its type where that is not the common one.
-    """
-
-    meaning: str
-    floats_as: str = ""
-    floats: bool = True
-    integers_as: DType | None = None
-    result: DType | None = None
-
-
-BINARY: Final[Mapping[str, OpRule]] = {
-    "+": OpRule("add"),
-    "-": OpRule("sub"),
-    "*": OpRule("mul"),
-    "/": OpRule("divide", integers_as=dtypes.float32),
-    "//": OpRule("truncate_divide_checked", floats_as="divide"),
-    "%": OpRule("truncate_remainder_checked"),
-    "**": OpRule("power"),
-    "&": OpRule("and", floats=False),
-    "|": OpRule("or", floats=False),
-    "^": OpRule("xor", floats=False),
-    "<<": OpRule("shift_left_masked", floats=False),
-    ">>": OpRule("shift_right_masked", floats=False),
-    "<": OpRule("less", result=dtypes.bool_),
-    "<=": OpRule("less_equal", result=dtypes.bool_),
-    ">": OpRule("greater", result=dtypes.bool_),
-    ">=": OpRule("greater_equal", result=dtypes.bool_),
-    "==": OpRule("equal", result=dtypes.bool_),
-    "!=": OpRule("not_equal", result=dtypes.bool_),
-    "minimum": OpRule("minimum", floats_as="minimum_less"),
-    "maximum": OpRule("maximum", floats_as="maximum_greater"),
-    "atan2": OpRule("atan2", integers_as=dtypes.float32),
-    "fpow": OpRule("power", integers_as=dtypes.float32),
-    "fdiv": OpRule("divide", integers_as=dtypes.float32),
-}
-"""The operations of two operands: Python's, and those of ``nvidia.dali.math`` (``fdiv`` is its name for ``/``)."""
-
-_BOOLS: Final = frozenset({"*", "&", "|", "^", "~", *COMPARISONS})
-"""What takes bools alone in both versions."""
-
-CLAMP: Final = OpRule("clamp", floats_as="clamp_compare")
-
-_FUNCTIONS: Final = (
-    "sqrt",
-    "rsqrt",
-    "cbrt",
-    "exp",
-    "log",
-    "log2",
-    "log10",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "floor",
-    "ceil",
+from weft.semantics.systems.dali_constants import check_range, constant, converted, own_type, type_of
+from weft.semantics.systems.dali_rules import (
+    BINARY,
+    BOOLS,
+    CLAMP,
+    DOCUMENT_LATTICE,
+    PACKAGE_LATTICE,
+    REDUCTIONS,
+    TYPES,
+    UNARY,
+    OpRule,
+    rule,
 )
 
-UNARY: Final[Mapping[str, OpRule]] = {
-    "pos": OpRule("identity"),
-    "neg": OpRule("neg"),
-    "~": OpRule("not", floats=False),
-    "abs": OpRule("abs"),
-    "fabs": OpRule("abs", integers_as=dtypes.float32),
-    **{name: OpRule(name, integers_as=dtypes.float32) for name in _FUNCTIONS},
-}
-"""The operations of one operand."""
-
-_REDUCED: Final = (*UNSIGNED, *SIGNED, dtypes.float32)
-
-REDUCTIONS: Final[Mapping[str, Mapping[DType, DType]]] = {
-    "sum": {
-        **dict.fromkeys(UNSIGNED, dtypes.uint64),
-        **dict.fromkeys(SIGNED, dtypes.int64),
-        dtypes.float32: dtypes.float32,
-    },
-    "mean": dict.fromkeys(_REDUCED, dtypes.float32),
-    "max": {d: d for d in _REDUCED},
-    "min": {d: d for d in _REDUCED},
-}
-"""``fn.reductions``: for each type it takes the type it computes in and gives, where no ``dtype=`` is asked for."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ScalarConstant(Constant):
-    """DALI's ``types.Constant``: an operand, and a way to choose its type. Make it with `constant`."""
-
-    def _as(self, dtype: DType) -> ScalarConstant:
-        return constant(self.value, dtype)
-
-    def int8(self) -> ScalarConstant:
-        """The constant as int8."""
-        return self._as(dtypes.int8)
-
-    def int16(self) -> ScalarConstant:
-        """The constant as int16."""
-        return self._as(dtypes.int16)
-
-    def int32(self) -> ScalarConstant:
-        """The constant as int32."""
-        return self._as(dtypes.int32)
-
-    def int64(self) -> ScalarConstant:
-        """The constant as int64."""
-        return self._as(dtypes.int64)
-
-    def uint8(self) -> ScalarConstant:
-        """The constant as uint8."""
-        return self._as(dtypes.uint8)
-
-    def uint16(self) -> ScalarConstant:
-        """The constant as uint16."""
-        return self._as(dtypes.uint16)
-
-    def uint32(self) -> ScalarConstant:
-        """The constant as uint32."""
-        return self._as(dtypes.uint32)
-
-    def uint64(self) -> ScalarConstant:
-        """The constant as uint64."""
-        return self._as(dtypes.uint64)
-
-    def float16(self) -> ScalarConstant:
-        """The constant as float16."""
-        return self._as(dtypes.float16)
-
-    def float32(self) -> ScalarConstant:
-        """The constant as float32."""
-        return self._as(dtypes.float32)
-
-    def float64(self) -> ScalarConstant:
-        """The constant as float64, which has float32's precision all the same."""
-        return self._as(dtypes.float64)
-
-    def bool(self) -> ScalarConstant:
-        """The constant as bool: whether it is not 0."""
-        return self._as(dtypes.bool_)
-
-
-def constant(value: Number, dtype: DType | None = None) -> ScalarConstant:
-    """``types.Constant(value, dtype)``; without a dtype int32, float32 or bool, by Python's type.
-
-    The value is converted as Python does (``int(10.7)`` is 10). `ValueError` for a dtype that DALI does not have,
-    `PromotionError` for a complex number, a NaN or an infinity as an integer, an integer beyond all floats as a float.
-    """
-    chosen = _own_type(value) if dtype is None else dtype
-    if chosen not in TYPES:
-        raise ValueError(f"DALI has no dtype {chosen}; it has {', '.join(map(str, TYPES))}")
-    return ScalarConstant(_converted(value, chosen), chosen)
-
-
-def _own_type(value: Number) -> DType:
-    if isinstance(value, complex):
-        raise PromotionError(f"DALI has no complex numbers, found {value}", "keep two floats")
-    if isinstance(value, float):
-        return dtypes.float32
-    return dtypes.bool_ if isinstance(value, bool) else dtypes.int32
-
-
-def _converted(value: Number, dtype: DType) -> bool | int | float:
-    _own_type(value)
-    if dtype.is_bool:
-        return bool(value)
-    real = cast("bool | int | float", value)
-    if dtype.is_float:
-        try:
-            return float(real)
-        except OverflowError:
-            raise PromotionError(
-                f"{dtype} has no place for an integer of {int(real).bit_length()} bits", "write inf"
-            ) from None
-    if isinstance(real, float) and not math.isfinite(real):
-        raise PromotionError(f"{real} is no integer, so no constant of type {dtype}", "use a constant of a float type")
-    return int(real)
+__all__ = ["DaliSemantics", "constant", "dali", "dali_2"]
 
 
 def _enum(dtype: DType) -> str:
@@ -267,38 +73,9 @@ def _cast(dtype: DType) -> str:
     return f"fn.cast(x, dtype={_enum(dtype)})"
 
 
-def _dtype(operand: Operand) -> DType:
-    """Arrays count by dtype alone, whatever their shape; numbers by Python's type."""
-    if isinstance(operand, DType):
-        return operand
-    return operand.dtype if isinstance(operand, (Type, Constant)) else _own_type(operand)
-
-
 def _literals(operands: Sequence[Operand]) -> list[Step]:
     numbers = [o for o in operands if isinstance(o, (bool, int, float))]
-    return [Step(f"{type(number).__name__} literal", f"{number!r} is {_own_type(number)}") for number in numbers]
-
-
-def rule(a: DType, b: DType, common: DType) -> Step:
-    """Which of the document's lines, or the package's cap, gives ``common`` for two types."""
-    if a == b:
-        return Step("same type", f"{a} on both sides stays {a}")
-    if a.is_float and b.is_float:
-        return Step("wider float", f"{a} and {b}: the wider float, {common}")
-    if a.is_float or b.is_float:
-        return Step("float wins", f"{a} and {b}: the float, however wide the other side, {common}")
-    if dtypes.bool_ in (a, b):
-        return Step("bool is uint1", f"{a} and {b}: bool is uint1, narrower than any integer, {common}")
-    if a.signed == b.signed:
-        return Step("wider integer", f"{a} and {b}: the wider integer, {common}")
-    signed, unsigned = (a, b) if a.signed else (b, a)
-    if signed.bits > unsigned.bits:
-        return Step("wider signed", f"{a} and {b}: the signed side is wider, {common}")
-    if common.bits == unsigned.bits:
-        return Step(
-            "cap", f"{a} and {b}: int of twice the unsigned width, int{2 * unsigned.bits}, is capped at {common}"
-        )
-    return Step("twice the unsigned width", f"{a} and {b}: int of twice the unsigned width, {common}")
+    return [Step(f"{type(number).__name__} literal", f"{number!r} is {own_type(number)}") for number in numbers]
 
 
 @dataclass(frozen=True)
@@ -335,7 +112,7 @@ class DaliSemantics(Semantics):
 
     def _typed(self, value: Number, dtype: DType) -> Constant:
         """A constant whose value is of the type's kind: a Python float where the type is a float, so that `number` rounds it."""
-        return Constant(_converted(value, dtype), dtype)
+        return Constant(converted(value, dtype), dtype)
 
     def _embedded(self, array: np.ndarray[Any, np.dtype[Any]]) -> Type:
         dtype = dtypes.named(array.dtype.name)
@@ -353,7 +130,7 @@ class DaliSemantics(Semantics):
         return Type(narrow)
 
     def common(self, *operands: Operand) -> Promotion:
-        kinds = [_dtype(o) for o in operands]
+        kinds = [type_of(o) for o in operands]
         steps = _literals(operands)
         self._check_ranges(operands)
         if len(set(kinds)) == 1:
@@ -397,7 +174,7 @@ class DaliSemantics(Semantics):
         return Promotion(joined, found.result or joined, meaning, steps=tuple(steps))
 
     def _concat(self, lhs: Operand, rhs: Operand) -> Promotion:
-        a, b = _dtype(lhs), _dtype(rhs)
+        a, b = type_of(lhs), type_of(rhs)
         if a != b:
             raise PromotionError(
                 f"fn.cat takes inputs of one type, found {a} and {b}", f"cast the second with {_cast(a)}"
@@ -413,7 +190,7 @@ class DaliSemantics(Semantics):
     def unary(self, op: str, operand: Operand) -> Promotion:
         if (found := UNARY.get(op)) is None:
             raise ValueError(f"{self.name} has no operation '{op}'; it has {' '.join(UNARY)}")
-        dtype = _dtype(operand)
+        dtype = type_of(operand)
         shown = {"neg": "-", "pos": "+"}.get(op, op)
         if op != "pos":
             self._checked(shown, found, (operand,))
@@ -428,14 +205,14 @@ class DaliSemantics(Semantics):
     def reduction(self, op: str, operand: Operand) -> Promotion:
         if (found := REDUCTIONS.get(op)) is None:
             raise ValueError(f"{self.name} has no reduction '{op}'; it has {' '.join(REDUCTIONS)}")
-        dtype = _dtype(operand)
+        dtype = type_of(operand)
         if (wide := found.get(dtype)) is None:
             way = _cast(dtypes.uint8 if dtype.is_bool else dtypes.float32)
             raise PromotionError(f"fn.reductions.{op} does not take {dtype}", f"cast it with {way}")
         return Promotion(wide, wide, op, steps=(Step("reduction", f"{op} of {dtype} computes in {wide}"),))
 
     def literal(self, value: Number) -> Type:
-        dtype = _own_type(value)
+        dtype = own_type(value)
         self._check_ranges((value,))
         return Type(dtype)
 
@@ -448,7 +225,7 @@ class DaliSemantics(Semantics):
         int32."""
         if isinstance(value, float) and not dtype.is_bool:
             if dtype.is_integer:
-                return self.number(_converted(value, dtype), dtype)
+                return self.number(converted(value, dtype), dtype)
             with np.errstate(over="ignore"):
                 return float(np.float32(value))
         if not self.ranges and not isinstance(value, (bool, complex)):
@@ -472,7 +249,7 @@ class DaliSemantics(Semantics):
 
     def _checked(self, op: str, found: OpRule, operands: Sequence[Operand]) -> list[DType]:
         """The operands' types; raises where the operation refuses them."""
-        kinds = [_dtype(o) for o in operands]
+        kinds = [type_of(o) for o in operands]
         if found.floats or len(kinds) > 1:  # ~ refuses float16 as it does all floats
             self._check_floats(op, kinds, dtypes.float32 if found.floats else dtypes.int32)
         self._check_ranges(operands)
@@ -497,30 +274,16 @@ class DaliSemantics(Semantics):
         """Raise where the package refuses an integer constant: its type, or int64, cannot hold it."""
         for operand in operands if self.ranges else ():
             value = operand.value if isinstance(operand, Constant) else operand
-            dtype = _dtype(operand)
+            dtype = type_of(operand)
             if isinstance(value, int) and dtype.is_integer:
-                _check_range(value, dtype)
-
-
-def _check_range(value: int, dtype: DType) -> None:
-    wide = dtypes.int64
-    if not wide.min <= value <= wide.max:
-        raise PromotionError(
-            f"Integer constant {value} is out of range for int64, in which DALI passes constants", "write a float"
-        )
-    if not dtype.min <= value <= dtype.max:
-        fits = [d for d in (*SIGNED, *UNSIGNED) if d.min <= value <= d.max and d.bits >= dtype.bits]
-        best = min(fits, key=lambda d: (d.signed != dtype.signed and value >= 0, d.bits))
-        raise PromotionError(
-            f"Integer constant {value} is out of range for {dtype}", f"write Constant({value}).{best}()"
-        )
+                check_range(value, dtype)
 
 
 dali: Final = DaliSemantics(
     "dali",
     "DALI as its document on type promotions states it",
     DOCUMENT_LATTICE,
-    _BOOLS,
+    BOOLS,
     ranges=False,
     numpy_doubles=True,
 )
@@ -528,7 +291,7 @@ dali_2: Final = DaliSemantics(
     "dali@2",
     "DALI as the package 2.4.0 computes it",
     PACKAGE_LATTICE,
-    _BOOLS | {"<<", ">>"},
+    BOOLS | {"<<", ">>"},
     ranges=True,
     numpy_doubles=False,
 )
