@@ -29,6 +29,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 """Each subcommand: its module and its summary."""
 
+_DESCRIPTION: Final = "Kernels in the Triton language on the CPU you have, and what promotion means in six systems."
+
 WRONG: Final = 2
 """The exit code for a question that is wrong."""
 
@@ -72,10 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    parser = Parser(prog="weft", description=f"{weft.__doc__ or ''}".partition("\n")[0], epilog=_epilog())
+    parser = Parser(prog="weft", usage="weft COMMAND ...", description=_DESCRIPTION, epilog=_epilog())
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--version", action="version", version=f"weft {weft.__version__}")
-    parser.add_argument("command", metavar="COMMAND", nargs="?")
     if not given or given[0].startswith("-"):
         parser.parse_args(given)
         parser.print_help()

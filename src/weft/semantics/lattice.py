@@ -49,6 +49,8 @@ class Lattice(Generic[N]):
         self._above: dict[N, frozenset[N]] = {}
         for node in order:  # what is above comes first
             self._above[node] = frozenset({node}).union(*(self._above[n] for n in covers[node]))
+        self._joins: dict[tuple[N, ...], N | None] = {}
+        self._paths: dict[tuple[N, N], tuple[N, ...] | None] = {}
         self.unjoinable: frozenset[frozenset[N]] = frozenset(self._prove())
         """The pairs without a common upper bound."""
 
@@ -83,14 +85,19 @@ class Lattice(Generic[N]):
 
     def join(self, *nodes: N) -> N | None:
         """The least upper bound; None where there is no common upper bound. `KeyError` for a node it does not have."""
-        bounds = self.upper_bounds(*nodes)
-        # The least element has the most elements above it, all of them bounds.
-        return next((n for n in bounds if len(self._above[n]) == len(bounds)), None)
+        if nodes not in self._joins:
+            bounds = self.upper_bounds(*nodes)
+            # The least element has the most elements above it, all of them bounds.
+            self._joins[nodes] = next((n for n in bounds if len(self._above[n]) == len(bounds)), None)
+        return self._joins[nodes]
 
     def path(self, a: N, b: N) -> tuple[N, ...] | None:
         """A shortest path from ``a`` up to ``b``; None where there is none. Among equals, the edges given first."""
-        if not self.below(a, b):
-            return None
+        if (a, b) not in self._paths:
+            self._paths[a, b] = self._search(a, b) if self.below(a, b) else None
+        return self._paths[a, b]
+
+    def _search(self, a: N, b: N) -> tuple[N, ...]:
         paths: list[tuple[N, ...]] = [(a,)]
         for path in paths:  # breadth first: the list grows while we walk it
             if path[-1] == b:
