@@ -41,8 +41,9 @@ class DType:
 
     ``bits`` is the width of a value (1 for bool; of a complex type, of both its parts). ``exponent`` and ``mantissa`` are
     the field widths of a floating-point format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no
-    infinities and use the top exponent for numbers: all of them where ``all_numbers``, else the last mantissa is NaN. ``offset``
-    is what their bias has beyond the usual ``2**(exponent - 1) - 1``.
+    infinities and use the top exponent for numbers: all of them where ``all_numbers``, else the last mantissa is NaN.
+    ``has_nan``: some code is NaN. ``offset`` is what the bias has beyond the usual ``2**(exponent - 1) - 1``. A float that is
+    not ``signed`` has neither negative numbers nor zero.
     """
 
     name: str
@@ -56,6 +57,7 @@ class DType:
     aliases: tuple[str, ...] = field(default=(), repr=False)
     all_numbers: bool = False
     offset: int = 0
+    has_nan: bool = True
 
     def __repr__(self) -> str:
         return self.name
@@ -70,7 +72,7 @@ class DType:
         return isinstance(other, DType) and other.name == self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (parse, (self.name,))
+        return (named, (self.name,))
 
     @property
     def is_bool(self) -> bool:
@@ -119,7 +121,8 @@ class DType:
 
     @property
     def bias(self) -> int:
-        """The exponent bias of a floating-point format; its normal numbers begin at ``2**(1 - bias)``."""
+        """The exponent bias of a floating-point format; its normal numbers begin at ``2**(1 - bias)`` (at ``2**-bias`` where
+        there is no mantissa, hence no subnormal number)."""
         return (1 << (self.exponent - 1)) - 1 + self.offset
 
     @property
@@ -130,12 +133,14 @@ class DType:
         return math.ldexp(1.0 + math.ldexp(fraction, -self.mantissa), exponent - self.bias)
 
     def represents(self, value: float) -> bool:
-        """Whether ``value`` is a value of this floating-point type: NaN, an infinity it has, or a multiple of its ulp."""
+        """Whether ``value`` is a value of this floating-point type: NaN or an infinity it has, or a multiple of its ulp."""
         if math.isnan(value):
-            return True
+            return self.has_nan
         if math.isinf(value):
             return not self.finite_only
-        exponent = max(math.frexp(value)[1] - 1, 1 - self.bias)
+        if not self.signed and value <= 0:
+            return False
+        exponent = max(math.frexp(value)[1] - 1, (1 if self.mantissa else 0) - self.bias)
         return abs(value) <= self.largest and math.ldexp(value, self.mantissa - exponent).is_integer()
 
     @property
@@ -185,13 +190,15 @@ ALL: Final[tuple[DType, ...]] = (
 
 
 def _narrow(name: str, exponent: int, mantissa: int, triton: str = "", alias: str = "", **rest: Any) -> DType:
-    bits = (not name.endswith("fnu")) + exponent + mantissa
+    signed = not name.endswith("fnu")
+    bits = signed + exponent + mantissa
     return DType(
-        name, Kind.FLOAT, bits, True, triton or name, exponent, mantissa, aliases=(alias,) * bool(alias), **rest
+        name, Kind.FLOAT, bits, signed, triton or name, exponent, mantissa, aliases=(alias,) * bool(alias), **rest
     )
 
 
-_FN: Final[dict[str, Any]] = {"finite_only": True, "all_numbers": True}
+_FN: Final[dict[str, Any]] = {"finite_only": True, "all_numbers": True, "has_nan": False}
+_FNUZ: Final[dict[str, Any]] = {"finite_only": True, "all_numbers": True}  # NaN is what would be the negative zero
 
 int2: Final = _integer(2, True)
 int4: Final = _integer(4, True)
@@ -202,10 +209,10 @@ float6_e2m3fn: Final = _narrow("float6_e2m3fn", 2, 3, **_FN)
 float6_e3m2fn: Final = _narrow("float6_e3m2fn", 3, 2, **_FN)
 float8_e3m4: Final = _narrow("float8_e3m4", 3, 4)
 float8_e4m3: Final = _narrow("float8_e4m3", 4, 3)
-float8_e4m3b11fnuz: Final = _narrow("float8_e4m3b11fnuz", 4, 3, offset=4, **_FN)
+float8_e4m3b11fnuz: Final = _narrow("float8_e4m3b11fnuz", 4, 3, offset=4, **_FNUZ)
 float8_e4m3b15: Final = _narrow("float8_e4m3b15", 4, 3, "fp8e4b15", "float8e4b15", offset=8, **_FN)
-float8_e4m3fnuz: Final = _narrow("float8_e4m3fnuz", 4, 3, "fp8e4b8", "float8e4b8", offset=1, **_FN)
-float8_e5m2fnuz: Final = _narrow("float8_e5m2fnuz", 5, 2, "fp8e5b16", "float8e5b16", offset=1, **_FN)
+float8_e4m3fnuz: Final = _narrow("float8_e4m3fnuz", 4, 3, "fp8e4b8", "float8e4b8", offset=1, **_FNUZ)
+float8_e5m2fnuz: Final = _narrow("float8_e5m2fnuz", 5, 2, "fp8e5b16", "float8e5b16", offset=1, **_FNUZ)
 float8_e8m0fnu: Final = _narrow("float8_e8m0fnu", 8, 0, finite_only=True)
 tensor_float32: Final = DType("tensor_float32", Kind.FLOAT, 32, True, "tf32", 8, 10)
 index: Final = DType("index", Kind.INTEGER, 64, False, "index")
