@@ -179,6 +179,10 @@ def test_types_and_operations_that_dali_lacks(system: DaliSemantics) -> None:
         name = operand if isinstance(operand, str) else "complex64"
         with pytest.raises(ValueError, match=f"^{system} has no dtype {name}; it has {types}$"):
             system.resolve("+", "int8", operand)
+        with pytest.raises(ValueError, match=f"^{system} has no dtype bfloat16; it has {types}$"):
+            system.cast(dtypes.float32, dtypes.bfloat16)
+        with pytest.raises(ValueError, match=f"^{system} has no dtype bfloat16; it has {types}$"):
+            system.resolve("+", "int8", np.ones((), dtypes.bfloat16.numpy))
     binary = "+ - * / // % ** & | ^ << >> < <= > >= == != minimum maximum atan2 fpow fdiv concat"
     for op in ("where", "logaddexp", "fmod", "cdiv", "matmul", *LOGICAL):
         with pytest.raises(ValueError, match=f"^{re.escape(f'{system} has no operation {op!r}; it has {binary}')}$"):

@@ -64,6 +64,14 @@ from weft.semantics.systems.dali_rules import (
 __all__ = ["DaliSemantics", "constant", "dali", "dali_2"]
 
 
+_EMBEDDED: Final = {
+    dtypes.int64: dtypes.int32,
+    dtypes.uint64: dtypes.uint32,
+    dtypes.float64: dtypes.float32,
+}
+"""What a constant tensor of a type becomes."""
+
+
 def _enum(dtype: DType) -> str:
     """The type as DALI's programs write it."""
     return f"types.{'FLOAT' if dtype == dtypes.float32 else dtype.name.upper()}"
@@ -106,6 +114,7 @@ class DaliSemantics(Semantics):
             )
         if isinstance(value, (list, tuple, np.ndarray)):
             array = np.asarray(cast(Any, value))
+            super().operand(array.dtype)
             return self._embedded(array) if array.ndim else self._typed(array.item(), dtypes.named(array.dtype.name))
         read = super().operand(value)
         return self._typed(read.value, read.dtype) if type(read) is Constant else read
@@ -116,11 +125,9 @@ class DaliSemantics(Semantics):
 
     def _embedded(self, array: np.ndarray[Any, np.dtype[Any]]) -> Type:
         dtype = dtypes.named(array.dtype.name)
-        if dtype not in TYPES:
-            raise ValueError(f"{self.name} has no dtype {dtype}; it has {', '.join(map(str, TYPES))}")
-        narrow = {64: {True: dtypes.int32, False: dtypes.uint32}}.get(dtype.bits, {}).get(dtype.signed, dtype)
+        narrow = _EMBEDDED.get(dtype, dtype)
         if dtype.is_float:
-            return Type(dtypes.float32 if dtype.bits == 64 else dtype)
+            return Type(narrow)
         for edge in (array.min(), array.max()) if array.size else ():
             if not narrow.min <= int(edge) <= narrow.max:
                 raise PromotionError(
@@ -217,6 +224,8 @@ class DaliSemantics(Semantics):
         return Type(dtype)
 
     def cast(self, source: DType, target: DType) -> Promotion:
+        self.operand(source)
+        self.operand(target)
         step = Step("cast", f"{source} to {target}: halves round away from zero, what is out of range saturates")
         return Promotion(target, target, "convert_round", steps=(step,))
 
@@ -253,13 +262,12 @@ class DaliSemantics(Semantics):
         if found.floats or len(kinds) > 1:  # ~ refuses float16 as it does all floats
             self._check_floats(op, kinds, dtypes.float32 if found.floats else dtypes.int32)
         self._check_ranges(operands)
-        inputs = "inputs" if len(kinds) > 1 else "input"
         if not found.floats and (wrong := [d for d in kinds if d.is_float]):
             way = _cast(dtypes.int64 if wrong[0].bits == 64 else dtypes.int32)
             raise PromotionError(f"bitwise '{op}' takes integers, found {wrong[0]}", f"cast it with {way}")
         if all(d.is_bool for d in kinds) and op not in self.bools:
-            way = f"cast one with {_cast(dtypes.uint8)}" if len(kinds) > 1 else f"cast it with {_cast(dtypes.uint8)}"
-            raise PromotionError(f"the {inputs} of '{op}' cannot be bool", way)
+            inputs, one = ("inputs", "one") if len(kinds) > 1 else ("input", "it")
+            raise PromotionError(f"the {inputs} of '{op}' cannot be bool", f"cast {one} with {_cast(dtypes.uint8)}")
         return kinds
 
     def _check_floats(self, op: str, kinds: Sequence[DType], legal: DType) -> None:
