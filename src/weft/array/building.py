@@ -50,6 +50,10 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 """The meanings that give bool, whatever they compare."""
 
 
+_OF_ONE_SIDE: Final = frozenset({"square"})
+"""What some systems do instead of an operation with a known number on the right: ``x ** 2``."""
+
+
 def as_operand(argument: Argument) -> Operand:
     """The argument as the system is asked about it."""
     return argument.type if isinstance(argument, Value) else argument
@@ -61,8 +65,8 @@ def binary(system: Semantics, op: str, lhs: Argument, rhs: Argument) -> Value:
     def build(promotion: Promotion) -> Node:
         if promotion.keeps:
             return _exact(promotion, lhs, rhs)
-        arguments = [_meet(system, side, promotion.operands) for side in (lhs, rhs)]
-        return _apply(op, promotion, arguments)
+        sides = (lhs,) if promotion.meaning in _OF_ONE_SIDE else (lhs, rhs)
+        return _apply(op, promotion, [_meet(system, side, promotion.operands) for side in sides])
 
     return _resolve(system, op, (lhs, rhs), build)
 

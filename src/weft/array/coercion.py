@@ -6,17 +6,30 @@ One would let NumPy decide the dtype of a list. The system decides: ``[1, 2]`` i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from weft import dtypes
 from weft.array import building, interop
 from weft.array.building import Value
+from weft.array.conversion import convert
 from weft.array.nodes import Input
 from weft.array.support import dtype_of, require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Semantics, Type
+
+
+_LISTS: Final = frozenset({"numpy", "dali"})
+"""The systems that take lists beside arrays."""
+
+_CONSTANT_ARRAYS: Final[dict[DType, DType]] = {
+    dtypes.int64: dtypes.int32,
+    dtypes.uint64: dtypes.uint32,
+    dtypes.float64: dtypes.float32,
+}
+"""What DALI makes of the elements of a NumPy array beside an array of its own: a constant, and those have 32 bits."""
 
 
 def is_number(value: object) -> bool:
@@ -27,6 +40,16 @@ def is_number(value: object) -> bool:
 def is_scalar(value: object) -> bool:
     """Whether the value is one of NumPy's scalars, whose dtype was chosen."""
     return isinstance(value, np.generic)
+
+
+def beside(system: Semantics, data: object) -> Value | None:
+    """What is no `Array` as an operand beside one; None where the system takes no such thing."""
+    family = system.name.partition("@")[0]
+    if interop.is_array(data):
+        value = to_value(system, data)
+        narrow = _CONSTANT_ARRAYS.get(value.node.dtype) if family == "dali" and value.node.shape else None
+        return value if narrow is None else Value(convert(value.node, narrow))
+    return to_value(system, data) if _is_list(data) and family in _LISTS else None
 
 
 def to_value(system: Semantics, data: object, dtype: DType | None = None) -> Value:
@@ -41,7 +64,7 @@ def to_value(system: Semantics, data: object, dtype: DType | None = None) -> Val
         raise TypeError(f"asarray takes arrays, numbers and nested lists of numbers, found {type(data).__name__}")
     if dtype is not None:
         system.operand(dtype)
-        return Value(_of_numbers(data, require(dtype, "asarray was asked for")))
+        return Value(_of_numbers(data, require(system.cast(dtype, dtype).result, "asarray was asked for")))
     if is_number(data):
         return building.literal(system, cast(Number, data))
     return Value(_of_numbers(data, list_dtype(system, data)))
@@ -51,7 +74,8 @@ def _of_array(system: Semantics, array: NDArray[Any], origin: object) -> Value:
     dtype = dtype_of(array.dtype)
     weak = system.name.startswith("jax") and bool(getattr(origin, "weak_type", False))
     system.operand(Type(dtype, weak))
-    return Value(Input(array.shape, dtype, array=array), weak)
+    held = system.cast(dtype, dtype).result  # JAX without 64-bit types narrows what comes in
+    return Value(convert(Input(array.shape, dtype, array=array), held), weak)
 
 
 def _of_numbers(data: object, dtype: DType) -> Input:

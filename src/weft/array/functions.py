@@ -84,6 +84,11 @@ def absolute(x: Data) -> Array:
     return apply("abs", x)
 
 
+def fabs(x: Data) -> Array:
+    """The absolute value, as a float."""
+    return apply("fabs", x)
+
+
 def sign(x: Data) -> Array:
     """-1, 0 or 1."""
     return apply("sign", x)

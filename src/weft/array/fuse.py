@@ -104,7 +104,9 @@ class Fused:
 
 
 @overload
-def fuse(function: Callable[..., Any]) -> Fused: ...
+def fuse(
+    function: Callable[..., Any], *, semantics: str | Semantics | None = None, backend: str | None = None
+) -> Fused: ...
 @overload
 def fuse(
     function: None = None, *, semantics: str | Semantics | None = None, backend: str | None = None

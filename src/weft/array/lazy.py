@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from weft.array import backends, building, interop, views
 from weft.array.building import Argument, Value
-from weft.array.coercion import is_number, is_scalar, to_value
+from weft.array.coercion import beside, is_number, is_scalar, to_value
 from weft.array.nodes import Input, Node
 from weft.array.operators import Operators
 from weft.array.support import read_dtype
@@ -358,7 +358,7 @@ def as_argument(system: Semantics, op: str, other: object) -> Argument | None:
         return constant
     if isinstance(other, Constant) or is_number(other):
         return cast("Constant | Number", other)
-    return to_value(system, other) if interop.is_array(other) else None
+    return beside(system, other)
 
 
 def _same(op: str, system: Semantics, array: Array) -> None:
