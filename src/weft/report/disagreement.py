@@ -24,10 +24,8 @@ EXPLAINED: Final[dict[Kind, str]] = {
 
 
 def summary(diff: Diff) -> list[str]:
-    """The sentences above and below the tables."""
-    total = len(diff.differences)
-    counts = ", ".join(f"{EXPLAINED[kind]} {n}" for kind, n in diff.counts.items() if n)
-    lines = [f"{total} of {diff.cases} cases differ" + (f": {counts}" if counts else "")]
+    """The sentences below the tables: what only one side has, what agrees."""
+    lines: list[str] = []
     both = (("types", diff.only_a, diff.only_b), ("operations", diff.ops_only_a, diff.ops_only_b))
     for what, only_a, only_b in both:
         for system, only in ((diff.a, only_a), (diff.b, only_b)):
@@ -43,22 +41,23 @@ def summary(diff: Diff) -> list[str]:
 def diff_tables(diff: Diff) -> RenderableType:
     """The differences in one table a kind, and the summary."""
     head = Text(f"{diff.a.name} ({diff.a.title}) and {diff.b.name} ({diff.b.title})", "bold")
-    first, *rest = summary(diff)
-    parts: list[RenderableType] = [head, Text(first)]
+    total = f"{len(diff.differences)} of {diff.cases} cases differ"
+    parts: list[RenderableType] = [head, Text(total)]
+    parts += [Text(f"{n:>6} {EXPLAINED[kind]}") for kind, n in diff.counts.items() if n]
     for kind in Kind:
         if groups := [g for g in diff.groups if g.kind is kind]:
             parts += [Text(), _table(diff, kind, groups)]
-    if rest:
+    if below := summary(diff):
         parts.append(Text())
-    return Lines(*parts, *(Text(line) for line in rest))
+    return Lines(*parts, *(Text(line) for line in below))
 
 
 def _table(diff: Diff, kind: Kind, groups: list[Group]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title=EXPLAINED[kind], title_justify="left", title_style="bold", show_edge=False)
-    table.add_column("operations", overflow="fold", max_width=24)
+    table.add_column("operations", overflow="fold", max_width=26)
     table.add_column("operands", overflow="fold", ratio=1)
-    table.add_column(diff.a.name, overflow="fold", max_width=24)
-    table.add_column(diff.b.name, overflow="fold", max_width=24)
+    table.add_column(diff.a.name, overflow="fold", max_width=28)
+    table.add_column(diff.b.name, overflow="fold", max_width=28)
     for group in groups:
         cells = [Text(side, STYLES["refused"] if side == "refused" else "") for side in (group.a, group.b)]
         table.add_row(Text(" ".join(group.ops)), Text("\n".join(group.operands)), *cells)

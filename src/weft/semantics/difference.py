@@ -23,9 +23,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, Final
+
+import numpy as np
 
 from weft import dtypes, semantics
 from weft.dtypes import DType
@@ -33,7 +35,7 @@ from weft.semantics import ops
 from weft.semantics.alike import exact, same_meaning
 from weft.semantics.compact import compact
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type, operand
-from weft.semantics.explanation import Outcome, describe, expression, outcome_data, symbol
+from weft.semantics.explanation import Outcome, expression, outcome_data, symbol
 
 LITERALS: Final[tuple[Number, ...]] = (True, 3, -1, 300, 2**31, 2**40, 2.5, 0.1, 1e300, 2.5j)
 """The literals that are asked about: one of each kind; integers that leave uint8, unsigned types, int32, uint32; floats that are
@@ -58,19 +60,32 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One case in which the systems disagree: ``a`` and ``b`` are what they answer."""
+    """One case in which the systems disagree: ``a`` and ``b`` are what they answer, ``numbers`` what the literal becomes in each
+    (for `Kind.OPERANDS`, where there is a literal)."""
 
     kind: Kind
     op: str
     operands: tuple[Operand, ...]
     a: Outcome
     b: Outcome
+    numbers: tuple[Number, Number] | None = None
 
     def __str__(self) -> str:
-        return f"{expression(self.op, self.operands)}: {describe(self.a)} | {describe(self.b)}"
+        a, b = self.brief()
+        return f"{expression(self.op, self.operands)}: {a} | {b}"
 
-    def brief(self, found: Outcome) -> str:
-        """What of one side's answer makes the difference, in a word or two."""
+    def brief(self) -> tuple[str, str]:
+        """What of each side's answer makes the difference, in a word or two."""
+        a, b = self._brief(self.a), self._brief(self.b)
+        if a != b or self.numbers is None:
+            return a, b
+        literal = next(o for o in self.operands if not isinstance(o, (DType, Type, Constant)))
+        texts = ["literal kept" if number == literal else "literal changed" for number in self.numbers]
+        if texts[0] == texts[1]:
+            texts = [f"literal is {number!r}" for number in self.numbers]
+        return f"{a}, {texts[0]}", f"{b}, {texts[1]}"
+
+    def _brief(self, found: Outcome) -> str:
         if isinstance(found, PromotionError):
             return "refused"
         match self.kind:
@@ -128,7 +143,7 @@ class Diff:
         """The differences, put together: by kind, then by operation."""
         found: dict[tuple[Kind, str, str, str], dict[tuple[Operand, ...], None]] = {}
         for d in self.differences:
-            key = (d.kind, d.brief(d.a), d.brief(d.b), d.op)
+            key = (d.kind, *d.brief(), d.op)
             found.setdefault(key, {})[d.operands] = None
         merged: dict[tuple[Kind, str, str, tuple[tuple[Operand, ...], ...]], list[str]] = {}
         for (kind, a, b, op), operands in found.items():
@@ -177,6 +192,7 @@ class Diff:
                     "operands": [symbol(o) for o in d.operands],
                     "a": outcome_data(d.a),
                     "b": outcome_data(d.b),
+                    **({} if d.numbers is None else {"literal": [repr(number) for number in d.numbers]}),
                 }
                 for d in self.differences
             ],
@@ -198,7 +214,8 @@ def diff(a: str | Semantics, b: str | Semantics, ops: Iterable[str] | None = Non
             cases += 1
             one, other = _answer(left, op, operands), _answer(right, op, operands)
             if (kind := _kind(op, operands, (left, one), (right, other))) is not None:
-                found.append(Difference(kind, op, operands, one, other))
+                numbers = _literals_become((left, one), (right, other), operands) if kind is Kind.OPERANDS else None
+                found.append(Difference(kind, op, operands, one, other, numbers))
     return Diff(
         left,
         right,
@@ -296,14 +313,36 @@ def _kind(
         return Kind.MEANING
     if op in _VALUES_ONLY and _exact(left, a, operands) and _exact(right, b, operands):
         return None
-    same = (a.operands, a.keeps, _numbers(left, a, operands)) == (b.operands, b.keeps, _numbers(right, b, operands))
+    same = (a.operands, a.keeps, _number(left, a, operands)) == (b.operands, b.keeps, _number(right, b, operands))
     return None if same else Kind.OPERANDS
 
 
-def _numbers(system: Semantics, found: Promotion, operands: tuple[Operand, ...]) -> tuple[Number, ...]:
-    """What the literals among the operands become."""
-    literals = (o for o in operands if not isinstance(o, (DType, Type, Constant)))
-    return tuple(value if found.keeps else system.number(value, found.operands) for value in literals)
+def _number(system: Semantics, found: Promotion, operands: tuple[Operand, ...]) -> Number | None:
+    """What the literal among the operands becomes; None where there is none."""
+    for value in operands:
+        if not isinstance(value, (DType, Type, Constant)):
+            return value if found.keeps else _rounded(system.number(value, found.operands), found.operands)
+    return None
+
+
+@lru_cache
+def _rounded(number: Number, dtype: DType) -> Number:
+    """A number as a value of a floating-point type; itself for other types, and where NumPy lacks the type."""
+    if isinstance(number, complex) or not dtype.is_float or dtype == dtypes.tensor_float32:
+        return number
+    with np.errstate(over="ignore"):
+        return float(np.asarray(float(number), np.float64).astype(dtype.numpy))
+
+
+def _literals_become(
+    one: tuple[Semantics, Outcome], other: tuple[Semantics, Outcome], operands: tuple[Operand, ...]
+) -> tuple[Number, Number] | None:
+    """What the literal among the operands becomes in either system; None where there is none."""
+    (left, a), (right, b) = one, other
+    if isinstance(a, PromotionError) or isinstance(b, PromotionError):
+        return None
+    in_a, in_b = _number(left, a, operands), _number(right, b, operands)
+    return None if in_a is None or in_b is None else (in_a, in_b)
 
 
 def _exact(system: Semantics, found: Promotion, operands: tuple[Operand, ...]) -> bool:
