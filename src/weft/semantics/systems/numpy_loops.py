@@ -18,6 +18,7 @@ that lose everything among them (``float8_e4m3fn`` to ``uint2``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
 from weft import dtypes as d
@@ -72,6 +73,7 @@ SAFE_CUSTOM: Final[Mapping[DType, frozenset[DType]]] = {
 """The casts among ml_dtypes' own types that are registered as safe; the types left out have none."""
 
 
+@cache
 def safe(source: DType, target: DType) -> bool:
     """Whether NumPy casts ``source`` to ``target`` safely (``np.can_cast``)."""
     if source == target or source.is_bool:
@@ -148,6 +150,7 @@ def loop(op: str, operands: tuple[DType, ...]) -> DType | None:
     return first_safe((*own, *LOOPS[op]), operands)
 
 
+@cache
 def meet(a: DType, b: DType) -> DType | None:
     """``np.promote_types``: the common type of two; None where there is none."""
     if a not in CUSTOM and b not in CUSTOM:
