@@ -11,7 +11,8 @@ Worked on four types, ``bool -> int8 -> int16`` and ``bool -> uint8 -> int16``::
     join(bool, int8)    U = {int8, int16}           int8
     join(int8, int16)   U = {int16}                 int16
 
-Law: join is commutative, idempotent and monotone whatever the graph; it is associative where all joins exist.
+Law: join is commutative, idempotent, monotone and associative, also where joins do not exist: join(a, b) is None only if
+nothing is above both, and then nothing is above a, b and any c.
 
 One would store the table of all pairs, as the documents print it, and then has no way to tell a rule from a slip. Here
 the graph is the definition, and the constructor proves it: it must be acyclic, and each pair must have one join, or no
@@ -36,7 +37,7 @@ class Lattice(Generic[N]):
     """
 
     def __init__(self, edges: Mapping[N, Iterable[N]]) -> None:
-        covers = {node: tuple(above) for node, above in edges.items()}
+        covers = {node: tuple(dict.fromkeys(above)) for node, above in edges.items()}
         for above in tuple(covers.values()):
             for node in above:
                 covers.setdefault(node, ())
@@ -74,7 +75,9 @@ class Lattice(Generic[N]):
         return b in self._above[a]
 
     def upper_bounds(self, *nodes: N) -> frozenset[N]:
-        """U(nodes)."""
+        """U(nodes); `ValueError` for no nodes."""
+        if not nodes:
+            raise ValueError("upper bounds of no types; name at least one")
         first, *rest = nodes
         return self._above[first].intersection(*(self._above[n] for n in rest))
 
@@ -98,11 +101,15 @@ class Lattice(Generic[N]):
         return self._paths[a, b]
 
     def _search(self, a: N, b: N) -> tuple[N, ...]:
-        paths: list[tuple[N, ...]] = [(a,)]
-        for path in paths:  # breadth first: the list grows while we walk it
-            if path[-1] == b:
-                return path
-            paths += [(*path, n) for n in self.edges[path[-1]] if self.below(n, b)]
+        paths: dict[N, tuple[N, ...]] = {a: (a,)}
+        frontier = [a]
+        for node in frontier:  # breadth first: the list grows while we walk it
+            if node == b:
+                return paths[b]
+            for above in self.edges[node]:
+                if above not in paths and self.below(above, b):
+                    paths[above] = (*paths[node], above)
+                    frontier.append(above)
         raise AssertionError(f"{b} is above {a}, but no path leads there")
 
     def reduced(self) -> dict[N, tuple[N, ...]]:
