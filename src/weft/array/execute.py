@@ -1,0 +1,191 @@
+"""Expressions run: a `Plan` is what is left when an expression's structure is known and its data is not.
+
+Planning costs a millisecond or so and compiling more, so plans are kept by structure: shapes, dtypes, strides, meanings. The same
+expression over other arrays runs the plan it ran before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.array import memory
+from weft.array.canonical import Canonical, row_major
+from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.product import program_of_product
+from weft.array.schedule import Kernel, schedule
+from weft.array.text import FAULTS, Program, program_of
+from weft.runtime.jit import JITFunction
+
+_PLANS: Final = 512
+"""Plans kept."""
+
+_ERRORS: Final[dict[str, ArithmeticError | ValueError]] = {
+    "zero": ZeroDivisionError("integer division or remainder by zero"),
+    "overflow": OverflowError("the least integer divided by -1 has no result in its type"),
+    "negative": ValueError("integers to negative integer powers are not allowed"),
+}
+"""What a program's fault raises."""
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """An argument that is the array of this number: the inputs first, then what kernels store."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One launch."""
+
+    kernel: JITFunction
+    arguments: tuple[_Slot | int | None, ...]
+    grid: tuple[int, int, int]
+
+
+class Plan:
+    """How to compute some outputs from their inputs: kernels in order, and the arrays between them.
+
+    ``programs`` are the generated kernels, for reading.
+    """
+
+    def __init__(self, outputs: Sequence[Node], inputs: Sequence[Input]) -> None:
+        canonical = Canonical(outputs)
+        kernels = [k for k in schedule(canonical.outputs) if 0 not in k.shape]
+        self.programs: tuple[Program, ...] = tuple(_program(kernel) for kernel in kernels)
+        slots: dict[int, _Slot] = {id(node): _Slot(i) for i, node in enumerate(inputs)}
+        made: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
+
+        def slot(node: Node) -> _Slot:
+            if id(node) not in slots:
+                slots[id(node)] = _Slot(len(inputs) + len(made))
+                made.append((node.shape, node.dtype.numpy))
+            return slots[id(node)]
+
+        self._steps = [
+            _Step(
+                _compiled(program.text, program.name),
+                tuple(slot(a) if isinstance(a, Node) else a for a in program.arguments),
+                program.grid,
+            )
+            for program in self.programs
+        ]
+        self._outputs = [
+            (slot(stored).number, node.shape) for node, stored in zip(outputs, canonical.outputs, strict=True)
+        ]
+        self._made = made
+        self._inputs = [(node.shape, node.dtype.numpy, _strides(node)) for node in inputs]
+
+    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        """The outputs for arrays of the inputs' shapes and dtypes, in the order of the inputs."""
+        buffers = [self._fitting(i, array) for i, array in enumerate(arrays)]
+        buffers += [memory.empty(shape, dtype) for shape, dtype in self._made]
+        for step in self._steps:
+            flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32) if None in step.arguments else None
+            values = [buffers[a.number] if isinstance(a, _Slot) else flags if a is None else a for a in step.arguments]
+            step.kernel[step.grid](*values)
+            if flags is not None and (found := int(np.bitwise_or.reduce(flags))):
+                raise next(error for name, error in _ERRORS.items() if found & FAULTS[name])
+        return [buffers[number].reshape(shape) for number, shape in self._outputs]
+
+    def _fitting(self, number: int, array: NDArray[Any]) -> NDArray[Any]:
+        shape, dtype, strides = self._inputs[number]
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(
+                f"input {number}: expected {dtype} of shape {shape}, found {array.dtype} of shape {array.shape}"
+            )
+        if array.strides == strides and array.flags.aligned:
+            return array
+        return np.ascontiguousarray(array)
+
+
+def _strides(node: Input) -> tuple[int, ...]:
+    """The strides in bytes that a plan is made for."""
+    if node.array is None:
+        return tuple(stride * node.dtype.itemsize for stride in row_major(node.shape))
+    if any(stride % node.array.itemsize for stride in node.array.strides):
+        raise ValueError(
+            f"an input has strides of {node.array.strides} bytes, not whole elements of {node.dtype}; copy it first"
+        )
+    return node.array.strides
+
+
+def _program(kernel: Kernel) -> Program:
+    return program_of_product(kernel) if isinstance(kernel.nodes[0], Matmul) else program_of(kernel)
+
+
+@cache
+def _compiled(text: str, name: str) -> JITFunction:
+    """The kernel of a generated text. The text is where the compiler's errors find it."""
+    file = f"<weft.array {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    scope: dict[str, Any] = {"__name__": "weft.array.generated"}
+    exec(compile(text, file, "exec"), scope)
+    return scope[name]
+
+
+def _structure(outputs: Sequence[Node]) -> Hashable:
+    """All that a plan depends on: equal for expressions that differ in their data alone."""
+    numbers: dict[int, int] = {}
+    rows: list[Hashable] = []
+    for node in walk(outputs):
+        numbers[id(node)] = len(rows)
+        operands = tuple(numbers[id(o)] for o in node.operands)
+        rows.append((type(node).__name__, node.shape, node.dtype, _particulars(node), operands))
+    return tuple(rows), tuple(numbers[id(o)] for o in outputs)
+
+
+def _particulars(node: Node) -> Hashable:
+    match node:
+        case Input():
+            return _strides(node)
+        case Scalar():
+            return type(node.value).__name__, repr(node.value)  # NaN equals itself here
+        case Apply() | Convert():
+            return node.meaning
+        case View():
+            return node.dimensions
+        case Reduce():
+            return node.meaning, node.axes
+        case _:
+            return None
+
+
+_plans: Final[OrderedDict[Hashable, Plan]] = OrderedDict()
+_lock: Final = threading.Lock()
+
+
+def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Plan:
+    """The plan for outputs as a function of inputs, which must include every `Input` the outputs need."""
+    missing = [node for node in walk(outputs) if isinstance(node, Input) and all(node is not i for i in inputs)]
+    if missing:
+        names = ", ".join(node.name or "an array" for node in missing)
+        raise ValueError(f"the outputs need {names}, which is not among the inputs")
+    return Plan(outputs, inputs)
+
+
+def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
+    """The values of nodes whose inputs all have data."""
+    inputs = [node for node in walk(outputs) if isinstance(node, Input)]
+    key = _structure(outputs)
+    with _lock:
+        found = _plans.get(key)
+        if found is not None:
+            _plans.move_to_end(key)
+    if found is None:
+        found = Plan(outputs, inputs)
+        with _lock:
+            _plans[key] = found
+            while len(_plans) > _PLANS:
+                _plans.popitem(last=False)
+    return found(*(node.array for node in inputs if node.array is not None))

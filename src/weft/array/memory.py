@@ -1,0 +1,70 @@
+"""Memory for results, used again once nobody looks at it.
+
+One would call `np.empty` for each result. The operating system hands out large memory page by page and zeroed, which costs more
+than a cheap kernel that fills it. Here large blocks go back to a small pool when the last array over them dies.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+SMALLEST: Final = 1 << 20
+"""Bytes below which memory is not worth keeping."""
+
+KEPT: Final = 1 << 28
+"""Bytes of unused memory that the pool keeps at most."""
+
+_ALIGNMENT: Final = 64
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks: dict[int, list[NDArray[np.uint8]]] = {}
+        self._size = 0
+
+    def take(self, size: int) -> NDArray[np.uint8]:
+        with self._lock:
+            if blocks := self._blocks.get(size):
+                self._size -= size
+                return blocks.pop()
+        return np.empty(size + _ALIGNMENT, np.uint8)
+
+    def give(self, block: NDArray[np.uint8]) -> None:
+        size = block.nbytes - _ALIGNMENT
+        with self._lock:
+            if self._size + size > KEPT:  # sizes nobody asks for any more must not stay
+                self._blocks.clear()
+                self._size = 0
+            if size <= KEPT:
+                self._blocks.setdefault(size, []).append(block)
+                self._size += size
+
+
+_pool: Final = _Pool()
+
+
+class _Lease:
+    """What an array over pooled memory keeps alive; gives the block back in the end."""
+
+    def __init__(self, size: int) -> None:
+        self._block = _pool.take(size)
+        start: int = self._block.ctypes.data
+        address = (start + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
+        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+
+    def __del__(self) -> None:
+        _pool.give(self._block)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A row-major array of arbitrary contents, aligned to 64 bytes where it is large."""
+    size = math.prod(shape) * dtype.itemsize
+    if size < SMALLEST:
+        return np.empty(shape, dtype)
+    return np.asarray(_Lease(size)).view(dtype).reshape(shape)

@@ -1,0 +1,167 @@
+"""Which canonical nodes share a kernel.
+
+A kernel has a *domain*: the shape it iterates over and, where it reduces, the axes it reduces. A node lives in it at one
+of two positions: *full*, with the domain's shape, or *kept*, with the shape the reduction leaves. So ``x - max(x)`` over rows
+is one kernel: ``x`` is full, ``max(x)`` is kept, and its `View` back to the domain costs nothing while the row is at hand.
+
+One would fuse along consumers until something breaks. Here nodes are taken operands first, and each joins the first kernel
+that comes no earlier than what it needs and whose domain suits it, or opens a new one; kernels therefore run in the order
+they were opened. *Floating* nodes, elementwise ones over memory alone, belong to no kernel: whoever needs them computes
+them again, which costs loads that it would have needed anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weft.array.canonical import Access, Partial, is_elementwise
+from weft.array.domain import ROW
+from weft.array.nodes import Input, Matmul, Node, Reduce, Scalar, View, walk
+
+Position = Literal["full", "kept"]
+
+
+@dataclass(eq=False)
+class Kernel:
+    """Nodes computed together, operands first, over ``shape`` with ``axes`` reduced; ``stores`` are those others need.
+
+    ``single`` kernels (matrix products, scans, partial reductions) hold one node, and what floats into it.
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...] = ()
+    single: bool = False
+    nodes: list[Node] = field(default_factory=list[Node])
+    position: dict[int, Position] = field(default_factory=dict[int, Position])
+    stores: list[Node] = field(default_factory=list[Node])
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shape that reducing ``axes`` leaves."""
+        return tuple(n for axis, n in enumerate(self.shape) if axis not in self.axes)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether reduced values may be used at full position: the whole row is one tile."""
+        return len(self.axes) == 1 and self.shape[self.axes[0]] <= ROW
+
+    def __contains__(self, node: Node) -> bool:
+        return id(node) in self.position
+
+    def add(self, node: Node, position: Position) -> None:
+        """Computes ``node`` here."""
+        self.nodes.append(node)
+        self.position[id(node)] = position
+
+
+def schedule(outputs: Sequence[Node]) -> list[Kernel]:
+    """The kernels that compute the outputs of a canonical graph, in the order to run them."""
+    return _Scheduler(outputs).kernels
+
+
+class _Scheduler:
+    def __init__(self, outputs: Sequence[Node]) -> None:
+        self.kernels: list[Kernel] = []
+        self._home: dict[int, int] = {}
+        self._floating: dict[int, bool] = {}
+        self._needed: dict[int, int] = {}
+        order = list(walk(outputs))
+        stored = {id(o): o for o in outputs}
+        stored |= {id(n.buffer): n.buffer for n in order if isinstance(n, Access) and not isinstance(n.buffer, Input)}
+        for node in order:
+            if isinstance(node, (Input, Scalar, Access, View)):
+                continue
+            if not self._floats(node) or id(node) in stored:
+                self._assign(node)
+        self._reads = [(kernel, set(self._taken(kernel))) for kernel in self.kernels]
+        for kernel in self.kernels:
+            kernel.stores += [n for n in kernel.nodes if id(n) in stored or self._used_elsewhere(n, kernel)]
+
+    def _floats(self, node: Node) -> bool:
+        """Whether only elementwise nodes lie between a node and memory."""
+        if (known := self._floating.get(id(node))) is None:
+            known = isinstance(node, (Access, Scalar)) or (
+                is_elementwise(node) and all(self._floats(o) for o in node.operands)
+            )
+            self._floating[id(node)] = known
+        return known
+
+    def _ready(self, node: Node) -> int:
+        """The first kernel by whose start everything is stored that a floating node reads."""
+        if (known := self._needed.get(id(node))) is None:
+            if isinstance(node, Access):
+                known = self._home.get(id(node.buffer), -1) + 1
+            else:
+                known = max((self._ready(o) for o in node.operands), default=0)
+            self._needed[id(node)] = known
+        return known
+
+    def _assign(self, node: Node) -> None:
+        earliest, inside = 0, list[Node]()
+        for operand in node.operands:
+            if self._floats(operand):
+                earliest = max(earliest, self._ready(operand))
+            else:
+                inside.append(operand)
+                earliest = max(earliest, self._home[id(_computed(operand))])
+        if not isinstance(node, Matmul) and not _alone(node):
+            for number, kernel in enumerate(self.kernels[earliest:], earliest):
+                if (position := self._fits(node, kernel, inside)) is not None:
+                    if isinstance(node, Reduce):
+                        kernel.axes = node.axes
+                    kernel.add(node, position)
+                    self._home[id(node)] = number
+                    return
+        self._open(node)
+
+    def _open(self, node: Node) -> None:
+        if isinstance(node, Reduce):
+            kernel = Kernel(node.source.shape, node.axes, _alone(node))
+            kernel.add(node, "kept")
+        else:
+            kernel = Kernel(node.shape, (), isinstance(node, Matmul))
+            kernel.add(node, "full")
+        self._home[id(node)] = len(self.kernels)
+        self.kernels.append(kernel)
+
+    def _fits(self, node: Node, kernel: Kernel, inside: Sequence[Node]) -> Position | None:
+        """The position at which a node can join a kernel."""
+        if kernel.single:
+            return None
+        at = [kernel.position[id(o)] for o in inside if o in kernel]
+        views = [o for o in inside if isinstance(o, View) and o.source in kernel]
+        if isinstance(node, Reduce):
+            same = node.source.shape == kernel.shape and kernel.axes in ((), node.axes)
+            fits = same and all(p == "full" for p in at) and all(_spread(v, kernel) for v in views)
+            return "kept" if fits else None
+        if node.shape == kernel.shape and all(p == "full" for p in at) and all(_spread(v, kernel) for v in views):
+            return "full"
+        if kernel.axes and node.shape == kernel.kept and all(p == "kept" for p in at) and not views:
+            return "kept"
+        return None
+
+    def _taken(self, kernel: Kernel) -> Iterator[int]:
+        """The computed nodes that nodes of a kernel ask for."""
+        for node in kernel.nodes:
+            yield from (id(_computed(o)) for o in node.operands if not self._floats(o))
+
+    def _used_elsewhere(self, node: Node, home: Kernel) -> bool:
+        return any(id(node) in reads for kernel, reads in self._reads if kernel is not home)
+
+
+def _alone(node: Node) -> bool:
+    """Whether a reduction shares its kernel with nothing: partial ones, and scans."""
+    return isinstance(node, Partial) or (isinstance(node, Reduce) and node.meaning == "cumsum")
+
+
+def _computed(operand: Node) -> Node:
+    return operand.source if isinstance(operand, View) else operand
+
+
+def _spread(view: View, kernel: Kernel) -> bool:
+    """Whether a view takes a kept value of the kernel back to its whole domain."""
+    if not kernel.spreads or kernel.position.get(id(view.source)) != "kept" or view.shape != kernel.shape:
+        return False
+    return [d.axis for d in view.dimensions] == [a for a in range(len(kernel.shape)) if a not in kernel.axes]

@@ -1,0 +1,450 @@
+"""A scheduled kernel as a program in the kernel language.
+
+One would build tile IR directly. The array package writes source text instead, in the language its users write kernels in: it
+can be read, is compiled, cached on disk and checked like any other kernel, and its cache key is the text. Sizes and strides
+are arguments, so one text serves all shapes; strides of 0 and 1 and the extents of the tile are written out, since the
+compiler decides by them.
+
+Every value has the shape it needs and no more: what varies along the columns alone is one row, and meets the rest by
+broadcasting.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Final
+
+from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
+from weft.array.domain import Domain, Group, domain_of
+from weft.array.folds import HELPERS, Fold, literal, spelled
+from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
+from weft.array.schedule import Kernel
+
+OPERATORS: Final[dict[str, str]] = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "divide": "{} / {}",
+    "and": "{} & {}",
+    "or": "{} | {}",
+    "xor": "{} ^ {}",
+    "equal": "{} == {}",
+    "not_equal": "{} != {}",
+    "less": "{} < {}",
+    "less_equal": "{} <= {}",
+    "greater": "{} > {}",
+    "greater_equal": "{} >= {}",
+    "neg": "-{}",
+    "identity": "{}",
+    "select": "tl.where({}, {}, {})",
+}
+"""Meanings that are the kernel language's own on operands of one dtype; all others are written ``tl.meaning(...)``."""
+
+CHECKS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "truncate_divide_checked": ("truncate_divide", ("zero", "overflow")),
+    "truncate_remainder_checked": ("truncate_remainder", ("zero", "overflow")),
+    "floor_divide_checked": ("floor_divide", ("zero",)),
+    "floor_remainder_checked": ("floor_remainder", ("zero",)),
+    "power_checked": ("power", ("negative",)),
+}
+"""Meanings under which some operands are errors: what is computed, and what is looked for."""
+
+FAULTS: Final[dict[str, int]] = {"zero": 1, "overflow": 2, "negative": 4}
+"""The bits by which a program reports what it found."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kernel's text, its name there, its arguments in order, and its grid."""
+
+    text: str
+    name: str
+    arguments: tuple[Node | int | None, ...]
+    """Memory (an `Input`, or a stored node), numbers, and None for the array of int32, one for each program, that faults go
+    to."""
+    grid: tuple[int, int, int]
+
+    @property
+    def checks(self) -> bool:
+        """Whether it reports faults."""
+        return None in self.arguments
+
+
+def program_of(kernel: Kernel) -> Program:
+    """The program for a scheduled kernel that is not a matrix product."""
+    return _Writer(kernel).program()
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """Memory as the kernel reads or writes it, with strides along all axes of the domain."""
+
+    node: Node
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass
+class _Signature:
+    """The parameters of the kernel as they turn up, and their arguments."""
+
+    names: list[str] = field(default_factory=list[str])
+    arguments: list[Node | int | None] = field(default_factory=list[Node | int | None])
+    _pointers: dict[int, str] = field(default_factory=dict[int, str])
+    _numbers: dict[int, str] = field(default_factory=dict[int, str])
+
+    def add(self, name: str, argument: Node | int | None) -> str:
+        if name not in self.names:
+            self.names.append(name)
+            self.arguments.append(argument)
+        return name
+
+    def number(self, value: int) -> str:
+        """A size or stride: written out where it is 0 or 1, else a parameter, one for equal numbers."""
+        if value in (0, 1):
+            return str(value)
+        known = self._numbers.get(value)
+        if known is None:
+            known = self._numbers[value] = self.add(f"n{len(self._numbers)}", value)
+        return known
+
+    def pointer(self, node: Node) -> str:
+        """The parameter through which a node's memory is reached."""
+        if id(node) not in self._pointers:
+            self._pointers[id(node)] = self.add(f"p{len(self._pointers)}", node)
+        return self._pointers[id(node)]
+
+
+class _Writer:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        first = kernel.nodes[0]
+        self.partial = isinstance(first, Partial)
+        self.serial = isinstance(first, Reduce) and first.meaning == "cumsum"
+        self.whole = any(isinstance(o, View) and o.source in kernel for n in kernel.nodes for o in n.operands)
+        self.memory: dict[int, _Memory] = {}
+        for node in kernel.nodes:
+            self._collect(node)
+        self.stores = {id(node): self._store_of(node) for node in kernel.stores}
+        every = (*self.memory.values(), *self.stores.values())
+        reach = [sum(abs(s) * (n - 1) for s, n in zip(m.strides, kernel.shape, strict=True)) for m in every]
+        self.domain: Domain = domain_of(
+            kernel.shape,
+            kernel.axes,
+            [m.strides for m in every],
+            whole_rows=self.whole,
+            serial=self.serial,
+            wide=max(*reach, math.prod(kernel.shape), 0) >= 1 << 31,
+        )
+        self.signature = _Signature()
+        self.lines: list[str] = []
+        self.indent = "    "
+        self.values: dict[int, str] = {}
+        self.loaded: dict[tuple[_Memory, bool], str] = {}
+        self.checks = False
+        self.folds: dict[int, Fold] = {}
+
+    # ---- what the kernel reads and writes
+
+    def _collect(self, node: Node) -> None:
+        for operand in node.operands:
+            if isinstance(operand, Scalar) or operand in self.kernel or id(operand) in self.memory:
+                continue
+            if isinstance(operand, Access):
+                self._remember(operand, operand.buffer, operand.offset, operand.strides)
+            elif isinstance(operand, View):
+                if operand.source not in self.kernel:
+                    strides = [0] * len(operand.shape)
+                    for d, stride in zip(operand.dimensions, row_major(operand.source.shape), strict=True):
+                        strides[d.axis or 0] = stride
+                    self._remember(operand, operand.source, 0, tuple(strides))
+            elif _floats(operand):
+                self._collect(operand)
+            else:
+                self._remember(operand, operand, 0, row_major(operand.shape))
+
+    def _remember(self, operand: Node, buffer: Node, offset: int, strides: tuple[int, ...]) -> None:
+        self.memory[id(operand)] = _Memory(buffer, offset, self._along_domain(strides, self._is_kept(operand)))
+
+    def _is_kept(self, node: Node) -> bool:
+        return node.shape != self.kernel.shape
+
+    def _along_domain(self, strides: tuple[int, ...], kept: bool) -> tuple[int, ...]:
+        if not kept:
+            return strides
+        left = iter(strides)
+        return tuple(0 if axis in self.kernel.axes else next(left) for axis in range(len(self.kernel.shape)))
+
+    def _store_of(self, node: Node) -> _Memory:
+        strides = row_major(node.shape)
+        if self.partial:
+            return _Memory(node, 0, self._along_domain(strides[1:], True))
+        return _Memory(node, 0, self._along_domain(strides, self._is_kept(node)))
+
+    # ---- addresses
+
+    def _line(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def _define(self, text: str) -> str:
+        name = f"v{len(self.lines)}"
+        self._line(f"{name} = {text}")
+        return name
+
+    def _number_of(self, group: Group) -> int:
+        return self.domain.groups.index(group)
+
+    def _in_tile(self, name: str, group: Group, kept: bool) -> str:
+        """A vector along a group, in its place among the tile's dimensions."""
+        if self.domain.rows is None or kept or group.block == 1:
+            return name
+        return f"{name}[:, None]" if group.role == "rows" else f"{name}[None, :]"
+
+    def _mask(self, strides: tuple[int, ...], kept: bool) -> str | None:
+        """Where the tile is inside, along the groups that the strides move through."""
+        names = [
+            self._in_tile(f"m{self._number_of(g)}", g, kept)
+            for g in self.domain.groups
+            if self._masked(g) and g.stride(strides) and not (kept and g.reduced)
+        ]
+        return " & ".join(names) if names else None
+
+    def _masked(self, group: Group) -> bool:
+        if group.role not in ("rows", "columns"):
+            return False
+        return group.size % group.block != 0 or (self.partial and group.reduced)
+
+    def _address(self, memory: _Memory, kept: bool) -> str:
+        pointer = self.signature.pointer(memory.node)
+        terms = [pointer]
+        if memory.offset:
+            terms.append(self.signature.number(memory.offset))
+        for group in self.domain.groups:
+            stride = group.stride(memory.strides)
+            if stride:
+                number = self._number_of(group)
+                index = self._in_tile(f"i{number}", group, kept)
+                factor = self.signature.number(stride)
+                terms.append(index if factor == "1" else f"{index} * {factor}")
+        return " + ".join(terms)
+
+    # ---- values
+
+    def _value(self, node: Node) -> str:
+        """The variable (or literal) of a node at its position."""
+        if isinstance(node, Scalar):
+            return literal(node.value, node.dtype)
+        if (known := self.values.get(id(node))) is not None:
+            return known
+        kept = self._is_kept(node)
+        if (memory := self.memory.get(id(node))) is not None:
+            if (memory, kept) in self.loaded:
+                return self.loaded[memory, kept]
+            mask = self._mask(memory.strides, kept)
+            text = f"tl.load({self._address(memory, kept)}{f', mask={mask}' if mask else ''})"
+        elif isinstance(node, View):
+            source = self._value(node.source)
+            text = f"{source}[:, None]" if self.domain.rows is not None else source
+        elif isinstance(node, Convert):
+            source = self._value(node.source)
+            text = f"{source}.to({spelled(node.dtype)})"
+            if node.meaning != "convert":
+                text = f'tl.meaning("{node.meaning}", {source}, {spelled(node.dtype)})'
+        elif isinstance(node, Apply):
+            text = self._apply(node, kept)
+        else:
+            raise TypeError(f"{type(node).__name__} has no value here")
+        self.values[id(node)] = name = self._define(text)
+        if memory is not None:
+            self.loaded[memory, kept] = name
+        return name
+
+    def _apply(self, node: Apply, kept: bool) -> str:
+        values = [self._value(a) for a in node.arguments]
+        meaning, checks = CHECKS.get(node.meaning, (node.meaning, ()))
+        if checks and not node.dtype.is_float:
+            self._check(checks, node, values, kept)
+        of_one = len({a.dtype for a in node.arguments[meaning == "select" :]}) == 1
+        if meaning in OPERATORS and of_one:
+            return OPERATORS[meaning].format(*values)
+        return f'tl.meaning("{meaning}", {", ".join(values)})'
+
+    def _check(self, checks: tuple[str, ...], node: Apply, values: list[str], kept: bool) -> None:
+        self.checks = True
+        dtype = node.dtype
+        x, y = values
+        ones = tuple(0 if kept and axis in self.kernel.axes else 1 for axis in range(len(self.kernel.shape)))
+        mask = self._mask(ones, kept)
+        found = {"zero": f"({y} == {literal(0, dtype)})", "negative": f"({y} < {literal(0, dtype)})"}
+        if dtype.signed and dtype.bits >= 32:
+            found["overflow"] = f"({y} == {literal(-1, dtype)}) & ({x} == {literal(dtype.min, dtype)})"
+        for check in checks:
+            if check in found and (check != "negative" or dtype.signed):
+                bad = f"({found[check]}{f' & {mask}' if mask else ''}).to(tl.int32)"
+                self._line(f"flags |= tl.max(tl.zeros((1,), tl.int32) + {bad}) * {FAULTS[check]}")
+
+    def _store(self, node: Node, value: str) -> None:
+        if (memory := self.stores.get(id(node))) is not None:
+            kept = self._is_kept(node)
+            mask = self._mask(memory.strides, kept)
+            address = self._address(memory, kept)
+            if self.partial:
+                address += f" + part * {self.signature.number(row_major(node.shape)[0])}"
+            self._line(f"tl.store({address}, {value}{f', mask={mask}' if mask else ''})")
+
+    # ---- the kernel
+
+    def program(self) -> Program:
+        grid = self._prologue()
+        if not self.kernel.axes or self.whole:
+            for node in self.kernel.nodes:
+                if isinstance(node, Reduce):
+                    self._reduce_tile(node)
+                self._store(node, self._value(node))
+        else:
+            self._loops()
+        if self.checks:
+            self.lines.insert(0, "    flags = tl.full((), 0, tl.int32)")
+            ids = [f"tl.program_id({axis})" for axis in range(3)]
+            number = f"{ids[0]} + tl.num_programs(0) * ({ids[1]} + tl.num_programs(1) * {ids[2]})"
+            self._line(f"tl.store({self.signature.add('faults', None)} + {number}, flags)")
+        meanings = [n.meaning for n in self.kernel.nodes if isinstance(n, (Apply, Reduce))]
+        name = "_".join(("fused", *dict.fromkeys(meanings[-4:])))
+        helpers = sorted({HELPERS[f.meaning] for f in self.folds.values() if f.meaning in HELPERS})
+        head = "\n\n".join(["import weft\nimport weft.language as tl\n", *helpers, ""])
+        text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n" + "\n".join(self.lines) + "\n"
+        return Program(text, name, tuple(self.signature.arguments), grid)
+
+    def _prologue(self) -> tuple[int, int, int]:
+        """Defines the index, and the mask where one is needed, of every group that is no loop."""
+        grid = [1, 1, 1]
+        cast = ".to(tl.int64)" if self.domain.wide else ""
+        for axis, group in enumerate((self.domain.columns, self.domain.rows)):
+            if group is not None and not self._looped(group):
+                number = self._number_of(group)
+                start = f"tl.program_id({axis}){cast} * {group.block}"
+                span = f"tl.arange(0, {group.block})"
+                tile = span if group.reduced else start if group.block == 1 else f"{start} + {span}"
+                self._line(f"i{number} = {tile}")
+                if self._masked(group):
+                    self._line(f"m{number} = i{number} < {self.signature.number(group.size)}")
+                if not group.reduced:
+                    grid[axis] = -(-group.size // group.block)
+        programs = self.domain.with_role("program")
+        grid[2] = math.prod(g.size for g in programs)
+        rest = f"tl.program_id(2){cast}"
+        for group in reversed(programs):
+            number = self._number_of(group)
+            if group is programs[0]:
+                self._line(f"i{number} = {rest}")
+            else:
+                size = self.signature.number(group.size)
+                self._line(f"i{number} = {rest} % {size}")
+                rest = self._define(f"{rest} // {size}")
+        if self.partial:
+            columns = self.domain.columns
+            axis = 0 if columns is None or columns.reduced else 1
+            self._line(f"part = tl.program_id({axis})")
+            grid[axis] = PARTS
+        return grid[0], grid[1], grid[2]
+
+    def _looped(self, group: Group) -> bool:
+        """Whether a group is walked in a loop: all reduced ones, but for columns that are one tile."""
+        if group.role == "loop":
+            return True
+        return group.reduced and not self.whole and (group.size > group.block or self.partial)
+
+    def _accumulator(self) -> str:
+        """The shape of what a reduction accumulates in."""
+        sizes = [g.block for g in (self.domain.rows, self.domain.columns) if g is not None]
+        return f"({', '.join(map(str, sizes))}{',' * (len(sizes) == 1)})"
+
+    def _across(self) -> int | None:
+        """The dimension of the accumulator that is reduced in the end; None where every element is one of the result."""
+        columns = self.domain.columns
+        if columns is None or not columns.reduced:
+            return None
+        return 0 if self.domain.rows is None else 1
+
+    def _fold(self, node: Reduce) -> Fold:
+        return self.folds.setdefault(id(node), Fold(node, f"r{len(self.folds)}"))
+
+    def _take(self, fold: Fold) -> None:
+        value = self._value(fold.node.source)
+        index = ""
+        if fold.index is not None:
+            group = next(g for g in self.domain.groups if g.reduced)
+            index = f"{self._in_tile(f'i{self._number_of(group)}', group, kept=False)}.to(tl.int64)"
+        columns = self.domain.columns
+        inside = None
+        if columns is not None and columns.reduced and self._masked(columns):
+            inside = self._in_tile(f"m{self._number_of(columns)}", columns, kept=False)
+        for line in fold.take(value, inside, index):
+            self._line(line)
+
+    def _reduce_tile(self, node: Reduce) -> None:
+        """Reduces the row at hand."""
+        fold = self._fold(node)
+        for line in fold.start(self._accumulator()):
+            self._line(line)
+        self._take(fold)
+        self._finish(fold)
+
+    def _finish(self, fold: Fold) -> None:
+        across = self._across()
+        value = fold.across(across) if across is not None else fold.index or fold.name
+        self.values[id(fold.node)] = self._define(fold.result(value))
+
+    def _loops(self) -> None:
+        """Accumulates in loops over what is reduced, then finishes what is kept."""
+        folds = [self._fold(n) for n in self.kernel.nodes if isinstance(n, Reduce)]
+        for fold in folds:
+            for line in fold.start(self._accumulator()):
+                self._line(line)
+        outside = self.indent
+        first = True
+        for group in self.domain.groups:
+            if group.reduced and self._looped(group):
+                self._loop(group, first)
+            first = first and not group.reduced
+        for node in self.kernel.nodes:
+            if isinstance(node, Reduce):
+                fold = self._fold(node)
+                self._take(fold)
+                if self.serial:
+                    self._store(node, fold.result(fold.name))
+            elif not self._is_kept(node):
+                self._store(node, self._value(node))
+        self.indent = outside
+        if self.serial:
+            return
+        for node in self.kernel.nodes:
+            if isinstance(node, Reduce):
+                self._finish(self._fold(node))
+            if self._is_kept(node):
+                self._store(node, self._value(node))
+
+    def _loop(self, group: Group, first: bool) -> None:
+        """Opens the loop over a reduced group; of the first one, a partial reduction walks its part only."""
+        number = self._number_of(group)
+        size = self.signature.number(group.size)
+        begin, end = "0", size
+        if self.partial and first:
+            chunk = -(-group.size // (PARTS * group.block)) * group.block
+            begin = self._define(f"part * {self.signature.number(chunk)}")
+            end = self._define(f"tl.minimum({begin} + {self.signature.number(chunk)}, {size})")
+        if group.role == "loop":
+            self._line(f"for i{number} in range({begin}, {end}):")
+            self.indent += "    "
+            return
+        self._line(f"for s{number} in range({begin}, {end}, {group.block}):")
+        self.indent += "    "
+        self._line(f"i{number} = s{number} + tl.arange(0, {group.block})")
+        if self._masked(group):
+            self._line(f"m{number} = i{number} < {end}")
+
+
+def _floats(node: Node) -> bool:
+    """Whether only elementwise nodes lie between a node and memory."""
+    return isinstance(node, (Access, Scalar)) or (is_elementwise(node) and all(map(_floats, node.operands)))
