@@ -72,7 +72,7 @@ BINARY: Final[Mapping[str, OpRule]] = {
     "*": OpRule("mul"),
     "/": OpRule("divide", divides=True),
     "//": OpRule("floor_divide_checked"),
-    "%": OpRule("floor_remainder_checked"),
+    "%": OpRule("floor_remainder"),
     "**": OpRule("power"),
     "&": OpRule("and", bools=True),
     "|": OpRule("or", bools=True),

@@ -101,7 +101,7 @@ def meet_safely(a: DType, b: DType) -> tuple[DType, Step]:
 def _advise(source: DType, target: DType) -> str:
     """The cast that makes a refused conversion legal: to what holds the values if there is such a type, else to the target."""
     kind = FLOATS if target.is_float else [d for d in INTEGERS if d.signed]
-    home = next((d for d in kind if d != dtypes.bfloat16 and converts_safely(source, d)), None)
+    home = next((d for d in kind if d not in (source, dtypes.bfloat16) and converts_safely(source, d)), None)
     loss = "rounding" if target.is_float else "wrapping"
     if home is None:
         return f"cast the {source} side, if {loss} is fine: ops.cast(x, DType.{target})"
