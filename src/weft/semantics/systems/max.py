@@ -27,9 +27,9 @@ Where the document is silent `max` does as the package: weak operands, ``/`` of 
 bool, the bit operators take bools only, no shifts, functions keep their operand's type, division as below. Where the
 lattice has a word it decides: ``int32 / float16`` is float16.
 
-``//`` and ``%`` floor; an integer divided by zero ends the process (SIGFPE), which weft makes an error. ``/`` of an integer
-by a bool, or of a bool by an integer, stays in the integer's type and floors. The graph accepts some ops that the package
-then fails to compile (`UNCOMPILED`): they have a type here, and a step that says so.
+``//`` and ``%`` floor; ``x % 0`` of integers is 0, ``x // 0`` ends the process (SIGFPE), which weft makes an error.
+``/`` of an integer by a bool, or of a bool by an integer, stays in the integer's type and floors. The graph accepts
+some ops that the package then fails to compile (`UNCOMPILED`): they have a type here, and a step that says so.
 """
 
 from __future__ import annotations
@@ -208,6 +208,7 @@ class MaxSemantics(Semantics):
 
     def literal(self, value: Number) -> Type:
         """A refusal: MAX wants a dtype with every constant."""
+        refuse_complex(value)
         raise PromotionError(f"the constant {value!r} has no dtype", f"write {as_constant(value)}")
 
     def cast(self, source: DType, target: DType) -> Promotion:

@@ -72,12 +72,19 @@ def _home(dtype: DType, low: int, high: int) -> DType | None:
     return fits[0] if fits else None
 
 
+_CAST: Final = "cast the other side: ops.cast(x, DType.{})"
+_CAST_AND_WRITE: Final = f"write it as a float and {_CAST.format(dtypes.float64)}"
+
+
 def admit(weak: Weak, dtype: DType) -> Step:
     """The step by which a weak operand takes ``dtype``; `PromotionError` where its value is not safe there."""
     if dtype.is_float and dtype.bits < 8:
-        raise PromotionError(
-            f"MAX makes no constant of {dtype}, a type below a byte", "cast the other side: ops.cast(x, DType.float16)"
+        low, high = (
+            (weak.low, weak.high) if isinstance(weak, External) else (weak, weak) if isinstance(weak, int) else (0, 0)
         )
+        home = _home(dtype, low, high)
+        advice = _CAST.format(home) if home is not None else _CAST_AND_WRITE
+        raise PromotionError(f"MAX makes no constant of {dtype}, a type below a byte", advice)
     if isinstance(weak, External):
         if not weak.dtype.is_float:
             _check_integers(f"the {weak}, from {weak.low} to {weak.high},", weak.low, weak.high, dtype)
@@ -106,11 +113,11 @@ def _check_integers(shown: str, low: int, high: int, dtype: DType) -> None:
     if home is None and not dtype.is_float:
         home = next((d for d in (dtypes.int64, dtypes.uint64) if d.min <= low and high <= d.max), None)
     if home is not None:
-        advice = f"cast the other side: ops.cast(x, DType.{home})"
+        advice = _CAST.format(home)
     elif dtype.is_float:
         advice = "write it as a float"
     else:
-        advice = "write it as a float and cast the other side: ops.cast(x, DType.float64)"
+        advice = _CAST_AND_WRITE
     raise PromotionError(f"Unsafe cast: {dtype} does not hold {shown} exactly", advice)
 
 
