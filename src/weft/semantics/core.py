@@ -249,7 +249,7 @@ def _number(text: str) -> Number | None:
 
 
 def _integer(text: str) -> int:
-    return int(text, 0)
+    return int(text) if text.lstrip("+-").isdigit() else int(text, 0)  # 007 is 7, and 0x10 is 16
 
 
 def show(value: Operand) -> str:
