@@ -65,16 +65,28 @@ def lacks(system: Semantics, op: str, operands: Sequence[Operand]) -> str:
 
 
 def answers_table(op: str, operands: Sequence[Operand], answers: Sequence[Answer]) -> RenderableType:
-    """All systems' answers, one a row."""
+    """All systems' answers; neighbours with the same answer share a row."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("system", no_wrap=True)
+    table.add_column("system", max_width=20)
     table.add_column("result", no_wrap=True)
     table.add_column("computed in", no_wrap=True)
     table.add_column("operation", overflow="fold")
     table.add_column("why", overflow="fold")
-    for found in answers:
-        table.add_row(Text(found.system.name), *_row(found))
+    for row, names in _merged(answers):
+        table.add_row(Text(", ".join(names)), *row)
     return Group(Text(expression(op, tuple(operands)), "bold"), table)
+
+
+def _merged(answers: Sequence[Answer]) -> list[tuple[list[Text], list[str]]]:
+    """The rows, and the names of the neighbours that share each."""
+    rows: list[tuple[list[Text], list[str]]] = []
+    for found in answers:
+        row = _row(found)
+        if rows and rows[-1][0] == row:
+            rows[-1][1].append(found.system.name)
+        else:
+            rows.append((row, [found.system.name]))
+    return rows
 
 
 def _row(found: Answer) -> list[Text]:

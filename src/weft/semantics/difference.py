@@ -83,7 +83,7 @@ class Difference:
         texts = ["literal kept" if number == literal else "literal changed" for number in self.numbers]
         if texts[0] == texts[1]:
             texts = [f"literal is {number!r}" for number in self.numbers]
-        return f"{a}, {texts[0]}", f"{b}, {texts[1]}"
+        return texts[0], texts[1]
 
     def _brief(self, found: Outcome) -> str:
         if isinstance(found, PromotionError):
@@ -325,13 +325,17 @@ def _number(system: Semantics, found: Promotion, operands: tuple[Operand, ...]) 
     return None
 
 
-@lru_cache
+@lru_cache(typed=True)
 def _rounded(number: Number, dtype: DType) -> Number:
     """A number as a value of a floating-point type; itself for other types, and where NumPy lacks the type."""
-    if isinstance(number, complex) or not dtype.is_float or dtype == dtypes.tensor_float32:
+    if isinstance(number, complex) or not dtype.is_float:
+        return number
+    try:
+        format = dtype.numpy
+    except TypeError:
         return number
     with np.errstate(over="ignore"):
-        return float(np.asarray(float(number), np.float64).astype(dtype.numpy))
+        return float(np.asarray(float(number), np.float64).astype(format))
 
 
 def _literals_become(
