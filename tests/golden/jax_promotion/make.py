@@ -23,8 +23,10 @@ ERRORS = {
 }
 """A refusal's class by what its message says."""
 
-UNARY = ["neg", "pos", "invert", "abs", "sqrt", "exp", "floor", "sign", "real", "square"]
-UNARY += ["sum", "prod", "mean", "cumsum", "argmax"]
+UNARY = [
+    *("neg", "pos", "invert", "abs", "sqrt", "exp", "floor", "sign", "real", "square"),
+    *("sum", "prod", "mean", "cumsum", "argmax"),
+]
 
 
 def cell(value: str) -> str:

@@ -111,8 +111,10 @@ class JaxSemantics(Semantics):
         promotion = self._apply(op, rule, joined, steps)
         if op == "**" and _is_inexact(promotion.operands):
             promotion = replace(promotion, meaning="power")
-        if op == "**" and promotion.weak and self._loses_weakness(lhs, rhs):
-            text = f"an integer exponent was not converted to the base's type, so the result is a strong {promotion.result}"
+        if op == "**" and promotion.weak and self._loses_weakness(promotion.result, lhs, rhs):
+            text = (
+                f"an integer exponent is not converted to the base's type, so the result is a strong {promotion.result}"
+            )
             return replace(promotion, weak=False, steps=(*promotion.steps, Step("power", text)))
         return promotion
 
@@ -317,12 +319,10 @@ class JaxSemantics(Semantics):
             raise PromotionError(f"the exponent {exponent} overflows uint64", "reduce it: powers of integers repeat")
         return Promotion(wide, dtype, "power", joined.weak, steps=(*steps, step))
 
-    def _loses_weakness(self, base: Operand, exponent: Operand) -> bool:
-        """Whether a weak power of arrays is strong: integers among themselves, and floats to a strong integer type."""
+    def _loses_weakness(self, result: DType, base: Operand, exponent: Operand) -> bool:
+        """Whether a weak power of arrays is strong: where it is an integer, and of floats to a strong integer type."""
         low, high = self._node(base), self._node(exponent)
-        if _is_inexact(low.dtype):
-            return high.dtype.is_integer and not high.weak
-        return not _is_inexact(high.dtype)
+        return result.is_integer or (_is_inexact(low.dtype) and high.dtype.is_integer and not high.weak)
 
     def _check_matmul(self, operands: Sequence[Operand], joined: Node) -> None:
         """A product is accumulated in no narrower type than a weak operand's of the same kind: jax refuses instead."""
