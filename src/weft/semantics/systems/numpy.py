@@ -11,9 +11,9 @@ range         a Python int must fit the integers computed in         uint8 + 300
 exact         comparisons of integers compare the numbers            uint8 == 300 is False
 ============= ======================================================= ================================
 
-Python's ``bool`` is no weak number but a ``np.bool``. A NumPy scalar and an array without dimensions count like any array
-(NEP 50). Where the loop found is one of bools, ``+`` is *or* and ``*`` is *and*; where the operands are integers, ``/`` computes
-in float64 whatever their width. ``x ** 2`` is ``np.square(x)``, which is int8 for bools, when the exponent is that literal.
+Python's ``bool`` is no weak number but a ``np.bool``. A NumPy scalar and an array without dimensions count like any
+array (NEP 50). Where the loop found is one of bools, ``+`` is *or* and ``*`` is *and*; where the operands are integers,
+``/`` computes in float64 whatever their width. ``x ** 2`` with that literal is ``np.square(x)``, which is int8 for bools.
 
 What the type of a number cannot say: ``x ** -1`` of integers is an error for a literal exponent, and one of the values
 (``power_checked``) for an array. `longdouble` and its complex counterpart are not types of weft.
@@ -302,7 +302,8 @@ class NumpySemantics(Semantics):
             raise PromotionError(
                 f"Integers to negative integer powers are not allowed, found ** {e}", f"write ** {float(e)}"
             )
-        return Promotion(found, _result(op, found), _meaning(op, found), steps=tuple(steps))
+        computed = dtypes.bool_ if op == "not" else found  # which bits are set does not matter to it
+        return Promotion(computed, _result(op, found), _meaning(op, found), steps=tuple(steps))
 
     def _stand_ins(self, operands: tuple[_Read, ...]) -> tuple[tuple[DType, ...], list[Step]]:
         """The types the search for a loop uses, with a type in place of each weak number."""

@@ -1,7 +1,7 @@
 """PyTorch's promotion: operands in three classes of priority, and within a class a table of pairs.
 
-One would promote a 0-d tensor like any other, and a Python number as a 0-d tensor. PyTorch ranks them: a class changes the
-outcome of those above it only by being of a higher category (bool < integers < floats < complex).
+One would promote a 0-d tensor like any other, and a Python number as a 0-d tensor. PyTorch ranks them: a class changes
+the outcome of those above it only by being of a higher category (bool < integers < floats < complex).
 
 ================= ========================================================= =====================================
 pair              within a class: the higher category, then the wider        int64, float16 -> float16
@@ -13,12 +13,13 @@ float result      ``/`` and functions of floats take integers as float32     exp
 kernels           then the op must be implemented for the type               uint32 + uint32 is refused
 ================= ========================================================= =====================================
 
-A Python number enters as the default dtype of its category: int64, float32, complex64; an int from 2**63 on as uint64, and
-none from 2**64 on. It is then converted to the type computed in and wraps there: ``uint8 + 300`` adds 44, ``uint8(255) == -1``
-holds. A `Constant` counts as a tensor without dimensions.
+A Python number enters as the default dtype of its category: int64, float32, complex64; an int from 2**63 on as uint64,
+and none from 2**64 on. It is then converted to the type computed in and wraps there: ``uint8 + 300`` adds 44,
+``uint8(255) == -1`` holds. A `Constant` counts as a tensor without dimensions.
 
-uint16, uint32, uint64 and the float8 types meet only themselves (the integers also floats), and few ops are implemented for
-them. What is refused follows the CPU's kernels. ``float4_e2m1fn_x2``, two numbers in a byte, is no type of weft.
+uint16, uint32, uint64 and the float8 types meet only themselves (the integers also floats), and few ops are implemented
+for them. What is refused follows the CPU's kernels, as recorded; for the ops that were not recorded (`matmul`, `clamp`,
+`logaddexp`, `argmax`, ...) PyTorch's documentation. ``float4_e2m1fn_x2``, two numbers in a byte, is no type of weft.
 """
 
 from __future__ import annotations
@@ -366,7 +367,8 @@ class TorchSemantics(Semantics):
             )
         if not steps:
             steps.append(Step("equal", f"'{op}' computes in {dtype}"))
-        return Promotion(dtype, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
+        computed = d.bool_ if op == "not" else dtype  # which bits are set does not matter to it
+        return Promotion(computed, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
 
 
 def _result(op: str, dtype: DType) -> DType:
