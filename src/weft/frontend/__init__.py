@@ -28,7 +28,7 @@ def build_module(kernel: KernelFunction, signature: Signature, semantics: Semant
 
     The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name``
     and, where the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to
-    Triton's. `CompilationError` where the kernel breaks a rule.
+    the kernel's own, and that to Triton's. `CompilationError` where the kernel breaks a rule.
     """
     from weft.frontend.build import build
 

@@ -1,8 +1,8 @@
 """What Python's operators mean on the values of a kernel.
 
 Two compile-time values: Python's own operator. A pointer: address arithmetic in elements. Anything else: the semantics
-object says what both sides are converted to, and one op is emitted there; this module knows no promotion rule. So the
-kind of ``>>`` follows the promoted type too (Triton 3.9 asks the left operand's type before promotion).
+object says what both sides are converted to and what is done there (`weft.frontend.promotion`); this module knows no
+promotion rule.
 """
 
 from __future__ import annotations
@@ -12,31 +12,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft import dtypes
-from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
+from weft.frontend.promotion import compute, is_triton
 from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime, is_tuple
 from weft.ir import tile
-
-ARITHMETIC: Final[dict[str, str]] = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "/": "div",
-    "//": "div",
-    "%": "rem",
-    "&": "and",
-    "|": "or",
-    "^": "xor",
-    "<<": "shl",
-    ">>": "shr",
-    "minimum": "min",
-    "maximum": "max",
-}
-"""Operators and the kind of `tile.binary` each is, in the promoted type."""
+from weft.semantics import triton
 
 COMPARISON: Final[dict[str, str]] = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
-"""Comparisons and the kind of `tile.compare` each is."""
+"""Comparisons and the kind of `tile.compare` each is, of pointers."""
 
 _BY_NAME: Final = {
     **{"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"},
@@ -57,8 +41,7 @@ _UNARY_PYTHON: Final[dict[str, Callable[[Any], Any]]] = {
     "~": operator.invert,
     "not": operator.not_,
 }
-_UNARY: Final[dict[str, str | None]] = {"-": "neg", "+": None, "~": "not", "not": "not"}
-
+_NOT_ARITHMETIC: Final = frozenset({"in", "not in"})
 
 _SIGNS: Final = {"+": "pos", "-": "neg"}
 
@@ -78,42 +61,18 @@ def binary(b: Builder, op: str, lhs: Value, rhs: Value) -> Value:
         return fold(op, PYTHON[op], lhs, rhs)
     if is_tuple(lhs) and is_tuple(rhs) and op == "+":
         return lhs + rhs
-    if op not in ARITHMETIC and op not in COMPARISON:
+    if op in _NOT_ARITHMETIC:
         raise CompilationError(
-            f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}",
-            hint="write x * x, or tl.exp2(tl.log2(x) * y)" if op == "**" else None,
+            f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}"
         )
     if (isinstance(lhs, Tensor) and lhs.is_pointer) or (isinstance(rhs, Tensor) and rhs.is_pointer):
         return _pointer(b, op, lhs, rhs)
-    left, right, promoted = promote(b, op, lhs, rhs)
-    if op in COMPARISON:
-        return b.compare(COMPARISON[op], left, right)
-    return b.cast(b.binary(ARITHMETIC[op], left, right), promoted)
-
-
-def promote(b: Builder, op: str, lhs: Value, rhs: Value) -> tuple[Tensor, Tensor, DType]:
-    """Both sides of ``op`` in the dtype they are computed in and in their common shape, and the dtype of the result."""
-    promotion = b.semantics.binary(op, _operand(op, lhs), _operand(op, rhs))
-    shape = rhs.shape if isinstance(rhs, Tensor) else ()
-    left = _convert(b, lhs, promotion.operands, shape)
-    right = _convert(b, rhs, promotion.operands, left.shape)
-    left, right = b.broadcast(left, right)
-    return left, right, promotion.result
-
-
-def _operand(op: str, value: Value) -> Any:
-    """What the semantics object is asked about: a dtype, or the number itself."""
-    if isinstance(value, Tensor):
-        return value.dtype
-    if not is_number(value):
-        hint = "test for None with 'is None'" if value is None else None
-        raise CompilationError(f"'{op}' takes tiles and numbers, found {describe(value)}", hint=hint)
-    return value
-
-
-def _convert(b: Builder, value: Value, dtype: DType, shape: tuple[int, ...]) -> Tensor:
-    """A tile converted, or a compile-time number made in ``shape`` at once."""
-    return b.cast(value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype, shape)
+    if op == "**" and is_triton(b.semantics):
+        raise CompilationError(
+            f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}",
+            hint="write x * x, or tl.exp2(tl.log2(x) * y)",
+        )
+    return compute(b, op, lhs, rhs)
 
 
 def unary(b: Builder, op: str, operand: Value) -> Value:
@@ -122,9 +81,7 @@ def unary(b: Builder, op: str, operand: Value) -> Value:
         return fold(op, _UNARY_PYTHON[op], operand)
     if not isinstance(operand, Tensor) or operand.is_pointer:
         raise CompilationError(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
-    dtype = b.semantics.unary(_SIGNS.get(op, op), operand.dtype).operands
-    kind = _UNARY[op]
-    return b.cast(operand, dtype) if kind is None else b.unary(kind, b.cast(operand, dtype))
+    return compute(b, _SIGNS.get(op, op), operand)
 
 
 def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
@@ -143,7 +100,7 @@ def _pointer(b: Builder, op: str, lhs: Value, rhs: Value) -> Tensor:
     pointer, offset = (lhs, rhs) if pointers[0] else (rhs, lhs)
     if is_number(offset) and isinstance(offset, int):
         offset = -offset if op == "-" else offset
-        return add_pointer(b, pointer, b.constant(offset, b.semantics.literal(int(offset)).dtype, pointer.shape))
+        return add_pointer(b, pointer, b.constant(offset, triton.literal(int(offset)).dtype, pointer.shape))
     steps = b.tensor(offset)
     if steps.dtype.is_bool:
         steps = b.cast(steps, dtypes.int32)

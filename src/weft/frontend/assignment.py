@@ -1,8 +1,9 @@
 """What ``target = value`` does.
 
 A plain assignment makes numbers run-time scalars, as in Triton: after ``x = -7``, ``x // 2`` is -3, C's division. The
-annotation ``x: tl.constexpr`` keeps the compile-time value, and Python's meaning. Tuples are assigned by element;
-dtypes, strings, None and functions have no run-time form and stay.
+annotation ``x: tl.constexpr`` keeps the compile-time value, and Python's meaning. Only Triton has that rule: under another
+semantics a number stays Python's, as it does in that system's programs, until it is joined with what another path assigns.
+Tuples are assigned by element; dtypes, strings, None and functions have no run-time form and stay.
 """
 
 from __future__ import annotations
@@ -12,14 +13,15 @@ import ast
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
+from weft.frontend.promotion import is_triton
 from weft.frontend.values import Tensor, Value, describe, is_number, is_tuple
 
 
 def decay(b: Builder, value: Value) -> Value:
-    """``value`` as a plain variable holds it: numbers as run-time scalars."""
+    """``value`` as a plain variable holds it: in Triton numbers as run-time scalars."""
     if is_tuple(value):
         return tuple(decay(b, item) for item in value)
-    return b.tensor(value) if is_number(value) else value
+    return b.tensor(value) if is_number(value) and is_triton(b.semantics) else value
 
 
 def assign(g: Generator, target: ast.expr, value: Value, origin: ast.AST, constant: bool = False) -> None:

@@ -8,10 +8,12 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from weft.dtypes import DType
 from weft.frontend import calls, expressions, library, registry, statements
 from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
+from weft.frontend.promotion import numbers_have_types
 from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.values import Tensor, as_value, ir_type
@@ -28,10 +30,10 @@ HANDLERS = (calls, expressions, library, statements)
 def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None) -> ModuleOp:
     """See `weft.frontend.build_module`."""
     block = Block()
-    builder = Builder(block, Frame(kernel, None), triton if semantics is None else semantics)
+    builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
     attributes: list[DictionaryAttr] = []
     for parameter in kernel.parameters:
-        value = _parameter(kernel, parameter, signature, block, attributes)
+        value = _parameter(kernel, parameter, signature, block, attributes, builder.semantics)
         builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))
     unknown = signature.keys() - {p.name for p in kernel.parameters}
     if unknown:
@@ -58,7 +60,12 @@ def _node(kernel: KernelFunction, parameter: Parameter) -> ast.AST:
 
 
 def _parameter(
-    kernel: KernelFunction, parameter: Parameter, signature: Signature, block: Block, attributes: list[DictionaryAttr]
+    kernel: KernelFunction,
+    parameter: Parameter,
+    signature: Signature,
+    block: Block,
+    attributes: list[DictionaryAttr],
+    semantics: Semantics,
 ) -> object:
     """The value of a parameter in the kernel: a new argument of ``block``, or a compile-time value."""
     argument = signature.get(parameter.name)
@@ -86,4 +93,11 @@ def _parameter(
     if divisible:
         entries["tile.divisibility"] = IntegerAttr(DIVISIBLE_BY, i64)
     attributes.append(DictionaryAttr(entries))
-    return Tensor(ssa, argument.dtype, (), is_pointer)
+    return Tensor(ssa, argument.dtype, (), is_pointer, weak=not is_pointer and _is_weak(semantics, argument.dtype))
+
+
+def _is_weak(semantics: Semantics, dtype: DType) -> bool:
+    """Whether an argument that is a Python number is weakly typed, as a literal of its kind is."""
+    if not numbers_have_types(semantics):
+        return False
+    return semantics.literal(0.0 if dtype.is_float else 0).weak and not dtype.is_bool

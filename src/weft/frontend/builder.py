@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation
@@ -61,7 +61,7 @@ class Frame:
 
 
 class Builder:
-    """The insertion point (``block``), the source point (``frame``, ``node``), and the kernel's ``semantics``."""
+    """The insertion point (``block``), the source point (``frame``, ``node``), and the ``semantics`` of the function there."""
 
     def __init__(self, block: Block, frame: Frame, semantics: Semantics) -> None:
         self.block = block
@@ -97,7 +97,9 @@ class Builder:
             return value
         if not is_number(value):
             raise CompilationError(f"expected a tile or a number, found {describe(value)}", argument=argument)
-        return self.constant(value, self.semantics.literal(value).dtype)
+        type_ = self.semantics.literal(value)
+        number: Any = self.semantics.number(value, type_.dtype)  # not complex, as the value is not
+        return self.constant(number, type_.dtype).typed(type_.weak)
 
     def cast(self, x: Tensor, dtype: DType) -> Tensor:
         """``x`` converted to ``dtype``; a pointer is refused."""
@@ -132,12 +134,12 @@ class Builder:
             return x
         ir_type(x.dtype, shape, x.is_pointer)  # refuses what is too large
         if not x.shape:
-            return Tensor(self.emit(tile.SplatOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+            return Tensor(self.emit(tile.SplatOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer, x.weak)
         while len(x.shape) < len(shape):
             x = self.expand_dims(x, 0)
         if x.shape == shape:
             return x
-        return Tensor(self.emit(tile.BroadcastOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+        return Tensor(self.emit(tile.BroadcastOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer, x.weak)
 
     def broadcast(self, *tensors: Tensor) -> list[Tensor]:
         """All in their common shape."""
@@ -149,7 +151,7 @@ class Builder:
         shape = (*x.shape[:axis], 1, *x.shape[axis:])
         if not x.shape:
             return self.broadcast_to(x, shape)
-        return Tensor(self.emit(tile.ExpandDimsOp(x.ssa, axis)).result, x.dtype, shape, x.is_pointer)
+        return Tensor(self.emit(tile.ExpandDimsOp(x.ssa, axis)).result, x.dtype, shape, x.is_pointer, x.weak)
 
     def reshape(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The elements in row-major order under a shape of as many."""
@@ -160,7 +162,7 @@ class Builder:
             return self.broadcast_to(x, shape)
         if not shape:
             raise CompilationError("a tile cannot be reshaped into a scalar", hint="reduce it, for example with tl.sum")
-        return Tensor(self.emit(tile.ReshapeOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer)
+        return Tensor(self.emit(tile.ReshapeOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer, x.weak)
 
     def unary(self, kind: str, x: Tensor) -> Tensor:
         """A `tile.unary` of ``kind``."""

@@ -87,12 +87,16 @@ class Generator:
         return found
 
     def function(self, frame: Frame) -> Value:
-        """Compile the function of ``frame``, whose scope holds its arguments, in place; its return value."""
-        outer, node, self.b.frame = self.b.frame, self.b.node, frame
+        """Compile the function of ``frame``, whose scope holds its arguments, in place; its return value. The semantics that
+        a helper names for itself governs its body, else its caller's."""
+        outer = self.b.frame, self.b.node, self.b.semantics
+        self.b.frame = frame
+        if frame.caller is not None and frame.kernel.semantics is not None:
+            self.b.semantics = frame.kernel.semantics
         try:
             outcome = self.execute(push(frame.kernel.tree.body, None))
         finally:
-            self.b.frame, self.b.node = outer, node
+            self.b.frame, self.b.node, self.b.semantics = outer
         return None if outcome is None else outcome.value
 
     def execute(self, pending: Pending) -> Returned | None:

@@ -28,7 +28,7 @@ def leaves(value: Value) -> Iterator[Tensor]:
 def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
     """``value`` with its tiles replaced by ``results``, in order."""
     if isinstance(value, Tensor):
-        return Tensor(next(results), value.dtype, value.shape, value.is_pointer)
+        return Tensor(next(results), value.dtype, value.shape, value.is_pointer, value.weak)
     if is_tuple(value):
         return tuple(rebuild(item, results) for item in value)
     return value
@@ -37,7 +37,7 @@ def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
 def same_type(a: Value, b: Value) -> bool:
     """Whether two values have the same tiles in the same places, and equal compile-time values elsewhere."""
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return (a.dtype, a.shape, a.is_pointer) == (b.dtype, b.shape, b.is_pointer)
+        return (a.dtype, a.shape, a.is_pointer, a.weak) == (b.dtype, b.shape, b.is_pointer, b.weak)
     if is_tuple(a) and is_tuple(b):
         pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))
         return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)
@@ -47,7 +47,10 @@ def same_type(a: Value, b: Value) -> bool:
 
 
 def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block: Block) -> tuple[Value, Value]:
-    """Both values, with numbers made run-time scalars (at the end of their blocks) where the other side needs one."""
+    """Both values, with numbers made run-time scalars (at the end of their blocks) where the other side needs one. Of a
+    weakly typed tile and one that is not, neither is."""
+    if isinstance(left, Tensor) and isinstance(right, Tensor) and left.weak is not right.weak:
+        return left.typed(False), right.typed(False)
     if is_tuple(left) and is_tuple(right) and len(left) == len(right):
         pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]
         return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
@@ -65,12 +68,12 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
 def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> Tensor:
     """A number as a scalar at the end of ``block``: of the dtype of ``like`` where that is an integer type with room
     for the integer, else of the literal's own."""
-    dtype = b.semantics.literal(number).dtype
-    if (
-        like is not None
-        and like.dtype.kind is dtype.kind is Kind.INTEGER
-        and like.dtype.min <= number <= like.dtype.max
-    ):
-        dtype = like.dtype
+    own = b.semantics.literal(number)
     with b.at(block):
-        return b.constant(number, dtype)
+        if (
+            like is not None
+            and like.dtype.kind is own.dtype.kind is Kind.INTEGER
+            and like.dtype.min <= number <= like.dtype.max
+        ):
+            return b.constant(number, like.dtype).typed(like.weak)
+        return b.tensor(number)

@@ -25,6 +25,7 @@ from weft.frontend.scope import assigned, names_in
 from weft.frontend.values import Tensor, Undefined, Value, describe, is_number, is_runtime
 from weft.ir import tile
 from weft.language.core import Iteration
+from weft.semantics import triton
 
 MAX_UNROLLED: Final = 1 << 14
 """The most iterations that ``tl.static_range`` unrolls."""
@@ -279,13 +280,13 @@ def _iterations(g: Generator, start: Tensor, stop: Tensor, step: Tensor) -> Tens
 
 
 def _loop_dtype(g: Generator, parts: list[Value]) -> DType:
-    """The type of the loop's variable: the bounds' common type, int32 at least."""
+    """The type of the loop's variable, whatever the semantics: the bounds' common type in Triton, int32 at least."""
     dtype = dtypes.int32
     if not any(isinstance(p, Tensor) for p in parts) and any(abs(p) > dtype.max for p in parts):
         dtype = dtypes.int64
     for part in parts:
         operand = part.dtype if isinstance(part, Tensor) else part
-        dtype = g.b.semantics.binary("+", dtype, operand).operands
+        dtype = triton.binary("+", dtype, operand).operands
     if dtype == dtypes.uint64:
         raise CompilationError("a range cannot count in uint64", hint="convert the bounds with .to(tl.int64)")
     return dtype

@@ -17,11 +17,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
 from weft.language.core import ConstexprFunction, constexpr
+
+if TYPE_CHECKING:
+    from weft.semantics.core import Semantics
 
 MISSING: Final = object()
 """No such name, no default."""
@@ -67,11 +70,13 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 class KernelFunction:
     """A Python function in the kernel language; called from a kernel it is inlined.
 
-    ``fn`` is the function, ``name`` its name, ``file`` and ``first_line`` where it (its first decorator) begins.
+    ``fn`` is the function, ``name`` its name, ``file`` and ``first_line`` where it (its first decorator) begins;
+    ``semantics`` is what its operators mean (None: what its caller's do, and Triton's in a kernel).
     """
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], semantics: Semantics | None = None) -> None:
         self.fn = fn
+        self.semantics = semantics
         self.name: str = fn.__name__
         self.file: str = fn.__code__.co_filename
         self.first_line: int = fn.__code__.co_firstlineno
@@ -190,6 +195,12 @@ class KernelFunction:
         _fingerprint(self, texts, set())
         return "\n".join(texts)
 
+    def semantics_used(self) -> set[Semantics]:
+        """The semantics that this function and the helpers it (or they) refer to name for themselves."""
+        functions: set[KernelFunction] = set()
+        _fingerprint(self, [], functions)
+        return {function.semantics for function in functions if function.semantics is not None}
+
 
 def _fingerprint(kernel: KernelFunction, texts: list[str], seen: set[KernelFunction]) -> None:
     """Append the text of ``kernel`` and of what it refers to, each function once, in order of first reference."""
@@ -197,6 +208,8 @@ def _fingerprint(kernel: KernelFunction, texts: list[str], seen: set[KernelFunct
         return
     seen.add(kernel)
     texts.append(f"{kernel.__module__}.{kernel.__qualname__}:\n{kernel.source}")
+    if kernel.semantics is not None:
+        texts.append(f"semantics {kernel.semantics}")
     defaults = [(p.name, p.default) for p in kernel.parameters if p.default is not MISSING]
     texts += [f"default {name} = {_text(value)}" for name, value in defaults]
     helpers: list[KernelFunction] = []

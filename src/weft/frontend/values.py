@@ -30,15 +30,19 @@ Number: TypeAlias = bool | int | float
 
 class Tensor:
     """A value of the run time: an SSA value with the facts its IR type spells. ``dtype`` is the element's, of pointers
-    the dtype pointed to; scalars have the empty shape."""
+    the dtype pointed to; scalars have the empty shape. ``weak``: no user chose the dtype, where the semantics has such types
+    (`weft.semantics.core.Type`); the IR does not know."""
 
-    __slots__ = ("dtype", "is_pointer", "shape", "ssa")
+    __slots__ = ("dtype", "is_pointer", "shape", "ssa", "weak")
 
-    def __init__(self, ssa: SSAValue, dtype: DType, shape: tuple[int, ...], is_pointer: bool = False) -> None:
+    def __init__(
+        self, ssa: SSAValue, dtype: DType, shape: tuple[int, ...], is_pointer: bool = False, weak: bool = False
+    ) -> None:
         self.ssa = ssa
         self.dtype = dtype
         self.shape = shape
         self.is_pointer = is_pointer
+        self.weak = weak
 
     @staticmethod
     def of(ssa: SSAValue) -> Tensor:
@@ -50,8 +54,13 @@ class Tensor:
         """``x.dtype`` as kernels see it."""
         return pointer_type(self.dtype) if self.is_pointer else self.dtype
 
+    def typed(self, weak: bool) -> Tensor:
+        """The same value, weakly typed or not."""
+        return self if self.weak is weak else Tensor(self.ssa, self.dtype, self.shape, self.is_pointer, weak)
+
     def __str__(self) -> str:
-        return f"{self.element}{list(self.shape)}" if self.shape else f"{self.element} scalar"
+        shown = f"{self.element}{list(self.shape)}" if self.shape else f"{self.element} scalar"
+        return f"{shown} (weak)" if self.weak else shown
 
 
 @dataclass(frozen=True)

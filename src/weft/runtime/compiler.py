@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weft import semantics
 from weft import target as targets
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from weft.codegen import AccessSite
+    from weft.semantics import Semantics
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,9 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
 
 def disk_key(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str | None:
     """The name of the kernel's entry on disk; None where it has none: nothing is kept of checked kernels, whose code
-    holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor with the cache turned
-    off."""
-    if options.checked or cache.directory() is None:
+    holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor under a semantics of the user's
+    own, nor with the cache turned off. (The dependencies name the semantics.)"""
+    if options.checked or cache.directory() is None or not all(map(_is_known, kernel.semantics_used())):
         return None
     import llvmlite.binding as llvm
 
@@ -65,6 +67,11 @@ def disk_key(kernel: KernelFunction, signature: Mapping[str, Argument], options:
         weft.__version__,
         cache.fingerprint(),
     )
+
+
+def _is_known(system: Semantics) -> bool:
+    """Whether a name stands for the semantics, in every process."""
+    return system.name in semantics.SYSTEMS and semantics.get(system.name) is system
 
 
 def _spelling(argument: Argument) -> str | None:
@@ -93,9 +100,8 @@ def _constant_spelling(value: Any) -> str | None:
 def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> ModuleOp:
     """The frontend's module for the kernel."""
     from weft.frontend import build_module
-    from weft.semantics import triton
 
-    return build_module(kernel, signature, triton)
+    return build_module(kernel, signature)
 
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:

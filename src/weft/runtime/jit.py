@@ -20,6 +20,8 @@ from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, ParameterList, grid_of
 from weft.runtime.executable import Executable
+from weft.semantics import Semantics
+from weft.semantics import get as get_semantics
 
 _TRUE: Final = frozenset({"1", "on", "true", "yes"})
 
@@ -34,17 +36,22 @@ class JITFunction(KernelFunction):
     ``checked`` compiles a bounds check into every access (default: the environment variable ``WEFT_CHECKED``).
     ``do_not_specialize`` names parameters (or gives their indices) whose values shall not cause compilation, and
     ``do_not_specialize_on_alignment`` those whose divisibility by 16 shall not.
+
+    ``semantics`` (a name that `weft.semantics.get` knows, or the object) says what dtype an operator of the kernel computes in
+    and what it then does: with ``"jax"``, int8 and uint8 meet in int16 and ``//`` floors. Default: Triton's, and in a helper
+    its caller's; a helper that names one keeps it wherever it is inlined.
     """
 
     def __init__(
         self,
         fn: Callable[..., Any],
         *,
+        semantics: str | Semantics | None = None,
         checked: bool | None = None,
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
     ):
-        super().__init__(fn)
+        super().__init__(fn, None if semantics is None else get_semantics(semantics))
         self.checked = _checked_by_default() if checked is None else checked
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables: dict[Hashable, Executable] = {}
@@ -109,7 +116,8 @@ class JITFunction(KernelFunction):
 
 
 class CompiledHandle:
-    """What a kernel was compiled to, for reading. The texts are made when asked for."""
+    """What a kernel was compiled to, for reading: the ``semantics`` it was compiled under, and its texts, which are made
+    when asked for."""
 
     def __init__(
         self, kernel: JITFunction, signature: dict[str, Argument], options: compiler.Options, executable: Executable
@@ -118,6 +126,10 @@ class CompiledHandle:
         self.signature = signature
         self.options = options
         self.executable = executable
+        self.semantics = get_semantics("triton") if kernel.semantics is None else kernel.semantics
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.kernel.name}, semantics {self.semantics}>"
 
     @cached_property
     def ir(self) -> str:
@@ -142,6 +154,7 @@ def jit(fn: Callable[..., Any], /) -> JITFunction: ...
 @overload
 def jit(
     *,
+    semantics: str | Semantics | None = None,
     checked: bool | None = None,
     do_not_specialize: Iterable[str | int] | None = None,
     do_not_specialize_on_alignment: Iterable[str | int] | None = None,
@@ -157,6 +170,7 @@ def jit(
     fn: Callable[..., Any] | None = None,
     /,
     *,
+    semantics: str | Semantics | None = None,
     checked: bool | None = None,
     do_not_specialize: Iterable[str | int] | None = None,
     do_not_specialize_on_alignment: Iterable[str | int] | None = None,
@@ -166,7 +180,7 @@ def jit(
     debug: bool | None = None,
     noinline: bool | None = None,
 ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
-    """Makes a function a kernel: ``@jit``, or ``@jit(checked=True, ...)``; see `JITFunction`.
+    """Makes a function a kernel: ``@jit``, or ``@jit(semantics="jax", checked=True, ...)``; see `JITFunction`.
 
     ``version``, ``repr``, ``launch_metadata``, ``debug`` and ``noinline`` are Triton's and change nothing: they concern
     its cache, its profiler and its call graph.
@@ -177,6 +191,7 @@ def jit(
             function = function.fn
         return JITFunction(
             function,
+            semantics=semantics,
             checked=checked,
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),

@@ -84,7 +84,9 @@ def _truncated_as_x86(value: float, dtype: DType) -> int:
 
 
 def _rounded(value: float, dtype: DType) -> int:
-    if not math.isfinite(value):
+    if math.isnan(value):
+        return _truncated_as_x86(value, dtype)
+    if math.isinf(value):
         return _truncated(value, dtype)
     whole = math.floor(Fraction(abs(value)) + Fraction(1, 2))
     return _saturate(whole if value > 0 else -whole, dtype)

@@ -18,7 +18,7 @@ What the one-line definitions leave open:
 | ``clamp`` of NaN, or with a NaN for a bound | NaN |
 | ``max``, ``min`` with a NaN, ``argmax``, ``argmin`` | NaN, the first NaN (without ``propagate_nan``: as if it were not there) |
 | ``convert_wrap`` out of int32 (to 64 bits and uint32: out of int64) | that type's least number, wrapped; to uint64, 0 |
-| ``convert_round`` of NaN to bool | False |
+| ``convert_round`` of NaN to bool | True |
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ INTEGERS: Final[dict[str, Integer]] = {
     "ceil_divide": lambda x, y, t: _toward_zero(wrap(x + y - 1, t), y),
     "truncate_remainder": lambda x, y, _: x - y * _toward_zero(x, y),
     "floor_remainder": lambda x, y, _: x % y if y else 0,
+    "truncate_remainder_zero": lambda x, y, _: x - y * _toward_zero(x, y) if y else 0,
     "power": _power,
+    "power_xla": lambda x, y, t: 0 if x == 0 != y else _power(x, y % 64, t),
     "and": lambda x, y, _: x & y,
     "or": lambda x, y, _: x | y,
     "xor": lambda x, y, _: x ^ y,
@@ -162,8 +164,10 @@ FLOATS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "floor_divide": np.floor_divide,
     "floor_divide_xla": np.floor_divide,
     "truncate_remainder": np.fmod,
+    "truncate_remainder_zero": np.fmod,
     "floor_remainder": _remainder,
     "power": _in_float64(np.power),
+    "power_xla": _in_float64(np.power),
     "minimum": lambda x, y: _first_if(np.isnan(y) | (x < y), x, y),
     "maximum": lambda x, y: _first_if(np.isnan(y) | (x > y), x, y),
     "minimum_nan": lambda x, y: _first_if(np.isnan(x) | (x < y), x, y),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from weft import language as tl
 from weft.dtypes import DType, int32
+from weft.frontend import meanings
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import dtype_of, flag, integer, integers, tile_of
 from weft.frontend.literals import represents
+from weft.frontend.promotion import is_triton
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_number
 from weft.ir import tile
@@ -100,7 +102,12 @@ def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, b
     if isinstance(dtype, pointer_type):
         return b.bitcast(x, dtype)
     element = dtype_of(dtype, "dtype")
-    return b.bitcast(x, element) if flag(bitcast, "bitcast") else b.cast(x, element)
+    if flag(bitcast, "bitcast"):
+        return b.bitcast(x, element)
+    if x.is_pointer or is_triton(b.semantics):
+        return b.cast(x, element)
+    promotion = b.semantics.cast(x.dtype, element)
+    return meanings.CONVERSIONS[promotion.meaning](b, x, promotion.result).typed(False)
 
 
 @implements(tl.to_tensor)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from weft import dtypes
@@ -12,8 +13,9 @@ from weft.frontend import arithmetic
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import floats, tile_of
+from weft.frontend.promotion import compute, convert, emit, is_triton, operand, operands_of, resolve
 from weft.frontend.registry import Stub, implements
-from weft.frontend.values import Tensor, Value, describe, is_runtime
+from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
 from weft.language import elementwise as stubs
 
@@ -37,7 +39,7 @@ CALCULUS: Final[dict[Stub, str]] = {
 
 def _calculus(kind: str) -> Callable[[Builder, Value], Tensor]:
     def implementation(b: Builder, x: Value) -> Tensor:
-        return b.unary(kind, floats(b, x, "x"))
+        return b.unary(kind, floats(b, x, "x")) if is_triton(b.semantics) else compute(b, kind, tile_of(b, x, "x"))
 
     return implementation
 
@@ -49,11 +51,15 @@ for _stub, _kind in CALCULUS.items():
 @implements(tl.abs)
 def _abs(b: Builder, x: Value) -> Tensor:
     operand = tile_of(b, x, "x")
+    if not is_triton(b.semantics):
+        return compute(b, "abs", operand)
     return b.unary("abs", operand) if operand.dtype.signed else operand
 
 
 @implements(tl.sigmoid)
 def _sigmoid(b: Builder, x: Value) -> Tensor:
+    if not is_triton(b.semantics):
+        return compute(b, "sigmoid", tile_of(b, x, "x"))
     operand = floats(b, x, "x")
     wide = b.cast(operand, operand.dtype.compute)
     one = b.constant(1.0, wide.dtype, wide.shape)
@@ -83,7 +89,7 @@ def _cdiv(b: Builder, x: Value, div: Value) -> Value:
 
 
 def _divide(b: Builder, x: Value, y: Value) -> Tensor:
-    left, right, _ = arithmetic.promote(b, "/", x, y)
+    left, right = operands_of(b, resolve(b, "/", x, y), x, y)
     for value, argument in ((x, "x"), (y, "y")):
         if isinstance(value, Tensor) and not value.dtype.is_float:
             raise CompilationError(
@@ -109,22 +115,17 @@ def _fma(b: Builder, x: Value, y: Value, z: Value) -> Tensor:
     dtype = _common(b, x, y, z)
     if not dtype.is_float:
         raise CompilationError(f"tl.fma takes floats, found {dtype}", hint="write x * y + z for integers")
-    operands = b.broadcast(*(_as(b, value, dtype) for value in (x, y, z)))
+    operands = b.broadcast(*(convert(b, value, dtype) for value in (x, y, z)))
     op = b.emit(tile.FmaOp(*(operand.ssa for operand in operands)))
     return Tensor(op.result, dtype, operands[0].shape)
 
 
 def _common(b: Builder, *values: Value) -> DType:
     """The dtype that all values are promoted to, from the left."""
-    common: Value = values[0] if not isinstance(values[0], Tensor) else values[0].dtype
+    common = operand(b, values[0], "+")
     for value in values[1:]:
-        operand = value.dtype if isinstance(value, Tensor) else value
-        common = b.semantics.binary("+", common, operand).operands
-    return common
-
-
-def _as(b: Builder, value: Value, dtype: DType) -> Tensor:
-    return b.cast(value, dtype) if isinstance(value, Tensor) else b.constant(value, dtype)
+        common = b.semantics.binary("+", common, operand(b, value, "+")).type
+    return b.semantics.common(common).result
 
 
 def extremum(b: Builder, op: str, x: Value, y: Value, propagate_nan: Value) -> Tensor:
@@ -134,11 +135,10 @@ def extremum(b: Builder, op: str, x: Value, y: Value, propagate_nan: Value) -> T
             f"'propagate_nan' is tl.PropagateNan.ALL or .NONE, found {describe(propagate_nan)}",
             argument="propagate_nan",
         )
-    left, right, result = arithmetic.promote(b, op, x, y)
-    kind = arithmetic.ARITHMETIC[op]
-    if propagate_nan is tl.PropagateNan.ALL and left.dtype.is_float:
-        kind += "nan"
-    return b.cast(b.binary(kind, left, right), result)
+    promotion = resolve(b, op, x, y)
+    if propagate_nan is tl.PropagateNan.ALL:
+        promotion = replace(promotion, meaning=f"{op}_nan")
+    return emit(b, promotion, *operands_of(b, promotion, x, y))
 
 
 @implements(tl.minimum)
@@ -153,6 +153,8 @@ def _maximum(b: Builder, x: Value, y: Value, propagate_nan: Value) -> Tensor:
 
 @implements(tl.clamp)
 def _clamp(b: Builder, x: Value, min: Value, max: Value, propagate_nan: Value) -> Tensor:
+    if not is_triton(b.semantics) and propagate_nan is tl.PropagateNan.NONE:
+        return compute(b, "clamp", x, min, max)
     operand = floats(b, x, "x")
     return extremum(b, "minimum", extremum(b, "maximum", operand, min, propagate_nan), max, propagate_nan)
 
@@ -161,13 +163,9 @@ def _clamp(b: Builder, x: Value, min: Value, max: Value, propagate_nan: Value) -
 def _where(b: Builder, condition: Value, x: Value, y: Value) -> Tensor:
     test = b.cast(tile_of(b, condition, "condition"), dtypes.bool_)
     if any(isinstance(v, Tensor) and v.is_pointer for v in (x, y)):
-        left, right = _pointers(x, y)
-    elif is_runtime(x) or is_runtime(y):
-        left, right, _ = arithmetic.promote(b, "where", x, y)
-    else:
-        dtype = b.semantics.binary("where", x, y).operands
-        left, right = b.constant(x, dtype), b.constant(y, dtype)
-    return b.select(*b.broadcast(test, left, right))
+        return b.select(*b.broadcast(test, *_pointers(x, y)))
+    promotion = resolve(b, "where", x, y)
+    return emit(b, promotion, *b.broadcast(test, *operands_of(b, promotion, x, y)))
 
 
 def _pointers(x: Value, y: Value) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, floats, tile_of
+from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
 from weft.frontend.source import KernelFunction
 from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
@@ -55,8 +56,11 @@ def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> 
 @implements(tl.sum)
 def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) -> Tensor:
     x = tile_of(b, input, "input")
-    wide = b.semantics.reduction("sum", x.dtype).operands if dtype is None else dtype_of(dtype, "dtype")
-    return _single(b, "add", b.cast(x, wide), axis, keep_dims)
+    if dtype is not None:
+        return _single(b, "add", b.cast(x, dtype_of(dtype, "dtype")), axis, keep_dims)
+    promotion = resolve(b, "sum", x)
+    total = _single(b, "add", b.cast(x, promotion.operands), axis, keep_dims)
+    return b.cast(total, promotion.result).typed(promotion.weak)
 
 
 @implements(tl.xor_sum)
@@ -70,19 +74,28 @@ def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
 
 
 def _extremum(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
-    wide = b.cast(x, b.semantics.reduction(name, x.dtype).operands)
-    return _single(b, name, wide, axis, keep_dims)
+    promotion = resolve(b, name, x)
+    wide = b.cast(x, promotion.operands)
+    kind = f"{name}nan" if wide.dtype.is_float and _nan_wins(b, wide.dtype) else name
+    return b.cast(_single(b, kind, wide, axis, keep_dims), promotion.result).typed(promotion.weak)
+
+
+def _nan_wins(b: Builder, dtype: DType) -> bool:
+    """Whether the greatest element is NaN where one is: as in the system's maximum of two."""
+    return b.semantics.binary("maximum", dtype, dtype).meaning == "maximum_nan"
 
 
 def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> list[Tensor]:
-    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs and, among equals, the
-    lesser index wins.
+    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs (or NaNs numbers, where the
+    system's maximum is so) and, among equals, the lesser index wins.
 
     Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of folding, which is not
     specified.
     """
     shape = x.shape
-    x = b.cast(x, b.semantics.reduction(f"arg{name}", x.dtype).operands)
+    promotion = resolve(b, f"arg{name}", x)
+    x = b.cast(x, promotion.operands)
+    nan_wins = x.dtype.is_float and _nan_wins(b, x.dtype)
     if axis is None:
         x = b.reshape(x, (math.prod(shape),)) if shape else x
     dimension = 0 if axis is None else axis_of(axis, len(shape))
@@ -96,12 +109,14 @@ def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value)
         better = b.compare(strictly, a, c)
         if a.dtype.is_float:
             a_nan, c_nan = b.compare("ne", a, a), b.compare("ne", c, c)
-            better = b.binary("or", better, b.binary("and", c_nan, b.unary("not", a_nan)))
+            loser, winner = (c_nan, a_nan) if not nan_wins else (a_nan, c_nan)
+            better = b.binary("or", better, b.binary("and", loser, b.unary("not", winner)))
             tie = b.binary("or", tie, b.binary("and", a_nan, c_nan))
         better = b.binary("or", better, b.binary("and", tie, first))
         return [b.select(better, a, c), b.select(better, i, j)]
 
     results = fold(b, [x, index], dimension, keep_dims and axis is not None, combine)
+    results[1] = b.cast(results[1], promotion.result)
     if axis is None and flag(keep_dims, "keep_dims"):
         results = [b.reshape(r, (1,) * len(shape)) for r in results]
     return results

@@ -98,4 +98,4 @@ def _permuted(b: Builder, x: Tensor, order: tuple[int, ...]) -> Tensor:
     if order == tuple(range(len(order))):
         return x
     shape = tuple(x.shape[i] for i in order)
-    return Tensor(b.emit(tile.TransOp(x.ssa, order)).result, x.dtype, shape, x.is_pointer)
+    return Tensor(b.emit(tile.TransOp(x.ssa, order)).result, x.dtype, shape, x.is_pointer, x.weak)

@@ -16,13 +16,13 @@ from typing import Final
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.meanings import floats, integers
-from weft.frontend.meanings.comparisons import COMPARISONS, exactly
+from weft.frontend.meanings.comparisons import COMPARISONS, PYTHON, exactly
 from weft.frontend.meanings.conversions import CONVERSIONS
 from weft.frontend.values import Tensor
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
 from weft.semantics.meanings import MEANINGS
 
-__all__ = ["COMPARISONS", "CONVERSIONS", "NOT_ELEMENTWISE", "TABLES", "apply", "arity", "exactly"]
+__all__ = ["COMPARISONS", "CONVERSIONS", "NOT_ELEMENTWISE", "PYTHON", "TABLES", "apply", "arity", "exactly"]
 
 Emit = Callable[..., Tensor]
 """``emit(builder, *operands)``, the operands of one dtype and one shape."""
@@ -131,8 +131,10 @@ BINARY: Final[dict[str, Entry]] = {
     "floor_divide_xla": _entry(_FLOOR_DIVIDE[FLOAT], integers.floor_divide_xla, integers.or_not),
     "ceil_divide": _integral(integers.ceil_divide),
     **dict.fromkeys(("truncate_remainder", "truncate_remainder_checked"), _all(_binary("rem"))),
+    "truncate_remainder_zero": _entry(_binary("rem"), integers.truncate_remainder_zero, _false),
     **dict.fromkeys(("floor_remainder", "floor_remainder_checked"), _FLOOR_REMAINDER),
     **dict.fromkeys(("power", "power_checked"), _all(_binary("pow"))),
+    "power_xla": _entry(_binary("pow"), integers.power_xla, _binary("pow")),
     **{name: _integral(_binary(name)) for name in ("and", "or", "xor")},
     "shift_left": _integral(_binary("shl")),
     "shift_right": _integral(_binary("shr")),

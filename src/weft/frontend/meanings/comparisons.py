@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from weft import dtypes
 from weft.frontend.builder import Builder
@@ -19,6 +20,11 @@ COMPARISONS: Final[Mapping[str, str]] = {
     "greater_equal": "ge",
 }
 """Comparisons and the kind of `tile.compare` each is."""
+
+PYTHON: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    meaning: getattr(operator, kind) for meaning, kind in COMPARISONS.items()
+}
+"""Comparisons of Python's numbers."""
 
 _TURNED: Final[Mapping[str, str]] = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 """Kind -> the kind with its sides exchanged."""

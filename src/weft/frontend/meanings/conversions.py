@@ -42,7 +42,6 @@ def _convert_wrap(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 def _nearest(b: Builder, x: Tensor) -> Tensor:
     """A float's nearest whole number, halves away from zero. (``floor(|x| + 0.5)`` would round the sum first.)"""
-    x = b.cast(x, x.dtype.compute)
     size = b.unary("abs", x)
     floor = b.unary("floor", size)
     up = b.compare("ge", b.binary("sub", size, floor), constant(b, 0.5, x))
@@ -54,10 +53,13 @@ def _convert_round(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     if dtype.is_float or x.dtype.is_bool:
         return b.cast(x, dtype)
     if x.dtype.is_float:
-        if dtype.is_bool:
-            x = b.cast(x, x.dtype.compute)
-            return b.compare("ge", b.unary("abs", x), constant(b, 0.5, x))
-        return b.cast(_nearest(b, x), dtype)
+        x = b.cast(x, x.dtype.compute)
+        if dtype.is_bool:  # true for NaN
+            return b.unary("not", b.compare("lt", b.unary("abs", x), constant(b, 0.5, x)))
+        whole = b.cast(_nearest(b, x), dtype)
+        if dtype.signed and dtype.bits >= 32:  # of the other types x86's number for NaN is 0 too
+            whole = b.select(b.compare("ne", x, x), constant(b, dtype.min, whole), whole)
+        return whole
     if not dtype.is_bool:
         if x.dtype.min < dtype.min:
             x = b.binary("max", x, constant(b, dtype.min, x))

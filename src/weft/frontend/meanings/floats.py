@@ -54,6 +54,8 @@ def sign(b: Builder, x: Tensor) -> Tensor:
 
 
 def sigmoid(b: Builder, x: Tensor) -> Tensor:
-    """``1 / (1 + exp(-x))``"""
+    """``1 / (1 + exp(-x))``, from the exponential of ``-|x|`` so that small results are not lost in an infinity."""
     one = constant(b, 1.0, x)
-    return b.binary("div", one, b.binary("add", one, b.unary("exp", b.unary("neg", x))))
+    small = b.unary("exp", b.unary("neg", b.unary("abs", x)))
+    numerator = b.select(b.compare("lt", x, constant(b, 0.0, x)), small, one)
+    return b.binary("div", numerator, b.binary("add", one, small))

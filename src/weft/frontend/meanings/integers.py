@@ -52,6 +52,20 @@ def floor_remainder(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     return b.select(b.compare("eq", y, zero), zero, rest)
 
 
+def truncate_remainder_zero(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """C's remainder; 0 for a zero divisor."""
+    zero = constant(b, 0, x)
+    return b.select(b.compare("eq", y, zero), zero, b.binary("rem", x, y))
+
+
+def power_xla(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """The exponent modulo 64, its bits read as unsigned; a power of 0 is 0 unless the exponent is."""
+    zero = constant(b, 0, x)
+    power = b.binary("pow", x, b.binary("and", y, constant(b, 63, y)))
+    vanishes = b.binary("and", b.compare("eq", x, zero), b.compare("ne", y, zero))
+    return b.select(vanishes, zero, power)
+
+
 def ceil_divide(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """``(x + (y - 1)) / y`` with C's quotient."""
     return b.binary("div", b.binary("add", x, b.binary("sub", y, constant(b, 1, y))), y)
