@@ -43,6 +43,7 @@ LEFT_OUT: dict[str, tuple[str, ...]] = {
         "jnp.zeros(())",
     ),
     "a constexpr in the middle of an expression, which is Python": ("(x:=", "tl.full", "tl.cdiv(-7,2)"),
+    "a trace knows no values, and eager JAX looks at an exponent's": ("=jnp.int32(2)**jnp.int32(-1)",),
     "no arrays of JAX": ("=np.int16(1)+1",),
     "a scalar that DALI's pipelines refuse and its dynamic mode takes": ("np.float64(0.1)",),
     "a conversion that PyTorch alone makes: float8_e4m3fn saturates": ("T([500.],f4).to(e4)",),

@@ -20,7 +20,6 @@ from weft.array.support import dtype_of, require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Semantics, Type
 
-
 _LISTS: Final = frozenset({"numpy", "dali"})
 """The systems that take lists beside arrays."""
 
