@@ -77,6 +77,7 @@ NUMPY: dict[str, Callable[..., Array]] = {
     "mul": np.multiply,
     "divide": np.divide,
     "floor_divide_checked": floor_divide,
+    "truncate_divide_checked": lambda *sides: np.trunc(np.divide(*sides)),
     "floor_remainder": floor_remainder,
     "power": power,
     "and": np.logical_and,

@@ -28,7 +28,7 @@ bool, the bit operators take bools only, no shifts, functions keep their operand
 lattice has a word it decides: ``int32 / float16`` is float16.
 
 ``//`` and ``%`` floor; ``x % 0`` of integers is 0, ``x // 0`` ends the process (SIGFPE), which weft makes an error.
-``/`` of an integer by a bool, or of a bool by an integer, stays in the integer's type and floors. The graph accepts
+``/`` of an integer by a bool, or of a bool by an integer, stays in the integer's type and truncates. The graph accepts
 some ops that the package then fails to compile (`UNCOMPILED`): they have a type here, and a step that says so.
 """
 
@@ -187,7 +187,10 @@ class MaxSemantics(Semantics):
         common, step = self.meet(left, right)
         steps, meaning = (*steps, step), rule.meaning
         if rule.divides and not common.is_float:
-            steps, meaning = (*steps, Step("division with a bool", f"'{op}' stays in {common}")), "floor_divide_checked"
+            steps, meaning = (
+                (*steps, Step("division with a bool", f"'{op}' stays in {common}")),
+                "truncate_divide_checked",
+            )
         return Promotion(common, rule.result or common, meaning, steps=(*steps, *self._note(op, common)))
 
     def unary(self, op: str, operand: Operand) -> Promotion:
