@@ -1,6 +1,7 @@
 """Makes the goldens of this directory from tables read off triton 3.9.0 (README.md says how those were made).
 
-Usage: PYTHONPATH=tests python make.py TABLES, where TABLES holds triton_table.csv, triton_scalar.csv and triton_misc.csv.
+Usage: PYTHONPATH=tests python make.py TABLES, where TABLES holds triton_table.csv, triton_scalar.csv,
+triton_misc.csv and triton_values.csv.
 """
 
 from __future__ import annotations
@@ -88,6 +89,13 @@ def main(tables: Path) -> None:
     write(
         here / "shifts.txt", "left operand, or literal", INTEGERS, sides, lambda op, row, dtype: shifts[op, row, dtype]
     )
+
+    # A walrus makes a run-time local of a number, which Python's eval cannot see.
+    recorded = [r for r in rows(tables / "triton_values.csv") if r["value(compiled)"] and ":=" not in r["expr"]]
+    with (here / "values.csv").open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["expression", "dtype", "value"])
+        writer.writerows([r["expr"], r["dtype_or_error"], r["value(compiled)"]] for r in recorded)
 
     misc = {(r["what"].removeprefix("unary/reduce "), r["case"]): r["result"] for r in rows(tables / "triton_misc.csv")}
     write(here / "unary.txt", "operand", TYPES, [(UNARY, ["result"])], lambda op, _, dtype: cell(misc[op, dtype]))
