@@ -201,10 +201,10 @@ def call(system: Semantics, op: str, *operands: object) -> Array:
     return Array(system, system.result(op, *map(_type, operands)))
 
 
-def _type(operand: object) -> object:
-    return (
-        operand.operand if isinstance(operand, Array) else operand.dtype if isinstance(operand, np.ndarray) else operand
-    )
+def _type(operand: Any) -> object:
+    if isinstance(operand, Array):
+        return operand.operand
+    return operand.dtype if hasattr(operand, "__array_interface__") and not isinstance(operand, np.generic) else operand
 
 
 def _binary(op: str) -> Callable[[Array, object], Array]:
