@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -204,7 +205,8 @@ def call(system: Semantics, op: str, *operands: object) -> Array:
 def _type(operand: Any) -> object:
     if isinstance(operand, Array):
         return operand.operand
-    return operand.dtype if hasattr(operand, "__array_interface__") and not isinstance(operand, np.generic) else operand
+    numpy_array = type(operand).__name__ == "ndarray"
+    return np.asarray(operand).dtype if numpy_array else operand
 
 
 def _binary(op: str) -> Callable[[Array, object], Array]:
