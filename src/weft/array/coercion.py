@@ -83,8 +83,12 @@ def _of_numbers(data: object, dtype: DType) -> Input:
 
 
 def list_dtype(system: Semantics, data: object) -> DType:
-    """The type of a list's elements: what the system makes of its greatest literal; of NumPy scalars, theirs."""
-    array = np.asarray(data)
+    """The type of a list's elements: what the system makes of its greatest literal; of NumPy scalars, theirs.
+    `ValueError` for a ragged list, `TypeError` for integers that no type holds together."""
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise ValueError("asarray takes lists of equal lengths at each depth") from None
     if not all(is_number(leaf) for leaf in _leaves(data)):
         return dtype_of(array.dtype)
     match array.dtype.kind:

@@ -65,7 +65,9 @@ def _share(memory: Memory) -> NDArray[Any]:
 
 def lend(array: NDArray[Any], keywords: dict[str, Any]) -> Any:
     """A DLPack capsule of a result. Consumers from before DLPack 1.0 cannot be told that memory is read-only, and get a
-    copy."""
+    copy. `BufferError` for the types of ml_dtypes, which NumPy does not export."""
+    if array.dtype.isbuiltin != 1:
+        raise BufferError(f"NumPy exports no {array.dtype} through DLPack; pass array.numpy()")
     try:
         return array.__dlpack__(**keywords)
     except BufferError:

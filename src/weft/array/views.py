@@ -73,7 +73,7 @@ def broadcast_shape(op: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
             sizes = left[axis], right[axis]
             if sizes[0] != sizes[1] and 1 not in sizes:
                 raise ValueError(
-                    f"'{op}' cannot broadcast shapes {' and '.join(map(str, shapes))}: "
+                    f"'{op}' cannot broadcast shapes {', '.join(map(str, shapes))}: "
                     f"axis {axis - rank} has {sizes[0]} and {sizes[1]} elements"
                 )
         result = tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
