@@ -6,17 +6,18 @@ Sugiyama's method in its simplest form, three steps that each keep what the one 
    predecessors stands right before its first successor instead of at the far end. An edge that skips layers is routed through
    an invisible bend in each.
 2. *Order.* A layer is sorted by the mean place of its neighbours in the layer before, then after, alternately; then
-   neighbours are exchanged while that removes a crossing. Counting crossings decides which of the orders seen is kept. (The least
-   number of crossings is NP-hard to find, even for two layers.)
+   neighbours are exchanged while that removes a crossing. This starts from the order given, then from shuffled ones, and the
+   order with the fewest crossings is kept. (The least number is NP-hard to find, even for two layers.)
 3. *Places.* Each layer in turn moves to the means of its neighbours' places, at least 1 apart: the closest such places in
    least squares, by pooling neighbours that are too close. At last they are rounded to halves.
 
-Everything is deterministic, so a picture changes only when its graph does.
+The shuffles have a fixed seed, so a picture changes only when its graph does.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -27,7 +28,8 @@ N = TypeVar("N", bound=Hashable)
 _Slot: TypeAlias = int
 """A node or a bend, numbered."""
 
-_SWEEPS: Final = 24
+_SWEEPS: Final = 12
+_STARTS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,13 @@ class _Graph:
 
     def order(self) -> None:
         best, fewest = [list(row) for row in self.rows], self._count()
-        for sweep in range(_SWEEPS):
+        shuffle = random.Random(0).shuffle  # the same in every run
+        for sweep in range(_SWEEPS * _STARTS):
+            if not fewest:
+                break
+            if sweep and sweep % _SWEEPS == 0:
+                for row in self.rows:
+                    shuffle(row)
             forward = sweep % 2 == 0
             neighbours = self.before if forward else self.after
             for row in self.rows if forward else reversed(self.rows):
@@ -147,7 +155,7 @@ class _Graph:
 
     def places(self) -> list[float]:
         place = self._positions()
-        for sweep in range(_SWEEPS):
+        for sweep in range(2 * _SWEEPS):
             for row in self.rows if sweep % 2 else reversed(self.rows):
                 wanted = [_mean([place[n] for n in (*self.before[s], *self.after[s])], place[s]) for s in row]
                 for slot, x in zip(row, spread(wanted), strict=True):
