@@ -31,6 +31,12 @@ ROW: Final = 1 << 15
 FLAT: Final = 4096
 """Elements of a tile that only computes elementwise."""
 
+ACROSS: Final = 1024
+"""Elements along the last dimension of such a tile, where it has two."""
+
+SQUARE: Final = 32
+"""Elements along each dimension where memory is contiguous along both."""
+
 FOLD: Final = 512
 """Elements of a tile that a reduction accumulates in: few enough to stay in registers."""
 
@@ -96,10 +102,10 @@ def domain_of(
         return Group(members, size, role, members[0] in axes, min(_power(size), most))
 
     if not reduced:
-        groups = [group(m, "program") for m in kept[:-2]]
-        down, across = _extents(kept, accesses)
-        groups += [group(m, "rows", down) for m in kept[-2:-1]]
-        return Domain((*groups, *(group(m, "columns", across) for m in kept[-1:])), wide)
+        crossed = len(kept) > 1 and _crosses(kept[-2][-1], kept[-1][-1], accesses)
+        columns = [group(m, "columns", SQUARE if crossed else ACROSS if kept[:-1] else FLAT) for m in kept[-1:]]
+        rows = [group(m, "rows", SQUARE if crossed else FLAT // columns[0].block) for m in kept[-2:-1]]
+        return Domain((*(group(m, "program") for m in kept[:-2]), *rows, *columns), wide)
     groups = [group(m, "program") for m in kept[:-1]]
     if serial or (not whole_rows and kept and _walks_kept(kept[-1], reduced[-1], accesses)):
         groups += [group(m, "columns", FOLD) for m in kept[-1:]]
@@ -111,14 +117,9 @@ def domain_of(
     return Domain((*groups, columns), wide)
 
 
-def _extents(kept: Sequence[tuple[int, ...]], accesses: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """The most rows and columns of an elementwise tile. An access that is contiguous along the rows is read in square tiles,
-    so that a line of memory serves all of them."""
-    if len(kept) < 2:
-        return 1, FLAT
-    rows, columns = kept[-2][-1], kept[-1][-1]
-    crossed = any(abs(s[rows]) == 1 and abs(s[columns]) > 1 for s in accesses)
-    return (32, 32) if crossed else (4, 1024)
+def _crosses(rows: int, columns: int, accesses: Sequence[Sequence[int]]) -> bool:
+    """Whether an access is contiguous along the rows: square tiles let a line of memory serve all of them."""
+    return any(abs(s[rows]) == 1 and abs(s[columns]) > 1 for s in accesses)
 
 
 def _merge(axes: Sequence[int], shape: tuple[int, ...], accesses: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

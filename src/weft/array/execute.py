@@ -92,7 +92,10 @@ class Plan:
         buffers += [memory.empty(shape, dtype) for shape, dtype in self._made]
         for step in self._steps:
             flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32) if None in step.arguments else None
-            values = [buffers[a.number] if isinstance(a, _Slot) else flags if a is None else a for a in step.arguments]
+            values = [
+                _memory_of(buffers[a.number]) if isinstance(a, _Slot) else flags if a is None else a
+                for a in step.arguments
+            ]
             step.kernel[step.grid](*values)
             if flags is not None and (found := int(np.bitwise_or.reduce(flags))):
                 raise next(error for name, error in _ERRORS.items() if found & FAULTS[name])
@@ -106,7 +109,7 @@ class Plan:
             )
         if array.strides == strides and array.flags.aligned:
             return array
-        return np.ascontiguousarray(array)
+        return array.copy(order="C")
 
 
 def _strides(node: Input) -> tuple[int, ...]:
@@ -132,6 +135,11 @@ def _compiled(text: str, name: str) -> JITFunction:
     scope: dict[str, Any] = {"__name__": "weft.array.generated"}
     exec(compile(text, file, "exec"), scope)
     return scope[name]
+
+
+def _memory_of(array: NDArray[Any]) -> NDArray[Any]:
+    """An array as a kernel takes memory; one without dimensions would be a number to it."""
+    return array if array.ndim else array.reshape(1)
 
 
 def _structure(outputs: Sequence[Node]) -> Hashable:

@@ -300,6 +300,8 @@ def _elementwise(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
     if meaning == "matmul":
         if real:
             return _compute(np.matmul, dtype, *arrays)
+        if dtype.is_bool:
+            return np.matmul(*arrays)
         return wrapped(np.asarray(np.matmul(*map(integers, arrays)), dtype=object), dtype)
     tables = (FLOATS_UNARY, FLOATS) if real else (INTEGERS_UNARY, INTEGERS)
     function: Callable[..., Any] | None = tables[len(arrays) > 1].get(meaning)

@@ -54,7 +54,7 @@ MEANINGS: Final[dict[str, str]] = {
     "logaddexp": "log(exp(x) + exp(y)) without overflow",
     "clamp": "min(max(value, low), high)",
     "clamp_compare": "low where value < low, else value, then high where that is greater: NaN stays, as a bound it is no bound",
-    "matmul": "the matrix product, accumulated in the type (floats narrower than 32 bits: in float32)",
+    "matmul": "the matrix product, accumulated in the type (narrow floats: in float32); of bools or and and",
     "concat": "one after the other",
     "identity": "x",
     "neg": "-x; integers wrap, a bool stays itself (modulo 2)",
