@@ -36,6 +36,8 @@ class _Trace:
 class Fused:
     """A function that `fuse` has wrapped. Results are computed when it returns."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any], semantics: str | Semantics | None, backend: str | None) -> None:
         self._function = function
         self._system = None if semantics is None else get(semantics)

@@ -1,0 +1,271 @@
+"""Functions compiled once per signature, and graphs built ahead of their data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft.array as wa
+from weft import dtypes, semantics
+from weft.array import backends
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of outputs of each plan made."""
+    made: list[int] = []
+    real = backends.plan
+
+    def counted(outputs: Any, *rest: Any) -> Any:
+        made.append(len(outputs))
+        return real(outputs, *rest)
+
+    monkeypatch.setattr("weft.array.backends.plan", counted)
+    return made
+
+
+def test_a_signature_is_traced_and_compiled_once(backend: str, plans: list[int]) -> None:
+    calls: list[str] = []
+
+    @wa.fuse(semantics="jax")
+    def scale(x: wa.Array, y: wa.Array) -> wa.Array:
+        calls.append(str(x.dtype))
+        return x * 2 + y
+
+    for n in range(3):
+        result = scale(np.full(4, n, np.float32), np.ones(4, np.int8))
+        assert (result.dtype, result.numpy().tolist()) == (dtypes.float32, [2.0 * n + 1] * 4)
+    assert (calls, plans, scale.signatures) == (["float32"], [1], 1)
+    scale(np.ones(4, np.float16), np.ones(4, np.int8))  # another dtype
+    scale(np.ones(3, np.float16), np.ones(3, np.int8))  # another shape
+    scale(wa.asarray(2.0, "jax"), np.ones(3, np.int8))  # weak
+    scale(wa.asarray(2.0, "jax", "float64"), np.ones(3, np.int8))  # not weak
+    assert scale.signatures == len(calls) == len(plans) == 5
+
+
+def test_strides_are_no_part_of_a_signature(backend: str) -> None:
+    @wa.fuse
+    def double(x: wa.Array) -> wa.Array:
+        return x * 2
+
+    base = np.arange(12.0).reshape(3, 4)
+    for array in (base, base[::-1], np.asfortranarray(base)):
+        np.testing.assert_array_equal(double(array).numpy(), array * 2)
+    assert double.signatures == 1
+
+
+def test_numbers_are_literals_of_the_signature(backend: str) -> None:
+    @wa.fuse(semantics="jax")
+    def add(x: wa.Array, y: Any) -> wa.Array:
+        return x + y
+
+    x = np.ones(2, np.int8)
+    assert add(x, 1).dtype == dtypes.int8
+    assert add(x, 1.5).dtype == dtypes.float64
+    assert add(x, True).dtype == dtypes.int8
+    assert add(x, 1).numpy().tolist() == [2, 2]
+    assert add(x, np.float32(1.5)).numpy().tolist() == [2.5, 2.5]
+    assert add(x, np.float32(2.5)).numpy().tolist() == [3.5, 3.5]  # a typed scalar is an input
+    assert add.signatures == 4
+
+
+def test_signs_of_zero_and_nan_are_told_apart(backend: str) -> None:
+    @wa.fuse
+    def copysign(x: wa.Array, y: float) -> wa.Array:
+        return wa.atan2(x * y, x * 0 - 1)
+
+    x = np.ones(1)
+    assert copysign(x, 0.0).item() == pytest.approx(np.pi)
+    assert copysign(x, -0.0).item() == pytest.approx(-np.pi)
+    copysign(x, float("nan"))
+    copysign(x, float("nan"))
+    assert copysign.signatures == 3
+
+
+def test_nests_come_in_and_go_out(backend: str) -> None:
+    @wa.fuse
+    def step(state: dict[str, wa.Array], *, rates: tuple[Any, ...], axis: int) -> Any:
+        total = state["x"].sum(axis)
+        return {"x": state["x"] * rates[0]}, [total, total.max()], 3
+
+    new, (total, most), three = step({"x": np.ones((2, 3))}, rates=(0.5, None), axis=0)
+    assert new["x"].numpy().tolist() == [[0.5] * 3] * 2
+    assert (total.numpy().tolist(), most.item(), three.item()) == ([2.0] * 3, 2.0, 3)
+
+
+def test_data_of_the_function_itself_come_along(backend: str) -> None:
+    table = wa.asarray(np.arange(3.0))
+
+    @wa.fuse
+    def look(x: wa.Array) -> tuple[wa.Array, wa.Array, wa.Array]:
+        return x + table + np.ones(3), table, x
+
+    for value in (1.0, 2.0):
+        a, b, c = look(np.full(3, value))
+        assert a.numpy().tolist() == [value + 1, value + 2, value + 3]
+        assert (b.numpy().tolist(), c.numpy().tolist()) == ([0.0, 1.0, 2.0], [value] * 3)
+
+
+def test_fused_functions_inline_into_each_other(backend: str, plans: list[int]) -> None:
+    @wa.fuse
+    def inner(x: wa.Array) -> wa.Array:
+        return x + 1
+
+    @wa.fuse
+    def outer(x: wa.Array) -> wa.Array:
+        return inner(x) * inner(x * 2)
+
+    assert outer(np.array([3.0])).numpy().tolist() == [28.0]
+    assert plans == [1]
+
+
+def test_the_system_is_the_functions_else_the_arrays_else_the_blocks(backend: str) -> None:
+    def half(x: wa.Array) -> wa.Array:
+        return x / 2
+
+    i = np.array([3], np.int32)
+    assert wa.fuse(half, semantics="dali")(i).dtype == dtypes.float32
+    assert wa.fuse(half)(i).dtype == dtypes.float64
+    assert wa.fuse(half)(wa.asarray(i, "jax")).dtype == dtypes.float32
+    fused = wa.fuse(half)
+    with semantics.use("torch"):
+        assert (fused(i).semantics.name, fused(i).dtype) == ("torch", dtypes.float32)
+    assert fused(i).semantics.name == "numpy"
+    assert fused.signatures == 2
+
+
+def test_the_name_and_the_documentation_stay() -> None:
+    @wa.fuse
+    def documented(x: wa.Array) -> wa.Array:
+        """Says so."""
+        return x
+
+    assert (documented.__name__, documented.__doc__) == ("documented", "Says so.")
+
+
+TRACED = (
+    "this array stands for a parameter while a function or graph is traced, and has no values yet; "
+    "choose between values with weft.array.where, not with Python's if, while or bool"
+)
+
+PEEKS: list[Callable[[wa.Array], Any]] = [
+    lambda x: x if x[0] > 0 else -x,
+    lambda x: float(x.sum()),
+    lambda x: x.numpy(),
+    lambda x: np.asarray(x) + 1,
+]
+
+
+@pytest.mark.parametrize("peek", PEEKS)
+def test_a_traced_array_has_no_values(peek: Callable[[wa.Array], Any]) -> None:
+    with pytest.raises(wa.TracedValue, match=f"^{re.escape(TRACED)}$"):
+        wa.fuse(peek)(np.ones(3))
+
+
+def test_an_argument_that_is_no_argument() -> None:
+    with pytest.raises(TypeError, match=r"^f\(\) takes arrays, numbers and hashable values, found set$"):
+
+        @wa.fuse
+        def f(x: Any) -> Any:
+            return x
+
+        f(set[int]())
+
+
+def test_fused_functions_refuse_arrays_of_another_system() -> None:
+    message = "'half' mixes arrays of dali and jax; move one over with weft.array.asarray(array, semantics='dali')"
+
+    def half(x: wa.Array) -> wa.Array:
+        return x / 2
+
+    with pytest.raises(wa.MixedSemantics, match=f"^{re.escape(message)}$"):
+        wa.fuse(half, semantics="dali")(wa.asarray([1], "jax"))
+
+
+# ---- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def linear() -> wa.Graph:
+    """y = x @ w + 1 and its greatest element."""
+    graph = wa.Graph("max")
+    x, w = graph.input("x", "float32", (2, 3)), graph.input("w", np.float32, [3, 2])
+    y = x @ w + graph.scalar(1, "float32")
+    graph.output(y)
+    graph.output(y.max())
+    return graph
+
+
+def test_a_graph_is_compiled_once_and_called_many_times(backend: str, plans: list[int]) -> None:
+    run = linear().compile()
+    assert run.inputs == ("x", "w")
+    w = np.ones((3, 2), np.float32)
+    for n in (1, 2):
+        x = np.full((2, 3), n, np.float32)
+        y, most = run(x, w=w)
+        assert y.numpy().tolist() == [[3 * n + 1] * 2] * 2
+        assert most.item() == 3 * n + 1
+    assert plans == [2]
+
+
+def test_types_are_known_before_any_data() -> None:
+    graph = wa.Graph()
+    u, i = graph.input("u", "uint8", 4), graph.input("i", "int8", 4)
+    assert graph.semantics.name == "max"
+    assert (u + i).dtype == dtypes.int16  # the documented lattice
+    assert (u.dtype, u.shape, (u / i).dtype) == (dtypes.uint8, (4,), dtypes.float64)
+    assert (u + graph.scalar(2.5, "bfloat16")).dtype == dtypes.bfloat16
+
+
+def test_one_output_comes_alone(backend: str) -> None:
+    graph = wa.Graph("numpy")
+    graph.output(graph.input("x", "int8", ()) + 1)
+    assert graph.compile()(np.int8(4)).item() == 5
+
+
+def refused_inputs() -> wa.Graph:
+    """Another graph's input among the outputs."""
+    graph = wa.Graph()
+    graph.output(wa.Graph().input("other", "int8", ()))
+    return graph
+
+
+GRAPH_ERRORS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
+    (ValueError, "the graph has no outputs; name them with graph.output(array)", lambda: wa.Graph().compile()),
+    (
+        ValueError,
+        "an output depends on 'other', which is no input of this graph",
+        lambda: refused_inputs().compile(),
+    ),
+    (ValueError, "the graph has an input 'x' already", lambda: linear().input("x", "int8")),
+    (ValueError, "a shape has no negative sizes, found (-1,)", lambda: wa.Graph().input("x", "int8", -1)),
+    (
+        wa.UnsupportedDType,
+        "input 'x' is tensor_float32, which weft does not compute with; cast to float32 first",
+        lambda: wa.Graph().input("x", "tensor_float32"),
+    ),
+    (TypeError, "the graph takes (x, w), found no 'w'", lambda: linear().compile()(np.ones(2))),
+    (TypeError, "the graph takes (x, w), found 'z'", lambda: linear().compile()(z=1)),
+    (TypeError, "the graph takes (x, w), found 'x' twice", lambda: linear().compile()(1, 2, x=1)),
+    (TypeError, "the graph takes (x, w), found 3 arguments", lambda: linear().compile()(1, 2, 3)),
+    (
+        TypeError,
+        "graph input 'x' is float32 of shape (2, 3), found float64 of shape (2, 3)",
+        lambda: linear().compile()(np.ones((2, 3)), np.ones((3, 2), np.float32)),
+    ),
+    (
+        wa.MixedSemantics,
+        "'output' mixes arrays of max and jax; move one over with weft.array.asarray(array, semantics='max')",
+        lambda: wa.Graph().output(wa.asarray(1, "jax")),
+    ),
+    (wa.TracedValue, TRACED, lambda: bool(wa.Graph().input("x", "int8"))),
+]
+
+
+@pytest.mark.parametrize(("kind", "message", "fails"), GRAPH_ERRORS, ids=[c[1][:40] for c in GRAPH_ERRORS])
+def test_what_graphs_refuse(kind: type[Exception], message: str, fails: Callable[[], Any]) -> None:
+    with wa.use_backend("reference"), pytest.raises(kind, match=f"^{re.escape(message)}$"):
+        fails()
