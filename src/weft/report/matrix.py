@@ -1,7 +1,7 @@
 """A system's whole table of one operation: every type with every other, coloured by category.
 
 The table is as wide as the terminal allows; where the system has more types, it goes on in further blocks of columns with
-the same rows. The narrow types are last. ``-`` is a refusal. An operation of one operand is a list.
+the same rows; the types below 8 bits and the narrow floats are last, in blocks of their own. ``-`` is a refusal. An operation of one operand is a list.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def matrix(system: str | Semantics, op: str) -> Matrix:
         raise ValueError(f"'{op}' has {ops.arity(op)} operands; a table shows operations of one or two")
     if not has(chosen, op):
         raise ValueError(f"{chosen.name} has no operation '{op}'")
-    types = tuple(sorted(nodes(chosen), key=lambda n: category(n) == "narrow" or dtype_of(n).bits in (2, 4)))
+    types = tuple(sorted(nodes(chosen), key=_is_narrow))
     columns: list[tuple[Operand, ...]] = [()] if ops.arity(op) == 1 else [(t,) for t in types]
     cells = tuple(tuple(outcome(chosen, op, row, *column) for column in columns) for row in types)
     return Matrix(chosen, op, types, cells)
@@ -62,12 +62,18 @@ def matrix_tables(found: Matrix, width: int = 120) -> RenderableType:
     head = Text(f"{question} in {found.system.name} ({found.system.title})", "bold")
     names = max(len(symbol(n)) for n in found.nodes) + max(len(code(n)) for n in found.nodes) + 2
     if found.unary:
-        return Group(head, _block(found, range(1)))
+        return Group(head, Text(), _block(found, range(1)))
     widest = max(len(_shown(cell)) for row in found.cells for cell in row)
     cell = max(widest, *(len(code(n)) for n in found.nodes)) + 1
     each = max(1, (width - names) // cell)
-    starts = range(0, len(found.nodes), each)
-    return Group(head, *(_block(found, range(s, min(s + each, len(found.nodes)))) for s in starts))
+    count, wide = len(found.nodes), sum(not _is_narrow(n) for n in found.nodes)
+    parts = [range(count)] if count <= each else [range(wide), range(wide, count)]
+    blocks = [part[start : start + each] for part in parts for start in range(0, len(part), each)]
+    return Group(head, *(line for block in blocks for line in (Text(), _block(found, block))))
+
+
+def _is_narrow(node: Operand) -> bool:
+    return category(node) == "narrow" or dtype_of(node).bits in (2, 4)
 
 
 def _block(found: Matrix, columns: range) -> Table:

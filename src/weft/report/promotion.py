@@ -108,8 +108,7 @@ def style_of(node: Operand) -> str:
 
 def explanation_text(found: Explanation) -> Text:
     """An explanation with its facts coloured; its plain text is ``str(found)``."""
-    text = Text(f"{found.expression} in {found.system.name}", "bold")
-    text.append(f" ({found.system.title})", "not bold")
+    text = Text.assemble((f"{found.expression} in {found.system.name}", "bold"), f" ({found.system.title})")
     for kind, fact in found.lines():
         style = _FACTS.get(kind, "")
         text.append(f"\n  {kind:<8} ", style or "bright_black")

@@ -64,7 +64,7 @@ def category(node: Operand) -> str:
 def code(node: Operand) -> str:
     """A type in at most four characters: ``u8``, ``bf16``, ``e4fn``, ``f*``."""
     dtype = dtype_of(node)
-    if isinstance(node, Type) and node.weak:
+    if isinstance(node, Type) and node.weak and not dtype.is_bool:
         return "bifc"[dtype.kind] + "*"
     kind = "u" if dtype.is_integer and not dtype.signed else "bifc"[dtype.kind]
     return _CODES.get(dtype, f"{kind}{dtype.bits}")
