@@ -223,7 +223,8 @@ def test_expression(build: Build, capsys: pytest.CaptureFixture[str], expression
 
 
 def test_every_op_of_the_language_has_a_case() -> None:
-    """Meanings have a file of their own; loops, assertions and prints are tested where they have an effect; ``tl.assume`` frames every expression here."""
+    """Loops, assertions and prints are tested where they have an effect, meanings in a file of their own; ``tl.assume`` frames
+    every expression here."""
     elsewhere = {"meaning", "range", "static_range", "static_assert", "static_print", "assume"}
     text = " ".join(case[0] for case in CASES)
     missing = {name for name in STUBS.values() if f".{name}(" not in text} - elsewhere
