@@ -185,13 +185,14 @@ def jit(
     ``version``, ``repr``, ``launch_metadata``, ``debug`` and ``noinline`` are Triton's and change nothing: they concern
     its cache, its profiler and its call graph.
     """
+    system = None if semantics is None else get_semantics(semantics)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
         if isinstance(function, JITFunction):
             function = function.fn
         return JITFunction(
             function,
-            semantics=semantics,
+            semantics=system,
             checked=checked,
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
