@@ -1,7 +1,8 @@
 """A system's whole table of one operation: every type with every other, coloured by category.
 
 The table is as wide as the terminal allows; where the system has more types, it goes on in further blocks of columns with
-the same rows; the types below 8 bits and the narrow floats are last, in blocks of their own. ``-`` is a refusal. An operation of one operand is a list.
+the same rows; the types below 8 bits and the narrow floats are last, in blocks of their own. ``-`` is a refusal. An operation
+of one operand is a list.
 """
 
 from __future__ import annotations
