@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -81,3 +82,11 @@ def test_lowers(name: str) -> None:
     assert {"fmodf", "fmod"} <= outside
     # Only a CPU without fused multiply-add leaves these to libm.
     assert ("expf" in outside) == (name == "x86-64")
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
+def test_zeros_of_both_signs_are_different_constants(dtype: DType) -> None:
+    # Whichever comes first, the other is spelled as itself: LLVM's hexadecimal doubles, the sign in the top bit.
+    for number in (-0.0, 0.0, -0.0):
+        spelled = str(arith.constant(dtype, number, None)).split()[-1]
+        assert int(spelled, 16) == (0 if math.copysign(1.0, number) > 0 else 1 << 63)

@@ -11,6 +11,7 @@ operand; it asks the operand.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -108,8 +109,13 @@ class Splat(ir.Constant):
         return f"splat ({self.scalar.type} {self.scalar.get_reference()})"
 
 
-@functools.cache
 def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
+    return _signed_scalar(element, number, math.copysign(1.0, number))
+
+
+@functools.cache
+def _signed_scalar(element: ir.Type, number: int | float, sign: float) -> ir.Constant:
+    """One constant of each kind; by the sign too, since -0.0 equals 0.0."""
     if isinstance(element, ir.IntType):
         number = int(number) & ((1 << element.width) - 1)
         if element.width > 1 and number >> (element.width - 1):
