@@ -18,6 +18,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import array_cases
 import cases as catalogue
 import machine
 import numpy as np
@@ -25,6 +26,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+BUILDERS = {**catalogue.BUILDERS, **{f"array-{name}": build for name, build in array_cases.BUILDERS.items()}}
 PEERS = ("weft", "C", "NumPy", "PyTorch", "JAX", "Numba")
 PACKAGES = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax", "Numba": "numba", "weft": "weft"}
 REST = 0.01
@@ -145,7 +147,7 @@ def versions() -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    choices = (*catalogue.BUILDERS, "compile")
+    choices = (*BUILDERS, "compile")
     parser.add_argument("--only", nargs="+", choices=choices, default=choices, metavar="CASE", help=", ".join(choices))
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", type=Path, help="also write the results to this file")
@@ -155,8 +157,10 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as directory:
         c = machine.build_baseline(Path(directory))
         limits = machine.measure_limits(c) if c else None
-        names = [name for name in options.only if name in catalogue.BUILDERS]
-        for case in track(catalogue.cases(names, c), "measuring", total=len(names), console=progress, transient=True):
+        names = [name for name in options.only if name in BUILDERS]
+        for case in track(
+            (BUILDERS[name](c) for name in names), "measuring", total=len(names), console=progress, transient=True
+        ):
             results.append(measure(case, options.repeats, limits))
         if "compile" in options.only:
             results += compile_times(min(options.repeats, 7))

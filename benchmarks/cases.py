@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -382,9 +382,3 @@ BUILDERS: dict[str, Callable[[Baseline | None], Case]] = {
     "attention": attention_heads,
     "launch": launch,
 }
-
-
-def cases(names: list[str], c: Baseline | None) -> Iterator[Case]:
-    """The chosen cases, each built when its turn comes (and freed after it)."""
-    for name in names:
-        yield BUILDERS[name](c)

@@ -35,9 +35,9 @@ class Kind(enum.IntEnum):
     COMPLEX = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DType:
-    """One element type. Compare with ``is`` or ``==``; the instances in `KNOWN` are the only ones.
+    """One element type. The instances in `KNOWN` are the only ones, so types are equal where they are the same object.
 
     ``bits`` is the width of a value (1 for bool; of a complex type, of both its parts). ``exponent`` and ``mantissa`` are
     the field widths of a floating-point format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no
@@ -64,12 +64,6 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DType) and other.name == self.name
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (named, (self.name,))

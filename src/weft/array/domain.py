@@ -32,7 +32,7 @@ FLAT: Final = 4096
 """Elements of a tile that only computes elementwise."""
 
 ACROSS: Final = 1024
-"""Elements along the last dimension of such a tile, where it has two."""
+"""Elements along the last dimension of such a tile, where it has two; and of a tile that loops over what is reduced."""
 
 SQUARE: Final = 32
 """Elements along each dimension where memory is contiguous along both."""
@@ -108,7 +108,7 @@ def domain_of(
         return Domain((*(group(m, "program") for m in kept[:-2]), *rows, *columns), wide)
     groups = [group(m, "program") for m in kept[:-1]]
     if serial or (not whole_rows and kept and _walks_kept(kept[-1], reduced[-1], accesses)):
-        groups += [group(m, "columns", FOLD) for m in kept[-1:]]
+        groups += [group(m, "columns", ACROSS) for m in kept[-1:]]
         return Domain((*groups, *(group(m, "loop") for m in reduced)), wide)
     columns = group(reduced[-1], "columns", ROW if whole_rows else FOLD)
     down = FOLD // columns.block
