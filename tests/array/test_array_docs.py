@@ -1,0 +1,30 @@
+"""docs/arrays.md: each block of Python, followed by what it prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.array as wa
+
+TEXT = (Path(__file__).parents[2] / "docs" / "arrays.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```\n```\n(.*?)```\n", TEXT, re.DOTALL)
+
+
+@pytest.mark.jit
+def test_the_blocks_print_what_they_say(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    for code, printed in BLOCKS:
+        exec(code, names)
+        assert capsys.readouterr().out == printed
+    assert len(BLOCKS) == TEXT.count("```python")
+
+
+def test_the_operations_named_exist() -> None:
+    named = re.search(r"Python's operators; `(.*?)`.*?\(`(.*?) \.\.\.`\)", TEXT, re.DOTALL)
+    assert named is not None
+    for name in f"{named[1]} {named[2]}".split():
+        assert hasattr(wa, {"abs": "absolute"}.get(name, name)), name
