@@ -319,8 +319,8 @@ def test_the_option_takes_names_and_objects() -> None:
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(ValueError) as error:
-        weft.jit(semantics="jacks")
-    assert str(error.value) == "unknown semantics 'jacks'; did you mean 'jax'?"
+        weft.jit(semantics="jaxx")
+    assert str(error.value) == "unknown semantics 'jaxx'; did you mean 'jax'?"
 
 
 def test_the_compiled_handle_names_the_semantics() -> None:

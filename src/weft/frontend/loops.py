@@ -162,6 +162,8 @@ class Carried:
 
 def _advice(name: str, before: Value, after: Value) -> str:
     if isinstance(before, Tensor) and isinstance(after, Tensor) and not (before.is_pointer or after.is_pointer):
+        if (before.shape, before.dtype) == (after.shape, after.dtype):
+            return f"start '{name}' in a dtype that is chosen, for example with tl.full({after.shape}, ..., tl.{after.dtype})"
         if before.shape == after.shape:
             return f"start '{name}' as {after.dtype}, or convert what the loop assigns with .to(tl.{before.dtype})"
         return f"start '{name}' in the shape it has in the loop, for example with tl.zeros({after.shape}, tl.{after.dtype})"

@@ -199,9 +199,9 @@ class Iteration:
 class tensor:
     """A tile, or a scalar known at run time (a tile of rank 0): the annotation of unmarked parameters and of results.
 
-    Values exist in kernels only. Operators broadcast (sizes of 1 and missing leading dimensions grow), promote and
-    compute as the kernel's semantics say; in Triton's, integer division rounds toward zero and there is no ``**``. All functions of the language with a tile as their
-    first argument are methods too.
+    Values exist in kernels only. Operators broadcast (sizes of 1 and missing leading dimensions grow), promote and compute as
+    the kernel's semantics say; in Triton's, integer division rounds toward zero and there is no ``**``. All functions of the
+    language with a tile as their first argument are methods too.
     """
 
     dtype: Any
