@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
 
-.PHONY: demo test lint format bench fuzz clean
+.PHONY: demo test lint format docs bench fuzz clean
 
 demo: .venv/weft
 	$(BIN)/python examples/demo.py
@@ -20,6 +20,9 @@ lint: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/weft
+	$(BIN)/python tools/semantics_docs.py
 
 bench: .venv/weft
 	$(BIN)/python benchmarks/bench.py $(ARGS)

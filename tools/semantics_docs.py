@@ -1,4 +1,5 @@
-"""Fills the generated parts of docs/semantics: the differences between each document and its package, and the table of ``+``.
+"""Fills the generated parts of docs/semantics: the differences between each document and its package, the table of ``+``, and
+the pictures of the lattices.
 
 A page says where: between ``<!-- differences -->`` and ``<!-- /differences -->`` (or ``cross table``). Run without arguments to
 write the pages; with ``--check`` it writes nothing and fails where a page is not what the code says (a test does that).
@@ -16,6 +17,7 @@ from weft import dtypes, semantics
 from weft.dtypes import DType
 from weft.report.disagreement import EXPLAINED, summary
 from weft.report.types import code
+from weft.report.types_graph import type_graph
 from weft.semantics import PromotionError
 from weft.semantics.core import Operand
 from weft.semantics.difference import Diff, diff
@@ -25,6 +27,9 @@ DOCS = Path(__file__).parents[1] / "docs" / "semantics"
 
 PAGES = ("triton", "jax", "max", "dali")
 """The systems with a document and a package."""
+
+PICTURES = ("jax", "max", "dali")
+"""The documents that define a lattice."""
 
 COLUMNS = tuple(name for name in semantics.SYSTEMS if not name.startswith("jax") or name == "jax")
 """The systems of the cross table; JAX's package promotes as its document says."""
@@ -116,7 +121,7 @@ def filled(text: str, marker: str, content: str) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page with generated parts, and what it should say."""
+    """Every page with generated parts, and every picture, and what it should say."""
     parts: list[tuple[str, str, Callable[[], str]]] = [
         (page, "differences", lambda page=page: differences(page)) for page in PAGES
     ]
@@ -125,17 +130,22 @@ def pages() -> dict[Path, str]:
     for page, marker, content in parts:
         path = DOCS / f"{page}.md"
         found[path] = filled(path.read_text(encoding="utf-8"), marker, content())
-    return found
+    return found | {DOCS / f"{name}.svg": type_graph(name).svg() for name in PICTURES}
+
+
+def stale() -> dict[Path, str]:
+    """The pages and pictures that are not what the code says."""
+    return {p: text for p, text in pages().items() if not p.exists() or p.read_text(encoding="utf-8") != text}
 
 
 def main() -> int:
-    stale = {path: text for path, text in pages().items() if path.read_text(encoding="utf-8") != text}
-    for path, text in stale.items():
+    found = stale()
+    for path, text in found.items():
         if "--check" in sys.argv:
             sys.stderr.write(f"{path} is not what the code says; run tools/semantics_docs.py\n")
         else:
             path.write_text(text, encoding="utf-8")
-    return 1 if stale and "--check" in sys.argv else 0
+    return 1 if found and "--check" in sys.argv else 0
 
 
 if __name__ == "__main__":

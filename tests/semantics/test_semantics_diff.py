@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -85,6 +85,15 @@ def test_all_cases_are_asked() -> None:
     assert len(found.common) == 18
     assert found.cases == 18 * 18 + 2 * 9 * 18 + 18
     assert len(cached("jax", "jax@0.10").common) == len(semantics.jax.dtypes) + 3
+
+
+@pytest.mark.parametrize("pair", list(pairwise(semantics.SYSTEMS)), ids=" ".join)
+def test_any_two_systems_can_be_compared(pair: tuple[str, str]) -> None:
+    found = diff(*pair, ops=["/", "<", "neg", "sum"])
+    assert len(found.common) >= 9  # bool and the integers, at least
+    assert found.cases > 2 * len(found.common) ** 2
+    assert all(d.kind is Kind.REFUSED or str(d).count(" | ") == 1 for d in found.differences)
+    assert sum(g.cases for g in found.groups) == len(found.differences)
 
 
 def test_the_mirror_image_has_the_same_differences() -> None:
