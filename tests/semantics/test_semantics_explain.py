@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from weft import dtypes, semantics
-from weft.semantics import Constant, PromotionError, Type, explain
+from weft.semantics import Constant, PromotionError, Type, explain, explanation
 from weft.semantics.explanation import PROMOTE, definition, describe, expression, outcome, symbol, versions
 from weft.semantics.meanings import MEANINGS
 
@@ -134,6 +134,17 @@ def test_refusals_are_values() -> None:
     found = outcome(semantics.triton, "~", "float32")
     assert describe(found).startswith("refused: unary '~' does not take float32; ")
     assert describe(outcome(semantics.jax, PROMOTE, "i*", "i*")) == "int64 (weak)"
+
+
+def test_the_condition_of_where_is_not_converted() -> None:
+    found = explain("jax", "where", "bool", "int8", "int16")
+    assert found.expression == "where(condition, int8, int16)"
+    assert ("convert", "int8 -> int16") in found.lines()
+
+
+def test_the_modules_example_is_real() -> None:
+    shown = re.sub(r"^    ", "", (explanation.__doc__ or "").partition('"uint8"))\n')[2], flags=re.MULTILINE)
+    assert shown.rstrip() == str(explain("triton", "/", "int8", "uint8"))
 
 
 def test_every_definition_stands_alone() -> None:

@@ -6,7 +6,7 @@ of the system's other versions beside it; ``str`` puts them in words::
 
     >>> print(explain("triton", "/", "int8", "uint8"))
     int8 / uint8 in triton (Triton as its documentation states it)
-      rule     prefer unsigned: int8 and uint8 meet in uint8
+      rule     prefer unsigned: int8 and uint8 are equally wide, uint8 is the unsigned one
       rule     division of integers: '/' computes in float32
       convert  int8 -> float32, uint8 -> float32
       compute  divide in float32: the quotient of floats, rounded once
@@ -152,6 +152,8 @@ def explain(system: str | Semantics, op: str, *operands: object) -> Explanation:
     op = op if op == PROMOTE else ops.canonical(op)
     if op in ("+", "-") and len(operands) == 1:
         op = "pos" if op == "+" else "neg"
+    if op == "where" and len(operands) == 3:
+        operands = operands[1:]
     read = tuple(chosen.operand(o) for o in operands)
     found = outcome(chosen, op, *read)
     return Explanation(chosen, op, read, found, tuple(_version(n, op, read, found) for n in versions(chosen.name)))
