@@ -1,0 +1,171 @@
+"""Compares weft's semantics with the real packages, cell by cell (``make oracles``).
+
+``python tests/oracles/oracles.py --system jax`` asks one package; it is installed into ``.oracles`` first. The exit status is 1
+where an answer differs and `known.toml` has no reason for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+import environments
+import judge
+from judge import Verdict
+from probe import Question, ask
+from questions import PLANS, Plan, cells, values, without_data
+
+KNOWN: Final = Path(__file__).with_name("known.toml")
+SHOWN: Final = 40
+"""How many disagreements of one system are printed, unless ``--all``."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A disagreement that has a reason: patterns of the system, the question, and what each side says."""
+
+    system: str
+    question: str
+    reason: str
+    package: str = ""
+    weft: str = ""
+
+    def covers(self, system: str, verdict: Verdict) -> bool:
+        """Whether this is the reason."""
+        return (
+            re.fullmatch(self.system, system) is not None
+            and re.fullmatch(self.question, verdict.question) is not None
+            and re.match(self.package, verdict.package) is not None
+            and re.match(self.weft, verdict.weft) is not None
+        )
+
+
+@dataclass
+class Tally:
+    """The outcome for one kind of question of one system."""
+
+    system: str
+    kind: str
+    asked: int = 0
+    unanswered: int = 0
+    agreed: int = 0
+    known: Counter[Known] = field(default_factory=Counter[Known])
+    open: list[Verdict] = field(default_factory=list[Verdict])
+    seconds: float = 0.0
+
+    def differs(self, reasons: Sequence[Known], verdict: Verdict) -> None:
+        """Books a disagreement."""
+        found = next((known for known in reasons if known.covers(self.system, verdict)), None)
+        if found is None:
+            self.open.append(verdict)
+        else:
+            self.known[found] += 1
+
+
+def compare_types(plan: Plan, reasons: Sequence[Known]) -> Tally:
+    """Every cell of a system."""
+    started = time.monotonic()
+    questions = list(cells(plan))
+    tally = Tally(plan.system, "types", len(questions))
+    system = plan.semantics
+    answers = ask(plan.package, plan.system, questions, plan.batch)
+    for question, answer in zip(questions, answers, strict=True):
+        ours = judge.typed(system, question)
+        if answer == judge.UNKNOWN:
+            tally.unanswered += 1
+        elif judge.agree_types(answer, ours):
+            tally.agreed += 1
+        else:
+            tally.differs(reasons, Verdict(without_data(question), answer, ours))
+    tally.seconds = time.monotonic() - started
+    return tally
+
+
+def compare_values(plan: Plan, reasons: Sequence[Known], native: int) -> list[Tally]:
+    """A sample of values: the reference on all, generated kernels on every ``native``-th."""
+    started = time.monotonic()
+    questions = list(values(plan))
+    answers = ask(plan.package, plan.system, questions, plan.value_batch)
+    asked = time.monotonic()
+    tallies = [Tally(plan.system, "values, reference"), Tally(plan.system, "values, native")]
+    tallies[0].seconds = asked - started
+    for tally, backend, step in zip(tallies, ("reference", "native"), (1, native), strict=True):
+        began = time.monotonic()
+        for question, answer in list(zip(questions, answers, strict=True))[::step]:
+            _value(tally, plan, reasons, question, answer, backend)
+        tally.seconds += time.monotonic() - began
+    return tallies
+
+
+def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Question, answer: str, backend: str) -> None:
+    tally.asked += 1
+    ours = judge.compute(judge.build(plan.semantics, question), backend)
+    if judge.UNKNOWN == answer or (isinstance(ours, str) and ours == judge.UNKNOWN):
+        tally.unanswered += 1
+    elif (difference := judge.agree_values(question, answer, ours)) is None:
+        tally.agreed += 1
+    else:
+        tally.differs(reasons, Verdict(without_data(question) + " =", *difference))
+
+
+def known() -> list[Known]:
+    """The disagreements that have a reason."""
+    return [Known(**entry) for entry in tomllib.loads(KNOWN.read_text())["known"]]
+
+
+def report(console: Console, tallies: Sequence[Tally], everything: bool) -> None:
+    """The table, the known disagreements with their reasons, and the open ones in full."""
+    table = Table(title="weft and the packages", title_justify="left")
+    for name in ("system", "questions", "asked", "no answer", "agreed", "known", "open", "seconds"):
+        table.add_column(name, justify="left" if name in ("system", "questions") else "right")
+    for t in tallies:
+        counts = (t.asked, t.unanswered, t.agreed, t.known.total(), len(t.open))
+        table.add_row(t.system, t.kind, *(f"{c:,}" for c in counts), f"{t.seconds:.0f}")
+    console.print(table)
+    for t in tallies:
+        for entry, count in t.known.items():
+            console.print(f"{t.system}, {t.kind}: {count} known: {entry.reason}", highlight=False, markup=False)
+    for t in tallies:
+        for verdict in t.open if everything else t.open[:SHOWN]:
+            line = f"{t.system}: {verdict.question}\n    package: {verdict.package}\n    weft:    {verdict.weft}"
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        if len(t.open) > SHOWN and not everything:
+            console.print(f"... and {len(t.open) - SHOWN} more of {t.system}, {t.kind} (--all prints them)")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Asks, compares, reports; 1 where something differs that has no reason."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--system", action="append", choices=sorted(PLANS), help="only this package (may be repeated)")
+    parser.add_argument("--types", action="store_true", help="only types, no values")
+    parser.add_argument("--values", action="store_true", help="only values")
+    parser.add_argument("--native", type=int, default=8, metavar="N", help="every N-th value on generated kernels too")
+    parser.add_argument("--all", action="store_true", help="print every disagreement")
+    options = parser.parse_args(arguments)
+    console = Console()
+    reasons = known()
+    tallies: list[Tally] = []
+    for package in options.system or list(PLANS):
+        environments.python(package)
+        for plan in PLANS[package]:
+            if not options.values:
+                tallies.append(compare_types(plan, reasons))
+            if plan.values and not options.types:
+                tallies += compare_values(plan, reasons, options.native)
+    report(console, tallies, options.all)
+    return int(any(t.open for t in tallies))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
