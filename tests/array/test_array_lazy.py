@@ -152,7 +152,8 @@ def test_maxima_follow_the_systems_maximum() -> None:
     assert integers.meaning == "max"
 
 
-def test_a_mean_of_many_float16_does_not_overflow(backend: str) -> None:
+@pytest.mark.jit
+def test_a_mean_of_many_float16_does_not_overflow() -> None:
     # the sum, 70000, and the count are no float16
     a = wa.asarray(np.ones(70000, np.float16))
     assert a.mean().item() == 1.0

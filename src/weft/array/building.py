@@ -148,7 +148,7 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
     """Asks the system, builds, converts to the result; tells the tracer either way."""
     operands = [as_operand(a) for a in arguments]
     try:
-        promotion = system.resolve(op, *operands)
+        promotion = _ask(system, op, operands)
         for dtype in (promotion.operands, promotion.result):
             require(dtype, f"in {system.name}, '{op}' gives")
     except (PromotionError, OverflowError, TypeError, ValueError) as error:
@@ -157,6 +157,20 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
     node = convert(build(promotion), promotion.result)
     tracing.note(op, operands, promotion, node)
     return Value(node, promotion.weak)
+
+
+_ANSWERS: Final[dict[tuple[int, str, tuple[Operand, ...]], tuple[Semantics, Promotion]]] = {}
+"""What systems have answered about types alone; the system is kept, so that nothing else gets its identity."""
+
+
+def _ask(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
+    """The promotion. Numbers are asked about each time: 1, 1.0 and True are equal, and so are the zeros."""
+    if not all(isinstance(o, Type) for o in operands):
+        return system.resolve(op, *operands)
+    key = (id(system), op, tuple(operands))
+    if (found := _ANSWERS.get(key)) is None:
+        found = _ANSWERS[key] = (system, system.resolve(op, *operands))
+    return found[1]
 
 
 def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:

@@ -69,11 +69,19 @@ def to_value(system: Semantics, data: object, dtype: DType | None = None) -> Val
     return Value(_of_numbers(data, list_dtype(system, data)))
 
 
+_HELD: Final[dict[tuple[int, np.dtype[Any], bool], tuple[Semantics, DType, DType]]] = {}
+"""For systems, NumPy's types and weakness: what the data are, and what the system holds them as."""
+
+
 def _of_array(system: Semantics, array: NDArray[Any], origin: object) -> Value:
-    dtype = dtype_of(array.dtype)
     weak = system.name.startswith("jax") and bool(getattr(origin, "weak_type", False))
-    system.operand(Type(dtype, weak))
-    held = system.cast(dtype, dtype).result  # JAX without 64-bit types narrows what comes in
+    key = (id(system), array.dtype, weak)
+    if (found := _HELD.get(key)) is None:
+        dtype = dtype_of(array.dtype)
+        system.operand(Type(dtype, weak))
+        # JAX without 64-bit types narrows what comes in.
+        found = _HELD[key] = (system, dtype, system.cast(dtype, dtype).result)
+    _, dtype, held = found
     return Value(convert(Input(array.shape, dtype, array=array), held), weak)
 
 
