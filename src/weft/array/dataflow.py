@@ -1,0 +1,122 @@
+"""From which earlier operations each operation of a recording was computed, what it adds, and all the values.
+
+An event's node reaches the nodes of earlier events through conversions, views and the parts its meaning was built of. An
+array that was computed while the function ran (a branch asked for its values) is data by then, without a past; the
+last event with the same type, shape and bytes is taken for its origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from weft.array import backends
+from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, walk
+from weft.array.recording import Event, Recording
+from weft.semantics import Number
+
+Outcome = NDArray[Any] | ArithmeticError | None
+"""An event's values; what computing them raised; None where there is no node."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """An event's place in the data flow: the ``parents``' indices, the numbers it holds, and the bytes of its conversions."""
+
+    parents: tuple[int, ...]
+    scalars: tuple[Number, ...]
+    converted: int
+
+
+def evaluate(recording: Recording, backend: str | None) -> list[Outcome]:
+    """Every event's values, in one run; one by one where an operation fails, to know which."""
+    nodes = [event.node for event in recording.events]
+    for event in recording.events:
+        _require_data(event)
+    try:
+        results = iter(backends.run([node for node in nodes if node is not None], backend))
+    except ArithmeticError:
+        return [None if node is None else _attempt(node, backend) for node in nodes]
+    return [None if node is None else next(results) for node in nodes]
+
+
+def _attempt(node: Node, backend: str | None) -> Outcome:
+    try:
+        return backends.run([node], backend)[0]
+    except ArithmeticError as error:
+        return error
+
+
+def _require_data(event: Event) -> None:
+    if event.node is None:
+        return
+    for node in walk([event.node]):
+        if isinstance(node, Input) and node.array is None:
+            file, line, _ = event.key
+            raise TypeError(
+                f"{file}:{line} is inside a function that weft.array.fuse has wrapped or a graph, where arrays have no values; "
+                f"compare the function itself"
+            )
+
+
+def flows(events: Sequence[Event], values: Sequence[Outcome]) -> list[Flow]:
+    """Each event's place."""
+    homes: dict[int, int | None] = {}
+    found: list[Flow] = []
+    for i, event in enumerate(events):
+        given = event.key[0] == "" and event.key[1] == 0
+        found.append(_flow(event, [] if given else values[:i], homes))
+        if event.node is not None and homes.get(id(event.node)) is None:
+            homes[id(event.node)] = i
+    return found
+
+
+def _flow(event: Event, before: Sequence[Outcome], homes: dict[int, int | None]) -> Flow:
+    """One event's; ``homes`` are the events of the nodes seen so far, None for data made in the function."""
+    parents: set[int] = set()
+    own: dict[int, Node] = {}
+    stack = [event.node] if event.node is not None else []
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Input) and id(node) not in homes:
+            homes[id(node)] = _origin(node, before)
+        home = homes.get(id(node))
+        if home is not None:
+            parents.add(home)
+        elif id(node) not in own:
+            own[id(node)] = node
+            stack += node.operands
+    scalars = tuple(node.value for node in own.values() if isinstance(node, Scalar))
+    return Flow(tuple(sorted(parents)), scalars, _converted(event.node, own))
+
+
+def _origin(node: Input, before: Sequence[Outcome]) -> int | None:
+    data = node.array
+    for i, value in reversed(list(enumerate(before))):
+        if data is None or value is None or isinstance(value, ArithmeticError):
+            continue
+        if (value.dtype, value.shape) == (data.dtype, data.shape) and value.tobytes() == data.tobytes():
+            return i
+    return None
+
+
+def _converted(result: Node | None, own: dict[int, Node]) -> int:
+    """The bytes of the values converted on the way to ``result``, a value converted twice to the same type once. What becomes
+    the result itself counts as it was before."""
+    sizes: dict[object, int] = {}
+    for node in own.values():
+        if not isinstance(node, Convert):
+            continue
+        if node is not result:
+            sizes[id(node.source), node.dtype] = nbytes(node)
+        elif isinstance(node.source, (Apply, Reduce, Matmul)) and id(node.source) in own:
+            sizes[id(node)] = nbytes(node.source)
+    return sum(sizes.values())
+
+
+def nbytes(node: Node) -> int:
+    """The memory of a node's elements."""
+    return node.size * node.dtype.itemsize

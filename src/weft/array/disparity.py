@@ -1,0 +1,90 @@
+"""In how many elements two arrays differ, and by how much.
+
+One would subtract in float64. But 2**53 + 1 of an int64 and 2**53 of a float64 would be equal then, and a wraparound of uint64
+would look like rounding. Here elements are compared as the numbers they are, whatever types hold them: integers with
+integers exactly, floats (all of at most 64 bits) in float64, which holds them, and 64-bit integers with floats as Python
+compares them. NaN equals NaN, and the two zeros are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.dtypes import from_numpy
+
+Plain: TypeAlias = bool | int | float
+
+
+@dataclass(frozen=True)
+class Disparity:
+    """``count`` of ``size`` elements differ, the first (in row-major order) at ``index``: ``first`` on the one side, ``second``
+    on the other. ``absolute`` and ``relative`` are the greatest differences, the latter to the greater magnitude of the
+    two; where NaN stands on one side only (``nans`` elements) there is no difference to measure, which is NaN if there is
+    no other element."""
+
+    count: int
+    size: int
+    index: tuple[int, ...]
+    first: Plain
+    second: Plain
+    absolute: float
+    relative: float
+    nans: int = 0
+
+
+def disparity(a: NDArray[Any], b: NDArray[Any]) -> Disparity | None:
+    """How two arrays of one shape differ; None where they do not. `ValueError` for other shapes."""
+    if a.shape != b.shape:
+        raise ValueError(f"arrays of shapes {a.shape} and {b.shape} have no elements to compare")
+    left, right = _comparable(a, b)
+    unlike = np.asarray(left != right, np.bool_) & ~(_nan(left) & _nan(right))
+    count = int(np.count_nonzero(unlike))
+    if not count:
+        return None
+    flat = int(np.argmax(unlike.reshape(-1)))
+    index = tuple(int(i) for i in np.unravel_index(flat, a.shape))
+    x, y = left[unlike], right[unlike]
+    numbers = ~(_nan(x) | _nan(y))
+    absolute, relative = _greatest(x[numbers], y[numbers])
+    nans = count - int(np.count_nonzero(numbers))
+    return Disparity(count, a.size, index, _plain(a, flat), _plain(b, flat), absolute, relative, nans)
+
+
+def _comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both in types in which NumPy's ``!=`` is exact: int64, float64, or Python's numbers where 64-bit integers take part."""
+    kinds = [from_numpy(x.dtype) for x in (a, b)]
+    if all(kind.is_float for kind in kinds):
+        return a.astype(np.float64), b.astype(np.float64)
+    wide = [kind for kind in kinds if kind.bits == 64 and not kind.is_float]
+    if wide and a.dtype != b.dtype:
+        return a.astype(object), b.astype(object)
+    if any(kind.is_float for kind in kinds):
+        return a.astype(np.float64), b.astype(np.float64)
+    return (a, b) if wide else (a.astype(np.int64), b.astype(np.int64))
+
+
+def _nan(x: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.asarray(x != x, np.bool_)  # noqa: PLR0124  # only NaN differs from itself, also as a Python number
+
+
+def _greatest(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
+    """The greatest absolute and relative difference of numbers that differ."""
+    if not x.size:
+        return math.nan, math.nan
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:  # differences of 64-bit integers need 65 bits
+        x, y = x.astype(object), y.astype(object)
+    with np.errstate(all="ignore"):
+        far = abs(x - y)
+        scale = np.maximum(abs(x), abs(y))
+        relative = np.where(np.isinf(far.astype(np.float64)), np.inf, far / scale)
+    return float(far.max()), float(relative.astype(np.float64).max())
+
+
+def _plain(x: NDArray[Any], flat: int) -> Plain:
+    value = x.reshape(-1)[flat]
+    return value.item() if x.dtype.isbuiltin == 1 else float(value)
