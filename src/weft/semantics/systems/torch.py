@@ -24,6 +24,7 @@ for them. What is refused follows the CPU's kernels, as recorded; for the ops th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -64,7 +65,7 @@ KERNELS: Final[Mapping[str, frozenset[DType]]] = {
     **dict.fromkeys(("minimum", "maximum"), _REAL),
     "atan2": frozenset(FLOATS),
     "logaddexp": _INEXACT,
-    "matmul": _NUMBERS | {*COMPLEX},
+    "matmul": (_NUMBERS | {*COMPLEX, *FLOAT8}) - {d.float8_e8m0fnu},
     "clamp": _NUMBERS,
     "pos": _ANY - {d.bool_},
     "neg": _NUMBERS | {d.complex32, *COMPLEX},
@@ -82,7 +83,7 @@ KERNELS: Final[Mapping[str, frozenset[DType]]] = {
     "mean": _INEXACT,
     **dict.fromkeys(("max", "min"), _REAL),
     **dict.fromkeys(("argmax", "argmin"), _NUMBERS),
-    **dict.fromkeys(("any", "all"), _REAL | {*COMPLEX}),
+    **dict.fromkeys(("any", "all"), _REAL | {*LIMITED, d.complex32, *COMPLEX}),
 }
 """The types each op computes in, on the CPU."""
 
@@ -167,6 +168,12 @@ COMPLEX_OF: Final[Mapping[DType, DType]] = {
 }
 PART: Final[Mapping[DType, DType]] = {d.complex32: d.float16, d.complex64: d.float32, d.complex128: d.float64}
 """The type of the parts of a complex type."""
+
+_CHECKED_NUMBERS: Final[Mapping[str, frozenset[DType]]] = {
+    "where": frozenset((*INTEGERS, *LIMITED, d.float32, d.complex32, d.complex64)),
+    "**": frozenset((*INTEGERS, *LIMITED, d.float16, d.bfloat16)),
+}
+"""The types into which an op converts numbers only where they do not overflow."""
 
 _PRIORITY: Final = ("tensors", "0-d tensors", "Python numbers")
 
@@ -348,17 +355,21 @@ class TorchSemantics(Semantics):
         if op not in KERNELS:
             raise ValueError(f"{self.name} has no operation '{op}'")
         _check_operands(op, operands)
+        if op == "fpow":
+            return _float_power(operands)
+        inverted = op == "/" and operands[0].number is not None
+        if inverted:
+            operands = (operands[0], _reciprocal(operands[1]))
         dtype, steps = result_type(operands)
         if op in FLOAT_RESULT and dtype.kind < Kind.FLOAT:
             steps.append(Step("float result", f"'{op}' of {dtype} computes in float32"))
             dtype = d.float32
-        if op == "fpow":
-            dtype = d.complex128 if dtype.is_complex else d.float64
-            steps.append(Step("float power", f"float_power computes in {dtype}"))
         if op == "square" and dtype.is_bool:  # torch.square is x ** 2, and the 2 is a Python int
             dtype = d.int64
             steps.append(Step("square", "square is x ** 2, and the 2 raises bool to int64"))
-        _check_kernel(op, dtype)
+        if op != "**" or not _trivial_power(*operands):
+            _check_kernel("*" if inverted else op, dtype)
+        _check_numbers(op, operands, dtype)
         exponent = operands[-1].number
         if op == "**" and dtype.is_integer and isinstance(exponent, int) and exponent < 0:
             raise PromotionError(
@@ -369,6 +380,42 @@ class TorchSemantics(Semantics):
             steps.append(Step("equal", f"'{op}' computes in {dtype}"))
         computed = d.bool_ if op == "not" else dtype  # which bits are set does not matter to it
         return Promotion(computed, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
+
+
+def _float_power(operands: tuple[_Read, ...]) -> Promotion:
+    """``torch.float_power``, which converts each side by itself, so that they need not meet."""
+    dtype = d.complex128 if any(r.dtype.is_complex for r in operands) else d.float64
+    return Promotion(dtype, dtype, "power", steps=(Step("float power", f"float_power computes in {dtype}"),))
+
+
+def _reciprocal(divisor: _Read) -> _Read:
+    """What a number is multiplied with where it is divided by a tensor."""
+    dtype = d.float32 if divisor.dtype.kind < Kind.FLOAT else divisor.dtype
+    if dtype not in KERNELS["/"]:
+        raise PromotionError(f"torch.reciprocal is not implemented for {dtype}", _way_out(KERNELS["/"], dtype))
+    return _Read(dtype, divisor.rank)
+
+
+def _trivial_power(base: _Read, exponent: _Read) -> bool:
+    """Whether a power is a copy or ones, for which every type has a kernel."""
+    return exponent.number in (0, 1) or (base.number == 1 and not isinstance(base.number, bool))
+
+
+def _check_numbers(op: str, operands: tuple[_Read, ...], dtype: DType) -> None:
+    """Raise where an op does not let a Python number wrap or overflow: ``where``, and a power for its exponent. Numbers less
+    than 0 wrap into unsigned types all the same, as far as their negatives are values."""
+    types = _CHECKED_NUMBERS.get(op, ())
+    for read in operands if op == "where" else operands[1:]:
+        value = read.number
+        if dtype not in types or value is None or isinstance(value, complex) or math.isinf(value):
+            continue
+        greatest = PART.get(dtype, dtype).largest if dtype.kind > Kind.INTEGER else dtype.max
+        least = dtype.min if dtype.is_integer and dtype.signed else -greatest
+        if value < least or value > greatest:
+            raise PromotionError(
+                f"torch.{NAMES.get(op, op)} does not convert {value!r} to {dtype} without overflow",
+                f"write torch.tensor({value!r})",
+            )
 
 
 def _result(op: str, dtype: DType) -> DType:
@@ -391,6 +438,10 @@ def _check_operands(op: str, operands: tuple[_Read, ...]) -> None:
     name = NAMES.get(op, op)
     if op in _TENSORS_ONLY and any(r.rank == 2 for r in operands):
         raise PromotionError(f"torch.{name} takes tensors, found {_shown(operands)}", "make a tensor with torch.tensor")
+    if op == "fmod" and operands[0].rank == 2:
+        raise PromotionError(
+            f"torch.fmod takes a tensor on the left, found {operands[0]}", "make a tensor with torch.tensor"
+        )
     if op == "concat" and any(r.rank == 1 for r in operands):
         raise PromotionError(f"torch.cat takes tensors with dimensions, found {_shown(operands)}", "use .reshape(1)")
     if op == "matmul" and len({*types}) > 1:
@@ -407,12 +458,17 @@ def _check_operands(op: str, operands: tuple[_Read, ...]) -> None:
         raise PromotionError(
             f"torch.{name} does not take complex numbers, found {_shown(operands)}", "use .real or .abs()"
         )
-    if op == "*" and any(t in FLOAT8 for t in types) and len(types) == 2 and any(r.rank for r in operands):
+    if op == "*" and any(t in FLOAT8 for t in types) and len(types) == 2 and _reduced(*operands):
         found = next(t for t in types if t in FLOAT8)
         raise PromotionError(
             f"torch.mul of {found} with a number or 0-d tensor is not implemented",
             "convert with .to(torch.float32)",
         )
+
+
+def _reduced(left: _Read, right: _Read) -> bool:
+    """Whether a product has a scalar on the right, where PyTorch also puts numbers; float8 has no kernel for that."""
+    return right.rank > 0 or left.number is not None
 
 
 def combined(types: tuple[DType, ...]) -> DType:
