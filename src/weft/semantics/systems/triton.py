@@ -33,7 +33,7 @@ front end and die in the verifier: those are refused here, with a reason of thei
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -221,12 +221,11 @@ class TritonSemantics(Semantics):
         if op != "clamp":
             raise ValueError(f"unknown ternary operator '{op}'; {self.name} knows clamp")
         sides = [_read(value), _read(low), _read(high)]
-        first, steps = self._meet("maximum", sides[0], sides[1])
-        common, more = self._meet("minimum", first, sides[2])
+        common, steps = self._meet_all(op, sides)
         if self.package:
             for side in sides:
                 _verify("clamp", common, side)
-        return Promotion(common, common, "clamp", steps=(*steps, *more))
+        return Promotion(common, common, "clamp", steps=tuple(steps))
 
     def literal(self, value: Number) -> Type:
         return Type(_own_type(_read(value)))
@@ -286,6 +285,28 @@ class TritonSemantics(Semantics):
                 _check_range(side, common)
         return common, steps
 
+    def _meet_all(self, op: str, sides: Sequence[Side]) -> tuple[DType, list[Step]]:
+        """The type more than two sides meet in: all run-time values meet, all numbers meet, then those two. A number must fit the
+        outcome alone."""
+        steps: list[Step] = []
+        values = [side for side in sides if isinstance(side, DType)]
+        numbers = [side for side in sides if not isinstance(side, DType)]
+        steps += [_scalar_step(number, _own_type(number)) for number in numbers]
+        groups = [list(map(_own_type, group)) for group in (values, numbers) if group]
+        for group in groups:
+            while len(group) > 1:
+                joined, step = self._first_rule(group[0], group[1], op)
+                group[:2] = [joined]
+                steps.append(step)
+        common = groups[0][0]
+        if len(groups) == 2:
+            own, step = _beside("the number", groups[1][0], common)
+            common, rule = self._first_rule(common, own, op)
+            steps += [step, rule]
+        for number in numbers:
+            _check_range(number, common)
+        return common, steps
+
     def _first_rule(self, a: DType, b: DType, op: str) -> tuple[DType, Step]:
         for rule in self.rules:
             if (decision := rule.apply(a, b, op)) is not None:
@@ -333,7 +354,7 @@ def _scalar_step(value: Side, dtype: DType) -> Step:
     return Step("scalar", f"{value} by itself is {dtype}")
 
 
-def _beside(value: Side, own: DType, other: DType) -> tuple[DType, Step]:
+def _beside(value: object, own: DType, other: DType) -> tuple[DType, Step]:
     """The type of a number (by itself ``own``) beside a run-time value of type ``other``."""
     kind = A_KIND[own.kind]
     if own.kind <= other.kind:
