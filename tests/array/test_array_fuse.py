@@ -269,3 +269,21 @@ GRAPH_ERRORS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
 def test_what_graphs_refuse(kind: type[Exception], message: str, fails: Callable[[], Any]) -> None:
     with wa.use_backend("reference"), pytest.raises(kind, match=f"^{re.escape(message)}$"):
         fails()
+
+
+def test_repeated_calls_tell_apart_what_promotion_tells_apart() -> None:
+    """After the first call, NumPy's arrays and plain values are looked up without being read."""
+
+    @wa.fuse(semantics="jax")
+    def times(x: wa.Array, y: Any) -> wa.Array:
+        return x / y
+
+    ones = np.ones(3, "float32")
+    for _ in range(2):
+        assert times(ones, 0.0).numpy()[0] == np.inf
+        assert times(ones, -0.0).numpy()[0] == -np.inf
+        assert times(ones, True).numpy().dtype == np.float32
+        assert times(ones.astype("int8"), 1).numpy().dtype == np.float32
+        assert times(ones.astype("int8"), ones.astype("float16")).numpy().dtype == np.float16
+        assert times(ones[::2], 2).numpy().tolist() == [0.5, 0.5]
+    assert times.signatures == 6
