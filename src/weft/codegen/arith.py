@@ -94,7 +94,7 @@ _UNARY: dict[tuple[str, str], Unary] = {
     ("abs", INTEGER): integer.absolute,
     ("rsqrt", FLOAT): _in_compute(_rsqrt),
     **{(kind, FLOAT): _intrinsic(kind) for kind in ("sqrt", "floor", "ceil")},
-    **{(kind, FLOAT): _in_compute(function) for kind, function in vecmath.FUNCTIONS.items()},
+    **{(kind, FLOAT): _in_compute(function) for kind, function in {**vecmath.FUNCTIONS, **vecmath.LIBRARY}.items()},
 }
 
 # Binary kinds

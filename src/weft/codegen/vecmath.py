@@ -394,19 +394,21 @@ def _library(kind: str) -> Callable[[ir.IRBuilder, ir.Value], ir.Value]:
 
 
 FUNCTIONS: Final[dict[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]]] = {
-    **{
-        kind: _function(kind, kernel)
-        for kind, kernel in {
-            "exp": _exp,
-            "exp2": _exp2,
-            "log": _log,
-            "log2": _log2,
-            "sin": _sin,
-            "cos": _cos,
-            "tanh": _tanh,
-            "erf": _erf,
-        }.items()
-    },
-    **{kind: _library(kind) for kind in ("cbrt", "log10", "log1p", "tan")},
+    kind: _function(kind, kernel)
+    for kind, kernel in {
+        "exp": _exp,
+        "exp2": _exp2,
+        "log": _log,
+        "log2": _log2,
+        "sin": _sin,
+        "cos": _cos,
+        "tanh": _tanh,
+        "erf": _erf,
+    }.items()
 }
 """Each function of float32 and float64 values, in their shape."""
+
+LIBRARY: Final[dict[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]]] = {
+    kind: _library(kind) for kind in ("cbrt", "log10", "log1p", "tan")
+}
+"""Those that are libm's."""
