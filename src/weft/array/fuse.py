@@ -156,7 +156,7 @@ def _quick_key(system: Semantics, arguments: tuple[Any, ...]) -> Hashable:
     """What tells a trace for NumPy's arrays and plain values, found without reading them; None for other arguments."""
     key: list[Hashable] = [system.name]
     for leaf in arguments:
-        kind: type[Any] = type(leaf)
+        kind = type(cast(object, leaf))
         if kind is np.ndarray:
             key.append((leaf.dtype, leaf.shape))
         elif kind in _PLAIN:
