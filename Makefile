@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
 
-.PHONY: demo test lint format docs bench fuzz clean
+.PHONY: demo test lint format docs bench fuzz oracles clean
 
 demo: .venv/weft
 	$(BIN)/python examples/demo.py
@@ -30,8 +30,12 @@ bench: .venv/weft
 fuzz: .venv/dev
 	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ) $(ARGS)
 
+# Installs jax, dali, triton, torch and max, each into an environment of its own under .oracles.
+oracles: .venv/weft
+	$(BIN)/python tests/oracles/compare.py $(ARGS)
+
 clean:
-	rm -rf .venv build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	rm -rf .venv .oracles build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import weft.array as wa
-from probe import Question
-from questions import FUNCTIONS
+from oracles.probe import Question
+from oracles.questions import FUNCTIONS
 from weft import dtypes
 from weft.dtypes import DType
 from weft.semantics import PromotionError, Semantics, ops
@@ -98,7 +98,9 @@ def _value(system: Semantics, text: str) -> Any:
     if data:
         array = np.frombuffer(bytes.fromhex(data), dtypes.named(head).numpy)
         return wa.asarray(array, system)
-    return {"True": True, "False": False}.get(text, float(text) if "." in text else int(text) if text[-1].isdigit() else 0)
+    return {"True": True, "False": False}.get(
+        text, float(text) if "." in text else int(text) if text[-1].isdigit() else 0
+    )
 
 
 def compute(expression: wa.Array | str, backend: str) -> NDArray[Any] | str:
@@ -155,7 +157,10 @@ def differing(op: str, dtype: DType, a: NDArray[Any], b: NDArray[Any]) -> NDArra
         same &= (x != 0) | (np.signbit(x) == np.signbit(y))
     if (ulps := ULPS.get(op, 0)) > 0:
         bits = np.dtype(f"i{dtype.itemsize}")
-        ordered = [np.where(v.view(bits) < 0, bits.type(-1) * (v.view(bits) & np.iinfo(bits).max), v.view(bits)) for v in (a, b)]
+        ordered = [
+            np.where(v.view(bits) < 0, bits.type(-1) * (v.view(bits) & np.iinfo(bits).max), v.view(bits))
+            for v in (a, b)
+        ]
         apart = np.abs(ordered[0].astype(np.float64) - ordered[1].astype(np.float64))
         same |= (apart <= ulps) & np.isfinite(x) & np.isfinite(y)
     return ~same

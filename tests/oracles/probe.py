@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-import environments
+from oracles import environments
 
 Question = tuple[str, ...]
 """An operation and its operands, as text (``probes/common.py``)."""

@@ -15,13 +15,30 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from probe import Question
+from oracles.probe import Question
 from weft import dtypes, semantics
 from weft.dtypes import DType
 from weft.semantics import Semantics, ops
 
 NUMBERS: Final = (
-    *("True", "False", "0", "1", "3", "-1", "127", "128", "-128", "-129", "255", "256", "300", "2049", "32768", "65536"),
+    *(
+        "True",
+        "False",
+        "0",
+        "1",
+        "3",
+        "-1",
+        "127",
+        "128",
+        "-128",
+        "-129",
+        "255",
+        "256",
+        "300",
+        "2049",
+        "32768",
+        "65536",
+    ),
     *("2147483647", "2147483648", "-2147483649", "4294967296", "9223372036854775807", "9223372036854775808"),
     *("-9223372036854775809", "18446744073709551615", "18446744073709551616"),
     *("0.5", "2.5", "-1.0", "70000.0", "1e-39", "1e+300", "nan", "inf"),
@@ -104,7 +121,9 @@ _WHOLE: Final = (0, 1, 2, 3, 7, -1, -2, -7, 8, 31, 33, 100, -100)
 _REAL: Final = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, 7.0, -7.0, 0.1, 100.0, -0.3, np.nan, np.inf, -np.inf)
 EXACT: Final = ("+", "-", "*", "/", "//", "%", "fmod", "cdiv", "fdiv")
 DIVIDING: Final = ("//", "%", "fmod", "cdiv")
-FUNCTIONS: Final = tuple(op for op in ops.UNARY if op not in ("pos", "neg", "~", "not", "abs", "fabs", "sign", "square"))
+FUNCTIONS: Final = tuple(
+    op for op in ops.UNARY if op not in ("pos", "neg", "~", "not", "abs", "fabs", "sign", "square")
+)
 
 
 def edges(dtype: DType) -> NDArray[Any]:

@@ -95,7 +95,7 @@ def _split(questions: list[common.Question]) -> list[str]:
         return []
     try:
         return run(questions)
-    except Exception as error:  # noqa: BLE001 - whatever the package raises is its answer
+    except Exception as error:
         if len(questions) == 1:
             return [refusal(error)]
     middle = len(questions) // 2

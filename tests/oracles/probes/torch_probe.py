@@ -46,9 +46,7 @@ def operand(text: str) -> Any:
         return torch.tensor(read.number, dtype=dtype)
     if read.data is None:
         return torch.ones(() if read.kind == "scalar" else (2, 2), dtype=dtype)
-    return torch.frombuffer(bytearray(read.data.tobytes()), dtype=dtype).reshape(
-        () if read.kind == "scalar" else (-1,)
-    )
+    return torch.frombuffer(bytearray(read.data.tobytes()), dtype=dtype).reshape(() if read.kind == "scalar" else (-1,))
 
 
 def answer(question: common.Question) -> str:
@@ -58,10 +56,8 @@ def answer(question: common.Question) -> str:
         return "?"
     try:
         operands = [operand(text) for text in texts]
-        if op.startswith("cast "):
-            result = operands[0].to(getattr(torch, op.removeprefix("cast ")))
-        else:
-            result = FUNCTIONS[op](*operands)
+        cast = op.startswith("cast ")
+        result = operands[0].to(getattr(torch, op.removeprefix("cast "))) if cast else FUNCTIONS[op](*operands)
     except (TypeError, ValueError, RuntimeError, OverflowError, NotImplementedError) as error:
         return common.refusal(error)
     values = ""

@@ -52,15 +52,15 @@ answered: list[Any] = []
 @triton.jit
 def load(pointer):
     """A tile and a scalar."""
-    rows = tl.arange(0, 16)[:, None]
-    columns = tl.arange(0, 16)[None, :]
-    return tl.load(pointer + rows * 16 + columns), tl.load(pointer)
+    rows = tl.arange(0, 32)[:, None]
+    columns = tl.arange(0, 32)[None, :]
+    return tl.load(pointer + rows * 32 + columns), tl.load(pointer)
 
 
 @triton.jit
 def mask():
     """A condition."""
-    return (tl.arange(0, 16)[:, None] + tl.arange(0, 16)[None, :]) % 2 == 0
+    return (tl.arange(0, 32)[:, None] + tl.arange(0, 32)[None, :]) % 2 == 0
 
 
 @tl.core.builtin
@@ -71,7 +71,7 @@ def ask(pointers, _semantic=None, _generator=None):
     for name, pointer in zip(TYPES, pointers, strict=True):
         if name in named:
             tiles[name], tiles[f"{name}[]"] = _generator.call_JitFunction(load, [pointer], {})
-    condition = _generator.call_JitFunction(mask, [], {})
+    condition = _generator.call_JitFunction(mask, [], {}) if any(q[0] == "where" for q in asked) else None
     for number, question in enumerate(asked):
         answered.append(answer(number, question, tiles, condition, _semantic, _generator))
 
@@ -120,7 +120,9 @@ def element(text: str, at: int, semantic: Any) -> Any:
     if read.data is None:
         return constant(text, semantic)
     value = read.data[at % read.data.size]
-    return tl.full((), value.item() if value.dtype.kind in "biuf" else float(value), TYPES[read.dtype], _semantic=semantic)
+    return tl.full(
+        (), value.item() if value.dtype.kind in "biuf" else float(value), TYPES[read.dtype], _semantic=semantic
+    )
 
 
 def call(op: str, operands: list[Any], condition: Any, generator: Any) -> Any:
@@ -149,7 +151,7 @@ BACKEND = make_backend(TARGET)
 FP8 = tuple(t.name for t in TYPES.values() if t.is_fp8())
 OPTIONS = BACKEND.parse_options({"supported_fp8_dtypes": FP8, "sanitize_overflow": False})
 BYTES = "float8_e4m3b15"
-"""The type that the IR keeps as bytes, so that only the verifier sees what is wrong; it is asked about alone."""
+"""The type that the IR keeps as bytes, so that only the verifier sees what is wrong."""
 
 
 def make(questions: list[common.Question]) -> tuple[Any, list[Any]]:
@@ -190,28 +192,30 @@ def number_of(text: str, dtype: np.dtype) -> np.ndarray:
 
 
 def answers(questions: list[common.Question]) -> list[str]:
-    """The answers of a batch, those about `BYTES` one by one."""
-    alone = [any(BYTES in text for text in question) for question in questions]
-    rest = iter(batch([q for q, single in zip(questions, alone, strict=True) if not single]))
-    return [batch([q])[0] if single else next(rest) for q, single in zip(questions, alone, strict=True)]
+    """The answers of a batch, those about `BYTES` apart."""
+    apart = [any(BYTES in text for text in question) for question in questions]
+    halves = [iter(batch([q for q, a in zip(questions, apart, strict=True) if a is side])) for side in (False, True)]
+    return [next(halves[a]) for a in apart]
 
 
 def batch(questions: list[common.Question]) -> list[str]:
-    """The answers of one kernel; a type that the verifier refuses is found by asking alone."""
+    """The answers of one kernel. Where the verifier refuses it, what the front end accepts is asked again, by halves."""
     if not questions:
         return []
     try:
         module, found = make(questions)
         sound = module.verify()
-    except Exception as error:  # noqa: BLE001 - the parser of the verifier's complaints raises what it likes
-        if len(questions) == 1:
-            return [common.refusal(error)]
-        sound = False
+    except RuntimeError:
+        module, found, sound = None, list(answered), False
+        if len(found) < len(questions):
+            raise
     if not sound:
         if len(questions) == 1:
             return ["!verifier"]
-        middle = len(questions) // 2
-        return batch(questions[:middle]) + batch(questions[middle:])
+        accepted = [q for q, a in zip(questions, found, strict=True) if isinstance(a, tuple) or a[0] not in "!?"]
+        middle = max(len(accepted) // 2, 1)
+        again = iter(batch(accepted[:middle]) + batch(accepted[middle:]))
+        return [next(again) if isinstance(a, tuple) or a[0] not in "!?" else a for a in found]
     values = constants(module) if any(isinstance(a, tuple) for a in found) else {}
     return [finish(number, a, values) for number, a in enumerate(found)]
 

@@ -1,6 +1,6 @@
 """Compares weft's semantics with the real packages, cell by cell (``make oracles``).
 
-``python tests/oracles/oracles.py --system jax`` asks one package; it is installed into ``.oracles`` first. The exit status is 1
+``python tests/oracles/compare.py --system jax`` asks one package; it is installed into ``.oracles`` first. The exit status is 1
 where an answer differs and `known.toml` has no reason for it.
 """
 
@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from rich.console import Console
 from rich.table import Table
 
-import environments
-import judge
-from judge import Verdict
-from probe import Question, ask
-from questions import PLANS, Plan, cells, values, without_data
+from oracles import environments, judge
+from oracles.judge import Verdict
+from oracles.probe import Question, ask
+from oracles.questions import PLANS, Plan, cells, values, without_data
 
 KNOWN: Final = Path(__file__).with_name("known.toml")
 SHOWN: Final = 40
@@ -111,7 +112,7 @@ def compare_values(plan: Plan, reasons: Sequence[Known], native: int) -> list[Ta
 def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Question, answer: str, backend: str) -> None:
     tally.asked += 1
     ours = judge.compute(judge.build(plan.semantics, question), backend)
-    if judge.UNKNOWN == answer or (isinstance(ours, str) and ours == judge.UNKNOWN):
+    if answer == judge.UNKNOWN or (isinstance(ours, str) and ours == judge.UNKNOWN):
         tally.unanswered += 1
     elif (difference := judge.agree_values(question, answer, ours)) is None:
         tally.agreed += 1
