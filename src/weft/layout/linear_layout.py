@@ -27,13 +27,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import index as as_int
 
-from weft.layout import f2, text_form
-
-
-def log2_exact(size: int) -> int | None:
-    """The n with ``2**n == size``, or None."""
-    return size.bit_length() - 1 if size > 0 and size & (size - 1) == 0 else None
+from weft.layout import division, f2, fields, solving, text_form
+from weft.layout.fields import log2_exact
 
 
 def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]) -> str | None:
@@ -52,6 +49,8 @@ def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims:
                     f"one for each of [{', '.join(out_dims)}]"
                 )
             for coordinate, (out, size) in zip(basis, out_dims.items(), strict=True):
+                if not hasattr(coordinate, "__index__"):
+                    return f"basis {bit} of {name} has {out} coordinate {coordinate!r}, expected an integer"
                 if not 0 <= coordinate < size:
                     return f"basis {bit} of {name} has {out} coordinate {coordinate}, expected 0 <= {out} < {size}"
     return None
@@ -62,6 +61,8 @@ def _merge_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]
 
     Where the two list shared names in opposite orders, ``first`` decides.
     """
+    if first == second:
+        return tuple(first)
     merged: list[str] = list(first)
     at = len(merged)
     for name in reversed(second):
@@ -70,6 +71,36 @@ def _merge_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]
         else:
             merged.insert(at, name)
     return tuple(merged)
+
+
+def _flattened(
+    bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]
+) -> tuple[dict[str, f2.Matrix], fields.Fields] | None:
+    """The flattened columns and the output fields; None where anything is not plain: an invariant is violated, or an integer
+    is not Python's own."""
+    outputs: list[tuple[str, int]] = []
+    for name, size in out_dims.items():
+        bits = log2_exact(size) if size.__class__ is int else None
+        if bits is None or not text_form.is_name(name):
+            return None
+        outputs.append((name, bits))
+    columns: dict[str, f2.Matrix] = {}
+    for name, vectors in bases.items():
+        if not text_form.is_name(name):
+            return None
+        flat: list[int] = []
+        for basis in vectors:
+            if len(basis) != len(outputs):
+                return None
+            column = 0
+            for coordinate, (_, bits) in zip(basis, outputs, strict=True):
+                # What is too large or negative leaves something above its bits.
+                if coordinate.__class__ is not int or coordinate >> bits:
+                    return None
+                column = column << bits | coordinate
+            flat.append(column)
+        columns[name] = tuple(flat)
+    return columns, tuple(outputs)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -84,12 +115,15 @@ class LinearLayout:
     def __init__(self, bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]):
         """``bases[d][i]`` is the image of bit i of input dimension d, coordinates in the order of ``out_dims``, which gives the
         output sizes. `ValueError` says which of them breaks which rule."""
-        if reason := _invariant_violation(bases, out_dims):
-            raise ValueError(f"not a linear layout: {reason}")
-        outputs = tuple((name, size.bit_length() - 1) for name, size in out_dims.items())
-        self._set(
-            ((name, tuple(_flatten(basis, outputs) for basis in vectors)) for name, vectors in bases.items()), outputs
-        )
+        parts = _flattened(bases, out_dims)
+        if parts is None:
+            if reason := _invariant_violation(bases, out_dims):
+                raise ValueError(f"not a linear layout: {reason}")
+            outputs = tuple([(name, as_int(size).bit_length() - 1) for name, size in out_dims.items()])
+            plain = {name: [tuple(map(as_int, basis)) for basis in vectors] for name, vectors in bases.items()}
+            parts = {name: tuple([fields.flatten(b, outputs) for b in plain[name]]) for name in plain}, outputs
+        columns, outputs = parts
+        self._set(columns.items(), outputs)
 
     def _set(self, inputs: Iterable[tuple[str, f2.Matrix]], outputs: tuple[tuple[str, int], ...]) -> None:
         object.__setattr__(self, "inputs", tuple(inputs))
@@ -103,10 +137,44 @@ class LinearLayout:
         return layout
 
     @classmethod
+    def from_bases(
+        cls,
+        bases: Mapping[str, Sequence[Sequence[int]]],
+        out_dims: Sequence[str],
+        out_sizes: Sequence[int] | None = None,
+        *,
+        require_surjective: bool = True,
+    ) -> LinearLayout:
+        """The layout with these bases, surjective unless not required. Sizes left out are the smallest powers of two that hold
+        the coordinates; a guess which only a surjective layout confirms, so they have to be given where it need not be."""
+        if out_sizes is None and not require_surjective:
+            raise ValueError(
+                f"from_bases: out_sizes is None, expected the sizes of [{', '.join(out_dims)}] for a layout that need not be "
+                "surjective"
+            )
+        if out_sizes is None:
+            coordinates = zip(*(basis for vectors in bases.values() for basis in vectors), strict=False)
+            out_sizes = [1 << max(values).bit_length() for values in coordinates] or [1] * len(out_dims)
+        if len(out_sizes) != len(out_dims):
+            raise ValueError(
+                f"from_bases: got {len(out_sizes)} sizes for the output dimensions [{', '.join(out_dims)}]"
+            )
+        layout = cls(bases, dict(zip(out_dims, out_sizes, strict=True)))
+        if require_surjective and not layout.is_surjective:
+            raise ValueError(f"from_bases: {layout} is not surjective: {solving.rank_in_words(layout)}")
+        return layout
+
+    @classmethod
     def identity(cls, size: int, in_dim: str, out_dim: str) -> LinearLayout:
         """``id_k`` from ``in_dim`` to ``out_dim``, both of ``size`` = 2^k."""
         bits = _bits_or_raise("identity", size)
         return cls.from_columns({in_dim: f2.identity(bits)}, ((out_dim, bits),))
+
+    @classmethod
+    def strided(cls, size: int, stride: int, in_dim: str, out_dim: str) -> LinearLayout:
+        """Index i of ``in_dim`` (of ``size``) at ``i * stride`` of ``out_dim``, which has ``size * stride``."""
+        bits, up = _bits_or_raise("strided", size), _bits_or_raise("strided", stride, "stride")
+        return cls.from_columns({in_dim: tuple([1 << bit << up for bit in range(bits)])}, ((out_dim, bits + up),))
 
     @classmethod
     def zeros(cls, size: int, in_dim: str, out_dim: str, out_size: int = 1) -> LinearLayout:
@@ -157,17 +225,12 @@ class LinearLayout:
     @cached_property
     def _output_fields(self) -> dict[str, tuple[int, int]]:
         """Each output dimension's (shift, bits) within a flattened index."""
-        fields: dict[str, tuple[int, int]] = {}
-        shift = 0
-        for name, bits in reversed(self.outputs):
-            fields[name] = (shift, bits)
-            shift += bits
-        return fields
+        return fields.positions(self.outputs)
 
     @cached_property
     def all_columns(self) -> f2.Matrix:
         """The columns of all input dimensions, in their order."""
-        return tuple(column for _, columns in self.inputs for column in columns)
+        return tuple([column for _, columns in self.inputs for column in columns])
 
     @cached_property
     def _hash(self) -> int:
@@ -194,11 +257,7 @@ class LinearLayout:
 
     def unflatten(self, index: int) -> tuple[int, ...]:
         """The coordinates of a flattened output index."""
-        coordinates: list[int] = []
-        for _, bits in reversed(self.outputs):
-            coordinates.append(index & ((1 << bits) - 1))
-            index >>= bits
-        return tuple(reversed(coordinates))
+        return fields.unflatten(index, self.outputs)
 
     def zero_columns(self, dim: str) -> tuple[int, ...]:
         """The bits of ``dim`` that change nothing: indices that differ in them hold duplicates."""
@@ -280,7 +339,7 @@ class LinearLayout:
         """The label-wise block-diagonal product (paper 4.3): in dimensions both have, this layout's bits are the low ones."""
         sizes = {name: bits for name, bits in self.outputs}
         totals = {**sizes, **{name: sizes.get(name, 0) + bits for name, bits in other.outputs}}
-        outputs = tuple((name, totals[name]) for name in _merge_order(self.out_dims, other.out_dims))
+        outputs = tuple([(name, totals[name]) for name in _merge_order(self.out_dims, other.out_dims)])
         low = self.repack(outputs)
         high = other.repack(outputs, sizes)
         return LinearLayout.from_columns(
@@ -289,41 +348,41 @@ class LinearLayout:
 
     def divide_left(self, other: LinearLayout) -> LinearLayout | None:
         """The Q with ``self == other * Q`` (paper 4.4), with all of this layout's dimensions; None where there is none."""
-        sizes, divisor = dict(self.outputs), dict(other.outputs)
-        if not (set(other.in_dims) <= set(self.in_dims) and divisor.keys() <= sizes.keys()):
-            return None
-        outputs = tuple((name, bits - divisor.get(name, 0)) for name, bits in self.outputs)
-        if any(bits < 0 for _, bits in outputs):
-            return None
-        shifts = [divisor.get(name, 0) for name in self.out_dims]
-        rest: dict[str, f2.Matrix] = {}
-        for dim, columns in self.inputs:
-            first = other.in_bits(dim) if dim in other.in_dims else 0
-            high = (zip(self.unflatten(column), shifts, strict=True) for column in columns[first:])
-            rest[dim] = tuple(_flatten([value >> shift for value, shift in basis], outputs) for basis in high)
-        # Whatever the rest has lost (low coordinates, other low bases) shows in the product.
-        quotient = LinearLayout.from_columns(rest, outputs)
-        return quotient if (other * quotient).equal(self) else None
+        quotient = division.divide(self, other, "left")
+        return None if isinstance(quotient, str) else quotient
+
+    def divide_right(self, other: LinearLayout) -> LinearLayout | None:
+        """The Q with ``self == Q * other``, with all of this layout's dimensions; None where there is none."""
+        quotient = division.divide(self, other, "right")
+        return None if isinstance(quotient, str) else quotient
+
+    def why_not_divisible(self, other: LinearLayout, side: division.Side = "left") -> str | None:
+        """Why there is no quotient by ``other`` on this side of the product; None where there is one."""
+        quotient = division.divide(self, other, side)
+        return quotient if isinstance(quotient, str) else None
+
+    def invert_and_compose(self, outer: LinearLayout) -> LinearLayout:
+        """C with ``self(x) == outer(C(x))``: where ``outer`` has what this layout has at x. Identity on the dimensions where both
+        agree, copies read from the first copy (`weft.layout.solving`). `ValueError` unless ``outer`` reaches all of it."""
+        return solving.convert(self, outer)
 
     def inverse(self) -> LinearLayout:
         """The inverse map, from the output dimensions to the input dimensions; `ValueError` unless invertible."""
         if not self.is_invertible:
-            raise ValueError(f"{self} has no inverse: {self._rank_in_words}")
-        return self.right_inverse()
+            raise ValueError(f"{self} has no inverse: {solving.rank_in_words(self)}")
+        return solving.right_inverse(self)
 
     def right_inverse(self) -> LinearLayout:
         """X with ``self . X = identity`` (paper 4.5); duplicates are read from the first copy. `ValueError` unless surjective."""
-        matrix = f2.right_inverse(self.all_columns, self.out_bits)
-        if matrix is None:
-            raise ValueError(f"{self} has no right inverse: {self._rank_in_words}")
-        outputs = tuple((name, len(columns)) for name, columns in self.inputs)
-        packed = tuple(_reverse_fields(mask, outputs) for mask in matrix)
-        fields = ((name, *self._output_fields[name]) for name in self.out_dims)
-        return LinearLayout.from_columns({name: packed[shift : shift + bits] for name, shift, bits in fields}, outputs)
+        return solving.right_inverse(self)
 
-    @property
-    def _rank_in_words(self) -> str:
-        return f"its matrix has {self.out_bits} rows, {len(self.all_columns)} columns and rank {self.rank}"
+    def left_inverse(self) -> LinearLayout:
+        """X with ``X . self = identity``; indices that are not reached go to 0. `ValueError` unless injective."""
+        return solving.left_inverse(self)
+
+    def pseudo_inverse(self) -> LinearLayout:
+        """X with ``self . X . self = self`` and ``X . self . X = X``: the right or left inverse where there is one."""
+        return solving.pseudo_inverse(self)
 
     # Relabelling
 
@@ -362,24 +421,17 @@ class LinearLayout:
         return LinearLayout.from_columns({**self._columns, **columns}, self.outputs)
 
     def repack(
-        self, outputs: tuple[tuple[str, int], ...], offsets: Mapping[str, int] | None = None
+        self, outputs: Sequence[tuple[str, int]], offsets: Mapping[str, int] | None = None
     ) -> dict[str, f2.Matrix]:
         """All columns, flattened for other ``outputs``: dimensions absent there are dropped, absent here zero; each coordinate
         moves up by its dimension's ``offsets`` bits."""
-        up = offsets or {}
-        moves: list[tuple[int, int, int]] = []
-        shift = 0
-        for name, bits in reversed(outputs):
-            if name in self._output_fields:
-                source, size = self._output_fields[name]
-                moves.append((source, (1 << size) - 1, shift + up.get(name, 0)))
-            shift += bits
-        return {
-            dim: tuple(
-                sum(((column >> source) & mask) << target for source, mask, target in moves) for column in columns
-            )
-            for dim, columns in self.inputs
-        }
+        target = fields.positions(outputs)
+        if offsets:
+            target = {name: (shift + offsets.get(name, 0), bits) for name, (shift, bits) in target.items()}
+        elif target == self._output_fields:
+            return dict(self.inputs)
+        steps = fields.repacking(self._output_fields, target)
+        return {dim: fields.move(columns, steps) for dim, columns in self.inputs}
 
     # Text
 
@@ -401,28 +453,11 @@ class LinearLayout:
         return _parse(text)
 
 
-def _bits_or_raise(function: str, size: int) -> int:
+def _bits_or_raise(function: str, size: int, name: str = "size") -> int:
     bits = log2_exact(size)
     if bits is None:
-        raise ValueError(f"{function}: size {size} is not a power of two")
+        raise ValueError(f"{function}: {name} {size} is not a power of two")
     return bits
-
-
-def _flatten(basis: Sequence[int], outputs: Sequence[tuple[str, int]]) -> int:
-    """The flattened index of coordinates: the last output dimension in the lowest bits."""
-    flat = 0
-    for coordinate, (_, bits) in zip(basis, outputs, strict=True):
-        flat = flat << bits | coordinate
-    return flat
-
-
-def _reverse_fields(mask: int, fields: Sequence[tuple[str, int]]) -> int:
-    """A mask whose lowest bits are the first field's, as a flattened index, whose lowest bits are the last field's."""
-    flat = 0
-    for _, bits in fields:
-        flat = flat << bits | (mask & ((1 << bits) - 1))
-        mask >>= bits
-    return flat
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,6 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 Basis: TypeAlias = tuple[int, ...]
 
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _TOKEN = re.compile(r"\s*([A-Za-z_]\w*|\d+|->|[][{}():,])", re.ASCII)
 
 
@@ -77,7 +76,7 @@ class _Reader:
 
 def is_name(text: str) -> bool:
     """Whether a dimension may have this name: an ASCII identifier."""
-    return _NAME.fullmatch(text) is not None
+    return text.isidentifier() and text.isascii()
 
 
 def _spell_basis(basis: Sequence[int]) -> str:
