@@ -31,6 +31,7 @@ from operator import index as as_int
 
 from weft.layout import division, f2, fields, solving, text_form
 from weft.layout.fields import log2_exact
+from weft.layout.matrix_view import MatrixView, matrix_view
 
 
 def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims: Mapping[str, int]) -> str | None:
@@ -231,6 +232,10 @@ class LinearLayout:
     def all_columns(self) -> f2.Matrix:
         """The columns of all input dimensions, in their order."""
         return tuple([column for _, columns in self.inputs for column in columns])
+
+    def matrix(self) -> MatrixView:
+        """The matrix with its labels, which prints as the paper draws it."""
+        return matrix_view(self)
 
     @cached_property
     def _hash(self) -> int:
