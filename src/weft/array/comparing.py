@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from weft.array.alignment import Row, align
 from weft.array.comparison import Cell, Comparison, Kind, Line, Literal, Operation, Stop, Total, ValueDifference, listed
 from weft.array.dataflow import Flow, Outcome, evaluate, flows, nbytes
-from weft.array.disparity import Plain, disparity
+from weft.array.disparity import disparity, unlike
 from weft.array.fuse import Fused
 from weft.array.lenient import fallback
 from weft.array.recording import Call, Event, Recording, is_data, parameters
@@ -50,7 +53,9 @@ def compare(
     inputs, and for inputs that a system has no type for.
     """
     chosen = _systems(systems)
-    plain: Callable[..., object] = getattr(function, "__wrapped__", function) if isinstance(function, Fused) else function
+    plain: Callable[..., object] = (
+        getattr(function, "__wrapped__", function) if isinstance(function, Fused) else function
+    )
     name = str(getattr(function, "__name__", type(function).__name__))
     arguments, named = _arguments(inputs)
     call = Call(plain, name, arguments, named, parameters(plain, arguments, named))
@@ -139,7 +144,7 @@ def _literals(event: Event, flow: Flow) -> tuple[Literal, ...]:
     if len(written) != 1 or len(flow.scalars) != 1:
         return ()
     shown = written[0].value if isinstance(written[0], Constant) else written[0]
-    return (Literal(repr(shown), cast(Plain, flow.scalars[0])),)
+    return (Literal(repr(shown), flow.scalars[0]),)
 
 
 def _assemble(name: str, runs: Sequence[_Run]) -> Comparison:
@@ -148,13 +153,14 @@ def _assemble(name: str, runs: Sequence[_Run]) -> Comparison:
     reached = [0] * len(runs)
     seen: Counter[object] = Counter()
     done: dict[tuple[int, int], Operation] = {}
+    masks: dict[int, NDArray[np.bool_]] = {}
     operations: list[tuple[Event, Operation]] = []
     for row in rows:
         event = next(runs[k].recording.events[i] for k, i in enumerate(row) if i is not None)
         unreached = tuple(
             run.name for k, run in enumerate(runs) if row[k] is None and ends[k] is not None and reached[k] == ends[k]
         )
-        operation = _operation(runs, row, event, seen[event.key], unreached, done)
+        operation = _operation(runs, row, event, seen[event.key], unreached, done, masks)
         seen[event.key] += 1
         operations.append((event, operation))
         for k, i in enumerate(row):
@@ -185,34 +191,69 @@ def _operation(
     occurrence: int,
     unreached: tuple[str, ...],
     done: Mapping[tuple[int, int], Operation],
+    masks: dict[int, NDArray[np.bool_]],
 ) -> Operation:
     """One row of the alignment."""
     here = [(run, i) for run, i in zip(runs, row, strict=True) if i is not None]
     cells = {run.name: run.cell(i) for run, i in here}
     parents = [done[k, p] for k, i in enumerate(row) if i is not None for p in runs[k].flows[i].parents]
-    values = _values(here)
+    elementwise = all(run.flows[i].elementwise for run, i in here)
+    shapes = [cell.shape for cell in cells.values() if cell.dtype is not None]
+    values, mask = _values(here, _inherited(parents, masks, shapes) if elementwise else None)
     kinds = _kinds(cells, len(cells) + len(unreached) < len(runs), bool(values))
-    propagated = tuple(kind for kind in kinds if kind in _FOLLOW and any(kind in parent.kinds for parent in parents))
+    before = {kind for kind in _FOLLOW for parent in parents if kind in parent.kinds}
+    if any(v.fresh for v in values):
+        before.discard(Kind.VALUE)
+    propagated = tuple(kind for kind in kinds if kind in before)
     op = event.key[2]
     operands = next(iter(cells.values())).operands
     expression = write(op, operands) if operands else op
-    return Operation(op, expression, occurrence, cells, kinds, propagated, values, unreached)
+    operation = Operation(op, expression, occurrence, cells, kinds, propagated, values, unreached)
+    if mask is not None:
+        masks[id(operation)] = mask
+    return operation
 
 
 _FOLLOW = frozenset({Kind.FAILED, Kind.SHAPE, Kind.DTYPE, Kind.VALUE})
 """What a result may owe to an operand. A refusal or another branch is the place to look at, whatever came before."""
 
 
-def _values(here: Sequence[tuple[_Run, int]]) -> tuple[ValueDifference, ...]:
-    """Each system's values against the first's."""
+def _inherited(
+    parents: Sequence[Operation], masks: Mapping[int, NDArray[np.bool_]], shapes: Sequence[tuple[int, ...]]
+) -> list[NDArray[np.bool_]] | None:
+    """Where the parents differ; None where an element of the result comes of several of theirs."""
+    found = [masks[id(parent)] for parent in parents if id(parent) in masks]
+    fits = all(mask.ndim <= len(shape) and _fits(mask.shape, shape) for mask in found for shape in shapes)
+    return found if fits else None
+
+
+def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    return all(a in (1, b) for a, b in zip(small[::-1], large[::-1], strict=False))
+
+
+def _values(
+    here: Sequence[tuple[_Run, int]], inherited: Sequence[NDArray[np.bool_]] | None
+) -> tuple[tuple[ValueDifference, ...], NDArray[np.bool_] | None]:
+    """Each system's values against the first's, and where any differ. ``inherited`` says where the operands did, None if
+    elements do not come of elements."""
     known = [(run.name, run.values[i]) for run, i in here]
     arrays = [(name, value) for name, value in known if value is not None and not isinstance(value, ArithmeticError)]
     found: list[ValueDifference] = []
+    mask: NDArray[np.bool_] | None = None
     for name, value in arrays[1:]:
         first, reference = arrays[0]
-        if value.shape == reference.shape and (difference := disparity(reference, value)) is not None:
-            found.append(ValueDifference(first, name, difference))
-    return tuple(found)
+        if value.shape != reference.shape:
+            continue
+        differ = unlike(reference, value)
+        mask = differ if mask is None else mask | differ
+        new = differ
+        for before in inherited or ():
+            new = new & ~before
+        difference = disparity(reference, value, new if new.any() else None)
+        if difference is not None:
+            fresh = 0 if inherited is None else int(np.count_nonzero(new))
+            found.append(ValueDifference(first, name, difference, fresh))
+    return tuple(found), mask
 
 
 def _kinds(cells: Mapping[str, Cell], missing: bool, values: bool) -> tuple[Kind, ...]:

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from weft.array.disparity import Disparity, Plain
+from weft.array.disparity import Disparity
 from weft.dtypes import DType
+from weft.semantics import Number
 
 
 class Kind(enum.Enum):
@@ -43,7 +44,7 @@ class Literal:
     """A number of the function's text, and what the system made of it."""
 
     written: str
-    became: Plain | None
+    became: Number | None
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class ValueDifference:
-    """The values of an operation in the system ``first`` and in ``second``."""
+    """The values of an operation in the system ``first`` and in ``second``; ``fresh`` elements differ although the operands'
+    do not, and then the difference shown is the first of those."""
 
     first: str
     second: str
     found: Disparity
+    fresh: int
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,8 @@ class Operation:
     """One operation of the function, the ``occurrence``-th of its kind on its line (from 0), in all systems.
 
     ``cells`` has no entry for a system that did not come here; ``unreached`` names those that had stopped before. ``kinds`` are
-    the ways in which the systems diverge, ``propagated`` those of them in which an operand diverged before.
+    the ways in which the systems diverge, ``propagated`` those of them in which an operand diverged before (for values: at
+    every element that differs).
     """
 
     op: str
@@ -292,6 +296,7 @@ def _values(o: Operation) -> Iterator[str]:
     for v in o.values:
         d = v.found
         counted = "the element differs" if d.size == 1 else f"{d.count} of {d.size} elements differ"
+        counted += f", {v.fresh} of them only from here on" if 0 < v.fresh < d.count else ""
         place = f"first at {list(d.index)}: " if d.index and d.size > 1 else ""
         both = f"{place}{d.first!r} in {v.first}, {d.second!r} in {v.second}"
         yield f"{counted}, {both}{_distance(d)}{_literals(o, v)}"
@@ -376,6 +381,7 @@ def _data(o: Operation) -> dict[str, Any]:
             {
                 "systems": [v.first, v.second],
                 "count": v.found.count,
+                "fresh": v.fresh,
                 "size": v.found.size,
                 "index": list(v.found.index),
                 "first": _number(v.found.first),
@@ -405,5 +411,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
     return facts | {name: what for name, what in said.items() if what}
 
 
-def _number(value: Plain | None) -> Plain | str | None:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+def _number(value: Number | None) -> bool | int | float | str | None:
+    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value

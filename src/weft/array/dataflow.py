@@ -2,7 +2,7 @@
 
 An event's node reaches the nodes of earlier events through conversions, views and the parts its meaning was built of. An
 array that was computed while the function ran (a branch asked for its values) is data by then, without a past; the
-last event with the same type, shape and bytes is taken for its origin.
+last event with the same type, shape and bytes is taken for its origin (of a Python number: with that value).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from weft.array import backends
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, walk
-from weft.array.recording import Event, Recording
+from weft.array.recording import NUMBER, Event, Recording
 from weft.semantics import Number
 
 Outcome = NDArray[Any] | ArithmeticError | None
@@ -24,11 +24,13 @@ Outcome = NDArray[Any] | ArithmeticError | None
 
 @dataclass(frozen=True)
 class Flow:
-    """An event's place in the data flow: the ``parents``' indices, the numbers it holds, and the bytes of its conversions."""
+    """An event's place in the data flow: its ``parents``, the numbers it holds, the bytes of its conversions, and whether
+    each of its elements comes of those of the parents at the same place (broadcast)."""
 
     parents: tuple[int, ...]
     scalars: tuple[Number, ...]
     converted: int
+    elementwise: bool
 
 
 def evaluate(recording: Recording, backend: str | None) -> list[Outcome]:
@@ -66,9 +68,10 @@ def flows(events: Sequence[Event], values: Sequence[Outcome]) -> list[Flow]:
     """Each event's place."""
     homes: dict[int, int | None] = {}
     found: list[Flow] = []
+    inner = sum(event.key[:2] != ("", -1) for event in events)
     for i, event in enumerate(events):
-        given = event.key[0] == "" and event.key[1] == 0
-        found.append(_flow(event, [] if given else values[:i], homes))
+        before: Sequence[Outcome] = values[: min(i, inner)] if event.key[:2] != ("", 0) else []
+        found.append(_flow(event, before, homes))
         if event.node is not None and homes.get(id(event.node)) is None:
             homes[id(event.node)] = i
     return found
@@ -90,7 +93,8 @@ def _flow(event: Event, before: Sequence[Outcome], homes: dict[int, int | None])
             own[id(node)] = node
             stack += node.operands
     scalars = tuple(node.value for node in own.values() if isinstance(node, Scalar))
-    return Flow(tuple(sorted(parents)), scalars, _converted(event.node, own))
+    elementwise = all(isinstance(node, (Apply, Convert, Scalar, Input)) for node in own.values())
+    return Flow(tuple(sorted(parents)), scalars, _converted(event.node, own), elementwise)
 
 
 def _origin(node: Input, before: Sequence[Outcome]) -> int | None:
@@ -98,6 +102,8 @@ def _origin(node: Input, before: Sequence[Outcome]) -> int | None:
     for i, value in reversed(list(enumerate(before))):
         if data is None or value is None or isinstance(value, ArithmeticError):
             continue
+        if node.name == NUMBER and value.size == 1 and value.item() == data.item():
+            return i
         if (value.dtype, value.shape) == (data.dtype, data.shape) and value.tobytes() == data.tobytes():
             return i
     return None

@@ -3,21 +3,20 @@
 One would subtract in float64. But 2**53 + 1 of an int64 and 2**53 of a float64 would be equal then, and a wraparound of uint64
 would look like rounding. Here elements are compared as the numbers they are, whatever types hold them: integers with
 integers exactly, floats (all of at most 64 bits) in float64, which holds them, and 64-bit integers with floats as Python
-compares them. NaN equals NaN, and the two zeros are equal.
+compares them. NaN equals NaN (complex: where any part is), and the two zeros are equal.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.dtypes import from_numpy
-
-Plain: TypeAlias = bool | int | float
+from weft.dtypes import named
+from weft.semantics import Number
 
 
 @dataclass(frozen=True)
@@ -30,25 +29,32 @@ class Disparity:
     count: int
     size: int
     index: tuple[int, ...]
-    first: Plain
-    second: Plain
+    first: Number
+    second: Number
     absolute: float
     relative: float
     nans: int = 0
 
 
-def disparity(a: NDArray[Any], b: NDArray[Any]) -> Disparity | None:
-    """How two arrays of one shape differ; None where they do not. `ValueError` for other shapes."""
+def unlike(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where two arrays of one shape differ. `ValueError` for other shapes."""
     if a.shape != b.shape:
         raise ValueError(f"arrays of shapes {a.shape} and {b.shape} have no elements to compare")
     left, right = _comparable(a, b)
-    unlike = np.asarray(left != right, np.bool_) & ~(_nan(left) & _nan(right))
-    count = int(np.count_nonzero(unlike))
+    return np.asarray(left != right, np.bool_) & ~(_nan(left) & _nan(right))
+
+
+def disparity(a: NDArray[Any], b: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Disparity | None:
+    """How two arrays of one shape differ, with the first difference ``among`` these elements (default: all); None where they
+    do not. `ValueError` for other shapes."""
+    differ = unlike(a, b)
+    count = int(np.count_nonzero(differ))
     if not count:
         return None
-    flat = int(np.argmax(unlike.reshape(-1)))
+    flat = int(np.argmax((differ if among is None else differ & among).reshape(-1)))
     index = tuple(int(i) for i in np.unravel_index(flat, a.shape))
-    x, y = left[unlike], right[unlike]
+    left, right = _comparable(a, b)
+    x, y = left[differ], right[differ]
     numbers = ~(_nan(x) | _nan(y))
     absolute, relative = _greatest(x[numbers], y[numbers])
     nans = count - int(np.count_nonzero(numbers))
@@ -56,13 +62,13 @@ def disparity(a: NDArray[Any], b: NDArray[Any]) -> Disparity | None:
 
 
 def _comparable(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both in types in which NumPy's ``!=`` is exact: int64, float64, or Python's numbers where 64-bit integers take part."""
-    kinds = [from_numpy(x.dtype) for x in (a, b)]
-    if all(kind.is_float for kind in kinds):
-        return a.astype(np.float64), b.astype(np.float64)
-    wide = [kind for kind in kinds if kind.bits == 64 and not kind.is_float]
+    """Both in types in which NumPy's ``!=`` is exact; Python's numbers where 64-bit integers meet others."""
+    kinds = [named(x.dtype.name) for x in (a, b)]
+    wide = [kind for kind in kinds if kind.bits == 64 and kind.is_integer]
     if wide and a.dtype != b.dtype:
         return a.astype(object), b.astype(object)
+    if any(kind.is_complex for kind in kinds):
+        return a.astype(np.complex128), b.astype(np.complex128)
     if any(kind.is_float for kind in kinds):
         return a.astype(np.float64), b.astype(np.float64)
     return (a, b) if wide else (a.astype(np.int64), b.astype(np.int64))
@@ -76,15 +82,26 @@ def _greatest(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
     """The greatest absolute and relative difference of numbers that differ."""
     if not x.size:
         return math.nan, math.nan
-    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:  # differences of 64-bit integers need 65 bits
-        x, y = x.astype(object), y.astype(object)
     with np.errstate(all="ignore"):
-        far = abs(x - y)
+        if x.dtype.kind in "fc":
+            far = abs(x - y)
+        else:  # differences of 64-bit integers need 65 bits
+            x, y = x.astype(object), y.astype(object)
+            far = np.array([_distance(a, b) for a, b in zip(x, y, strict=True)], object)
         scale = np.maximum(abs(x), abs(y))
         relative = np.where(np.isinf(far.astype(np.float64)), np.inf, far / scale)
     return float(far.max()), float(relative.astype(np.float64).max())
 
 
-def _plain(x: NDArray[Any], flat: int) -> Plain:
+def _distance(x: Number, y: Number) -> Number:
+    """The difference; exact where both are whole, which Python's would not be of an integer and a float."""
+    if isinstance(x, complex) or isinstance(y, complex):
+        return abs(x - y)
+    if math.isfinite(x) and math.isfinite(y) and x == int(x) and y == int(y):
+        return abs(int(x) - int(y))
+    return abs(x - y)
+
+
+def _plain(x: NDArray[Any], flat: int) -> Number:
     value = x.reshape(-1)[flat]
     return value.item() if x.dtype.isbuiltin == 1 else float(value)

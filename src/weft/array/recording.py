@@ -29,6 +29,9 @@ from weft.semantics.context import use
 Key: TypeAlias = tuple[str, int, str]
 """A program point: file, line, operation. Inputs and outputs have no file."""
 
+NUMBER: Final = "a number"
+"""The name of an input that was a number of Python's, whose type says nothing of where it came from."""
+
 _WEFT: Final = str(Path(__file__).parent.parent)
 _ONLY: Final = inspect.Parameter.POSITIONAL_ONLY
 _EITHER: Final = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -163,7 +166,8 @@ def _output(name: str, leaf: object) -> Event:
     if isinstance(leaf, Array):
         return Event(("", -1, name), (), None, leaf.node, leaf.weak)
     array = np.asarray(cast(Any, leaf))
-    return Event(("", -1, name), (), None, Input(array.shape, dtype_of(array.dtype), array=array), False)
+    kind = NUMBER if is_number(leaf) else ""
+    return Event(("", -1, name), (), None, Input(array.shape, dtype_of(array.dtype), array=array, name=kind), False)
 
 
 def _place(traceback: TracebackType | None, name: str) -> str:
