@@ -3,6 +3,21 @@
 Stands alone: imports nothing of weft's other packages.
 """
 
+from weft.layout.algebra import (
+    canonical,
+    concat_ins,
+    concat_outs,
+    flatten_ins,
+    flatten_outs,
+    free_variables,
+    image,
+    is_identity_on,
+    kernel,
+    register_permutation,
+    reshape_ins,
+    reshape_outs,
+    transpose_ins,
+)
 from weft.layout.banks import (
     SHARED,
     BankConflicts,
@@ -17,16 +32,24 @@ from weft.layout.banks import (
 from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.families import blocked, sliced, vector, why_not_distributed
 from weft.layout.linear_layout import LinearLayout
+from weft.layout.matrix_view import MatrixView
+from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
+from weft.layout.nvmma import nvmma_shared
 from weft.layout.swizzle import Swizzle, optimal_swizzle
+from weft.layout.tensor_memory import tensor_memory, tensor_memory_scales
 from weft.layout.transfer import (
     broadcast,
     broadcast_back,
     expand_dims,
     expand_dims_back,
+    join,
+    join_back,
     project,
     reduce,
     reduce_back,
     reshape,
+    split,
+    split_back,
     trans,
     trans_back,
 )
@@ -35,7 +58,11 @@ __all__ = [
     "LinearLayout",
     "blocked", "sliced", "vector", "why_not_distributed",
     "trans", "trans_back", "reshape", "expand_dims", "expand_dims_back", "broadcast", "broadcast_back", "project",
-    "reduce", "reduce_back",
+    "reduce", "reduce_back", "join", "join_back", "split", "split_back",
+    "MatrixView", "canonical", "concat_ins", "concat_outs", "flatten_ins", "flatten_outs", "free_variables", "image",
+    "is_identity_on", "kernel", "register_permutation", "reshape_ins", "reshape_outs", "transpose_ins",
+    "unswizzled", "mma_swizzled", "nvmma_shared", "linear_memory", "padded", "tensor_memory", "tensor_memory_scales",
+    "why_not_memory",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",

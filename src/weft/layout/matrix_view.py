@@ -11,8 +11,8 @@ order, lowest bits first.
     dim1  0   1  .      .  .      columns  (0b010, 0b001, 0b100, 0b000)
           1   .  .      1  .
 
-Law: bit j of ``rows[i]`` is bit i of ``columns[j]``. A layout's own columns are other integers: there, as in a row-major position,
-the *last* output dimension has the lowest bits.
+Law: bit j of ``rows[i]`` is bit i of ``columns[j]``. A layout's own columns are other integers: there, as in a row-major
+position, the *last* output dimension has the lowest bits.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MatrixView:
 
         rooms = [max(len(name), (width + 2) * bits - 2) for name, bits in self.column_dims]
         titles = [f"{name:<{room}}" for (name, _), room in zip(self.column_dims, rooms, strict=True)]
-        lines = ["  ".join([line("", "", ()).ljust(names + width + 3), *titles]).rstrip()]
+        lines = ["  ".join([" " * (names + width + 3), *titles]).rstrip()]
         lines.append(line("", "", [str(bit) for _, bits in self.column_dims for bit in range(bits)]))
         labels = [(name if bit == 0 else "", str(bit)) for name, bits in self.row_dims for bit in range(bits)]
         for (label, bit), entries in zip(labels, self.entries, strict=True):

@@ -4,17 +4,22 @@ One would usually move data to transpose or reshape a tile. Here each operation 
 which every register, lane and warp keeps what it holds, and a backward map ``*_back``, the source layout that gives a
 wanted result layout the same way; the distributed layouts are closed under all of them.
 
-    operation    result element              forward: flattened columns
-    trans        y[i_o0, i_o1, ..] = x[i]     bits permuted with the dimensions
-    reshape      same row-major position     unchanged
-    expand_dims  same row-major position     unchanged
-    broadcast    size-1 coordinate forced 0  unchanged bits, moved apart; the new bits in new registers
-    reduce       one coordinate forgotten    its bits removed; registers that become copies are dropped
+    operation    result element                   forward: flattened columns
+    trans        y[i_o0, i_o1, ..] = x[i]          bits permuted with the dimensions
+    reshape      same row-major position          unchanged
+    expand_dims  same row-major position          unchanged
+    broadcast    size-1 coordinate forced 0       unchanged bits, moved apart; the new bits in new registers
+    reduce       one coordinate forgotten         its bits removed; registers that become copies are dropped
+    join         y[.., 0] = a, y[.., 1] = b       up by one bit; the new lowest bit in a new first register bit
+    split        a = y[.., 0], b = y[.., 1]       down by one bit; the register bit that held the lowest is dropped
 
 Law, for every machine index m: ``forward(L)(m)`` is the result element whose source element is ``L(m)``; for broadcast with
-the new register bits of m at 0 on the source side, for reduce with registers renumbered after dropping.
-``forward(back(R)) == R`` for trans, reshape and expand_dims. Broadcast forgets and reduce invents, so there it holds
-up to the place of the grown bits: registers.
+the new register bits of m at 0 on the source side, for reduce, join and split with registers renumbered by the bit that went or
+came. ``forward(back(R)) == R`` for trans, reshape, expand_dims and split. Broadcast forgets and reduce invents, so there it holds
+up to the place of the grown bits, registers; for join up to the place of the last coordinate among the registers.
+
+Split is not closed as the theorem has it: where the last coordinate is a bit of lanes or warps, one half of the threads has
+nothing of the first result, and no distributed layout makes the operation free. Then `split` refuses.
 
 Zero columns of lanes and warps stay: filling them with new elements would be possible, but no longer a no-op.
 """
@@ -31,6 +36,7 @@ from weft.layout.families import (
     numbered,
     sliced,
     tensor_outputs,
+    why_not_distributed,
 )
 from weft.layout.linear_layout import LinearLayout
 
@@ -119,3 +125,57 @@ def reduce_back(layout: LinearLayout, axis: int, size: int) -> LinearLayout:
     shape = list(grown.shape)
     shape[axis] = size
     return broadcast(grown, shape)
+
+
+def join(layout: LinearLayout) -> LinearLayout:
+    """``y[.., j]`` is element ``..`` of operand j, both of this layout: a new last dimension of size 2.
+
+    Its bit is the first of ``register``: result register ``2 r + j`` is register r of operand j, so a thread has the pair side by
+    side.
+    """
+    first = {} if REGISTER in layout.in_dims else {REGISTER: (1,)}
+    columns = {
+        dim: (1,) * (dim == REGISTER) + tuple([column << 1 for column in columns]) for dim, columns in layout.inputs
+    }
+    return LinearLayout.from_columns({**first, **columns}, tensor_outputs((*layout.shape, 2)))
+
+
+def join_back(layout: LinearLayout) -> LinearLayout:
+    """The layout of both operands of a `join` with this result layout.
+
+    Where the last coordinate is a register bit, ``join(join_back(R))`` is R with that bit first. Where it is a bit of lanes or
+    warps, those hold copies of both operands, and a thread keeps one: a select, nothing is exchanged.
+    """
+    dim, bit = _pair_place("join_back", layout)
+    columns = {name: tuple([column >> 1 for column in columns]) for name, columns in layout.inputs}
+    if dim == REGISTER:
+        columns[dim] = columns[dim][:bit] + columns[dim][bit + 1 :]
+    return LinearLayout.from_columns(columns, tensor_outputs(layout.shape[:-1]))
+
+
+def split(layout: LinearLayout) -> LinearLayout:
+    """The layout of both results, ``y[.., 0]`` and ``y[.., 1]``: the last dimension, of size 2, goes.
+
+    With its coordinate in register bit b, register r of result j is source register r with j inserted as bit b. `ValueError`
+    where the coordinate is not in ``register``.
+    """
+    dim, bit = _pair_place("split", layout)
+    if dim != REGISTER:
+        raise ValueError(
+            f"split: the last dimension is basis {bit} of {dim}, expected it in register: each thread needs both halves"
+        )
+    return join_back(layout)
+
+
+def split_back(layout: LinearLayout) -> LinearLayout:
+    """A source layout whose `split` is ``layout``: both halves of a pair in neighbouring registers."""
+    return join(layout)
+
+
+def _pair_place(function: str, layout: LinearLayout) -> tuple[str, int]:
+    """The input dimension and bit that move along the last dimension; `ValueError` unless that has size 2."""
+    if not layout.shape or layout.shape[-1] != 2:
+        raise ValueError(f"{function}: shape {layout.shape} does not end in a dimension of size 2")
+    if reason := why_not_distributed(layout):
+        raise ValueError(f"{function}: the layout is not distributed: {reason}")
+    return next((dim, columns.index(1)) for dim, columns in layout.inputs if 1 in columns)
