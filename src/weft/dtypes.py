@@ -138,6 +138,11 @@ class DType:
         return abs(value) <= self.largest and math.ldexp(value, self.mantissa - exponent).is_integer()
 
     @property
+    def part(self) -> DType:
+        """The type of the real and of the imaginary part of a complex type; a real type itself."""
+        return {32: float16, 64: float32, 128: float64}[self.bits] if self.is_complex else self
+
+    @property
     def compute(self) -> DType:
         """The type in which arithmetic on this type is carried out before the one rounding back."""
         return float32 if self.is_float and self.bits < 32 else self

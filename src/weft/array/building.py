@@ -175,6 +175,7 @@ def _ask(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
 
 def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
     dtype = dtypes.bool_ if promotion.meaning in _COMPARISONS else promotion.operands
+    dtype = dtype.part if promotion.meaning in ("abs", "real") else dtype
     shape = views.broadcast_shape(op, *(a.shape for a in arguments))
     return Apply(shape, dtype, meaning=promotion.meaning, arguments=tuple(arguments))
 
@@ -194,6 +195,8 @@ def _number(system: Semantics, value: Number, dtype: DType) -> Scalar:
     with np.errstate(over="ignore", invalid="ignore"):
         if dtype.is_bool or dtype.is_integer:
             exact: Number = bool(number) if dtype.is_bool else int(number.real)
+        elif dtype.is_complex:
+            exact = complex(np.asarray(number, np.complex128).astype(dtype.numpy))
         else:
             exact = float(np.asarray(number.real, np.float64).astype(dtype.numpy))
     return Scalar((), dtype, value=exact)

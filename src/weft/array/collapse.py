@@ -64,7 +64,7 @@ def _reduce(elements: Node, meaning: str, axes: tuple[int, ...]) -> Node:
 
 
 def _mean(elements: Node, axes: tuple[int, ...], count: int) -> Node:
-    if not elements.dtype.is_float:
+    if not (elements.dtype.is_float or elements.dtype.is_complex):
         raise PromotionError(f"the mean of {elements.dtype} is no {elements.dtype}", "convert with .astype('float32')")
     wide = elements.dtype.compute
     total = _reduce(convert(elements, wide), "sum", axes)

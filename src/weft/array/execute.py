@@ -10,7 +10,7 @@ import hashlib
 import linecache
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from weft.array import memory
 from weft.array.canonical import Canonical, row_major
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.parts import Parts, has_complex
 from weft.array.product import program_of_product
 from weft.array.schedule import Kernel, schedule
 from weft.array.text import FAULTS, Program, program_of
@@ -173,17 +174,24 @@ _plans: Final[OrderedDict[Hashable, Plan]] = OrderedDict()
 _lock: Final = threading.Lock()
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Plan:
+def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Callable[..., list[NDArray[Any]]]:
     """The plan for outputs as a function of inputs, which must include every `Input` the outputs need."""
     missing = [node for node in walk(outputs) if isinstance(node, Input) and all(node is not i for i in inputs)]
     if missing:
         names = ", ".join(node.name or "an array" for node in missing)
         raise ValueError(f"the outputs need {names}, which is not among the inputs")
+    if has_complex(outputs):
+        parts = Parts(outputs, inputs)
+        real = Plan(parts.outputs, parts.inputs)
+        return lambda *arrays: parts.joined(real(*parts.taken(arrays)))
     return Plan(outputs, inputs)
 
 
 def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
     """The values of nodes whose inputs all have data."""
+    if has_complex(outputs):
+        parts = Parts(outputs, ())
+        return parts.joined(run(parts.outputs))
     inputs = [node for node in walk(outputs) if isinstance(node, Input)]
     key = _structure(outputs)
     with _lock:

@@ -17,8 +17,8 @@ from weft.array.building import Argument, Value
 from weft.array.coercion import beside, is_number, is_scalar, to_value
 from weft.array.nodes import Input, Node
 from weft.array.operators import Operators
-from weft.array.support import read_dtype
-from weft.dtypes import DType, from_numpy
+from weft.array.support import dtype_of, read_dtype
+from weft.dtypes import DType
 from weft.semantics import Constant, Number, Semantics, Type, get, ops
 from weft.semantics.context import current
 from weft.semantics.core import operand as read_operand
@@ -288,7 +288,7 @@ def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], .
 def computed(result: NDArray[Any], weak: bool, system: Semantics) -> Array:
     """What a backend has computed, as an array that owns it."""
     result.flags.writeable = False
-    return Array(Value(Input(result.shape, from_numpy(result.dtype), array=result), weak), system)
+    return Array(Value(Input(result.shape, dtype_of(result.dtype), array=result), weak), system)
 
 
 def asarray(data: object, semantics: str | Semantics | None = None, dtype: object = None) -> Array:

@@ -1,17 +1,20 @@
 """Which element types expressions may have, and what to say about the others.
 
-Systems know more types than weft computes with (`dtypes.KNOWN` against `dtypes.ALL`). One would let execution stumble over
+Systems know more types than weft computes with (`dtypes.KNOWN` against `COMPUTED`). One would let execution stumble over
 them; here no node of such a type is ever built, and the message names the cast that helps.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType
+
+COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128)
+"""The types expressions may have: those of kernels, and complex numbers, which kernels see as their two parts."""
 
 
 class UnsupportedDType(TypeError):
@@ -20,17 +23,15 @@ class UnsupportedDType(TypeError):
 
 def require(dtype: DType, what: str) -> DType:
     """The dtype if expressions may have it; else `UnsupportedDType` about ``what``."""
-    if dtype in dtypes.ALL:
+    if dtype in COMPUTED:
         return dtype
-    if dtype.is_complex:
-        raise UnsupportedDType(
-            f"{what} {dtype}, and weft computes no complex numbers yet; keep the real and imaginary parts in two arrays"
-        )
     raise UnsupportedDType(f"{what} {dtype}, which weft does not compute with; cast to {holder(dtype)} first")
 
 
 def holder(dtype: DType) -> DType:
     """The narrowest type of `dtypes.ALL` of the same kind that holds every value of ``dtype``."""
+    if dtype.is_complex:
+        return dtypes.complex64
     if dtype.is_integer:
         return next(d for d in dtypes.ALL if d.is_integer and d.min <= dtype.min and dtype.max <= d.max)
     floats = (dtypes.float16, dtypes.float32, dtypes.float64)
@@ -51,7 +52,7 @@ def dtype_of(array: np.dtype[Any]) -> DType:
     try:
         dtype = dtypes.named(array.name)
     except ValueError:
-        known = ", ".join(map(str, dtypes.ALL))
+        known = ", ".join(map(str, COMPUTED))
         raise UnsupportedDType(f"the array has {array} elements; weft computes with {known}") from None
     return require(dtype, "the array has elements of")
 

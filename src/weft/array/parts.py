@@ -1,0 +1,258 @@
+"""Complex numbers as pairs of real ones, before anything else looks at the graph.
+
+One would teach every layer below a new kind of element. Kernels know no complex type; a complex node is therefore rewritten
+as two real ones, its real and imaginary parts, by one rule for each meaning: ``(a + bi)(c + di) = (ac - bd) + (ad + bc)i``.
+Inputs are strided views of the two parts, so nothing is copied on the way in. What has no rule is refused, by name.
+
+Division scales by the larger part of the divisor (Smith, 1962) and the modulus by the larger part, so that neither overflows
+where the result does not; otherwise the textbook formulas, whose infinities and NaN may differ from NumPy's in the sign or
+the part they appear in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import dtypes
+from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+
+Pair: TypeAlias = tuple[Node, Node]
+"""Real and imaginary part."""
+
+
+def has_complex(outputs: Sequence[Node]) -> bool:
+    """Whether an expression has complex numbers anywhere."""
+    return any(node.dtype.is_complex for node in walk(outputs))
+
+
+class Parts:
+    """The real graph of an expression: ``outputs`` and ``inputs`` as lists of one node for a real, two for a complex one."""
+
+    def __init__(self, outputs: Sequence[Node], inputs: Sequence[Input]) -> None:
+        self._made: dict[int, Node | Pair] = {}
+        every = [*outputs, *inputs]
+        for node in walk(every):
+            self._made[id(node)] = self._split(node)
+        self.outputs = [part for node in outputs for part in self._parts(node)]
+        self.inputs = [part for node in inputs for part in self._parts(node) if isinstance(part, Input)]
+        self._complex_inputs = [node.dtype.is_complex for node in inputs]
+        self._kinds = [node.dtype for node in outputs]
+
+    def taken(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The arrays of ``inputs`` for those of the expression's inputs."""
+        taken: list[NDArray[Any]] = []
+        for array, split in zip(arrays, self._complex_inputs, strict=True):
+            taken += _parts_of(array) if split else (array,)
+        return taken
+
+    def joined(self, results: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The expression's outputs from those of ``outputs``."""
+        left = iter(results)
+        made: list[NDArray[Any]] = []
+        for dtype in self._kinds:
+            value = next(left)
+            if dtype.is_complex:
+                whole = np.empty(value.shape, dtype.numpy)
+                for part, values in zip(_parts_of(whole), (value, next(left)), strict=True):
+                    part[...] = values
+                value = whole
+            made.append(value)
+        return made
+
+    def _parts(self, node: Node) -> tuple[Node, ...]:
+        made = self._made[id(node)]
+        return made if isinstance(made, tuple) else (made,)
+
+    def _pair(self, node: Node) -> Pair:
+        made = self._made[id(node)]
+        if isinstance(made, tuple):
+            return made
+        raise TypeError(f"expected a complex operand, found {node.dtype}")
+
+    def _real(self, node: Node) -> Node:
+        return self._parts(node)[0]
+
+    def _split(self, node: Node) -> Node | Pair:
+        if not node.dtype.is_complex and not any(o.dtype.is_complex for o in node.operands):
+            return self._rebuilt(node)
+        match node:
+            case Input():
+                return self._input(node)
+            case Scalar():
+                value = complex(node.value)
+                part = node.dtype.part
+                return Scalar((), part, value.real), Scalar((), part, value.imag)
+            case View() | Reshape():
+                real, imaginary = self._pair(node.source)
+                return replace(node, dtype=real.dtype, source=real), replace(node, dtype=real.dtype, source=imaginary)
+            case Reduce() if node.meaning in ("sum", "cumsum"):
+                real, imaginary = self._pair(node.source)
+                return replace(node, dtype=real.dtype, source=real), replace(node, dtype=real.dtype, source=imaginary)
+            case Convert():
+                return self._convert(node)
+            case Matmul():
+                return self._matmul(node)
+            case Apply() if node.meaning in RULES or node.meaning == "select":
+                return self._apply(node)
+            case Apply() | Reduce():
+                raise TypeError(f"weft has no '{node.meaning}' of complex numbers; compute it of the parts")
+            case _:
+                raise TypeError(f"{type(node).__name__} has no parts")
+
+    def _rebuilt(self, node: Node) -> Node:
+        """A real node of real operands, over what became of them."""
+        match node:
+            case Apply():
+                return replace(node, arguments=tuple(self._real(a) for a in node.arguments))
+            case Convert() | View() | Reshape() | Reduce():
+                return replace(node, source=self._real(node.source))
+            case Matmul():
+                return replace(node, lhs=self._real(node.lhs), rhs=self._real(node.rhs))
+            case _:
+                return node
+
+    def _input(self, node: Input) -> Pair:
+        real, imaginary = (None, None) if node.array is None else _parts_of(node.array)
+        part = node.dtype.part
+        return (
+            Input(node.shape, part, array=real, name=f"{node.name}.real"),
+            Input(node.shape, part, array=imaginary, name=f"{node.name}.imag"),
+        )
+
+    def _convert(self, node: Convert) -> Node | Pair:
+        if not node.dtype.is_complex:
+            real, imaginary = self._pair(node.source)
+            if node.dtype.is_bool:
+                return _apply("or", *(replace(node, source=part) for part in (real, imaginary)))
+            return replace(node, source=real)
+        part = node.dtype.part
+        if node.source.dtype.is_complex:
+            real, imaginary = self._pair(node.source)
+            return replace(node, dtype=part, source=real), replace(node, dtype=part, source=imaginary)
+        zero = View(node.shape, part, source=Scalar((), part, 0.0))
+        return replace(node, dtype=part, source=self._real(node.source)), zero
+
+    def _matmul(self, node: Matmul) -> Pair:
+        (a, b), (c, d) = self._pair(node.lhs), self._pair(node.rhs)
+
+        def product(lhs: Node, rhs: Node) -> Node:
+            return Matmul(node.shape, lhs.dtype, lhs=lhs, rhs=rhs)
+
+        return _apply("sub", product(a, c), product(b, d)), _apply("add", product(a, d), product(b, c))
+
+    def _apply(self, node: Apply) -> Node | Pair:
+        if node.meaning == "select":
+            condition = self._real(node.arguments[0])
+            (a, b), (c, d) = self._pair(node.arguments[1]), self._pair(node.arguments[2])
+            return _apply("select", condition, a, c), _apply("select", condition, b, d)
+        return RULES[node.meaning](*(part for a in node.arguments for part in self._pair(a)))
+
+
+def _parts_of(array: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Views of the real and imaginary parts of a complex array."""
+    return array.real, array.imag
+
+
+def _apply(meaning: str, *arguments: Node) -> Apply:
+    shape = np.broadcast_shapes(*(a.shape for a in arguments))
+    bool_ = meaning in ("equal", "not_equal", "less", "greater")
+    return Apply(shape, dtypes.bool_ if bool_ else arguments[-1].dtype, meaning, arguments)
+
+
+def _number(value: float, like: Node) -> Scalar:
+    return Scalar((), like.dtype, value)
+
+
+def _multiply(a: Node, b: Node, c: Node, d: Node) -> Pair:
+    return (
+        _apply("sub", _apply("mul", a, c), _apply("mul", b, d)),
+        _apply("add", _apply("mul", a, d), _apply("mul", b, c)),
+    )
+
+
+def _divide(a: Node, b: Node, c: Node, d: Node) -> Pair:
+    """Smith's division: by the ratio of the divisor's smaller part to its larger one."""
+    wide = _apply("less", _apply("abs", c), _apply("abs", d))
+    large, small = _apply("select", wide, d, c), _apply("select", wide, c, d)
+    first, second = _apply("select", wide, b, a), _apply("select", wide, a, b)
+    ratio = _apply("divide", small, large)
+    scale = _apply("add", large, _apply("mul", small, ratio))
+    real = _apply("divide", _apply("add", first, _apply("mul", second, ratio)), scale)
+    tilted = _apply("divide", _apply("sub", second, _apply("mul", first, ratio)), scale)
+    return real, _apply("select", wide, _apply("neg", tilted), tilted)
+
+
+def _modulus(a: Node, b: Node) -> Node:
+    """``large * sqrt(1 + (small / large)**2)``; 0 for 0."""
+    x, y = _apply("abs", a), _apply("abs", b)
+    large, small = _apply("maximum_nan", x, y), _apply("minimum_nan", x, y)
+    ratio = _apply("divide", small, large)
+    root = _apply("sqrt", _apply("add", _apply("mul", ratio, ratio), _number(1.0, a)))
+    plain = _apply("or", _apply("equal", large, _number(0.0, a)), _apply("equal", large, _number(float("inf"), a)))
+    return _apply("select", plain, large, _apply("mul", large, root))
+
+
+def _exp(a: Node, b: Node) -> Pair:
+    size = _apply("exp", a)
+    return _apply("mul", size, _apply("cos", b)), _apply("mul", size, _apply("sin", b))
+
+
+def _log(a: Node, b: Node) -> Pair:
+    return _apply("log", _modulus(a, b)), _apply("atan2", b, a)
+
+
+def _sqrt(a: Node, b: Node) -> Pair:
+    """The root in the right half plane: ``t = sqrt((|z| + |a|) / 2)`` and ``b / 2t``, in the order the sign of a asks for."""
+    t = _apply("sqrt", _apply("mul", _apply("add", _modulus(a, b), _apply("abs", a)), _number(0.5, a)))
+    other = _apply("divide", _apply("abs", b), _apply("mul", t, _number(2.0, a)))
+    other = _apply("select", _apply("equal", t, _number(0.0, a)), _number(0.0, a), other)
+    left = _apply("less", a, _number(0.0, a))
+    size = _apply("select", left, t, other)
+    real = _apply("select", left, other, t)
+    return real, _apply("select", _apply("less", b, _number(0.0, a)), _apply("neg", size), size)
+
+
+def _square(a: Node, b: Node) -> Pair:
+    return _multiply(a, b, a, b)
+
+
+def _real(a: Node, b: Node) -> Node:
+    return a
+
+
+def _equal(a: Node, b: Node, c: Node, d: Node) -> Node:
+    return _apply("and", _apply("equal", a, c), _apply("equal", b, d))
+
+
+def _differ(a: Node, b: Node, c: Node, d: Node) -> Node:
+    return _apply("or", _apply("not_equal", a, c), _apply("not_equal", b, d))
+
+
+def _both(meaning: str) -> Callable[..., Pair]:
+    """The meaning of each part by itself."""
+
+    def rule(*parts: Node) -> Pair:
+        return _apply(meaning, *parts[::2]), _apply(meaning, *parts[1::2])
+
+    return rule
+
+
+RULES: Final[dict[str, Callable[..., Node | Pair]]] = {
+    **{meaning: _both(meaning) for meaning in ("add", "sub", "neg", "identity")},
+    "mul": _multiply,
+    "square": _square,
+    "divide": _divide,
+    "abs": _modulus,
+    "real": _real,
+    "equal": _equal,
+    "not_equal": _differ,
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+}
+"""What becomes of the parts ``(a, b)``, or ``(a, b), (c, d)``, under each meaning that complex numbers have here."""

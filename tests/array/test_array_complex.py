@@ -1,0 +1,101 @@
+"""Complex arrays: native kernels over the parts, against NumPy's complex numbers in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import weft.array as wa
+from weft import semantics
+from weft.array import backends
+
+pytestmark = pytest.mark.jit
+
+
+def numbers(*shape: int, seed: int) -> NDArray[Any]:
+    draw = np.random.default_rng(seed)
+    return (draw.standard_normal(shape) + 1j * draw.standard_normal(shape)).astype("complex64")
+
+
+Z, W = numbers(5, 7, seed=0), numbers(7, seed=1)
+R: NDArray[Any] = np.random.default_rng(2).standard_normal((5, 7)).astype("float32")
+
+CASES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+    "a * b + c": lambda xp, a, b, c: a * b + c,
+    "a - c": lambda xp, a, b, c: c - a,
+    "a / b": lambda xp, a, b, c: a / b,
+    "c / a": lambda xp, a, b, c: c / a,
+    "-a": lambda xp, a, b, c: -a,
+    "square": lambda xp, a, b, c: xp.square(a),
+    "exp": lambda xp, a, b, c: xp.exp(a),
+    "log": lambda xp, a, b, c: xp.log(a),
+    "sqrt": lambda xp, a, b, c: xp.sqrt(a),
+    "abs": lambda xp, a, b, c: abs(a),
+    "real": lambda xp, a, b, c: xp.real(a),
+    "literal": lambda xp, a, b, c: c * 1j + 2,
+    "equal": lambda xp, a, b, c: (a == b) | (a != b),
+    "where": lambda xp, a, b, c: xp.where(c > 0, a, b),
+    "sum": lambda xp, a, b, c: xp.sum(a, 0),
+    "mean": lambda xp, a, b, c: xp.mean(a),
+    "matmul": lambda xp, a, b, c: a @ b,
+    "views": lambda xp, a, b, c: (a.T[::2, ::-1] - 1).reshape(-1),
+    "widened": lambda xp, a, b, c: a.astype("complex128") * b,
+}
+
+
+@pytest.mark.parametrize("system", ["numpy", "jax"])
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_numpy(name: str, system: str) -> None:
+    exact = np.asarray(CASES[name](np, Z.astype("complex128"), W.astype("complex128"), R.astype("float64")))
+    with semantics.use(system):
+        for backend in ("native", "reference"):
+            got = CASES[name](wa, *map(wa.asarray, (Z, W, R)))
+            (value,) = wa.compute(got, backend=backend)
+            assert value.shape == exact.shape
+            assert value.dtype == got.dtype.numpy
+            np.testing.assert_allclose(value, exact, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_quotients_and_moduli_do_not_overflow_on_the_way(scale: float) -> None:
+    # |z| of 3 + 4i is 5, and z / z is 1, though the squares of the parts leave float32.
+    z = np.array([3 + 4j, 4 - 3j, -3j, 5], "complex64") * np.float32(scale)
+    a = wa.asarray(z, "numpy")
+    np.testing.assert_allclose(abs(a).numpy(), np.array([5, 5, 3, 5]) * scale, rtol=1e-6)
+    np.testing.assert_allclose((a / a).numpy(), np.ones(4), rtol=1e-6)
+
+
+def test_roots_lie_in_the_right_half_plane() -> None:
+    z = np.array([0, 4, -4, 2j, -2j, -3 + 4j, -3 - 4j], "complex64")
+    expected = np.array([0, 2, 2j, 1 + 1j, 1 - 1j, 1 + 2j, 1 - 2j])
+    np.testing.assert_allclose(wa.sqrt(wa.asarray(z, "numpy")).numpy(), expected, atol=1e-6)
+    assert abs(wa.asarray(np.array([complex(np.inf, 1), 0j]), "numpy")).numpy().tolist() == [np.inf, 0]
+
+
+def test_casts_to_real_types_take_the_real_part_and_to_bool_both() -> None:
+    a = wa.asarray(np.array([0, 1j, 2.5, 2 + 1j], "complex64"), "numpy")
+    assert a.astype("float32").numpy().tolist() == [0, 0, 2.5, 2]
+    assert a.astype("bool").numpy().tolist() == [False, True, True, True]
+
+
+def test_fused_functions_take_and_give_complex_arrays() -> None:
+    @wa.fuse(semantics="jax")
+    def twice(x: wa.Array) -> tuple[wa.Array, wa.Array]:
+        return x * 2, abs(x)
+
+    doubled, size = twice(Z[::2, ::-1])
+    np.testing.assert_allclose(doubled.numpy(), Z[::2, ::-1] * 2, rtol=1e-6)
+    np.testing.assert_allclose(size.numpy(), np.abs(Z[::2, ::-1]), rtol=1e-6)
+
+
+def test_what_has_no_rule_is_named() -> None:
+    with pytest.raises(TypeError) as caught, backends.use_backend("native"):
+        wa.sin(wa.asarray(Z, "numpy")).numpy()
+    assert str(caught.value) == "weft has no 'sin' of complex numbers; compute it of the parts"
+    with pytest.raises(TypeError) as caught, backends.use_backend("native"):
+        wa.prod(wa.asarray(Z, "numpy")).numpy()
+    assert str(caught.value) == "weft has no 'prod' of complex numbers; compute it of the parts"
