@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 from weft.layout import f2, subspaces
 from weft.layout.families import LANE, REGISTER, WARP
-from weft.layout.linear_layout import LinearLayout, log2_exact
+from weft.layout.fields import log2_exact
+from weft.layout.linear_layout import LinearLayout
 
 OFFSET = "offset"
 BLOCK = "block"
