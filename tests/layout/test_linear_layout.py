@@ -1,48 +1,17 @@
-"""`LinearLayout`: worked examples, laws against tables of all elements, Triton's algebra, text, messages."""
+"""`LinearLayout`: worked examples, laws against tables of all elements, text, messages."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import pickle
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from layout_strategies import by_definition, indices, layouts
 from weft.layout import LinearLayout
-
-GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "layout_algebra.json").read_text())["operations"]
-
-
-def indices(layout: LinearLayout) -> Iterator[dict[str, int]]:
-    """All input indices of a layout."""
-    for point in itertools.product(*(range(layout.in_size(dim)) for dim in layout.in_dims)):
-        yield dict(zip(layout.in_dims, point, strict=True))
-
-
-def by_definition(layout: LinearLayout, point: Mapping[str, int]) -> dict[str, int]:
-    """The output index from the printed bases: the XOR, coordinate by coordinate, of those at set bits."""
-    total = [0] * len(layout.out_dims)
-    for dim, index in point.items():
-        for bit, basis in enumerate(layout.bases(dim)):
-            if index >> bit & 1:
-                total = [a ^ b for a, b in zip(total, basis, strict=True)]
-    return dict(zip(layout.out_dims, total, strict=True))
-
-
-@st.composite
-def layouts(draw: st.DrawFn, ins: tuple[str, ...] = ("a", "b"), outs: tuple[str, ...] = ("x", "y")) -> LinearLayout:
-    """Any linear map with at most 3 bits per dimension, dimensions listed in any order."""
-    outs = tuple(draw(st.permutations(outs)))
-    sizes = [1 << draw(st.integers(0, 3)) for _ in outs]
-    basis = st.tuples(*(st.integers(0, size - 1) for size in sizes))
-    bases = {dim: draw(st.lists(basis, max_size=3)) for dim in draw(st.permutations(ins))}
-    return LinearLayout(bases, dict(zip(outs, sizes, strict=True)))
-
 
 # Worked examples
 
@@ -263,42 +232,6 @@ def test_values_are_immutable_hashable_and_print_as_they_parse(layout: LinearLay
     assert pickle.loads(pickle.dumps(layout)) == layout
     with pytest.raises(AttributeError):
         layout.outputs = ()  # pyright: ignore[reportAttributeAccessIssue]
-
-
-# Triton's algebra
-
-
-def from_golden(entry: Mapping[str, Any]) -> LinearLayout:
-    return LinearLayout(dict(entry["bases"]), dict(entry["out_dims"]))
-
-
-def evaluate(entry: Mapping[str, Any]) -> LinearLayout:
-    """What weft gives for a recorded operation."""
-    match entry["op"]:
-        case "compose":
-            return from_golden(entry["a"]).compose(from_golden(entry["b"]))
-        case "product":
-            return from_golden(entry["a"]) * from_golden(entry["b"])
-        case "invert":
-            return from_golden(entry["a"]).inverse()
-        case "pseudoinvert":
-            return from_golden(entry["a"]).right_inverse()
-        case "product_chain":
-            first, *others = [LinearLayout.identity(*factor[1:]) for factor in entry["factors"]]
-            for other in others:
-                first = first * other
-            return first
-        case unknown:
-            raise AssertionError(f"unknown operation {unknown}")
-
-
-@pytest.mark.parametrize("op", sorted({entry["op"] for entry in GOLDEN}))
-def test_algebra_agrees_with_tritons(op: str) -> None:
-    entries = [entry for entry in GOLDEN if entry["op"] == op]
-    assert len(entries) >= 13
-    for entry in entries:
-        # Exact, the order of the dimensions included.
-        assert evaluate(entry) == from_golden(entry["out"]), entry
 
 
 # Messages
