@@ -537,6 +537,49 @@ def test_other_types_and_small_differences_may_pass() -> None:
         compared(lambda x: x @ x, np.ones(2, np.float32)).raise_for_divergence(dtypes=False, rtol=1.0)
 
 
+def test_a_port_is_exact_where_the_results_are() -> None:
+    def rounded_down(x: Any) -> Any:
+        return (x - (x % 3 + 3) % 3) // 3
+
+    found = compare(rounded_down, int32(-8, -7, 7))
+    # -8 % 3 is 1 rounded down and -2 toward zero; adding 3 makes both 1 modulo 3.
+    assert [o.kinds for o in found.lines[0].operations[:2]] == [(Kind.VALUE,), (Kind.VALUE,)]
+    assert found.exact and not found.agree
+    found.raise_for_divergence(results=True)
+    with pytest.raises(Diverged):
+        found.raise_for_divergence()
+    # What does not run is no port, even if a cast would make it one.
+    refused = compare(twice_refused, uint8(1), ("dali", "numpy"))
+    assert not refused.exact and not any(o.kinds for o in refused.outputs)
+    with pytest.raises(Diverged):
+        refused.raise_for_divergence(results=True)
+
+
+def test_types_that_would_part_by_themselves() -> None:
+    def scaled(x: Any) -> Any:
+        y = x + 40
+        z = y - 1
+        return z * 0.5
+
+    found = compare(scaled, uint8(1))
+    # uint8 - 1 is uint8 in JAX and int32 in DALI, but int32 - 1 is int32 in both: a cast before it is enough.
+    assert only(found, "z = y - 1").propagated == (Kind.DTYPE,)
+    # uint8 * 0.5 and int32 * 0.5 are both float32 in DALI, and float64 in JAX.
+    assert types(only(found, "return z * 0.5")) == {"jax": "float64*", "dali": "float32"}
+    assert (only(found, "return z * 0.5").kinds, only(found, "return z * 0.5").propagated) == ((Kind.DTYPE,), ())
+
+
+def test_casts_differ_only_in_what_does_not_fit() -> None:
+    def wide(x: Any) -> Any:
+        return x.astype("int16")
+
+    assert only(compare(wide, uint8(1)), 'return x.astype("int16")').kinds == ()
+    floats = only(compare(wide, np.array([1.0], np.float32)), 'return x.astype("int16")')
+    assert floats.kinds == (Kind.MEANING,) and floats.expression == "astype(float32, int16)"
+    # 1.5: JAX truncates, DALI rounds.
+    assert difference(only(compare(wide, np.array([1.5], np.float32)), 'return x.astype("int16")'))[3:5] == (1, 2)
+
+
 def test_json() -> None:
     found = compare(brighten, uint8(0, 100, 250))
     data = json.loads(found.to_json())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import linecache
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -21,12 +21,12 @@ from weft.array.comparison import Cell, Comparison, Kind, Line, Literal, Operati
 from weft.array.dataflow import Flow, Outcome, evaluate, flows, nbytes
 from weft.array.disparity import disparity, unlike
 from weft.array.fuse import Fused
-from weft.array.lenient import fallback
+from weft.array.lenient import REFUSALS, fallback
 from weft.array.recording import Call, Event, Recording, is_data, parameters
 from weft.array.structure import leaves, rebuild, shape_of
-from weft.dtypes import DType
+from weft.dtypes import DType, named
 from weft.semantics import Constant, Operand, Promotion, Semantics, Type, get
-from weft.semantics.alike import same_meaning
+from weft.semantics.alike import exact, same_meaning
 from weft.semantics.core import show
 from weft.semantics.explanation import write
 
@@ -204,6 +204,8 @@ def _operation(
     before = {kind for kind in _FOLLOW for parent in parents if kind in parent.kinds}
     if any(v.fresh for v in values):
         before.discard(Kind.VALUE)
+    if Kind.DTYPE in before and _part(here):
+        before.discard(Kind.DTYPE)
     propagated = tuple(kind for kind in kinds if kind in before)
     op = event.key[2]
     operands = next(iter(cells.values())).operands
@@ -216,6 +218,32 @@ def _operation(
 
 _FOLLOW = frozenset({Kind.FAILED, Kind.SHAPE, Kind.DTYPE, Kind.VALUE})
 """What a result may owe to an operand. A refusal or another branch is the place to look at, whatever came before."""
+
+
+def _part(here: Sequence[tuple[_Run, int]]) -> bool:
+    """Whether two systems give other types even to operands of the same types: to those that either of them has here."""
+    asked = [(run.recording.system, event) for run, i in here if (event := run.recording.events[i]).node is not None]
+    return any(
+        one.node is not None
+        and other.node is not None
+        and one.node.dtype != other.node.dtype
+        and not _meets(first, other)
+        and not _meets(second, one)
+        for k, (first, one) in enumerate(asked)
+        for second, other in asked[k + 1 :]
+    )
+
+
+def _meets(system: Semantics, event: Event) -> bool:
+    """Whether the system gives the event's type to the event's operands, weak ones as it knows them."""
+    if not event.key[0] or event.key[2] == "astype" or event.node is None:
+        return True
+    weak = system.literal(1).weak
+    operands = [replace(o, weak=o.weak and weak) if isinstance(o, Type) else o for o in event.operands]
+    try:
+        return system.resolve(event.key[2], *operands).result == event.node.dtype
+    except REFUSALS:
+        return False
 
 
 def _inherited(
@@ -276,8 +304,8 @@ def _alike(a: Cell, b: Cell) -> bool:
     """Whether two systems compute the same, as far as the meanings' names tell."""
     if a.within is None or b.within is None:
         return True
-    if a.meaning.startswith("convert"):
-        return a.meaning == b.meaning or (a.dtype is not None and a.dtype.is_float)
+    if a.meaning.startswith("convert") and a.dtype is not None:  # astype: they differ in what does not fit
+        return a.meaning == b.meaning or a.dtype.is_float or exact(named(a.operands[0].rstrip("*")), a.dtype)
     return same_meaning(a.meaning, b.meaning, a.within) and same_meaning(a.meaning, b.meaning, b.within)
 
 

@@ -94,8 +94,8 @@ class Operation:
     """One operation of the function, the ``occurrence``-th of its kind on its line (from 0), in all systems.
 
     ``cells`` has no entry for a system that did not come here; ``unreached`` names those that had stopped before. ``kinds`` are
-    the ways in which the systems diverge, ``propagated`` those of them in which an operand diverged before (for values: at
-    every element that differs).
+    the ways in which the systems diverge, ``propagated`` those of them in which an operand diverged before: for values,
+    at every element that differs; for types, where operands of one system's types get one type in both.
     """
 
     op: str
@@ -111,6 +111,11 @@ class Operation:
     def diverges(self) -> bool:
         """Whether the systems differ here on these inputs."""
         return any(kind is not Kind.MEANING for kind in self.kinds)
+
+    @property
+    def returned(self) -> bool:
+        """Whether this is a result of the function, not an operation in it."""
+        return self.op.startswith("return")
 
     @property
     def originates(self) -> bool:
@@ -195,6 +200,11 @@ class Comparison:
         return not self.stops and not self.structures and not any(o.diverges for o in self.operations)
 
     @property
+    def exact(self) -> bool:
+        """Whether what is returned is the same in all systems, types and values, and none refuses an operation on the way."""
+        return not self.stops and not self.structures and not any(_matters(o, True, True, 0.0) for o in self.operations)
+
+    @property
     def operations(self) -> tuple[Operation, ...]:
         """Inputs, operations and outputs, in order."""
         return (*self.inputs, *(o for line in self.lines for o in line.operations), *self.outputs)
@@ -203,10 +213,11 @@ class Comparison:
         """The first line that diverges so of itself."""
         return next((line for line in self.lines if _originates(line, kind)), None)
 
-    def raise_for_divergence(self, *, dtypes: bool = True, rtol: float = 0.0) -> None:
-        """`Diverged` unless the systems `agree`. ``dtypes=False`` lets other types pass as long as the values are the same,
-        ``rtol`` values that differ by no more, relative to the greater of the two."""
-        asked = [o for o in self.operations if _counts(o, dtypes, rtol)]
+    def raise_for_divergence(self, *, results: bool = False, dtypes: bool = True, rtol: float = 0.0) -> None:
+        """`Diverged` unless the systems `agree`; with ``results=True``, unless the port is `exact`. ``dtypes=False`` lets other
+        types pass as long as the values are the same, ``rtol`` values that differ by no more, relative to the greater of
+        the two."""
+        asked = [o for o in self.operations if _matters(o, results, dtypes, rtol)]
         if asked or self.stops or self.structures:
             raise Diverged(_message(self, asked))
 
@@ -216,6 +227,7 @@ class Comparison:
             "function": self.function,
             "systems": list(self.systems),
             "agree": self.agree,
+            "exact": self.exact,
             "inputs": [_data(o) for o in self.inputs],
             "lines": [
                 {
@@ -303,7 +315,7 @@ def _values(o: Operation) -> Iterator[str]:
 
 
 def _distance(d: Disparity) -> str:
-    if math.isnan(d.absolute):
+    if math.isnan(d.absolute) or isinstance(d.first, bool):
         return ""
     nans = f", {d.nans} of them NaN on one side" if d.nans else ""
     return f"; by at most {_short(d.absolute)} ({_short(d.relative)} relative){nans}"
@@ -339,12 +351,14 @@ def _originates(line: Line, kind: Kind) -> bool:
     return any(kind in o.kinds and kind not in o.propagated for o in line.operations)
 
 
-def _counts(o: Operation, dtypes: bool, rtol: float) -> bool:
+def _matters(o: Operation, results: bool, dtypes: bool, rtol: float) -> bool:
     """Whether an operation diverges in a way that `Comparison.raise_for_divergence` was asked about."""
     for kind in o.kinds:
-        if kind is Kind.VALUE and all(v.found.relative <= rtol and not v.found.nans for v in o.values):
+        if kind is Kind.MEANING or (kind is Kind.DTYPE and not dtypes):
             continue
-        if kind is not Kind.MEANING and (dtypes or kind is not Kind.DTYPE):
+        if results and not o.returned and kind is not Kind.REFUSED:
+            continue
+        if kind is not Kind.VALUE or any(v.found.nans or v.found.relative > rtol for v in o.values):
             return True
     return False
 

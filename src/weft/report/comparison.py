@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from weft.array.comparison import Cell, Comparison, Kind, Line, Operation, grouped, listed
+from weft.array.comparison import Cell, Comparison, Kind, Line, Operation, listed
 from weft.report.types import STYLES, category
 from weft.semantics.explanation import write
 
@@ -98,6 +98,8 @@ def _verdict(found: Comparison) -> Text:
     lines = sum(line.diverges for line in found.lines)
     own = sum(line.originates for line in found.lines)
     counted = f" on {lines} of {len(found.lines)} lines, of themselves on {own}" if lines else ""
+    if found.exact:
+        return Text(f"{found.function}: {systems} agree in what is returned; they diverge{counted}", "bold yellow")
     return Text(f"{found.function}: {systems} diverge{counted}", "bold red")
 
 
@@ -105,7 +107,7 @@ def _firsts(found: Comparison) -> Iterator[Text]:
     width = max(map(len, _FIRST.values()))
     for kind, said in _FIRST.items():
         if (line := found.first(kind)) is not None:
-            head = Text(f"  {said:<{width}}  ", _COLOURS[kind])
+            head = Text(f"  {said:<{width}}  ", _COLOURS[kind], no_wrap=True, overflow="ellipsis")
             yield head.append(f"{place(line.file, line.line)}  {line.source}", "default not bold")
     for stop in found.stops:
         file, _, line = stop.location.rpartition(":")
@@ -157,7 +159,7 @@ class _Block:
 def _blocks(operations: Sequence[Operation], found: Comparison) -> list[_Block]:
     return [
         _Block(
-            [_row(system, group, found) for system in found.systems],
+            _rows(group, found),
             [Text(sentence, "bright_black" if follows else _COLOURS[kind]) for kind, follows, sentence in _told(group)],
         )
         for group in _alike(operations)
@@ -182,7 +184,7 @@ def _told(group: Sequence[Operation]) -> Iterator[tuple[Kind, bool, str]]:
     """What diverges in the group, and whether it only follows: of the first operation that does."""
     for kind in Kind:
         diverging = [o for o in group if kind in o.kinds]
-        if not diverging:
+        if not diverging or (kind is Kind.MEANING and any(Kind.VALUE in o.kinds for o in group)):
             continue
         first = next((o for o in diverging if kind not in o.propagated), diverging[0])
         times = f"{len(diverging)} of {len(group)} times, here time {first.occurrence + 1}: " if len(group) > 1 else ""
@@ -191,38 +193,41 @@ def _told(group: Sequence[Operation]) -> Iterator[tuple[Kind, bool, str]]:
                 yield kind, kind in first.propagated, f"{times if kind in _PER_TIME else ''}{sentence}"
 
 
-def _row(system: str, group: Sequence[Operation], found: Comparison) -> list[Text]:
-    cell = next((c for o in group if (c := o.cells.get(system)) is not None), None)
-    if cell is None:
+def _rows(group: Sequence[Operation], found: Comparison) -> list[list[Text]]:
+    """A row for each answer, with the systems that give it."""
+    rows: list[tuple[list[Text], list[str]]] = []
+    for system in found.systems:
+        row = _row(system, group)
+        known = next((systems for other, systems in rows if other == row), None)
+        if known is None:
+            rows.append((row, [system]))
+        else:
+            known.append(system)
+    turns = f" ({len(group)} times)" if len(group) > 1 else ""
+    rows[0][0][0].append(turns)
+    return [[Text(", ".join(systems), "bright_black"), *row] for row, systems in rows]
+
+
+def _row(system: str, group: Sequence[Operation]) -> list[Text]:
+    cells = [cell for o in group if (cell := o.cells.get(system)) is not None]
+    if not cells:
         stopped = any(system in o.unreached for o in group)
-        return [
-            Text(system),
-            Text(""),
-            Text("not reached" if stopped else "not done", STYLES["absent"]),
-            Text(),
-            Text(),
-        ]
-    times = f" ({len(group)} times)" if len(group) > 1 and system == found.systems[0] else ""
+        return [Text(), Text("not reached" if stopped else "not done", STYLES["absent"]), Text(), Text()]
+    cell = cells[0]
     same = len({o.expression for o in group}) == 1
     expression = write(group[0].op, cell.operands if same else _types(cell)) if cell.operands else group[0].op
     style = STYLES["refused"] if cell.dtype is None else STYLES[category(cell.dtype)]
-    size = sum(c.nbytes for o in group if (c := o.cells.get(system)) is not None)
-    converted = sum(c.converted for o in group if (c := o.cells.get(system)) is not None)
+    converted = sum(c.converted for c in cells)
     extra = f" + {converted:,}" if converted else ""
-    return [
-        Text(system),
-        Text(expression + times),
-        Text(cell.type, style),
-        Text(_computes(cell)),
-        Text(f"{size:,}{extra} B"),
-    ]
+    size = f"{sum(c.nbytes for c in cells):,}{extra} B"
+    return [Text(expression), Text(cell.type, style), Text(_computes(cell)), Text(size)]
 
 
 def _computes(cell: Cell) -> str:
     if not cell.meaning:
         return ""
     within = f" in {cell.within}" if cell.within is not None and cell.within != cell.dtype else ""
-    return f"{cell.meaning}{within}"
+    return f"{cell.meaning}{within}{' after a cast' if cell.continued else ''}"
 
 
 def _notes(found: Comparison, agreeing: int) -> Iterator[RenderableType]:
@@ -230,10 +235,6 @@ def _notes(found: Comparison, agreeing: int) -> Iterator[RenderableType]:
     if agreeing:
         notes.append(f"{agreeing} {'other ' if agreeing < len(found.lines) else ''}{'line' if agreeing == 1 else 'lines'} agree"
                      f"{'s' if agreeing == 1 else ''}")  # fmt: skip
-    kept = [cell for o in found.outputs for cell in o.cells.values()]
-    if kept and not any(o.kinds for o in found.outputs):
-        types = "; ".join(f"{o.op} {grouped((c.system, c.type) for c in o.cells.values())}" for o in found.outputs)
-        notes.append(f"the results agree: {types}")
     if any(c.weak for o in found.operations if o.kinds for c in o.cells.values()):
         notes.append("* weak: yields to the types that the program chose")
     if notes:
