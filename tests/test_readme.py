@@ -17,13 +17,27 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
+KERNEL, ARRAYS = blocks("python")
+
+
 @pytest.mark.jit
-def test_the_example_runs_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "printed"),
+    [
+        (KERNEL, "agrees with NumPy: True\n"),
+        (ARRAYS, "numpy uint8 [ 44 170]\njax uint8 [ 44 170]\ndali int32 [300 -86]\n"),
+    ],
+    ids=["kernel", "arrays"],
+)
+def test_the_examples_run_from_a_file(
+    program: str, printed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
-    [program] = blocks("python")
     (tmp_path / "program.py").write_text(program)
     run = subprocess.run([sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "agrees with NumPy: True\n", "")
+    assert (run.returncode, run.stdout, run.stderr) == (0, printed, "")
+    for line in printed.splitlines():
+        assert line in program or f"`{line}`" in README or "agrees" in line
 
 
 def test_the_example_is_on_the_first_screen() -> None:

@@ -58,7 +58,7 @@ from weft.array.functions import (
 )
 from weft.array.fuse import Fused, fuse
 from weft.array.graph import CompiledGraph, Graph
-from weft.array.lazy import Array, MixedSemantics, apply, asarray, compute
+from weft.array.lazy import Array, MixedSemantics, apply, asarray, compute, kernels
 from weft.array.support import UnsupportedDType
 
 __all__ = [
@@ -96,6 +96,7 @@ __all__ = [
     "fmod",
     "fpow",
     "fuse",
+    "kernels",
     "log",
     "log10",
     "log2",

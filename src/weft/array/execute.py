@@ -187,6 +187,13 @@ def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Callable[..., list
     return Plan(outputs, inputs)
 
 
+def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
+    """The text of each kernel that computes the nodes, in the order they run."""
+    if has_complex(outputs):
+        return kernels(Parts(outputs, ()).outputs)
+    return tuple(p.text for p in Plan(outputs, [n for n in walk(outputs) if isinstance(n, Input)]).programs)
+
+
 def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
     """The values of nodes whose inputs all have data."""
     if has_complex(outputs):

@@ -6,6 +6,7 @@ Operators build nodes (`weft.array.building`) under the semantics the array carr
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Self, SupportsIndex, TypeAlias, cast
 
@@ -273,6 +274,14 @@ class Array(Operators):
             asked = f".{method}" if method != "__call__" else f"({', '.join(f'{k}=' for k in keywords)})"
             raise TypeError(f"weft.array has numpy.{ufunc.__name__}, and no numpy.{ufunc.__name__}{asked}")
         return apply(op, *inputs)
+
+
+def kernels(*arrays: Array) -> tuple[str, ...]:
+    """The generated kernels that would compute the arrays together, as programs in the kernel language; none for arrays that
+    are computed."""
+    execute = importlib.import_module("weft.array.execute")
+    waiting = [array.node for array in arrays if not isinstance(array.node, Input)]
+    return execute.kernels(waiting) if waiting else ()
 
 
 def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], ...]:
