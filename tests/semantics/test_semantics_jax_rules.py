@@ -363,3 +363,42 @@ def test_typed_constants() -> None:
     # The exponent's own type takes no part where it is an integer; a float exponent promotes.
     assert jax.result("**", "int8", "3:int64") == Type(dtypes.int8)
     assert jax.result("**", "int8", "3:float32") == Type(dtypes.float32)
+
+
+# ---- what `make oracles` found: jax 0.10.2, traced, on a CPU --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "lhs", "rhs", "expected"),
+    [
+        ("fmod", "bool", "bool", "int32"),
+        ("fmod", "uint8", "int8", "int16"),
+        ("fmod", "i*", "f*", "float64 (weak)"),
+        ("fmod", "bfloat16", "3", "bfloat16"),
+        ("fpow", "bool", "bool", "float32"),
+        ("fpow", "int64", "int8", "float64"),
+        ("fpow", "float16", "3", "float16"),
+        ("**", "i*", "True", "int64 (weak)"),  # a bool is an int to Python, and a known exponent to **
+        ("**", "float8_e4m3fn", "True", "float8_e4m3fn"),
+        ("**", "int4", "False", "int4"),
+        ("logaddexp", "f*", "f*", "float64 (weak)"),
+    ],
+)
+def test_results_read_off_the_package(op: str, lhs: str, rhs: str, expected: str) -> None:
+    assert str(jax_0_10.result(op, lhs, rhs)) == expected
+
+
+def test_a_known_exponent_is_no_operand_in_strict_mode_either() -> None:
+    assert str(jax_strict.result("**", "uint8", "True")) == "uint8"
+
+
+@pytest.mark.parametrize("base", ["float8_e4m3fn", "int8"])
+def test_a_scalar_below_a_byte_is_no_known_exponent(base: str) -> None:
+    with pytest.raises(PromotionError, match="have no implicit promotion path"):
+        jax_0_10.result("**", base, "1:int4")
+
+
+def test_fmod_truncates_and_leaves_the_dividend_of_zero() -> None:
+    """jnp.fmod(7, 0) is 7, as lax.rem."""
+    assert jax_0_10.resolve("fmod", "int32", "int32").meaning == "truncate_remainder"
+    assert jax_0_10.resolve("fpow", "int32", "int32").meaning == "power"

@@ -352,8 +352,9 @@ def _is_inexact(dtype: DType) -> bool:
 def _integer_exponent(operand: Operand) -> int | None:
     """The value of an exponent that is a known integer."""
     if isinstance(operand, Constant):
-        return int(operand.value.real) if operand.dtype.is_integer else None
-    return operand if isinstance(operand, int) and not isinstance(operand, bool) else None
+        known = operand.dtype.is_integer and operand.dtype not in NARROW_INTEGERS  # NumPy has no integers below a byte
+        return int(operand.value.real) if known else None
+    return int(operand) if isinstance(operand, int) else None
 
 
 def _float32(value: float) -> float:
