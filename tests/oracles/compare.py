@@ -112,7 +112,7 @@ def compare_values(plan: Plan, reasons: Sequence[Known], native: int) -> list[Ta
 def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Question, answer: str, backend: str) -> None:
     tally.asked += 1
     ours = judge.compute(judge.build(plan.semantics, question), backend)
-    if answer == judge.UNKNOWN or (isinstance(ours, str) and ours == judge.UNKNOWN):
+    if answer == judge.UNKNOWN or judge.is_empty(answer) or (isinstance(ours, str) and ours == judge.UNKNOWN):
         tally.unanswered += 1
     elif (difference := judge.agree_values(question, answer, ours)) is None:
         tally.agreed += 1

@@ -123,17 +123,29 @@ def agree_values(question: Question, package: str, weft: NDArray[Any] | str) -> 
     head, _, rest = package.partition("@")
     if head.rstrip("*") != name:
         return head, name
-    data, _, unknown = rest.partition("%")
+    data, _, unfolded = rest.partition("%")
     theirs = np.frombuffer(bytes.fromhex(data), weft.dtype)
     ours = weft.ravel()
     if theirs.size != ours.size:
         return f"{head} of {theirs.size} elements", f"{ours.size} elements"
     wrong = differing(question[0], dtypes.named(name), theirs, ours)
-    wrong[[int(at) for at in unknown.split(",") if at]] = False
+    wrong[unknown(unfolded)] = False
     if not wrong.any():
         return None
     places = np.flatnonzero(wrong)[:4]
     return f"{head} {_shown(question, places, theirs)}", f"{_shown((), places, ours)} ({int(wrong.sum())} differ)"
+
+
+def unknown(text: str) -> list[int]:
+    """The elements that the package gave no value (what follows ``%`` in an answer)."""
+    return [int(at) for at in text.split(",") if at]
+
+
+def is_empty(answer: str) -> bool:
+    """Whether an answer has no value for any element."""
+    data, _, unfolded = answer.partition("@")[2].partition("%")
+    dtype = dtypes.named(answer.partition("@")[0].rstrip("*")) if data else None
+    return dtype is not None and len(unknown(unfolded)) * dtype.itemsize * 2 == len(data)
 
 
 def _shown(question: Sequence[str], places: NDArray[Any], values: NDArray[Any]) -> str:

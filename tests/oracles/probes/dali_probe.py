@@ -58,22 +58,29 @@ def build(question: common.Question, inputs: dict[str, Any]) -> Any:
 
 
 def run(questions: list[common.Question]) -> list[str]:
-    """The answers of a pipeline; raises what one of its questions raises."""
+    """The answers of a pipeline; raises what one of its questions raises while it runs."""
+    answers: dict[int, str] = {}
+    asked: list[int] = []
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=None)
     def pipeline() -> Any:
         inputs: dict[str, Any] = {}
-        results = [build(question, inputs) for question in questions]
-        return tuple(results) if len(results) > 1 else results[0]
+        results: list[Any] = []
+        for number, question in enumerate(questions):
+            try:
+                results.append(build(question, inputs))
+                asked.append(number)
+            except Exception as error:  # whatever the package raises is its answer
+                answers[number] = refusal(error)
+        return tuple(results) or fn.external_source(source=lambda: [np.ones(1)], batch=True)
 
     built = pipeline()
     built.build()
-    answers: list[str] = []
-    for question, output in zip(questions, built.run(), strict=True):
+    for number, output in zip(asked, built.run(), strict=False):
         name = str(output.dtype).rsplit(".", 1)[-1].lower()
-        values = common.with_data(np.array(output[0])) if common.has_data(question) else ""
-        answers.append(NAMES.get(name, name) + values)
-    return answers
+        values = common.with_data(np.array(output[0])) if common.has_data(questions[number]) else ""
+        answers[number] = NAMES.get(name, name) + values
+    return [answers[number] for number in range(len(questions))]
 
 
 def refusal(error: Exception) -> str:
@@ -84,10 +91,14 @@ def refusal(error: Exception) -> str:
 
 
 def answers(questions: list[common.Question]) -> list[str]:
-    """The answers of all, by halves where something fails."""
-    known = [q for q in questions if q[0] in FUNCTIONS or q[0].startswith("cast ")]
-    found = iter(_split(known))
-    return [next(found) if q[0] in FUNCTIONS or q[0].startswith("cast ") else "?" for q in questions]
+    """The answers of all; those that are known to fail while a pipeline runs alone, the others by halves where one fails."""
+    known = [q[0] in FUNCTIONS or q[0].startswith("cast ") for q in questions]
+    alone = [any("float16" in text for text in q) or all("bool" in text for text in q[1:]) for q in questions]
+    together = iter(_split([q for q, k, a in zip(questions, known, alone, strict=True) if k and not a]))
+    return [
+        "?" if not k else _split([q])[0] if a else next(together)
+        for q, k, a in zip(questions, known, alone, strict=True)
+    ]
 
 
 def _split(questions: list[common.Question]) -> list[str]:

@@ -79,11 +79,13 @@ def answers(questions: list[common.Question]) -> list[str]:
     """One graph for the batch; it is compiled if values are asked for."""
     types = {text: t for q in questions for text in q[1:] if (t := tensor_type(text)) is not None}
     graph = Graph("oracle", input_types=list(types.values()))
-    with graph:
-        inputs = {text: value.tensor for text, value in zip(types, graph.inputs, strict=True)}
-        nodes = [build(question, inputs) for question in questions]
-        outputs = [n for q, n in zip(questions, nodes, strict=True) if common.has_data(q) and not isinstance(n, str)]
-        graph.output(*outputs)
+    try:
+        nodes, outputs = fill(graph, list(types), questions)
+    except ValueError as error:  # the verifier's complaint about the whole graph
+        if len(questions) == 1:
+            return [common.refusal(error)]
+        middle = len(questions) // 2
+        return answers(questions[:middle]) + answers(questions[middle:])
     values: list[str] = []
     if outputs:
         try:
@@ -101,6 +103,16 @@ def answers(questions: list[common.Question]) -> list[str]:
         else str(node.dtype).removeprefix("DType.")
         for question, node in zip(questions, nodes, strict=True)
     ]
+
+
+def fill(graph: Graph, texts: list[str], questions: list[common.Question]) -> tuple[list[Any], list[Any]]:
+    """Builds the questions: their nodes (or answers), and the nodes whose values are asked for."""
+    with graph:
+        inputs = {text: value.tensor for text, value in zip(texts, graph.inputs, strict=True)}
+        nodes = [build(question, inputs) for question in questions]
+        outputs = [n for q, n in zip(questions, nodes, strict=True) if common.has_data(q) and not isinstance(n, str)]
+        graph.output(*outputs)
+    return nodes, outputs
 
 
 SESSION: list[InferenceSession] = []
