@@ -1,0 +1,506 @@
+"""Conversions through shared memory (paper 5.4): which instructions, over which swizzle, in how many rounds.
+
+One would fix a rule: vectors of what both sides hold, a swizzle for them, as many rounds as registers have in common. Here the
+ways are listed, what each costs follows from ranks alone (two sides never conflict, lemma 9.6), and the cheapest is built:
+
+    how each side reaches memory    vectors of up to 128 bits, ldmatrix or stmatrix, transposed or not (`weft.layout.matrix`)
+    what is never cut               an element; a byte of smaller ones; a pair of bytes, to transpose 16-bit units
+    who stores copies               the first lane alone, or the lanes (then warps) that hold them, a share each
+
+A unit made of several elements has to be in the source's registers. Where the destination wants only one of them, it
+loads the unit and selects: bytes are transposed with 128-bit stores, ldmatrix.trans and byte permutes, no byte accesses.
+
+Scratch. With e, f the spans of the lanes of one phase and the bits inside a vector on either side, the offset bits above the banks
+are a common complement of both (lemma 9.5): no two words of a phase fall into one bank.
+
+Rounds. A tensor larger than scratch is cut into granules by bits that both sides have in registers, else by others, then some
+accesses leave lanes idle. Each round fills scratch with as many granules as fit. Two halves in alternation do not help: with x
+granules stored between two barriers, x[k] + x[k-1] <= what fits, so n barriers move at most ceil(n/2) scratches, as full ones do.
+
+Barriers are a warp's where no warp needs what another holds, which is exact for copies too (`weft.layout.warp`).
+
+What is not tried: exchanging lanes before or after (the plans of `weft.layout.plans` combine that), narrower units than a byte
+without packing them, dividing loads among lanes that want the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from weft.layout import f2, subspaces
+from weft.layout.exchange_steps import Addresses, Barrier, Matrices, Part, Select, ThroughMemory, Vectors
+from weft.layout.families import LANE, REGISTER, WARP, why_not_distributed
+from weft.layout.linear_layout import LinearLayout, log2_exact
+from weft.layout.matrix import Access, Rows, Side, available, row_numbers, shared_rows, word_bits
+from weft.layout.price import clocks
+from weft.layout.steps import Cost, ExchangePlan, Machine
+from weft.layout.warp import Places, crossing
+
+BLOCK = "block"
+
+
+@dataclass(frozen=True)
+class _Division:
+    """Lane and warp bits that hold copies, each with the register bit whose halves they store instead."""
+
+    lanes: tuple[tuple[int, int], ...] = ()
+    warps: tuple[tuple[int, int], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.lanes) + len(self.warps)
+
+    def of(self, side: Side) -> Side:
+        """The side as the copies then store it; divided registers are no longer its own."""
+        lanes, warps, registers = list(side.lanes), list(side.warps), list(side.registers)
+        for columns, pairs in ((lanes, self.lanes), (warps, self.warps)):
+            for place, register in pairs:
+                columns[place] = side.registers[register]
+                registers[register] = 0
+        return Side(tuple(registers), tuple(lanes), tuple(warps))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One way through memory, decided but not built."""
+
+    store: Access
+    load: Access
+    rows: Rows
+    inner: f2.Matrix
+    """The tensor bits inside a unit."""
+    unit_bits: int
+    division: _Division
+    source: Side
+    """Divided, in units."""
+    destination: Side
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is asked."""
+
+    source: Side
+    destination: Side
+    bits: int
+    machine: Machine
+    local: bool
+    """No warp needs what another holds."""
+
+    @property
+    def warps(self) -> int:
+        return 1 << len(self.source.warps)
+
+
+def _phase_lanes(machine: Machine, vector_bits: int) -> int:
+    """log2 of the lanes whose accesses fill the banks once."""
+    return (machine.banks * machine.bank_bytes // max(machine.bank_bytes, vector_bits // 8)).bit_length() - 1
+
+
+def _instructions(access: Access, side: Side, rows: Rows, taken: int, inner: Sequence[int]) -> tuple[int, int]:
+    """(instructions, matrices or 0) of a thread, all rounds together."""
+    held = len(side.held)
+    if access == "vector":
+        return 1 << (held - taken), 0
+    matrices = 1 << (held - len(word_bits(access, side, rows.first, taken, inner)) + len(inner))
+    return -(-matrices // 4), matrices
+
+
+def _wavefronts(stores: bool, way: _Way, task: _Task) -> int:
+    """Wavefronts of all warps; where copies are idle, of the rest."""
+    side, access, taken = _own(way, stores)
+    instructions, matrices = _instructions(access, side, way.rows, taken, way.inner)
+    if matrices:
+        return matrices * task.warps
+    phase = _phase_lanes(task.machine, way.unit_bits << taken)
+    idle = sum(not column for column in side.lanes[phase:]) if stores else 0
+    idle += sum(not column for column in side.warps) if stores and not task.local else 0
+    low = _low(task, way)
+    apart = len(_phase(task, way, stores)) - sum(column in low for column in _phase(task, way, stores))
+    conflicts = max(0, apart - _filling(task.machine, way.unit_bits) + len(low))
+    return instructions * task.warps << max(0, len(side.lanes) - phase) + conflicts >> idle
+
+
+def _own(way: _Way, stores: bool) -> tuple[Side, Access, int]:
+    """One side of a way: its layout, how it reaches memory, and log2 of the units it takes at once."""
+    if stores:
+        return way.source, way.store, way.rows.store
+    return way.destination, way.load, way.rows.load
+
+
+def _filling(machine: Machine, unit_bits: int) -> int:
+    """log2 of the units that fill the banks."""
+    return (machine.banks * machine.bank_bytes * 8 // unit_bits).bit_length() - 1
+
+
+def _phase(task: _Task, way: _Way, stores: bool) -> f2.Matrix:
+    """The tensor bits that the lanes of one phase, or the rows of a matrix, differ in."""
+    side, access, taken = _own(way, stores)
+    if access == "vector":
+        lanes = side.lanes[: _phase_lanes(task.machine, way.unit_bits << taken)]
+    else:
+        lanes = row_numbers(access, side, word_bits(access, side, way.rows.first, taken, way.inner))
+    return tuple(column for column in lanes if column)
+
+
+def _low(task: _Task, way: _Way) -> f2.Matrix:
+    """The tensor bits inside the widest vector, or inside a word where that is more: there any will do, best what phases share."""
+    first = way.rows.first
+    word = (task.machine.bank_bytes * 8 // way.unit_bits).bit_length() - 1
+    if len(first) >= word:
+        return first
+    loading = _phase(task, way, stores=False)
+    shared = [column for column in _phase(task, way, stores=True) if column in loading]
+    whole = [c for c in (*way.source.held, *way.source.lanes, *way.source.warps) if c]
+    return (*first, *subspaces.extend(first, (*shared, *whole))[: word - len(first)])
+
+
+def _permutes(task: _Task, way: _Way) -> tuple[int, int]:
+    """Byte permutes and selects before storing and after loading."""
+    before = _packing(task.source, _word(way, stores=True), task.bits, way.division)
+    chosen = [bit for bit in way.inner if bit not in task.destination.registers]
+    after = _packing(task.destination, _word(way, stores=False), task.bits, None, len(chosen))
+    return before, after
+
+
+def _word(way: _Way, stores: bool) -> f2.Matrix:
+    if stores:
+        return word_bits(way.store, way.source, way.rows.first, way.rows.store, way.inner)
+    return word_bits(way.load, way.destination, way.rows.first, way.rows.load, way.inner)
+
+
+def _packing(side: Side, moved: Sequence[int], bits: int, division: _Division | None, chosen: int = 0) -> int:
+    """Instructions that take a side's registers to or from words whose elements differ in the bits ``moved``.
+
+    Registers are packed lowest bit first. A bit that is inside a word here but not there costs a byte permute a word; narrower
+    accesses than a word one each. ``division`` in 2^k: 2^k - 1 selects a word. ``chosen`` unwanted bits come along in each unit.
+    """
+    words = max(1, (bits << len(side.held)) // 32)
+    packed = max(0, (32 // bits).bit_length() - 1)
+    selects = 0
+    if division:
+        words = max(1, words >> len(division))
+        selects = words * ((1 << len(division)) - 1)
+    natural, inside = side.registers[:packed], [bit for bit in moved[:packed] if bit in side.registers]
+    if not packed or (not chosen and tuple(natural) == tuple(moved[:packed])):
+        return selects
+    if len(moved) < packed:
+        # Narrower accesses than a word: each takes its part of a word, or adds it.
+        return selects + (1 << max(0, len(side.held) - len(moved)))
+    across = sum(bit not in inside for bit in natural if bit)
+    return selects + words * max(1, across)
+
+
+def _inner(task: _Task) -> Iterator[f2.Matrix]:
+    """The bits inside a unit: none, or those that make a byte of smaller elements, or one more where that is 16 bits."""
+    held = task.source.held
+    order = [bit for bit in held if bit in task.destination.registers]
+    order += [bit for bit in held if bit not in order]
+    byte = max(0, (8 // task.bits).bit_length() - 1)
+    yield tuple(order[:byte])
+    if task.bits <= 8 and task.machine.lanes == 32 and (task.machine.ldmatrix or task.machine.stmatrix):
+        for bit in order[byte:]:
+            yield (*order[:byte], bit)
+
+
+def _divisions(task: _Task, way: _Way) -> Iterator[_Division]:
+    """Ways to share the storing of copies, one more bit each time; the vectors of ``way`` are cut last, from the top."""
+    lanes = [(LANE, i) for i, column in enumerate(task.source.lanes) if not column]
+    warps = [] if task.local else [(WARP, i) for i, column in enumerate(task.source.warps) if not column]
+    inside = (*way.inner, *way.rows.first[: way.rows.store])
+    registers = [i for i, bit in enumerate(task.source.registers) if bit and bit not in inside]
+    registers += [task.source.registers.index(bit) for bit in reversed(inside) if bit in task.source.registers]
+    places = list(zip((*lanes, *warps), registers, strict=False))
+    for count in range(1, len(places) + 1):
+        chosen = places[:count]
+        yield _Division(
+            tuple((place, register) for (dim, place), register in chosen if dim == LANE),
+            tuple((place, register) for (dim, place), register in chosen if dim == WARP),
+        )
+
+
+def _ways(task: _Task, division: _Division) -> Iterator[_Way]:
+    """All ways with this division of copies."""
+    divided = division.of(task.source)
+    for number, inner in enumerate(_inner(task)):
+        if any(bit not in divided.registers for bit in inner):
+            continue
+        source, destination = divided.without(inner), task.destination.without(inner)
+        unit_bits = max(8, task.bits << len(inner))
+        padded = unit_bits != task.bits << len(inner)
+        widest = (task.machine.widest * 8 // unit_bits).bit_length() - 1
+        for store in available(task.machine, True, unit_bits, padded):
+            for load in available(task.machine, False, unit_bits, padded):
+                if number and "transposed" not in (store, load):
+                    continue
+                for rows in shared_rows(store, load, source, destination, unit_bits, widest):
+                    yield _Way(store, load, rows, inner, unit_bits, division, source, destination)
+
+
+def _estimate(task: _Task, way: _Way) -> Cost:
+    """What a way costs, from ranks, in one round."""
+    before, after = _permutes(task, way)
+    rows = way.rows
+    return Cost(
+        permutes=before + after,
+        stores=_instructions(way.store, way.source, rows, rows.store, way.inner)[0],
+        loads=_instructions(way.load, way.destination, rows, rows.load, way.inner)[0],
+        wavefronts=_wavefronts(True, way, task) + _wavefronts(False, way, task),
+    )
+
+
+def _rank(task: _Task, way: _Way) -> tuple[float, int, int]:
+    cost = _estimate(task, way)
+    return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.instructions
+
+
+@dataclass(frozen=True)
+class _Scratch:
+    """Scratch for a way: offset columns, and the granules of each round."""
+
+    columns: f2.Matrix
+    tile: int
+    rounds: tuple[tuple[int, int], ...]
+    common: bool
+    """Rounds are cut by register bits of both sides only."""
+
+
+def _swizzle(task: _Task, way: _Way, cut: Sequence[int]) -> f2.Matrix:
+    """The columns of the memory without the bits ``cut`` and those inside a unit: vector, bank and index bits.
+
+    Index bits are sums of bits above ``low``, so what is inside the widest vector stays there. A side with narrower vectors may
+    then have more lanes in a phase than there are banks above those; it conflicts as little as it can.
+    """
+    way = replace(way, source=way.source.without(cut), destination=way.destination.without(cut))
+    low = _low(task, way)
+    whole = [c for c in (*way.source.held, *way.source.lanes, *way.source.warps) if c and c not in low]
+    room = _filling(task.machine, way.unit_bits) - len(low)
+    phases = [[c for c in _phase(task, way, stores) if c not in low][:room] for stores in (True, False)]
+    count = max(0, len(whole) - room)
+    index = subspaces.common_complement(phases[0], phases[1], whole)[:count] if count else ()
+    return (*low, *subspaces.extend(index, whole), *index)
+
+
+def _scratch(task: _Task, way: _Way) -> _Scratch | None:
+    """Scratch within what the machine has, with the fewest barriers; None where a way's accesses cannot be cut so small."""
+    source, destination = way.source, way.destination
+    fixed = {*way.rows.first, *_word(way, stores=True), *_word(way, stores=False)}
+    reached = [c for c in (*source.held, *source.lanes, *source.warps) if c]
+    size = way.unit_bits << len(reached)
+    limit = task.machine.scratch * 8
+    if size <= limit:
+        columns = (*way.inner, *_swizzle(task, way, ()))
+        return _Scratch(columns, len(columns), ((0, 1),), True)
+    both = [c for c in source.held if c in destination.held and c not in fixed]
+    others = [c for c in reached if c not in both and c not in fixed]
+    if way.store != "vector" or way.load != "vector":
+        others = []
+    order = [*reversed(both), *others]
+    choices = [k for k in range(1, len(order) + 1) if size >> k <= limit]
+    if not choices:
+        return None
+
+    def rounds(k: int) -> int:
+        return -(-(1 << k) // (limit // (size >> k)))
+
+    # A finer cut may fill a scratch that is no power of two better.
+    cuts = min(choices[:3], key=lambda k: (k > len(both), rounds(k), k))
+    cut = order[:cuts]
+    columns = (*way.inner, *_swizzle(task, way, cut), *cut)
+    fits = limit // (size >> cuts)
+    granules = range(0, 1 << cuts, fits)
+    return _Scratch(
+        columns, len(columns) - cuts, tuple((g, min(g + fits, 1 << cuts)) for g in granules), cuts <= len(both)
+    )
+
+
+def _access(
+    task: _Task, way: _Way, scratch: _Scratch, granules: tuple[int, int], stores: bool, idle: tuple[int, int]
+) -> Part:
+    """The stores or loads of one round."""
+    side, access, taken = _own(way, stores)
+    echelon = f2.Echelon(scratch.columns)
+    own = task.source if stores else task.destination
+    # Registers of a result, then one for each bit that only comes along inside a unit.
+    along = () if stores else _along(way, own)
+    numbered = Side((*own.registers, *along), side.lanes, side.warps)
+    kept = {*side.held, *way.inner}
+
+    def offsets(columns: Sequence[int]) -> f2.Matrix:
+        return tuple(echelon.reduce(column)[1] for column in columns)
+
+    addresses = Addresses(
+        registers=offsets([column if column in kept else 0 for column in numbered.registers]),
+        lanes=offsets(side.lanes),
+        warps=offsets(side.warps),
+        bits=task.bits,
+        unit=len(way.inner),
+        unit_bits=way.unit_bits,
+        tile=scratch.tile,
+    )
+    word = word_bits(access, side, way.rows.first, taken, way.inner)
+    inside = tuple(numbered.mask(bit) for bit in word)
+    across = tuple(numbered.mask(bit) for bit in side.held if bit not in word)
+    if access == "vector":
+        return Vectors(task.machine, addresses, inside, across, granules, stores, *(idle if stores else (0, 0)))
+    rows = offsets(row_numbers(access, side, word))
+    return Matrices(
+        task.machine, addresses, inside, across, granules, stores, rows=rows, transposed=access == "transposed"
+    )
+
+
+def _along(way: _Way, destination: Side) -> f2.Matrix:
+    return tuple(bit for bit in way.inner if bit not in destination.registers)
+
+
+def _selects(task: _Task, way: _Way) -> tuple[Part, Part]:
+    """What makes the stored registers of the source's, and the destination's of the loaded ones."""
+    before, after = _permutes(task, way)
+    identity = f2.identity(len(task.source.registers))
+    lanes, warps = [0] * len(task.source.lanes), [0] * len(task.source.warps)
+    for masks, pairs in ((lanes, way.division.lanes), (warps, way.division.warps)):
+        for place, register in pairs:
+            masks[place] = 1 << register
+    store = Select(identity, tuple(lanes), tuple(warps), before, after=False)
+    own = task.destination
+    extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(_along(way, own))}
+    load = Select(
+        tuple(1 << i if bit else 0 for i, bit in enumerate(own.registers)),
+        tuple(extra.get(bit, 0) for bit in own.lanes),
+        tuple(extra.get(bit, 0) for bit in own.warps),
+        after,
+        after=True,
+    )
+    return store, load
+
+
+def _idle(columns: Sequence[int]) -> int:
+    return sum(1 << i for i, column in enumerate(columns) if not column)
+
+
+def _build(task: _Task, way: _Way, scratch: _Scratch) -> ThroughMemory:
+    copies = any(not column for column in task.source.warps)
+    alone = task.local and scratch.common and (len(scratch.rounds) == 1 or not copies)
+    barrier = Barrier("warp" if alone else "block")
+    idle = (_idle(way.source.lanes), 0 if task.local else _idle(way.source.warps))
+    before, after = _selects(task, way)
+    parts: list[Part] = [before]
+    for number, granules in enumerate(scratch.rounds):
+        if number:
+            parts.append(barrier)
+        parts.append(_access(task, way, scratch, granules, True, idle))
+        parts.append(barrier)
+        parts.append(_access(task, way, scratch, granules, False, idle))
+    parts.append(after)
+    source, destination = task.source, task.destination
+    shape = (task.warps, 1 << len(source.lanes), 1 << len(source.registers))
+    return ThroughMemory(tuple(parts), shape, 1 << (len(destination.registers) + len(_along(way, destination))))
+
+
+def _lower_bound(task: _Task) -> Cost:
+    """What any plan takes, from what warps need and do not hold: it has to be written once and read by each, 128 bytes at a time.
+
+    A warp needs a coset of span(B_register, B_lane), and holds one of span(A_register, A_lane).
+    """
+    held = [c for c in (*task.source.registers, *task.source.lanes) if c]
+    needed = [c for c in (*task.destination.registers, *task.destination.lanes) if c]
+    offsets = [a ^ b for a, b in zip(task.source.warps, task.destination.warps, strict=True)]
+    reach = f2.Echelon((*held, *needed))
+    # The warps that hold a part of what they need: those whose two cosets meet.
+    outside = f2.rank([reach.reduce(offset)[0] for offset in offsets])
+    meeting = task.warps >> outside
+    own = 1 << sum(c in held for c in needed)
+    everything = 1 << len(needed)
+    missing = [everything] * (task.warps - meeting) + [everything - own] * meeting
+    if not any(missing):
+        return Cost()
+    machine = task.machine
+    wavefront = machine.banks * machine.bank_bytes * 8
+    widest = machine.widest * 8 * machine.lanes
+    read = sum(-(-count * task.bits // wavefront) for count in missing)
+    written = max(missing) * task.bits
+    return Cost(
+        stores=-(-written // (widest * task.warps)),
+        loads=-(-written // widest),
+        wavefronts=read + -(-written // wavefront),
+        barriers=1,
+    )
+
+
+def _reason(task: _Task, way: _Way, step: ThroughMemory, scratch: _Scratch) -> str:
+    """The plan in words."""
+    texts = {"vector": "vectors", "matrix": "matrices", "transposed": "transposed matrices"}
+    parts = [
+        "no warp needs what another holds, but it goes through memory"
+        if task.local
+        else "warps need what others hold, so it goes through memory",
+        f"stored as {texts[way.store]}, loaded as {texts[way.load]}",
+    ]
+    if _along(way, task.destination):
+        parts.append(f"{way.unit_bits // task.bits} elements stay together and the reader selects its own")
+    if way.division:
+        parts.append(f"{1 << len(way.division)} holders of copies store a share each")
+    if len(scratch.rounds) > 1:
+        parts.append(f"in {len(scratch.rounds)} rounds, as scratch has {task.machine.scratch} bytes")
+    excess = step.cost.wavefronts - step.conflict_free
+    parts.append(
+        f"{step.cost.wavefronts} wavefronts" + (", none for conflicts" if excess <= 0 else f", {excess} for conflicts")
+    )
+    return "; ".join(parts)
+
+
+def _side(layout: LinearLayout) -> Side:
+    return Side(*Places.of(layout))
+
+
+def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> None:
+    for role, layout in (("source", source), ("destination", destination)):
+        unknown = [dim for dim in layout.in_dims if dim not in (REGISTER, LANE, WARP, BLOCK)]
+        if unknown:
+            raise ValueError(
+                f"plan_memory: the {role} has input dimension {unknown[0]}, expected register, lane, warp and block"
+            )
+        if reason := why_not_distributed(layout):
+            raise ValueError(f"plan_memory: the {role} is not distributed: {reason}")
+        lanes = 1 << len(Places.of(layout).lane)
+        if lanes != machine.lanes:
+            raise ValueError(f"plan_memory: the {role} has {lanes} lanes, {machine.name} has {machine.lanes}")
+    if source.outputs != destination.outputs:
+        raise ValueError(f"plan_memory: the layouts are of different tensors, {source} and {destination}")
+    warps = [1 << len(Places.of(layout).warp) for layout in (source, destination)]
+    if warps[0] != warps[1]:
+        raise ValueError(f"plan_memory: the source has {warps[0]} warps, the destination {warps[1]}")
+    blocks = [layout.columns(BLOCK) if BLOCK in layout.in_dims else () for layout in (source, destination)]
+    if blocks[0] != blocks[1]:
+        raise ValueError(
+            "plan_memory: the layouts are split among blocks in different ways, and blocks share no memory"
+        )
+    most = 8 * machine.widest
+    if log2_exact(bits) is None or bits > most:
+        raise ValueError(f"plan_memory: bits is {bits}, expected a power of two up to {most}")
+
+
+@lru_cache(maxsize=4096)
+def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
+    """The cheapest conversion of a tensor of elements of ``bits`` through shared memory; see the module.
+
+    Both layouts are distributed, of one tensor, on as many warps, with as many lanes as the machine, and alike in ``block`` if they
+    have it. `ValueError` says which of these fails, or that scratch is too small for one access. Works on index bits: its
+    time does not depend on the tensor's size.
+    """
+    _check(source, destination, bits, machine)
+    local = not crossing(Places.of(source), Places.of(destination))
+    task = _Task(_side(source), _side(destination), bits, machine, local)
+    plain = _Division()
+    ways = sorted(_ways(task, plain), key=lambda way: _rank(task, way))
+    if not all((*task.source.lanes, *task.source.warps)):
+        ways += [way for division in _divisions(task, ways[0]) for way in _ways(task, division)]
+        ways.sort(key=lambda way: _rank(task, way))
+    for way in ways:
+        if scratch := _scratch(task, way):
+            step = _build(task, way, scratch)
+            return ExchangePlan("memory", (step,), _lower_bound(task), _reason(task, way, step, scratch))
+    raise ValueError(
+        f"plan_memory: {machine.name} has {machine.scratch} bytes of scratch, expected room for one access"
+    )
