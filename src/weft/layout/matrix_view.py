@@ -46,7 +46,7 @@ class MatrixView:
         return tuple([tuple([row >> j & 1 for j in range(len(self.columns))]) for row in self.rows])
 
     def __str__(self) -> str:
-        width = max([1, *[len(str(bits - 1)) for _, bits in (*self.row_dims, *self.column_dims)]])
+        width = max([1, *[len(str(max(bits - 1, 0))) for _, bits in (*self.row_dims, *self.column_dims)]])
         names = max([0, *[len(name) for name, _ in self.row_dims]])
 
         def line(label: str, bit: str, cells: Sequence[str]) -> str:
