@@ -251,3 +251,18 @@ def test_types_of_the_recorded_expressions(row: dict[str, str]) -> None:
             compute()
     else:
         assert str(compute().dtype) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "left", "right", "result"),
+    [
+        ("+", np.uint8(9), dtypes.bool_, "int32"),  # int(9), which is int32
+        ("//", np.int64(9), dtypes.uint8, "int32"),
+        ("+", np.float16(9), dtypes.uint8, "float32"),
+        ("<", np.float64(9), dtypes.uint8, "bool"),
+        ("minimum", np.uint8(9), dtypes.uint8, "uint8"),  # a function of DALI's, which sees the scalar
+    ],
+)
+def test_numpy_scalars_on_the_left_of_an_operator_are_numbers(op: str, left: Any, right: DType, result: str) -> None:
+    """Read off the package: NumPy's scalar is asked first, and hands on a number of Python."""
+    assert str(dali_2.result(op, left, right)) == result

@@ -319,7 +319,9 @@ def test_a_lower_class_of_the_same_category_changes_nothing() -> None:
         ("**", (1, d.uint16), "uint16"),
         ("**", (d.bool_, True), "bool"),
         ("matmul", (d.float8_e4m3fnuz, d.float8_e4m3fnuz), "float8_e4m3fnuz"),
+        ("*", (d.float16, Type(d.float8_e5m2, scalar=True)), "float16"),
         ("any", (d.uint16,), "bool"),
+        ("any", (d.float8_e4m3fn,), "bool"),
         ("all", (d.complex32,), "bool"),
         ("/", (1j, d.float16), "complex32"),  # a number by a tensor is the number times the reciprocal
         ("/", (2**63, d.bool_), "float32"),
@@ -335,6 +337,9 @@ def test_what_takes_part_and_what_does_not(op: str, operands: tuple[Operand, ...
         ("fmod", (3, d.int8), "torch.fmod takes a tensor on the left, found Python's 3; make a tensor with torch.tensor"),
         ("*", (2, d.float8_e4m3fn), "torch.mul of float8_e4m3fn with a number or 0-d tensor is not implemented; "
          "convert with .to(torch.float32)"),
+        ("clamp", (d.int8, 3, 128), "torch.clamp does not convert 128 to int8 without overflow; write torch.tensor(128)"),
+        ("clamp", (d.float16, 1, 7e4),
+         "torch.clamp does not convert 70000.0 to float16 without overflow; write torch.tensor(70000.0)"),
         ("where", (d.int8, 128), "torch.where does not convert 128 to int8 without overflow; write torch.tensor(128)"),
         ("where", (-256, d.uint8), "torch.where does not convert -256 to uint8 without overflow; write torch.tensor(-256)"),
         ("where", (d.float32, 1e39), "torch.where does not convert 1e+39 to float32 without overflow; write torch.tensor(1e+39)"),

@@ -31,6 +31,8 @@ The versions differ in this:
 - integer constants: the document passes them as int32 (they wrap), the package refuses those their type cannot hold.
 - NumPy's float64 scalars are no operands in the package.
 
+On the left of an operator a NumPy scalar is asked first, and hands on a number of Python: there it counts as a literal.
+
 What DALI lacks (``where``, ``argmax``, ``exp2``, a matrix product) is a `ValueError`.
 """
 
@@ -44,6 +46,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 from weft.semantics.lattice import Lattice
 from weft.semantics.ops import COMPARISONS
@@ -70,6 +73,9 @@ _EMBEDDED: Final = {
     dtypes.float64: dtypes.float32,
 }
 """What a constant tensor of a type becomes."""
+
+
+_PYTHON_OPERATORS: Final = frozenset({*ops.ARITHMETIC, *ops.BITWISE, *ops.SHIFTS, *ops.COMPARISONS})
 
 
 def _enum(dtype: DType) -> str:
@@ -118,6 +124,12 @@ class DaliSemantics(Semantics):
             return self._embedded(array) if array.ndim else self._typed(array.item(), dtypes.named(array.dtype.name))
         read = super().operand(value)
         return self._typed(read.value, read.dtype) if type(read) is Constant else read
+
+    def resolve(self, op: str, *operands: object) -> Promotion:
+        """As `Semantics.resolve`; a NumPy scalar on the left of an operator is the number of Python that NumPy makes of it."""
+        if len(operands) == 2 and isinstance(operands[0], np.generic) and ops.canonical(op) in _PYTHON_OPERATORS:
+            operands = (cast(Any, operands[0]).item(), operands[1])
+        return super().resolve(op, *operands)
 
     def _typed(self, value: Number, dtype: DType) -> Constant:
         """A constant whose value is of the type's kind: a Python float where the type is a float, so that `number` rounds it."""

@@ -83,7 +83,7 @@ KERNELS: Final[Mapping[str, frozenset[DType]]] = {
     "mean": _INEXACT,
     **dict.fromkeys(("max", "min"), _REAL),
     **dict.fromkeys(("argmax", "argmin"), _NUMBERS),
-    **dict.fromkeys(("any", "all"), _REAL | {*LIMITED, d.complex32, *COMPLEX}),
+    **dict.fromkeys(("any", "all"), _ANY),
 }
 """The types each op computes in, on the CPU."""
 
@@ -172,6 +172,7 @@ PART: Final[Mapping[DType, DType]] = {d.complex32: d.float16, d.complex64: d.flo
 _CHECKED_NUMBERS: Final[Mapping[str, frozenset[DType]]] = {
     "where": frozenset((*INTEGERS, *LIMITED, d.float32, d.complex32, d.complex64)),
     "**": frozenset((*INTEGERS, *LIMITED, d.float16, d.bfloat16)),
+    "clamp": frozenset((*INTEGERS, d.float16, d.bfloat16, d.float32)),
 }
 """The types into which an op converts numbers only where they do not overflow."""
 
@@ -369,6 +370,11 @@ class TorchSemantics(Semantics):
             steps.append(Step("square", "square is x ** 2, and the 2 raises bool to int64"))
         if op != "**" or not _trivial_power(*operands):
             _check_kernel("*" if inverted else op, dtype)
+        if op == "*" and dtype in FLOAT8 and _reduced(*operands):
+            raise PromotionError(
+                f"torch.mul of {dtype} with a number or 0-d tensor is not implemented",
+                "convert with .to(torch.float32)",
+            )
         _check_numbers(op, operands, dtype)
         exponent = operands[-1].number
         if op == "**" and dtype.is_integer and isinstance(exponent, int) and exponent < 0:
@@ -402,8 +408,8 @@ def _trivial_power(base: _Read, exponent: _Read) -> bool:
 
 
 def _check_numbers(op: str, operands: tuple[_Read, ...], dtype: DType) -> None:
-    """Raise where an op does not let a Python number wrap or overflow: ``where``, and a power for its exponent. Numbers less
-    than 0 wrap into unsigned types all the same, as far as their negatives are values."""
+    """Raise where an op does not let a Python number wrap or overflow: ``where``, ``clamp``, and a power for its exponent.
+    Numbers less than 0 wrap into unsigned types all the same, as far as their negatives are values."""
     types = _CHECKED_NUMBERS.get(op, ())
     for read in operands if op == "where" else operands[1:]:
         value = read.number
@@ -457,12 +463,6 @@ def _check_operands(op: str, operands: tuple[_Read, ...]) -> None:
     if op in ("minimum", "maximum", "clamp") and any(t.is_complex for t in types):
         raise PromotionError(
             f"torch.{name} does not take complex numbers, found {_shown(operands)}", "use .real or .abs()"
-        )
-    if op == "*" and any(t in FLOAT8 for t in types) and len(types) == 2 and _reduced(*operands):
-        found = next(t for t in types if t in FLOAT8)
-        raise PromotionError(
-            f"torch.mul of {found} with a number or 0-d tensor is not implemented",
-            "convert with .to(torch.float32)",
         )
 
 
