@@ -1,40 +1,20 @@
-"""Families: Triton's blocked and sliced layouts entry by entry, the definitions by arithmetic on indices, edge cases."""
+"""Blocked, sliced and vector layouts: the definitions by arithmetic on indices, edge cases, errors.
+
+That they are Triton's is compared in test_families_golden.
+"""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.layout import LinearLayout, blocked, sliced, vector, why_not_distributed
-
-GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "layout_blocked.json").read_text())["layouts"]
-
-
-def from_params(params: Mapping[str, Any], shape: Sequence[int]) -> LinearLayout:
-    """The layout that Gluon's constructor arguments describe."""
-    if params["kind"] == "Slice":
-        parent_shape = list(shape)
-        parent_shape.insert(params["dim"], 1)
-        return sliced(from_params(params["parent"], parent_shape), params["dim"])
-    return blocked(shape, params["sizePerThread"], params["threadsPerWarp"], params["warpsPerCTA"], params["order"])
-
-
-@pytest.mark.parametrize(("kind", "count"), [("Blocked", 175), ("Slice", 37)])
-def test_triton_gives_the_same_layouts(kind: str, count: int) -> None:
-    entries = [entry for entry in GOLDEN if entry["params"]["kind"] == kind]
-    assert len(entries) == count
-    for entry in entries:
-        layout = from_params(entry["params"], entry["shape"])
-        assert layout == LinearLayout(entry["bases"], entry["out_dims"]), entry
-        assert why_not_distributed(layout) is None
+from weft.layout import LinearLayout, blocked, blocked_operand, sliced, vector, why_not_distributed
 
 
 def delinearize(index: int, sizes: Sequence[int], order: Sequence[int]) -> list[int]:
@@ -106,6 +86,58 @@ def test_edge_cases(layout: LinearLayout, text: str) -> None:
     assert why_not_distributed(layout) is None
 
 
+@given(blocked_arguments(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_cluster_cuts_the_tensor_first(arguments: tuple[tuple[int, ...], ...], data: st.DataObject) -> None:
+    """On each block the layout is that of the part alone, moved to where the part begins."""
+    shape, per_thread, threads, warps, order = arguments
+    splits = tuple(data.draw(st.integers(0, size.bit_length() - 1)) for size in shape)
+    bases = [
+        tuple(1 << bit if k == axis else 0 for k in range(len(shape)))
+        for axis, split in enumerate(splits)
+        for bit in range(split)
+    ]
+    bases = data.draw(st.permutations([*bases, (0,) * len(shape)]))
+    part = [size >> split for size, split in zip(shape, splits, strict=True)]
+    whole = blocked(shape, per_thread, threads, warps, order, cga_layout=bases)
+    alone = blocked(part, per_thread, threads, warps, order)
+    assert whole.in_dims == ("register", "lane", "warp", "block")
+    for block in range(whole.in_size("block")):
+        chosen = [basis for bit, basis in enumerate(bases) if block >> bit & 1]
+        start = [sum(basis[k] for basis in chosen) * part[k] for k in range(len(shape))]
+        for register, lane, warp in itertools.product(*(range(alone.in_size(dim)) for dim in alone.in_dims)):
+            element = alone.unflatten(alone.flat(register=register, lane=lane, warp=warp))
+            expected = tuple(a + b for a, b in zip(element, start, strict=True))
+            assert whole.unflatten(whole.flat(register=register, lane=lane, warp=warp, block=block)) == expected
+
+
+@given(blocked_arguments(), st.sampled_from([0, 1]), st.integers(0, 3))
+@settings(max_examples=60, deadline=None)
+def test_a_thread_has_the_operands_of_its_results(
+    arguments: tuple[tuple[int, ...], ...], index: int, summed_bits: int
+) -> None:
+    """The elements of operand 0 that a thread holds are its result rows times all of the contraction; operand 1: columns."""
+    shape, per_thread, threads, warps, order = arguments
+    if len(shape) < 2:
+        return
+    result = blocked(shape, per_thread, threads, warps, order)
+    operand_shape = list(shape)
+    operand_shape[-1 if index == 0 else -2] = 1 << summed_bits
+    operand = blocked_operand(operand_shape, index, per_thread, threads, warps, order)
+    for lane, warp in itertools.product(range(result.in_size("lane")), range(result.in_size("warp"))):
+        needed: set[tuple[int, ...]] = set()
+        for register in range(result.in_size("register")):
+            element = list(result.unflatten(result.flat(register=register, lane=lane, warp=warp)))
+            for summed in range(1 << summed_bits):
+                element[-1 if index == 0 else -2] = summed
+                needed.add(tuple(element))
+        held = {
+            operand.unflatten(operand.flat(register=register, lane=lane, warp=warp))
+            for register in range(operand.in_size("register"))
+        }
+        assert held == needed
+
+
 @given(st.lists(st.integers(0, 3), max_size=3), st.integers(0, 4), st.data())
 @settings(max_examples=60)
 def test_vectors_are_consecutive_elements(shape_bits: list[int], lane_bits: int, data: st.DataObject) -> None:
@@ -175,6 +207,26 @@ def test_distributed_layouts(text: str, reason: str | None) -> None:
             "blocked: order (1, 1) is not a permutation of the 2 dimensions",
         ),
         (lambda: blocked((4, 6), (1, 1), (1, 1), (1, 1), (1, 0)), "dim1 of shape (4, 6) is 6, expected a power of two"),
+        (
+            lambda: blocked((4,), (1,), (2,), (1,), (0,), cga_layout=[(2,)]),
+            "blocked: cga_layout: 2 along dim0 is there but not 1",
+        ),
+        (
+            lambda: blocked_operand((4, 4), 2, (1, 1), (2, 2), (1, 1), (1, 0)),
+            "blocked_operand: operand_index is 2, expected 0 (left) or 1 (right)",
+        ),
+        (
+            lambda: blocked_operand((4,), 0, (1,), (2,), (1,), (0,)),
+            "blocked_operand: shape (4,) has 1 dimensions, expected 2, or 3 with a batch",
+        ),
+        (
+            lambda: blocked_operand((4, 4), 0, (1, 1), (2, 2), (1, 1), (0, 0)),
+            "blocked_operand: order (0, 0) is not a permutation of the 2 dimensions",
+        ),
+        (
+            lambda: blocked_operand((4, 4), 0, (1, 1), (2, 2), (3, 1), (1, 0)),
+            "blocked_operand: warps_per_cta (3, 1) holds 3, expected powers of two",
+        ),
         (lambda: vector((0,)), "dim0 of shape (0,) is 0, expected a power of two"),
         (lambda: vector((4,), 12), "vector: lanes is 12, expected a power of two"),
         (lambda: vector((4,), 4, (1,)), "vector: order (1,) is not a permutation of the 1 dimensions"),

@@ -18,6 +18,7 @@ from weft.layout.algebra import (
     reshape_outs,
     transpose_ins,
 )
+from weft.layout.amd import amd_mfma, amd_mfma_operand, amd_wmma, amd_wmma_operand
 from weft.layout.banks import (
     SHARED,
     BankConflicts,
@@ -30,10 +31,12 @@ from weft.layout.banks import (
     vectors,
 )
 from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
-from weft.layout.families import blocked, sliced, vector, why_not_distributed
+from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
+from weft.layout.intel import intel_dpas, intel_dpas_operand
 from weft.layout.linear_layout import LinearLayout
 from weft.layout.matrix_view import MatrixView
 from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
+from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.nvmma import nvmma_shared
 from weft.layout.swizzle import Swizzle, optimal_swizzle
 from weft.layout.tensor_memory import tensor_memory, tensor_memory_scales
@@ -56,7 +59,9 @@ from weft.layout.transfer import (
 
 __all__ = [
     "LinearLayout",
-    "blocked", "sliced", "vector", "why_not_distributed",
+    "blocked", "blocked_operand", "sliced", "vector", "why_not_distributed",
+    "nvidia_mma", "nvidia_mma_operand", "amd_mfma", "amd_mfma_operand", "amd_wmma", "amd_wmma_operand",
+    "intel_dpas", "intel_dpas_operand",
     "trans", "trans_back", "reshape", "expand_dims", "expand_dims_back", "broadcast", "broadcast_back", "project",
     "reduce", "reduce_back", "join", "join_back", "split", "split_back",
     "MatrixView", "canonical", "concat_ins", "concat_outs", "flatten_ins", "flatten_outs", "free_variables", "image",

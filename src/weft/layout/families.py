@@ -19,34 +19,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.layout import f2
-from weft.layout.linear_layout import LinearLayout, log2_exact
+from weft.layout.dealing import (
+    LANE,
+    REGISTER,
+    WARP,
+    Bases,
+    Deal,
+    bits_per_axis,
+    check_matrix,
+    check_order,
+    contraction_axis,
+    dimension_units,
+    size_bits,
+    tensor_outputs,
+)
+from weft.layout.linear_layout import LinearLayout
 
-REGISTER = "register"
-LANE = "lane"
-WARP = "warp"
-
-
-def tensor_outputs(shape: Sequence[int]) -> tuple[tuple[str, int], ...]:
-    """``(name, bits)`` of a tensor's dimensions, as `LinearLayout.from_columns` takes them; `ValueError` for a size that is
-    not a power of two."""
-    outputs: list[tuple[str, int]] = []
-    for axis, size in enumerate(shape):
-        bits = log2_exact(size)
-        if bits is None:
-            raise ValueError(f"dim{axis} of shape {tuple(shape)} is {size}, expected a power of two")
-        outputs.append((f"dim{axis}", bits))
-    return tuple(outputs)
-
-
-def dimension_units(outputs: Sequence[tuple[str, int]]) -> list[f2.Matrix]:
-    """For each dimension the flattened unit vectors of its bits, lowest first."""
-    units: list[f2.Matrix] = []
-    shift = sum(bits for _, bits in outputs)
-    for _, bits in outputs:
-        shift -= bits
-        units.append(tuple(1 << (shift + bit) for bit in range(bits)))
-    return units
+__all__ = [
+    "LANE", "REGISTER", "WARP", "dimension_units", "tensor_outputs",
+    "blocked", "blocked_operand", "drop_duplicate_registers", "numbered", "sliced", "vector", "why_not_distributed",
+]  # fmt: skip
 
 
 def why_not_distributed(layout: LinearLayout) -> str | None:
@@ -66,46 +58,70 @@ def why_not_distributed(layout: LinearLayout) -> str | None:
     return None
 
 
-def _check_order(function: str, rank: int, order: Sequence[int]) -> None:
-    if sorted(order) != list(range(rank)):
-        raise ValueError(f"{function}: order {tuple(order)} is not a permutation of the {rank} dimensions")
-
-
 def blocked(
     shape: Sequence[int],
     size_per_thread: Sequence[int],
     threads_per_warp: Sequence[int],
     warps_per_cta: Sequence[int],
     order: Sequence[int],
+    cga_layout: Bases | None = None,
 ) -> LinearLayout:
     """The blocked layout (paper 4.6, 9.1) from ``register``, ``lane``, ``warp`` to a tensor of ``shape``.
 
     Each thread holds ``size_per_thread`` elements per dimension, threads tile a warp's block, warps the CTA's, all fastest
     dimension of ``order`` first. A tile smaller than the tensor repeats in registers; a larger one wraps around: its excess
-    lanes and warps hold copies. `ValueError` for lengths that differ, sizes that are not powers of two, or a bad order.
+    lanes and warps hold copies. With ``cga_layout`` (see `dealing`) the tensor is first cut for the blocks of a cluster, which
+    are the input dimension ``block``. `ValueError` for lengths that differ, sizes that are not powers of two, or a bad order.
+
+        blocked((64,), (2,), (4,), (2,), (0,), cga_layout=[(1,)])
+
+        {register: [1,16], lane: [2,4], warp: [8], block: [32]} -> [dim0: 64]
     """
-    _check_order("blocked", len(shape), order)
-    outputs = tensor_outputs(shape)
-    free = dimension_units(outputs)
-    columns: dict[str, f2.Matrix] = {}
-    for dim, name, sizes in (
-        (REGISTER, "size_per_thread", size_per_thread),
-        (LANE, "threads_per_warp", threads_per_warp),
-        (WARP, "warps_per_cta", warps_per_cta),
-    ):
-        if len(sizes) != len(shape):
-            raise ValueError(f"blocked: {name} {tuple(sizes)} has {len(sizes)} dimensions, the shape has {len(shape)}")
-        dealt: list[int] = []
-        for axis in order:
-            bits = log2_exact(sizes[axis])
-            if bits is None:
-                raise ValueError(f"blocked: {name} {tuple(sizes)} holds {sizes[axis]}, expected powers of two")
-            taken, free[axis] = free[axis][:bits], free[axis][bits:]
-            excess = bits - len(taken) if dim != REGISTER else 0
-            dealt += (*taken, *(0,) * excess)
-        columns[dim] = tuple(dealt)
-    columns[REGISTER] += tuple(unit for axis in order for unit in free[axis])
-    return LinearLayout.from_columns(columns, outputs)
+    rank = len(shape)
+    check_order("blocked", rank, order)
+    tile = (
+        (REGISTER, bits_per_axis("blocked", "size_per_thread", size_per_thread, rank)),
+        (LANE, bits_per_axis("blocked", "threads_per_warp", threads_per_warp, rank)),
+        (WARP, bits_per_axis("blocked", "warps_per_cta", warps_per_cta, rank)),
+    )
+    deal = Deal("blocked", shape, cga_layout)
+    deal.steps((dim, axis, bits[axis]) for dim, bits in tile for axis in order)
+    deal.rest(order)
+    return drop_duplicate_registers(deal.layout())
+
+
+def blocked_operand(
+    shape: Sequence[int],
+    operand_index: int,
+    size_per_thread: Sequence[int],
+    threads_per_warp: Sequence[int],
+    warps_per_cta: Sequence[int],
+    order: Sequence[int],
+    cga_layout: Bases | None = None,
+) -> LinearLayout:
+    """An operand of a product whose result is `blocked` with the other arguments, computed by each thread alone.
+
+    A thread needs all of the contraction (columns of operand 0, rows of operand 1) for its rows or columns, so that axis is
+    in its registers, and threads and warps that differ along it hold copies. As in Triton 3.9, zero columns of ``register`` stay.
+
+        blocked_operand((4, 4), 0, (2, 2), (2, 2), (1, 1), (1, 0))
+
+        {register: [(0,1),(0,2),(1,0)], lane: [(0,0),(2,0)], warp: []} -> [dim0: 4, dim1: 4]
+    """
+    check_matrix("blocked_operand", shape)
+    rank = len(shape)
+    check_order("blocked_operand", rank, order)
+    whole = contraction_axis("blocked_operand", operand_index) % rank
+    sizes = bits_per_axis("blocked_operand", "size_per_thread", size_per_thread, rank)
+    threads = bits_per_axis("blocked_operand", "threads_per_warp", threads_per_warp, rank)
+    warps = bits_per_axis("blocked_operand", "warps_per_cta", warps_per_cta, rank)
+    sizes[whole] = tensor_outputs(shape)[whole][1]
+    deal = Deal("blocked_operand", shape, cga_layout, whole)
+    deal.steps(
+        (dim, axis, bits[axis]) for dim, bits in ((REGISTER, sizes), (LANE, threads), (WARP, warps)) for axis in order
+    )
+    deal.rest(order)
+    return deal.layout()
 
 
 def sliced(parent: LinearLayout, dim: int) -> LinearLayout:
@@ -141,10 +157,8 @@ def vector(shape: Sequence[int], lanes: int = 16, order: Sequence[int] | None = 
     repeated in the remaining lanes.
     """
     order = tuple(reversed(range(len(shape)))) if order is None else tuple(order)
-    _check_order("vector", len(shape), order)
-    lane_bits = log2_exact(lanes)
-    if lane_bits is None:
-        raise ValueError(f"vector: lanes is {lanes}, expected a power of two")
+    check_order("vector", len(shape), order)
+    lane_bits = size_bits("vector", "lanes", lanes)
     outputs = tensor_outputs(shape)
     units = dimension_units(outputs)
     dealt = tuple(unit for axis in order for unit in units[axis])

@@ -1,0 +1,87 @@
+"""Rewrites ``layouts.json`` and ``refusals.json`` with what Triton 3.9.0 says; needs that package, and no GPU.
+
+    python tests/golden/distributed_layouts/record.py
+
+Each file is a list of ``{"layout": <Gluon's class and constructor arguments>, "shapes": {"64x64": <answer>}}``. An answer is the
+bases that ``GluonOpBuilder.to_linear_layout`` gives, ``r:`` register, ``l:`` lane, ``w:`` warp, ``b:`` block, one coordinate per
+dimension of the shape; or the error, or for an abort of the process the first line it printed. To add a case, add its shape with
+any answer and run this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def to_gluon(arguments: dict[str, Any]) -> Any:
+    """The layout object of Gluon."""
+    language: Any = import_module("triton.experimental.gluon.language")
+    fields = dict(arguments)
+    kind = fields.pop("kind")
+    if "parent" in fields:
+        fields["parent"] = to_gluon(fields["parent"])
+    cls = getattr(language, kind, None) or getattr(language.amd, kind)
+    return cls(**fields)
+
+
+def make_builder() -> tuple[Any, Any]:
+    """A context that knows all dialects, and a builder, which does not keep it alive."""
+    binding: Any = import_module("triton._C.libtriton")
+    context = binding.ir.context()
+    for part in (binding.ir, binding.nvidia, binding.amd):
+        part.load_dialects(context)
+    return context, binding.gluon_ir.GluonOpBuilder(context)
+
+
+def spell(bases: list[list[int]]) -> str:
+    return " ".join(",".join(map(str, basis)) for basis in bases)
+
+
+def answer(builder: Any, arguments: dict[str, Any], shape: list[int]) -> str:
+    """What Triton says of one layout, asked in a process of its own, since it aborts on some."""
+    with tempfile.TemporaryFile("w+") as errors:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.dup2(errors.fileno(), 2)
+            try:
+                layout = builder.to_linear_layout(to_gluon(arguments)._to_ir(builder), shape)
+                names = ("reg", "lane", "warp", "block")
+                text = "; ".join(f"{name[0]}:{spell(getattr(layout, name + '_bases'))}" for name in names)
+            except Exception as error:  # what it says is the answer
+                text = f"{type(error).__name__}: {str(error).strip()}"
+            os.write(write, text.encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            text = pipe.read()
+        _, status = os.waitpid(child, 0)
+        if status:
+            errors.seek(0)
+            text = "abort: " + (errors.readline().strip().removeprefix("python: ") or f"status {status}")
+    return text
+
+
+def record(path: Path) -> None:
+    """Ask again for every shape in a file."""
+    context, builder = make_builder()
+    groups = json.loads(path.read_text())
+    for group in groups:
+        for shape in group["shapes"]:
+            sizes = [int(size) for size in shape.split("x")]
+            group["shapes"][shape] = answer(builder, group["layout"], sizes)
+    del context
+    path.write_text("[\n" + ",\n".join(json.dumps(group) for group in groups) + "\n]\n")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("layouts.json", "refusals.json"):
+        record(HERE / name)
