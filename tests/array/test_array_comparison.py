@@ -501,6 +501,25 @@ def test_the_backends_find_the_same() -> None:
     assert reference.data() == native.data()
 
 
+@pytest.mark.jit
+def test_many_values_are_computed_by_kernels() -> None:
+    image = np.random.default_rng(3).integers(0, 256, (300, 500)).astype(np.uint8)
+    add = only(compare(brighten, image), "bright = image + 10")
+    # Above 245 the sum wraps.
+    assert add.values[0].found.count == int((image > 245).sum())
+    assert add.values[0].found.index == tuple(int(i) for i in np.argwhere(image > 245)[0])
+
+
+def test_a_refusing_function_that_names_its_system() -> None:
+    def mixing(x: Any) -> Any:
+        y = x + wa.asarray([1, 2], x.semantics.name)
+        return y, x + 300
+
+    # The continued execution would mix arrays with those of the system itself, so the refusal ends it.
+    stopped = compare(mixing, uint8(1, 2), ("jax", "numpy"))
+    assert [stop.reason.partition(";")[0] for stop in stopped.stops] == ["Python integer 300 out of bounds for uint8"]
+
+
 # ---- for tests and programs -------------------------------------------------------------------------------------------
 
 

@@ -48,9 +48,10 @@ def compare(
     which the first of the other systems computes it. Where that does not help, or the function raises anything else, the
     system stops there.
 
-    ``backend`` computes the values (`weft.array.use_backend`). `ValueError` for fewer than two systems, one named twice, an
-    unknown one, or a function that fails in all of them; `TypeError` for one that returns no arrays or does not take the
-    inputs, and for inputs that a system has no type for.
+    ``backend`` computes the values, ``reference`` or ``native``; by default the reference as long as they are few.
+
+    `ValueError` for fewer than two systems, one named twice, an unknown one, or a function that fails in all of them;
+    `TypeError` for one that returns no arrays or does not take the inputs, and for inputs that a system has no type for.
     """
     chosen = _systems(systems)
     plain: Callable[..., object] = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -20,6 +20,10 @@ from weft.semantics import Number
 
 Outcome = NDArray[Any] | ArithmeticError | None
 """An event's values; what computing them raised; None where there is no node."""
+
+
+_FEW: Final = 1 << 17
+"""How many values the reference computes unless it was asked for: a fraction of a second."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,18 @@ class Flow:
 
 
 def evaluate(recording: Recording, backend: str | None) -> list[Outcome]:
-    """Every event's values, in one run; one by one where an operation fails, to know which."""
+    """Every event's values, in one run; one by one where an operation fails, to know which. Few values are computed by the
+    reference, since compiling takes longer."""
     nodes = [event.node for event in recording.events]
-    for event in recording.events:
-        _require_data(event)
+    known = [node for node in nodes if node is not None]
+    needed = list(walk(known))
+    if any(map(_parameter, needed)):
+        for event in recording.events:
+            _require_data(event)
+    if backend is None:
+        backend = "reference" if sum(node.size for node in needed) <= _FEW else "native"
     try:
-        results = iter(backends.run([node for node in nodes if node is not None], backend))
+        results = iter(backends.run(known, backend))
     except ArithmeticError:
         return [None if node is None else _attempt(node, backend) for node in nodes]
     return [None if node is None else next(results) for node in nodes]
@@ -52,16 +62,17 @@ def _attempt(node: Node, backend: str | None) -> Outcome:
         return error
 
 
+def _parameter(node: Node) -> bool:
+    return isinstance(node, Input) and node.array is None
+
+
 def _require_data(event: Event) -> None:
-    if event.node is None:
-        return
-    for node in walk([event.node]):
-        if isinstance(node, Input) and node.array is None:
-            file, line, _ = event.key
-            raise TypeError(
-                f"{file}:{line} is inside a function that weft.array.fuse has wrapped or a graph, where arrays have no values; "
-                f"compare the function itself"
-            )
+    if event.node is not None and any(_parameter(node) for node in walk([event.node])):
+        file, line, _ = event.key
+        raise TypeError(
+            f"{file}:{line} is inside a function that weft.array.fuse has wrapped or a graph, where arrays have no values; "
+            f"compare the function itself"
+        )
 
 
 def flows(events: Sequence[Event], values: Sequence[Outcome]) -> list[Flow]:

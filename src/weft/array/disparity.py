@@ -83,14 +83,19 @@ def _greatest(x: NDArray[Any], y: NDArray[Any]) -> tuple[float, float]:
     if not x.size:
         return math.nan, math.nan
     with np.errstate(all="ignore"):
-        if x.dtype.kind in "fc":
-            far = abs(x - y)
-        else:  # differences of 64-bit integers need 65 bits
+        if x.dtype != object and not _wide(x, y):
+            far = np.where(x > y, x - y, y - x) if x.dtype.kind in "iu" else abs(x - y)
+        else:
             x, y = x.astype(object), y.astype(object)
             far = np.array([_distance(a, b) for a, b in zip(x, y, strict=True)], object)
         scale = np.maximum(abs(x), abs(y))
         relative = np.where(np.isinf(far.astype(np.float64)), np.inf, far / scale)
     return float(far.max()), float(relative.astype(np.float64).max())
+
+
+def _wide(x: NDArray[Any], y: NDArray[Any]) -> bool:
+    """Whether differences of these integers may need more bits than their type has."""
+    return x.dtype.kind in "iu" and any(abs(int(v)) >= 1 << 62 for side in (x, y) for v in (side.min(), side.max()))
 
 
 def _distance(x: Number, y: Number) -> Number:

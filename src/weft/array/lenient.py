@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from weft.dtypes import DType
@@ -29,6 +30,12 @@ class Fallback(Step):
 def fallback(promotion: Promotion) -> Fallback | None:
     """The step that says that this is no answer of the system itself."""
     return next((step for step in promotion.steps if isinstance(step, Fallback)), None)
+
+
+@cache
+def lenient(system: Semantics, others: tuple[Semantics, ...]) -> Lenient:
+    """The only `Lenient` of its kind: what systems answered is remembered by their identity."""
+    return Lenient(system, others)
 
 
 class Lenient(Semantics):

@@ -1,7 +1,7 @@
 """One execution of a function under one system: what went in, every operation, what came out, where it stopped.
 
 The function is called with data, so that branches which ask for values are taken. It is called once; where the system refuses
-an operation, a second time under `Lenient`, which goes on as if the cast were there.
+an operation, a second time under `lenient`, which goes on as if the cast were there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.array import tracing
 from weft.array.coercion import is_number, is_scalar
 from weft.array.interop import is_array
 from weft.array.lazy import Array, MixedSemantics, asarray
-from weft.array.lenient import Lenient
+from weft.array.lenient import lenient
 from weft.array.nodes import Input, Node
 from weft.array.structure import rebuild
 from weft.array.support import dtype_of
@@ -80,8 +80,8 @@ class Call:
         strict = self._attempt(system)
         if not strict.refused:
             return strict
-        lenient = self._attempt(Lenient(system, others))
-        return strict if isinstance(lenient.error, MixedSemantics) else lenient
+        relaxed = self._attempt(lenient(system, tuple(others)))
+        return strict if isinstance(relaxed.error, MixedSemantics) else relaxed
 
     def _attempt(self, system: Semantics) -> Recording:
         names = iter(self.names)
