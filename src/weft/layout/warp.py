@@ -34,14 +34,14 @@ the warp's number takes the place of a lane bit, half of the lanes hold nothing 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.layout import f2
 from weft.layout.families import LANE, REGISTER, WARP
 from weft.layout.linear_layout import LinearLayout
 from weft.layout.shuffles import Exchange, Index, Registers, network, within_words, word_bits, words
-from weft.layout.steps import Cost, Machine, Step, total
+from weft.layout.steps import Cost, Machine, Step
 
 Needs: TypeAlias = Literal["nothing", "registers", "lanes", "warps"]
 Price: TypeAlias = Callable[[Cost], float]
@@ -167,7 +167,11 @@ class Exchanger:
         self.to_lane = {unit: q for q, unit in enumerate(b.lane) if unit}
         self.leaving = [unit for unit in self.from_lane if unit in self.to_register]
         self.pairs = self._pair()
-        self.pack = self._pack()
+        common = [unit for unit in a.register if unit in self.to_register]
+        self.pack = self._pack(common)
+        self.grouped = [unit for unit in common if unit not in self.pack]
+        entered = set(self.pairs.values())
+        self.refused = [unit for unit in self.to_lane if unit in self.from_register and unit not in entered]
 
     def _pair(self) -> dict[int, int]:
         """The entering bit of each lane position that offers one: its own position where that is free, copies before leaving
@@ -179,15 +183,15 @@ class Exchanger:
         remaining = sorted((p for p in free if p not in pairs), key=lambda p: self.a.lane[p] != 0)
         return {**pairs, **dict(zip(remaining, waiting, strict=False))}
 
-    def _pack(self) -> tuple[int, ...]:
+    def _pack(self, common: Sequence[int]) -> tuple[int, ...]:
         """The common bits that pack a word, those first that lie within words already."""
         slots = max(0, (self.machine.shuffle_bits // self.bits).bit_length() - 1)
+        if len(common) <= slots:
+            return tuple(common)
         low = word_bits(self.bits)
-        inside = {*self.a.register[:low]}, {*self.b.register[:low]}
-        common = [unit for unit in self.a.register if unit in self.to_register]
-        common.sort(key=lambda unit: -sum(unit in units for units in inside))
-        chosen = set(common[:slots])
-        return tuple(unit for unit in self.a.register if unit in chosen)
+        before, after = self.a.register[:low], self.b.register[:low]
+        chosen = sorted(common, key=lambda unit: -((unit in before) + (unit in after)))[:slots]
+        return tuple(unit for unit in common if unit in chosen)
 
     @property
     def swapped(self) -> list[int]:
@@ -201,56 +205,40 @@ class Exchanger:
         own: then in one of both rounds a lane has the element already."""
         lanes, warps = len(self.a.lane), len(self.a.warp)
         offered, reads, into, refused = (_Columns([], [0] * lanes, [0] * warps) for _ in range(4))
-        entered = set(self.pairs.values())
-        varying: list[int] = []  # bits that tell apart the words that a lane offers
-        put_by_lane: list[int] = []
-        chosen: set[int] = set()  # entering bits that senders choose by lane or warp
 
         def add_round(offers: int = 0, lane: int = 0, puts: int = 0, refuses: int = 0) -> None:
             for columns, column in ((offered, offers), (reads, lane), (into, puts), (refused, refuses)):
                 columns.round.append(column)
 
-        for unit in self.a.register:
-            if unit in self.to_register and unit not in self.pack:
-                add_round(offers=self.from_register[unit], puts=self.to_register[unit])
-                varying.append(unit)
+        for unit in self.grouped:
+            add_round(offers=self.from_register[unit], puts=self.to_register[unit])
         for unit in self.leaving:
             p = self.from_lane[unit]
             partner = self.pairs.get(p, 0)
             add_round(offers=self.from_register.get(partner, 0), lane=1 << p, puts=self.to_register[unit])
-            if partner:
-                varying.append(partner)
-            elif spread:
+            if spread and not partner:
                 reads.lane[p] |= 1 << p
                 into.lane[p] |= self.to_register[unit]
-                put_by_lane.append(unit)
-        for q, unit in enumerate(self.b.lane):
-            if unit in self.from_lane:
-                reads.lane[q] |= 1 << self.from_lane[unit]
-            elif unit and unit not in entered:
-                refused.lane[q] |= 1 << len(into.round)
-                add_round(offers=self.from_register[unit], refuses=1 << len(into.round))
-                varying.append(unit)
+        for unit in self.refused:
+            refused.lane[self.to_lane[unit]] |= 1 << len(into.round)
+            add_round(offers=self.from_register[unit], refuses=1 << len(into.round))
         for p, unit in enumerate(self.a.lane):
             if partner := self.pairs.get(p, 0):
                 q = self.to_lane[partner]
                 offered.lane[p] |= self.from_register[partner]
                 reads.lane[q] |= 1 << p
-                chosen.add(partner)
                 if unit:
                     into.lane[q] |= self.to_register[unit]
-                    put_by_lane.append(unit)
             elif not unit:
                 reads.lane[p] |= 1 << p
-        for i, (before, unit) in enumerate(zip(self.a.warp, self.b.warp, strict=True)):
-            if unit and unit != before:
-                if unit in self.from_register:
-                    offered.warp[i] |= self.from_register[unit]
-                    chosen.add(unit)
-                else:
-                    reads.warp[i] |= 1 << self.from_lane[unit]
-        refusals = sum(map(bool, refused.round))
-        step = Exchange(
+            elif unit in self.to_lane:
+                reads.lane[self.to_lane[unit]] |= 1 << p
+        for i, unit in self._into_warps():
+            if unit in self.from_register:
+                offered.warp[i] |= self.from_register[unit]
+            else:
+                reads.warp[i] |= 1 << self.from_lane[unit]
+        return Exchange(
             len(into.round),
             offered.index(tuple(self.from_register[unit] for unit in self.pack)),
             reads.index(),
@@ -259,31 +247,53 @@ class Exchanger:
             len(self.b.register),
             self.bits,
             self.machine.shuffle_bits,
-            0,
+            self.cost(spread).permutes,
         )
-        permutes = self._permutes(step, set(varying), chosen, set(put_by_lane), refusals)
-        return replace(step, permutes=permutes)
 
-    def _permutes(
-        self, step: Exchange, varying: set[int], chosen: set[int], put_by_lane: set[int], refusals: int
-    ) -> int:
-        """Permutes that make the words to offer from the source's, and the destination's from those received."""
+    def _into_warps(self) -> list[tuple[int, int]]:
+        """The tensor bits that the warp's number takes the place of, each with the warp bit."""
+        pairs = enumerate(zip(self.a.warp, self.b.warp, strict=True))
+        return [(i, unit) for i, (before, unit) in pairs if unit and unit != before]
+
+    def _stays(self, spread: bool) -> bool:
+        """Whether there is a round in which every lane reads itself."""
+        for p, unit in enumerate(self.a.lane):
+            if partner := self.pairs.get(p, 0):
+                if self.to_lane[partner] != p:
+                    return False
+            elif unit and not (spread and unit in self.to_register) and self.to_lane.get(unit) != p:
+                return False
+        return True
+
+    def cost(self, spread: bool = False) -> Cost:
+        """What `exchange` costs, counted without making it. Permutes make the words to offer from the source's, and the
+        destination's from those received."""
         low, pack = word_bits(self.bits), set(self.pack)
         before, after = self.a.register[:low], self.b.register[:low]
+        # Bits that senders choose by lane or warp; that receivers put by lane; that tell apart the words a lane offers.
+        chosen = {*self.pairs.values(), *(unit for _, unit in self._into_warps() if unit in self.from_register)}
+        put_by_lane = {self.a.lane[p] for p in (*self.pairs, *(self.spread if spread else ()))} - {0}
+        swapped = [partner for p, partner in self.pairs.items() if self.a.lane[p]]
+        varying = {*self.grouped, *swapped, *self.refused}
+        round_bits = len(self.grouped) + len(self.leaving) + len(self.refused)
+        moved = 1 << round_bits
+        if self._stays(spread):
+            moved -= moved >> len(self.leaving)
         mixed = (chosen | pack) - set(before)
-        shared = len(varying & (mixed | set(before)))
-        made = network(len(mixed), shared, len(varying))
-        if len(mixed) <= 1 and step.stays and not self.spread:
+        made = network(len(mixed), len(varying & (mixed | set(before))), len(varying))
+        if len(mixed) <= 1 and not self.spread:
             # What stays is put from the source's registers; in a larger network, words in between are shared with it.
-            made -= made * step.stays >> step.round_bits
+            made = made * moved >> round_bits
         arriving = (set(after) | put_by_lane) - pack
         across = self.b.register[low:]
-        apart = len(arriving) + refusals
+        apart = len(arriving) + len(self.refused)
         put = network(apart, sum(unit in pack or unit in arriving for unit in across), len(across))
-        in_place = before == after and set(before) == pack and not (chosen | put_by_lane) & pack
         if not apart and not mixed and before != after:
             put = 1 << len(across)
-        return (made + put) * words(self.bits) * (1 if in_place else within_words(self.bits))
+        whole = before == after and set(before) == pack
+        permutes = (made + put) * words(self.bits) * (1 if whole else within_words(self.bits))
+        each = -(-(self.bits << len(self.pack)) // self.machine.shuffle_bits)
+        return Cost(shuffles=moved * each, permutes=permutes)
 
     @property
     def spread(self) -> list[int]:
@@ -304,12 +314,29 @@ class Exchanger:
         return self.a._replace(register=tuple(register), lane=tuple(lane))
 
 
-def _cheapest(exchanger: Exchanger, price: Price) -> Exchange:
-    """The exchange in one step: spread or not."""
-    step = exchanger.exchange()
-    if not exchanger.spread:
-        return step
-    return min(step, exchanger.exchange(spread=True), key=lambda each: price(each.cost))
+def _spreads(exchanger: Exchanger, price: Price) -> bool:
+    """Whether the exchange in one step is cheaper spread."""
+    return bool(exchanger.spread) and price(exchanger.cost(spread=True)) < price(exchanger.cost())
+
+
+class _Way(NamedTuple):
+    """Exchanges from the first layout to a station: what they cost, the last of them, and the way before it."""
+
+    shuffles: int
+    permutes: int
+    last: Exchanger | None = None
+    before: _Way | None = None
+
+    def then(self, exchanger: Exchanger, price: Price) -> _Way:
+        """This way and one exchange more."""
+        cost = exchanger.cost(_spreads(exchanger, price))
+        return _Way(self.shuffles + cost.shuffles, self.permutes + cost.permutes, exchanger, self)
+
+    def steps(self, price: Price) -> tuple[Exchange, ...]:
+        """Its exchanges, made."""
+        if self.last is None or self.before is None:
+            return ()
+        return (*self.before.steps(price), self.last.exchange(_spreads(self.last, price)))
 
 
 def sequence(a: Places, b: Places, bits: int, machine: Machine, price: Price) -> tuple[Exchange, ...]:
@@ -319,21 +346,21 @@ def sequence(a: Places, b: Places, bits: int, machine: Machine, price: Price) ->
     moves = whole.swapped
     if 1 << len(whole.pack) >= machine.shuffle_bits // bits:
         if len(moves) < 2:
-            return (_cheapest(whole, price),)
+            return (whole.exchange(_spreads(whole, price)),)
     elif len(whole.pack) < len(b.register):
         moves = moves + whole.spread
     stations = [whole.after(moves[:count]) for count in range(len(moves) + 1)]
     if stations[-1] == b:
         stations.pop()
-    ways: list[tuple[Exchange, ...]] = [()]
+    ways = [_Way(0, 0)]
     for at, station in enumerate((*stations[1:], b), 1):
         last = at == len(stations)
-        found: list[tuple[Exchange, ...]] = []
-        for start in range(at):
-            exchanger = whole if last and not start else Exchanger(stations[start], station, bits, machine)
-            found.append((*ways[start], _cheapest(exchanger, price)))
-        ways.append(min(found, key=lambda way: price(total([step.cost for step in way]))))
-    return ways[-1]
+        found = [
+            way.then(whole if last and not start else Exchanger(stations[start], station, bits, machine), price)
+            for start, way in enumerate(ways)
+        ]
+        ways.append(min(found, key=lambda way: price(Cost(shuffles=way.shuffles, permutes=way.permutes))))
+    return ways[-1].steps(price)
 
 
 def warp_steps(a: Places, b: Places, bits: int, machine: Machine, price: Price) -> tuple[Step, ...] | None:
