@@ -115,3 +115,67 @@ def test_transpose_swaps_rows_and_columns(matrix: list[int]) -> None:
     for i, j in product(range(ROWS), range(len(matrix))):
         assert transposed[i] >> j & 1 == matrix[j] >> i & 1
     assert len(transposed) == ROWS
+
+
+@given(columns, columns)
+@settings(max_examples=150)
+def test_intersection_and_reduced_bases(first: list[int], second: list[int]) -> None:
+    common = list(f2.intersection(first, second))
+    assert span(common) == span(first) & span(second)
+    assert len(span(common)) == 1 << len(common)
+    reduced = f2.reduced_basis(first)
+    assert span(list(reduced)) == span(first)
+    assert (reduced == f2.reduced_basis(second)) == (span(first) == span(second))
+    tops = [row.bit_length() - 1 for row in reduced]
+    assert tops == sorted(set(tops))
+    assert all(row >> top & 1 == (i == j) for i, row in enumerate(reduced) for j, top in enumerate(tops))
+
+
+@given(columns)
+@settings(max_examples=150)
+def test_generalized_inverse(matrix: list[int]) -> None:
+    found = f2.generalized_inverse(matrix, ROWS)
+    for x in range(1 << len(matrix)):
+        assert image(matrix, image(found, image(matrix, x))) == image(matrix, x)
+    for y in range(1 << ROWS):
+        assert image(found, image(matrix, image(found, y))) == image(found, y)
+    assert f2.rank(found) == f2.rank(matrix)
+
+
+@given(columns, st.lists(st.integers(0, (1 << ROWS) - 1), max_size=4))
+@settings(max_examples=150)
+def test_solving_many_is_solving_each(matrix: list[int], targets: list[int]) -> None:
+    each = [f2.solve(matrix, target) for target in targets]
+    assert f2.solve_all(matrix, targets) == (None if None in each else tuple(each))
+    echelon = f2.Echelon(matrix)
+    assert [target in echelon for target in targets] == [target in span(matrix) for target in targets]
+
+
+@given(columns)
+@settings(max_examples=150)
+def test_pivots_are_the_columns_outside_the_span_of_those_before(matrix: list[int]) -> None:
+    echelon = f2.Echelon(matrix)
+    assert echelon.pivots == sum(1 << j for j, column in enumerate(matrix) if column not in span(matrix[:j]))
+    assert echelon.rank == echelon.pivots.bit_count()
+
+
+def test_an_echelon_grows_beyond_its_first_width() -> None:
+    # 100 columns one by one: a basis of 70 bits, then sums of neighbours, each related to the two it is made of.
+    echelon = f2.Echelon()
+    units = [1 << bit for bit in range(70)]
+    assert [echelon.add(unit) for unit in units] == [True] * 70
+    assert [echelon.add(units[i] ^ units[i + 1]) for i in range(30)] == [False] * 30
+    assert (echelon.size, echelon.rank) == (100, 70)
+    assert echelon.relations == [1 << i | 1 << (i + 1) | 1 << (70 + i) for i in range(30)]
+    assert echelon.reduce(units[69] | units[3] | 1 << 80) == (1 << 80 | units[69] | units[3], 0)
+    assert echelon.reduce(units[69] | units[3]) == (0, 1 << 69 | 1 << 3)
+    assert f2.Echelon(units).relations == []
+
+
+@given(columns, columns)
+@settings(max_examples=100)
+def test_an_echelon_extended_is_the_echelon_of_all(first: list[int], second: list[int]) -> None:
+    grown, whole = f2.Echelon(first), f2.Echelon([*first, *second])
+    grown.extend(second)
+    assert (grown.relations, grown.pivots, grown.rank) == (whole.relations, whole.pivots, whole.rank)
+    assert [grown.reduce(x) for x in range(1 << ROWS)] == [whole.reduce(x) for x in range(1 << ROWS)]
