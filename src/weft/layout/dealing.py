@@ -23,6 +23,7 @@ the bottom of the piles first. Without it (None) the layout has no ``block`` dim
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from weft.layout import f2
@@ -138,13 +139,20 @@ def grid_places(function: str, bases: Mapping[str, Bases], rank: int) -> dict[st
     return places
 
 
+@lru_cache(maxsize=1024)
+def _tensor(shape: tuple[int, ...]) -> tuple[tuple[tuple[str, int], ...], tuple[f2.Matrix, ...]]:
+    """The outputs and the full piles of a tensor."""
+    outputs = tensor_outputs(shape)
+    return outputs, tuple(dimension_units(outputs))
+
+
 class Deal:
     """The piles of one tensor and what has been dealt of them; see the module."""
 
     def __init__(self, function: str, shape: Sequence[int], cga_layout: Bases | None = None, whole: int | None = None):
         """``whole`` is an axis that every block has all of (an operand's contraction), whatever ``cga_layout`` says."""
-        self._outputs = tensor_outputs(shape)
-        self._piles = dimension_units(self._outputs)
+        self._outputs, piles = _tensor(tuple(shape))
+        self._piles = list(piles)
         self._columns: dict[str, list[int]] = {REGISTER: [], LANE: [], WARP: []}
         if cga_layout is not None:
             rank = len(shape)
@@ -188,6 +196,8 @@ class Deal:
             self._columns[REGISTER] += self._piles[axis]
             self._piles[axis] = ()
 
-    def layout(self) -> LinearLayout:
-        """What has been dealt."""
+    def layout(self, copies_in_registers: bool = True) -> LinearLayout:
+        """What has been dealt; without ``copies_in_registers`` a thread keeps one register of each element."""
+        if not copies_in_registers:
+            self._columns[REGISTER] = [column for column in self._columns[REGISTER] if column]
         return LinearLayout.from_columns({dim: tuple(dealt) for dim, dealt in self._columns.items()}, self._outputs)

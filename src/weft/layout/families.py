@@ -87,7 +87,7 @@ def blocked(
     deal = Deal("blocked", shape, cga_layout)
     deal.steps((dim, axis, bits[axis]) for dim, bits in tile for axis in order)
     deal.rest(order)
-    return drop_duplicate_registers(deal.layout())
+    return deal.layout(copies_in_registers=False)
 
 
 def blocked_operand(
@@ -132,9 +132,16 @@ def sliced(parent: LinearLayout, dim: int) -> LinearLayout:
     rank = len(parent.out_dims)
     if not 0 <= dim < rank:
         raise ValueError(f"sliced: dimension {dim} is out of range for rank {rank}")
-    kept = tuple(name for axis, name in enumerate(parent.out_dims) if axis != dim)
-    child = parent.sublayout(parent.in_dims, kept)
-    return drop_duplicate_registers(numbered(child))
+    outputs = tuple(
+        (f"dim{axis}", bits) for axis, (_, bits) in enumerate(parent.outputs[:dim] + parent.outputs[dim + 1 :])
+    )
+    low = sum(bits for _, bits in parent.outputs[dim + 1 :])
+    high, below = low + parent.outputs[dim][1], (1 << low) - 1
+    columns: dict[str, tuple[int, ...]] = {}
+    for name, bases in parent.inputs:
+        child = (column >> high << low | column & below for column in bases)
+        columns[name] = tuple(column for column in child if column or name != REGISTER)
+    return LinearLayout.from_columns(columns, outputs)
 
 
 def numbered(layout: LinearLayout) -> LinearLayout:
