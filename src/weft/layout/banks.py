@@ -12,8 +12,8 @@ as many wavefronts as the most distinct words that any bank has to serve; lanes 
 Definition. Let a lane bit of a phase move the vector by ``word`` (its address in units of the vector, or of a word if that is
 larger) and by ``bank`` (that address modulo what fills the banks). A phase takes ``2**(rank(word) - rank(bank))`` wavefronts.
 
-    64x64 float16, row-major, each lane a row: lane bits move by 64 elements = 32 words << i. rank(word) is 5, rank(bank) 0:
-    32 wavefronts. With a swizzle that adds lane bit i to bank bit i, rank(bank) is 5: one wavefront.
+    64x64 float16, row-major, each lane a word of its own row: lane bit i moves by 64 << i elements, 32 << i words. rank(word)
+    is 5, rank(bank) 0: 32 wavefronts. With a swizzle that adds row bit i to bank bit i, rank(bank) is 5: one wavefront.
 
 Lemma 9.4 counts ``c = |span(Vec + Idx) n span(lanes)|`` and says n c wavefronts for vectors of n >= 1 banks. That is this formula
 if the lanes are those of one phase (with all 32, c is at least n already), and where vectors are smaller than a word it is only
@@ -44,6 +44,15 @@ class Banks:
     count: int = 32
     bits: int = 32
     widest: int = 128
+
+    def __post_init__(self) -> None:
+        for name, value in (("count", self.count), ("bits", self.bits), ("widest", self.widest)):
+            if log2_exact(value) is None:
+                raise ValueError(f"Banks: {name} is {value}, expected a power of two")
+        if self.widest > self.count * self.bits:
+            raise ValueError(
+                f"Banks: widest is {self.widest}, expected at most what all banks serve, {self.count * self.bits}"
+            )
 
     def phase_lanes(self, vector_bits: int) -> int:
         """How many lanes with accesses of this width fill all banks once."""
@@ -112,7 +121,7 @@ class Vectors:
     """Register masks that move to other vectors, one instruction for each of their sums; duplicates are left out."""
 
     def registers(self) -> Iterator[tuple[int, ...]]:
-        """For each instruction the registers of its vector, lowest offset first (up to an XOR that alignment undoes)."""
+        """For each instruction the registers of its vector, lowest offset first."""
         for instruction in range(1 << len(self.across)):
             start = f2.apply(self.across, instruction)
             yield tuple(start ^ f2.apply(self.inside, place) for place in range(1 << len(self.inside)))
@@ -147,11 +156,15 @@ def _columns(layout: LinearLayout, dim: str) -> f2.Matrix:
 
 
 def vector_size(access: LinearLayout, bits: int, banks: Banks = SHARED) -> int:
-    """The most elements one instruction can move per lane: whole aligned vectors made of a thread's own registers."""
+    """The most elements one instruction can move per lane: whole aligned vectors of a thread's own registers, the same
+    registers in the same order in all lanes and warps (so lanes and warps move no offset bit inside a vector)."""
     registers = f2.Echelon(_columns(access, REGISTER))
-    limit = banks.widest // bits
+    limit = min(banks.widest // bits, access.out_size(OFFSET))
+    threads = 0
+    for offset in (*_columns(access, LANE), *_columns(access, WARP)):
+        threads |= offset
     size = 1
-    while size < limit and size < access.out_size(OFFSET) and not registers.reduce(size)[0]:
+    while size < limit and not threads & size and not registers.reduce(size)[0]:
         size *= 2
     return size
 
@@ -169,7 +182,9 @@ def vectors(access: LinearLayout, size: int) -> Vectors:
             )
         inside.append(used)
     across = subspaces.extend((*inside, *f2.kernel(columns)), f2.identity(len(columns)))
-    return Vectors(tuple(inside), across)
+    # Each instruction starts where a vector does.
+    aligned = (mask ^ f2.apply(inside, f2.apply(columns, mask)) for mask in across)
+    return Vectors(tuple(inside), tuple(aligned))
 
 
 def _check_vector(function: str, access: LinearLayout, bits: int, vector: int | None, banks: Banks) -> int:
@@ -218,41 +233,42 @@ def simulate_wavefronts(
 ) -> int:
     """`BankConflicts.wavefronts`, counted from the address of every element of every instruction: the definition, as a check.
 
-    Registers are grouped into instructions by the addresses of lane 0 of warp 0; that these make whole aligned vectors in
-    all other lanes and warps is checked. Time grows with the tensor.
+    Registers are grouped into instructions, in their order, by the addresses of lane 0 of warp 0; that these make whole
+    aligned vectors in all other lanes and warps is checked. Time grows with the tensor.
     """
     size = _check_vector("simulate_wavefronts", access_map(distributed, memory), bits, vector, banks)
-    place: dict[tuple[int, ...], int] = {}
+    places: dict[int, int] = {}
+    held = memory.transpose_outs(distributed.out_dims)
     for offset in range(memory.in_size(OFFSET)):
-        element = dict(zip(memory.out_dims, memory.unflatten(memory.flat(offset=offset)), strict=True))
-        place.setdefault(tuple(element[dim] for dim in distributed.out_dims), offset)
-    sizes = {dim: distributed.in_size(dim) if dim in distributed.in_dims else 1 for dim in (REGISTER, LANE, WARP)}
-
-    def offset_of(register: int, lane: int, warp: int) -> int:
-        index = {REGISTER: register, LANE: lane, WARP: warp}
-        return place[
-            distributed.unflatten(distributed.flat(**{d: index[d] for d in sizes if d in distributed.in_dims}))
-        ]
-
+        places.setdefault(held.flat(offset=offset), offset)
+    registers, lanes, warps = (_elements(distributed, dim) for dim in (REGISTER, LANE, WARP))
     instructions: dict[int, dict[int, int]] = {}
-    for register in range(sizes[REGISTER]):
-        offset = offset_of(register, 0, 0)
-        instructions.setdefault(offset // size, {}).setdefault(offset, register)
+    for element in registers:
+        offset = places[element]
+        instructions.setdefault(offset // size, {}).setdefault(offset, element)
     phase_lanes = banks.phase_lanes(size * bits)
     total = 0
-    for warp in range(sizes[WARP]):
+    for warp in warps:
         for members in instructions.values():
-            for first in range(0, sizes[LANE], phase_lanes):
+            for first in range(0, len(lanes), phase_lanes):
                 words: list[set[int]] = [set() for _ in range(banks.count)]
-                for lane in range(first, min(first + phase_lanes, sizes[LANE])):
-                    offsets = {offset_of(register, lane, warp) for register in members.values()}
-                    start = min(offsets)
-                    if start % size or offsets != set(range(start, start + size)):
+                for lane in lanes[first : first + phase_lanes]:
+                    offsets = [places[members[offset] ^ lane ^ warp] for offset in sorted(members)]
+                    if offsets[0] % size or offsets != list(range(offsets[0], offsets[0] + size)):
                         raise ValueError(
-                            f"simulate_wavefronts: lane {lane} of warp {warp} holds offsets {sorted(offsets)}, "
-                            f"expected a whole aligned vector of {size}"
+                            f"simulate_wavefronts: a lane's instruction accesses offsets {offsets}, "
+                            f"expected a whole aligned vector of {size}, in this order"
                         )
-                    for word in range(start * bits // banks.bits, ((start + size) * bits - 1) // banks.bits + 1):
+                    for word in range(
+                        offsets[0] * bits // banks.bits, (offsets[-1] * bits + bits - 1) // banks.bits + 1
+                    ):
                         words[word % banks.count].add(word)
                 total += max(len(wanted) for wanted in words)
     return total
+
+
+def _elements(layout: LinearLayout, dim: str) -> list[int]:
+    """The flattened element of each index of a dimension, the others at 0."""
+    if dim not in layout.in_dims:
+        return [0]
+    return [layout.flat(**{dim: index}) for index in range(layout.in_size(dim))]

@@ -8,41 +8,42 @@ Definition. A memory layout is a basis of the tensor's index space, its columns 
     [ vector bits | bank bits | index bits ]      the lowest bits move inside a vector, the next choose the banks
 
 Two facts decide the wavefronts of access i (`weft.layout.banks`):
-1. Its vectors. It can move 2^v elements at once iff the first v columns lie in the span of its registers.
+1. Its vectors. It can move 2^v elements at once iff the first v columns lie in the span of its registers, and its lanes and warps
+   in that of the other columns.
 2. Its conflicts. With Q_i the span of the lanes of one phase and of the first v columns (of the first word, if that is more),
    a phase takes ``2**dim(Idx n Q_i)`` wavefronts, Idx the span of the index bits.
 
-Vectors. The first columns are nested, so widths are too: what all accesses share comes first, then what all but one share,
-and so on. The paper stops after the first; going on lets a transpose of bytes store words where it has to load bytes. Each
-order of leaving is tried, and no layout can have wider vectors than one of them.
+Vectors. The first columns are nested, so widths are too: what all accesses share comes first, then what all but one share, and so
+on. The paper stops after the first; going on lets a transpose of bytes store words where it has to load bytes. Each order of
+leaving is tried, and each end; no layout can have wider vectors than one of them.
 
-Conflicts. dim Q_i is at most the bits that fill the banks, as phases shrink when vectors grow. So for two accesses lemma 9.5
-gives an Idx that meets neither: no conflicts, always. For more there may be none. Then linear maps to the banks are searched
-for one that is one-to-one on each Q_i (Idx is its kernel), from several starts, in a fixed order: what is found may be
-suboptimal, and `Swizzle.gap` says by how much at most.
+Conflicts. dim Q_i is at most the bits that fill the banks, as phases shrink when vectors grow. So if all have the same
+vectors, lemma 9.5 gives for two accesses an Idx that meets neither. Wider vectors of one access, up to a word, change nothing:
+banks do not see inside words. Beyond, they bind which banks the other can use, unless its lanes run along them or along
+registers of the first, whose vectors then are permuted, each in its own way. That gets fewer instructions for the same
+wavefronts or is not taken. So two accesses of distributed layouts never conflict, at the least wavefronts of any layout. For
+more accesses `Swizzle.gap` says how far from the least the result may be.
 
     64x64 float16, A stores 8 elements of a row per thread, B loads 8 of a column: no register in common, so B's vectors are
     single elements; A's are 128 bits. A takes 64 wavefronts and B 128, none of them for conflicts, with memory
 
-    {offset: [(0,1),(0,2),(0,4), (0,8),(0,16),(0,32), (1,0),(2,0),(4,0),(8,4),(16,8),(32,16)]} -> [dim0: 64, dim1: 64]
+    {offset: [(0,1),(0,2),(0,4), ...]} -> [dim0: 64, dim1: 64]
 """
 
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.layout import f2, subspaces
 from weft.layout.banks import BLOCK, OFFSET, SHARED, BankConflicts, Banks, bank_conflicts
 from weft.layout.families import LANE, REGISTER, WARP
+from weft.layout.index_bits import index_bits
 from weft.layout.linear_layout import LinearLayout
 
 _ORDERS = 120
 """How many orders of leaving are tried: all of them for up to five accesses."""
-_RESTARTS = 12
-"""How many starts the search for three or more accesses makes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,11 @@ class Swizzle:
         return sum(access.wavefronts for access in self.accesses)
 
     @property
+    def requests(self) -> int:
+        """Instructions of all accesses together."""
+        return sum(access.requests for access in self.accesses)
+
+    @property
     def gap(self) -> int:
         """How many wavefronts a better layout could save at most; 0: this is the best."""
         return self.wavefronts - self.least
@@ -87,16 +93,16 @@ class Swizzle:
 class _Access:
     registers: f2.Matrix
     lanes: f2.Matrix
-    warp_bits: int
+    warps: f2.Matrix
 
     @classmethod
     def of(cls, layout: LinearLayout) -> _Access:
-        dims = {dim: layout.columns(dim) if dim in layout.in_dims else () for dim in (REGISTER, LANE, WARP)}
-        return cls(subspaces.basis(dims[REGISTER]), dims[LANE], len(dims[WARP]))
+        columns = [layout.columns(dim) if dim in layout.in_dims else () for dim in (REGISTER, LANE, WARP)]
+        return cls(subspaces.basis(columns[0]), columns[1], columns[2])
 
     def bound(self, width: int, bits: int, banks: Banks) -> tuple[int, int]:
         """Wavefronts and instructions with vectors of 2^width elements and no conflicts."""
-        requests = 1 << (len(self.registers) - width + self.warp_bits)
+        requests = 1 << (len(self.registers) - width + len(self.warps))
         phases = max(1, (1 << len(self.lanes)) // banks.phase_lanes(bits << width))
         return requests * phases, requests
 
@@ -114,79 +120,91 @@ class _Vectors:
     columns: f2.Matrix
     widths: tuple[int, ...]
 
+    def until(self, end: int) -> _Vectors:
+        """Only the first ``end`` columns."""
+        return _Vectors(self.columns[:end], tuple(min(width, end) for width in self.widths))
+
 
 def _nested(accesses: Sequence[_Access], order: Sequence[int], most: int) -> _Vectors:
     """What all accesses' registers share, then what all but ``order[0]``'s share, and so on, up to ``most`` columns."""
     widths = [0] * len(accesses)
     columns: f2.Matrix = ()
     for leaving, access in enumerate(order):
-        staying = order[leaving:]
+        gone, staying = order[:leaving], order[leaving:]
         shared = accesses[staying[0]].registers
         for other in staying[1:]:
             shared = subspaces.intersection(shared, accesses[other].registers)
-        # Register columns in the order of the first access: its vectors then hold its registers in their order.
-        registers = (c for i in sorted(staying) for c in accesses[i].registers if subspaces.contains(shared, (c,)))
+        # First the columns along which the lanes of those that left run: these leave them all banks. Else the registers' order.
+        registers = [c for i in sorted(staying) for c in accesses[i].registers if subspaces.contains(shared, (c,))]
+        registers.sort(key=lambda c: -sum(subspaces.contains(accesses[i].lanes, (c,)) for i in gone))
         columns += subspaces.extend(columns, (*registers, *shared))
         columns = columns[:most]
         widths[access] = len(columns)
     return _Vectors(columns, tuple(widths))
 
 
-def _index_bits(spaces: Sequence[f2.Matrix], weights: Sequence[int], whole: f2.Matrix, count: int) -> f2.Matrix:
-    """``count`` independent vectors of ``whole`` whose span meets the spaces as little as can be found; not at all the first."""
-    numbers = range(len(spaces))
-    largest = [i for i in numbers if not any(_covers(spaces, j, i) for j in numbers if j != i)]
-    if len(largest) <= 2:
-        return subspaces.common_complement(spaces[largest[0]], spaces[largest[-1]], whole)[:count]
-    largest.sort(key=lambda i: i != 0 and not _covers(spaces, i, 0))
-    return _search([spaces[i] for i in largest], [weights[i] for i in largest], whole, count)
+def _choices(accesses: Sequence[_Access], most: int) -> set[_Vectors]:
+    """All vectors to try."""
+    nested = {_nested(accesses, order, most) for order in _orders(len(accesses))}
+    return {vectors.until(end) for vectors in nested for end in range(len(vectors.columns) + 1)}
 
 
-def _covers(spaces: Sequence[f2.Matrix], large: int, small: int) -> bool:
-    """Whether space ``large`` makes space ``small`` superfluous: it contains it, and is the first such of its size."""
-    if not subspaces.contains(spaces[large], spaces[small]):
-        return False
-    return len(spaces[large]) > len(spaces[small]) or large < small
+def _others(
+    accesses: Sequence[_Access], widths: Sequence[int], first: f2.Matrix, whole: f2.Matrix
+) -> list[tuple[int, int]] | None:
+    """A basis of a space for all columns but the ``first``, a complement of them that has the lanes and warps of each access,
+    but for columns of ``first`` above its vectors; None where there is none (never for distributed layouts).
 
-
-def _search(spaces: Sequence[f2.Matrix], weights: Sequence[int], whole: f2.Matrix, count: int) -> f2.Matrix:
-    """The kernel of a map to the banks that is one-to-one on ``spaces[0]`` and loses little on the others.
-
-    Up to a change of basis of the banks the map is the identity on ``spaces[0]``. The images of the other basis vectors are
-    improved one at a time until none helps, from several random starts.
+    Beside each vector is the first place p that is free: any of ``first[p:]`` may be added to it.
     """
-    rows = len(whole) - count
-    coordinates = (*spaces[0], *subspaces.extend(spaces[0], whole))
-    echelon = f2.Echelon(coordinates)
-    members = [[echelon.reduce(vector)[1] for vector in space] for space in spaces]
+    echelon = f2.Echelon()
+    found: list[tuple[int, int]] = []
+    missing = set(first)
+    for place in reversed(range(len(first))):
+        held = [c for a, width in zip(accesses, widths, strict=True) if width > place for c in (*a.lanes, *a.warps)]
+        if subspaces.contains((*first[:place], *first[place + 1 :], *held), (first[place],)):
+            return None
+        missing -= {c for c in first[place + 1 :] if subspaces.contains(held, (c,)) and echelon.add(c)}
+        found += [(c, place + 1) for c in held if echelon.add(c)]
+    if not all(echelon.add(c) for c in first if c in missing):
+        return None
+    return found + [(c, 0) for c in whole if echelon.add(c)]
 
-    def cost(images: Sequence[int]) -> int:
-        ranks = (f2.rank([f2.apply(images, vector) for vector in space]) for space in members)
-        return sum(w << (len(space) - rank) for w, space, rank in zip(weights, members, ranks, strict=True))
 
-    fixed = f2.identity(len(spaces[0]))
-    generator = random.Random(0)
-    best, best_images = -1, list(fixed)
-    for _ in range(_RESTARTS):
-        images = [*fixed, *(generator.randrange(1 << rows) for _ in coordinates[len(fixed) :])]
-        current = cost(images)
-        improved = True
-        while improved and current > sum(weights):
-            improved = False
-            for free in range(len(fixed), len(images)):
-                for value in range(1 << rows):
-                    trial = [*images[:free], value, *images[free + 1 :]]
-                    if (changed := cost(trial)) < current:
-                        images, current, improved = trial, changed, True
-        if best < 0 or current < best:
-            best, best_images = current, images
-        if best == sum(weights):
+def _twisted(first: f2.Matrix, others: Sequence[tuple[int, int]], needs: Sequence[tuple[f2.Matrix, int]]) -> f2.Matrix:
+    """The ``others`` with some of the first columns added where they may, so that along each space in ``needs`` the first
+    columns' coordinates have at least the rank beside it, as far as one change after the other gets there."""
+    echelon = f2.Echelon((*first, *(vector for vector, _ in others)))
+    inside = (1 << len(first)) - 1
+    members = [([echelon.reduce(vector)[1] for vector in space], need) for space, need in needs]
+    added = [0] * len(others)
+
+    def lacking() -> int:
+        lack = 0
+        for space, need in members:
+            # An element without added columns has the coordinates of the vector before; with them, it moves along.
+            images = [(vector & inside) ^ f2.apply(added, vector >> len(first)) for vector in space]
+            lack += max(0, need - f2.rank(images))
+        return lack
+
+    current = lacking()
+    changes = [(i, 1 << row) for i, (_, place) in enumerate(others) for row in range(place, len(first))]
+    while current:
+        for i, change in changes:
+            added[i] ^= change
+            if (changed := lacking()) < current:
+                current = changed
+                break
+            added[i] ^= change
+        else:
             break
-    return tuple(f2.apply(coordinates, relation) for relation in f2.kernel(best_images))[:count]
+    return tuple(sorted(v ^ f2.apply(first, by) for (v, _), by in zip(others, added, strict=True)))
 
 
-def _memory(accesses: Sequence[_Access], chosen: _Vectors, whole: f2.Matrix, bits: int, banks: Banks) -> f2.Matrix:
-    """The offset columns for these vectors."""
+def _memory(
+    accesses: Sequence[_Access], chosen: _Vectors, whole: f2.Matrix, bits: int, banks: Banks
+) -> f2.Matrix | None:
+    """The offset columns for these vectors; None where they cannot be."""
     word = (banks.bits // bits).bit_length() - 1
     first = chosen.columns
     if len(first) < word:
@@ -197,12 +215,16 @@ def _memory(accesses: Sequence[_Access], chosen: _Vectors, whole: f2.Matrix, bit
         first += subspaces.extend(first, (*shared, *whole))[: word - len(first)]
     filling = (banks.count * banks.bits // bits).bit_length() - 1
     count = max(0, len(whole) - filling)
-    # The widest first: its space holds all of the first columns, which the index bits have to avoid whatever they cost.
-    widest = sorted(range(len(accesses)), key=lambda i: -chosen.widths[i])
-    spaces = [accesses[i].banked(first, chosen.widths[i], bits, banks) for i in widest]
-    weights = [accesses[i].bound(chosen.widths[i], bits, banks)[0] for i in widest]
-    index = _index_bits(spaces, weights, whole, count) if count else ()
-    return (*first, *subspaces.extend((*first, *index), whole), *index)
+    others = _others(accesses, chosen.widths, first, whole)
+    if others is None:
+        return None
+    if not count:
+        return (*first, *_twisted(first, others, ()))
+    spaces = [a.banked(first, width, bits, banks) for a, width in zip(accesses, chosen.widths, strict=True)]
+    weights = [a.bound(width, bits, banks)[0] for a, width in zip(accesses, chosen.widths, strict=True)]
+    rest = _twisted(first, others, [(space, len(space) - (filling - len(first))) for space in spaces])
+    index = index_bits([subspaces.intersection(rest, space) for space in spaces], weights, rest, count)
+    return (*first, *subspaces.extend(index, rest), *index)
 
 
 def _orders(count: int) -> Iterator[tuple[int, ...]]:
@@ -241,8 +263,8 @@ def optimal_swizzle(*accesses: LinearLayout, bits: int, banks: Banks = SHARED, w
     or the part that a round of a conversion moves. ``widest`` lowers the widest access (default 128 bits). An ldmatrix is an
     access too: 16 bytes of a row in registers, the rows in lanes.
 
-    For two accesses the result never conflicts and is optimal; for more see `Swizzle.gap`. With several of equally many
-    wavefronts, one with the fewest instructions.
+    For two accesses of distributed layouts nothing conflicts and the result is optimal; for more see `Swizzle.gap`. Among layouts
+    with equally many wavefronts, one with few instructions.
     """
     _check(accesses)
     banks.check("optimal_swizzle", bits)
@@ -256,29 +278,29 @@ def optimal_swizzle(*accesses: LinearLayout, bits: int, banks: Banks = SHARED, w
     units = [unit for unit in f2.identity(accesses[0].out_bits) if not inside.reduce(unit)[0]]
     whole = subspaces.basis((*units, *reached))
     most = (limit // bits).bit_length() - 1
-    choices = {_nested(parts, order, most) for order in _orders(len(parts))}
 
     def bound(choice: _Vectors) -> tuple[int, int]:
         costs = [part.bound(width, bits, banks) for part, width in zip(parts, choice.widths, strict=True)]
         return sum(wavefronts for wavefronts, _ in costs), sum(requests for _, requests in costs)
 
-    ranked = sorted(choices, key=lambda choice: (*bound(choice), choice.columns))
+    ranked = sorted(_choices(parts, most), key=lambda choice: (*bound(choice), choice.columns, choice.widths))
     least = bound(ranked[0])[0]
     best: Swizzle | None = None
     for choice in ranked:
-        if best is not None and best.wavefronts <= bound(choice)[0]:
+        if best is not None and (best.wavefronts, best.requests) <= bound(choice):
             break
-        columns = {OFFSET: _memory(parts, choice, whole, bits, banks)}
-        if BLOCK in accesses[0].in_dims:
-            columns[BLOCK] = _block(accesses[0])
+        offset = _memory(parts, choice, whole, bits, banks)
+        if offset is None:
+            continue
+        columns = {OFFSET: offset, **({BLOCK: _block(accesses[0])} if BLOCK in accesses[0].in_dims else {})}
         memory = LinearLayout.from_columns(columns, accesses[0].outputs)
         costs = tuple(
             bank_conflicts(layout, memory, bits, 1 << width, banks)
             for layout, width in zip(accesses, choice.widths, strict=True)
         )
         swizzle = Swizzle(memory, costs, least)
-        if best is None or swizzle.wavefronts < best.wavefronts:
+        if best is None or (swizzle.wavefronts, swizzle.requests) < (best.wavefronts, best.requests):
             best = swizzle
     if best is None:
-        raise ValueError("optimal_swizzle: no order of accesses was tried")
+        raise ValueError("optimal_swizzle: internal error, vectors of one element were not possible")
     return best
