@@ -31,8 +31,11 @@ from weft.layout.banks import (
     vectors,
 )
 from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
+from weft.layout.cute import CuteLayout
+from weft.layout.encodings import Encoding, parse_encoding, parse_module, show_linear
 from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
 from weft.layout.intel import intel_dpas, intel_dpas_operand
+from weft.layout.json_form import from_json, to_json
 from weft.layout.linear_layout import LinearLayout
 from weft.layout.matrix_view import MatrixView
 from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
@@ -70,5 +73,6 @@ __all__ = [
     "why_not_memory",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
+    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
 ]  # fmt: skip
