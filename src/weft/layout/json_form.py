@@ -40,10 +40,13 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_bases(bases: Any) -> bool:
+def _is_bases(bases: object) -> bool:
     if not isinstance(bases, dict):
         return False
-    vectors = [
-        v for listed in cast("dict[str, Any]", bases).values() for v in (listed if isinstance(listed, list) else [0])
-    ]
-    return all(isinstance(v, list) and all(map(_is_int, cast("list[object]", v))) for v in vectors)
+    for listed in cast("dict[str, object]", bases).values():
+        if not isinstance(listed, list):
+            return False
+        for vector in cast("list[object]", listed):
+            if not isinstance(vector, list) or not all(map(_is_int, cast("list[object]", vector))):
+                return False
+    return True
