@@ -100,6 +100,26 @@ def test_what_follows_is_propagated() -> None:
     assert line_of(found, "bright = image + 10").nbytes("dali") == 24
 
 
+def test_what_counts_as_converted() -> None:
+    def share(x: Any) -> Any:
+        quotient = x / x
+        half = x[::2].astype("float16")
+        return half.mean() + quotient.sum()
+
+    found = compare(share, int32(1, 2, 3, 4), ("numpy", "jax"))
+
+    def bytes_of(source: str, op: str) -> list[tuple[int, int]]:
+        (operation,) = [o for o in line_of(found, source).operations if o.op == op]
+        return [(c.nbytes, c.converted) for c in operation.cells.values()]
+
+    # Both sides are the same four int32, converted once: to float64 in NumPy, to float32 in JAX.
+    assert bytes_of("quotient = x / x", "/") == [(32, 32), (16, 16)]
+    # A cast is a result, and the slice it reads no copy.
+    assert bytes_of('half = x[::2].astype("float16")', "astype") == [(4, 0), (4, 0)]
+    # Two float16 are added up as float32 (8 bytes), and the mean of 4 bytes becomes a float16.
+    assert bytes_of("return half.mean() + quotient.sum()", "mean") == [(2, 12), (2, 12)]
+
+
 def test_values_are_said_where_elements_part_first() -> None:
     def twice(x: Any) -> Any:
         y = x + 10
@@ -312,7 +332,10 @@ def test_branches_that_part() -> None:
     condition = only(found, "if total > 255:")
     assert (condition.kinds, condition.propagated) == ((Kind.VALUE,), (Kind.VALUE,))
     # The line after the branch is compared with itself: 2 * 1 and 0 * 2, 400 - 256 and 398.
-    assert difference(only(found, "return x * 2"))[:5] == (2, 2, (0,), 2, 0)
+    after = only(found, "return x * 2")
+    assert difference(after)[:5] == (2, 2, (0,), 2, 0)
+    # Its operand is the input in JAX, what only DALI did in DALI; but uint8 * 2 and int32 * 2 agree in type if the operands do.
+    assert after.propagated == (Kind.DTYPE, Kind.VALUE)
 
 
 def test_loops_of_different_lengths() -> None:
@@ -508,6 +531,23 @@ def test_many_values_are_computed_by_kernels() -> None:
     # Above 245 the sum wraps.
     assert add.values[0].found.count == int((image > 245).sum())
     assert add.values[0].found.index == tuple(int(i) for i in np.argwhere(image > 245)[0])
+
+
+def test_a_refusal_that_the_function_handles() -> None:
+    def caught(x: Any) -> Any:
+        try:
+            y = x + 300
+        except TypeError:
+            y = x + 100
+        return y
+
+    found = compare(caught, uint8(1), ("jax", "numpy"))
+    refused = only(found, "y = x + 300")
+    assert (refused.kinds, refused.cells["numpy"].continued) == ((Kind.REFUSED,), "")
+    assert only(found, "y = x + 100").kinds == (Kind.CONTROL,)
+    # 301 - 256 and 101, which come of different lines.
+    (result,) = found.outputs
+    assert difference(result)[3:5] == (45, 101) and result.propagated == (Kind.VALUE,)
 
 
 def test_a_refusing_function_that_names_its_system() -> None:

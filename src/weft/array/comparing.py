@@ -203,7 +203,9 @@ def _operation(
     values, mask = _values(here, _inherited(parents, masks, shapes) if elementwise else None)
     kinds = _kinds(cells, len(cells) + len(unreached) < len(runs), bool(values))
     before = {kind for kind in _FOLLOW for parent in parents if kind in parent.kinds}
-    if any(v.fresh for v in values):
+    if any(Kind.CONTROL in parent.kinds for parent in parents):  # they come of different operations
+        before |= _FOLLOW
+    elif any(v.fresh for v in values):
         before.discard(Kind.VALUE)
     if Kind.DTYPE in before and _part(here):
         before.discard(Kind.DTYPE)

@@ -95,7 +95,8 @@ class Operation:
 
     ``cells`` has no entry for a system that did not come here; ``unreached`` names those that had stopped before. ``kinds`` are
     the ways in which the systems diverge, ``propagated`` those of them in which an operand diverged before: for values,
-    at every element that differs; for types, where operands of one system's types get one type in both.
+    at every element that differs; for types, where operands of one system's types get one type in both. What comes
+    of different operations is propagated from those.
     """
 
     op: str
