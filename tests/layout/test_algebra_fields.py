@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,3 +53,5 @@ def test_repacking_moves_each_coordinate(old: fields.Fields, data: st.DataObject
 def test_log2_exact() -> None:
     assert [fields.log2_exact(size) for size in (1, 2, 4, 1 << 40)] == [0, 1, 2, 40]
     assert [fields.log2_exact(size) for size in (0, 3, -1, -4, 6)] == [None] * 5
+    assert fields.log2_exact(np.int64(8)) == 3  # pyright: ignore[reportArgumentType]
+    assert fields.log2_exact(2.0) is None  # pyright: ignore[reportArgumentType]

@@ -6,6 +6,7 @@ import itertools
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -89,6 +90,29 @@ def test_identity_and_zeros() -> None:
     assert str(LinearLayout.identity(8, "lane", "dim0")) == "{lane: [1,2,4]} -> [dim0: 8]"
     assert str(LinearLayout.zeros(4, "lane", "dim0")) == "{lane: [0,0]} -> [dim0: 1]"
     assert str(LinearLayout.zeros(2, "lane", "dim0", 4)) == "{lane: [0]} -> [dim0: 4]"
+
+
+def test_strided() -> None:
+    assert str(LinearLayout.strided(4, 8, "lane", "dim0")) == "{lane: [8,16]} -> [dim0: 32]"
+    assert LinearLayout.strided(8, 1, "lane", "dim0") == LinearLayout.identity(8, "lane", "dim0")
+    assert LinearLayout.strided(1, 4, "lane", "dim0") == LinearLayout({"lane": []}, {"dim0": 4})
+
+
+def test_from_bases_finds_the_sizes() -> None:
+    # The largest dim0 coordinate is 4, so 8; dim1's is 1, so 2; together 4 bits, and there are 4 independent bases.
+    bases = {"register": [(0, 1), (2, 0)], "lane": [(4, 0), (1, 1)]}
+    assert LinearLayout.from_bases(bases, ["dim0", "dim1"]) == LinearLayout(bases, {"dim0": 8, "dim1": 2})
+    assert LinearLayout.from_bases({}, []) == LinearLayout({}, {})
+    assert LinearLayout.from_bases({"lane": [(0,)]}, ["dim0"]) == LinearLayout.zeros(2, "lane", "dim0")
+    assert LinearLayout.from_bases({"lane": []}, ["dim0", "dim1"]) == LinearLayout({"lane": []}, {"dim0": 1, "dim1": 1})
+    assert LinearLayout.from_bases({"lane": [(1,)]}, ["dim0"], [4], require_surjective=False).shape == (4,)
+
+
+def test_integers_of_other_types_become_pythons() -> None:
+    layout = LinearLayout({"lane": np.array([[1, 0], [0, 2]])}, {"dim0": np.int32(2), "dim1": 4})  # pyright: ignore[reportArgumentType]
+    assert layout == LinearLayout({"lane": [(1, 0), (0, 2)]}, {"dim0": 2, "dim1": 4})
+    assert [type(column) for column in layout.all_columns] == [int, int]
+    assert {type(bits) for _, bits in layout.outputs} == {int}
 
 
 # Laws, by enumeration
@@ -257,6 +281,8 @@ L = LinearLayout({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2})
             {"dim0": 2, "dim1": 2},
             "basis 0 of lane is (1,), expected 2 coordinates, one for each of [dim0, dim1]",
         ),
+        ({"lane": [(0.5,)]}, {"dim0": 2}, "basis 0 of lane has dim0 coordinate 0.5, expected an integer"),
+        ({"lane": []}, {"dim0": 2.0}, "output dimension dim0 has size 2.0, expected a power of two"),
         ({"lane 1": []}, {}, "dimension name 'lane 1' is not an identifier"),
         ({}, {"": 2}, "dimension name '' is not an identifier"),
     ],
@@ -314,6 +340,24 @@ def test_sizes_just_inside_the_bounds_are_accepted() -> None:
         ),
         (lambda: LinearLayout.identity(3, "lane", "dim0"), "identity: size 3 is not a power of two"),
         (lambda: LinearLayout.zeros(0, "lane", "dim0"), "zeros: size 0 is not a power of two"),
+        (lambda: LinearLayout.strided(6, 2, "lane", "dim0"), "strided: size 6 is not a power of two"),
+        (lambda: LinearLayout.strided(4, 3, "lane", "dim0"), "strided: stride 3 is not a power of two"),
+        (
+            lambda: LinearLayout.from_bases({"lane": [(2,)]}, ["dim0"]),
+            "from_bases: {lane: [2]} -> [dim0: 4] is not surjective: its matrix has 2 rows, 1 columns and rank 1",
+        ),
+        (
+            lambda: LinearLayout.from_bases({"lane": [(1,)]}, ["dim0"], require_surjective=False),
+            "from_bases: out_sizes is None, expected the sizes of [dim0] for a layout that need not be surjective",
+        ),
+        (
+            lambda: LinearLayout.from_bases({"lane": [(1,)]}, ["dim0"], [2, 2]),
+            "from_bases: got 2 sizes for the output dimensions [dim0]",
+        ),
+        (
+            lambda: LinearLayout.from_bases({"lane": [(1, 1)]}, ["dim0"]),
+            "from_bases: got 2 sizes for the output dimensions [dim0]",
+        ),
     ],
 )
 def test_operations_say_what_they_require(call: Any, message: str) -> None:

@@ -13,6 +13,7 @@ dropping or widening the slowest takes one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import index as as_int
 from typing import TypeAlias
 
 Fields: TypeAlias = tuple[tuple[str, int], ...]
@@ -21,7 +22,9 @@ Moves: TypeAlias = tuple[tuple[int, int, int], ...]
 
 
 def log2_exact(size: int) -> int | None:
-    """The n with ``2**n == size``, or None."""
+    """The n with ``2**n == size``, or None, as for what is no integer."""
+    if size.__class__ is not int:
+        return log2_exact(as_int(size)) if hasattr(size, "__index__") else None
     return size.bit_length() - 1 if size > 0 and size & (size - 1) == 0 else None
 
 
