@@ -59,7 +59,7 @@ UNARY: dict[str, np.ufunc] = {
     **{
         name: getattr(np, name)
         for name in (
-            *("sign", "square", "sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10"),
+            *("fabs", "sign", "square", "sqrt", "cbrt", "exp", "exp2", "log", "log2", "log10"),
             *("sin", "cos", "tan", "tanh", "floor", "ceil"),
         )
     },

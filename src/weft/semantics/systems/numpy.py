@@ -56,6 +56,7 @@ MEANING: Final[Mapping[str, str]] = {
     "minimum": "minimum_nan",
     "maximum": "maximum_nan",
     "pos": "identity",
+    "fabs": "abs",
     "~": "not",
 }
 """What each op does in the type of its loop, where its own name does not say it."""

@@ -118,7 +118,7 @@ LOOPS: Final[Mapping[str, tuple[DType, ...]]] = {
     **dict.fromkeys(("//", "%", "fmod"), _REAL),
     **dict.fromkeys(("&", "|", "^", "~"), (d.bool_, *INTEGERS)),
     **dict.fromkeys(("<<", ">>"), INTEGERS),
-    **dict.fromkeys(("atan2", "logaddexp", "cbrt"), FLOATS),
+    **dict.fromkeys(("atan2", "logaddexp", "cbrt", "fabs"), FLOATS),
     "fpow": (d.float64, d.complex128),
     **dict.fromkeys(("sqrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh"), (*FLOATS, *COMPLEX)),
     "abs": ORDER,
