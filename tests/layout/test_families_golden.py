@@ -33,6 +33,7 @@ from weft.layout import (
     nvidia_mma,
     nvidia_mma_operand,
     sliced,
+    tcgen05,
     why_not_distributed,
 )
 
@@ -180,7 +181,7 @@ EXAMPLE = re.compile(r"^ +(\w+\([^\n]*\))(?::[^\n]*)?$", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "documented", [dealing, families, nvidia, amd, intel, *DOCUMENTED], ids=lambda item: item.__name__
+    "documented", [dealing, families, nvidia, amd, intel, tcgen05, *DOCUMENTED], ids=lambda item: item.__name__
 )
 def test_the_worked_examples_in_docstrings(documented: Any) -> None:
     """A call on a line of its own is followed by the layout it makes, maybe after a picture."""

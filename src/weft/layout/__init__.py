@@ -41,7 +41,17 @@ from weft.layout.matrix_view import MatrixView
 from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
 from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.nvmma import nvmma_shared
+from weft.layout.queries import (
+    Coalescing,
+    address_map,
+    coalescing,
+    contiguity,
+    copies,
+    elements_per_thread,
+    vector_bits,
+)
 from weft.layout.swizzle import Swizzle, optimal_swizzle
+from weft.layout.tcgen05 import tcgen05_registers
 from weft.layout.tensor_memory import tensor_memory, tensor_memory_scales
 from weft.layout.transfer import (
     broadcast,
@@ -64,13 +74,14 @@ __all__ = [
     "LinearLayout",
     "blocked", "blocked_operand", "sliced", "vector", "why_not_distributed",
     "nvidia_mma", "nvidia_mma_operand", "amd_mfma", "amd_mfma_operand", "amd_wmma", "amd_wmma_operand",
-    "intel_dpas", "intel_dpas_operand",
+    "intel_dpas", "intel_dpas_operand", "tcgen05_registers",
     "trans", "trans_back", "reshape", "expand_dims", "expand_dims_back", "broadcast", "broadcast_back", "project",
     "reduce", "reduce_back", "join", "join_back", "split", "split_back",
     "MatrixView", "canonical", "concat_ins", "concat_outs", "flatten_ins", "flatten_outs", "free_variables", "image",
     "is_identity_on", "kernel", "register_permutation", "reshape_ins", "reshape_outs", "transpose_ins",
     "unswizzled", "mma_swizzled", "nvmma_shared", "linear_memory", "padded", "tensor_memory", "tensor_memory_scales",
     "why_not_memory",
+    "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json",

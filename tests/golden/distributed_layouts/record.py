@@ -1,11 +1,14 @@
-"""Rewrites ``layouts.json`` and ``refusals.json`` with what Triton 3.9.0 says; needs that package, and no GPU.
+"""Rewrites the files here with what Triton 3.9.0 says; needs that package, and no GPU.
 
     python tests/golden/distributed_layouts/record.py
 
-Each file is a list of ``{"layout": <Gluon's class and constructor arguments>, "shapes": {"64x64": <answer>}}``. An answer is the
-bases that ``GluonOpBuilder.to_linear_layout`` gives, ``r:`` register, ``l:`` lane, ``w:`` warp, ``b:`` block, one coordinate per
-dimension of the shape; or the error, or for an abort of the process the first line it printed. To add a case, add its shape with
-any answer and run this.
+Each JSON file is a list of ``{"layout": <Gluon's class and constructor arguments>, "shapes": {"64x64": <answer>}}``. An answer is
+the bases that ``GluonOpBuilder.to_linear_layout`` gives, ``r:`` register, ``l:`` lane, ``w:`` warp, ``b:`` block, one coordinate
+per dimension of the shape; or the error, or for an abort of the process the first line it printed. To add a case, add its shape
+with any answer and run this.
+
+A line of ``tensor_memory.txt`` is "type shape block col_stride warps instruction | registers", as `compute_tmem_reg_layout` gives
+them for a `TensorMemoryLayout`; None where it refuses.
 """
 
 from __future__ import annotations
@@ -43,6 +46,27 @@ def make_builder() -> tuple[Any, Any]:
 
 def spell(bases: list[list[int]]) -> str:
     return " ".join(",".join(map(str, basis)) for basis in bases)
+
+
+def record_tensor_memory(path: Path) -> None:
+    """Ask again for every line of ``tensor_memory.txt``."""
+    context, _ = make_builder()
+    types: Any = import_module("triton.language")
+    memory: Any = import_module("triton.experimental.gluon.language.nvidia.blackwell")
+    compute: Any = import_module("triton._C.libtriton").gluon_ir.compute_tmem_reg_layout
+    lines: list[str] = []
+    for line in path.read_text().splitlines():
+        case = line.split(" | ")[0]
+        dtype, shape, block, stride, warps, variant = case.split()
+        sizes = [int(size) for size in shape.split("x")]
+        block_sizes = [int(size) for size in block.split("x")]
+        layout = memory.TensorMemoryLayout(block=block_sizes, col_stride=int(stride))
+        found = compute(getattr(types, dtype), sizes, sizes, layout, int(warps), variant)
+        names = ("reg", "lane", "warp")
+        text = found and "; ".join(f"{name[0]}:{spell(getattr(found, name + '_bases'))}" for name in names)
+        lines.append(f"{case} | {text}")
+    del context
+    path.write_text("\n".join(lines) + "\n")
 
 
 def answer(builder: Any, arguments: dict[str, Any], shape: list[int]) -> str:
@@ -83,5 +107,5 @@ def record(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("layouts.json", "refusals.json"):
-        record(HERE / name)
+    for name in sys.argv[1:] or ("layouts.json", "refusals.json", "tensor_memory.txt"):
+        (record_tensor_memory if name.endswith(".txt") else record)(HERE / name)
