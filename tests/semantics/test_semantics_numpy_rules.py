@@ -169,7 +169,7 @@ def test_steps() -> None:
         ("floor", (d.int8,), "identity", "int8"),
         ("floor", (d.float32,), "floor", "float32"),
         ("abs", (d.complex64,), "abs", "complex64"),
-        ("not", (d.int8,), "not", "int8"),
+        ("not", (d.int8,), "not", "bool"),
         ("real", (d.float32,), "identity", "float32"),
         ("real", (d.complex64,), "real", "complex64"),
         ("where", (d.int8, 300), "select", "int8"),
