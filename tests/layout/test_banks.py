@@ -90,7 +90,7 @@ def test_ranks_count_what_addresses_do(
     distributed, memory = layouts
     banks = data.draw(st.sampled_from([Banks(), Banks(count=64), Banks(count=4, widest=64), Banks(count=4, bits=64)]))
     bits = min(bits, banks.widest)
-    widest = vector_size(access_map(distributed, memory), bits, banks)
+    widest = vector_size(access_map(distributed, memory), banks.widest // bits)
     vector = data.draw(st.sampled_from([1 << i for i in range(widest.bit_length())]))
     cost = bank_conflicts(distributed, memory, bits, vector, banks)
     assert cost.wavefronts == simulate_wavefronts(distributed, memory, bits, vector, banks)
@@ -104,7 +104,7 @@ def test_ranks_count_what_addresses_do(
 def test_vectors_are_whole_and_disjoint(layouts: tuple[LinearLayout, LinearLayout]) -> None:
     """Over all instructions a thread's distinct offsets appear once each, and each instruction's are one aligned vector."""
     access = access_map(*layouts)
-    size = vector_size(access, 8)
+    size = vector_size(access, 16)
     split = vectors(access, size)
     seen: list[int] = []
     for registers in split.registers():

@@ -155,14 +155,15 @@ def _columns(layout: LinearLayout, dim: str) -> f2.Matrix:
     return layout.columns(dim) if dim in layout.in_dims else ()
 
 
-def vector_size(access: LinearLayout, bits: int, banks: Banks = SHARED) -> int:
-    """The most elements one instruction can move per lane: whole aligned vectors of a thread's own registers, the same
-    registers in the same order in all lanes and warps (so lanes and warps move no offset bit inside a vector)."""
+def vector_size(access: LinearLayout, most: int) -> int:
+    """The most elements, up to ``most``, that one instruction can move per lane: whole aligned vectors of a thread's own
+    registers, the same in the same order in all lanes, warps and blocks (so these move no offset bit inside a vector)."""
     registers = f2.Echelon(_columns(access, REGISTER))
-    limit = min(banks.widest // bits, access.out_size(OFFSET))
+    limit = min(most, access.out_size(OFFSET))
     threads = 0
-    for offset in (*_columns(access, LANE), *_columns(access, WARP)):
-        threads |= offset
+    for dim in (LANE, WARP, BLOCK):
+        for offset in _columns(access, dim):
+            threads |= offset
     size = 1
     while size < limit and not threads & size and not registers.reduce(size)[0]:
         size *= 2
@@ -189,7 +190,7 @@ def vectors(access: LinearLayout, size: int) -> Vectors:
 
 def _check_vector(function: str, access: LinearLayout, bits: int, vector: int | None, banks: Banks) -> int:
     banks.check(function, bits)
-    most = vector_size(access, bits, banks)
+    most = vector_size(access, banks.widest // bits)
     if vector is None:
         return most
     if log2_exact(vector) is None or vector > most:
