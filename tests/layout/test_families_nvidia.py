@@ -138,6 +138,39 @@ def test_a_wider_k_permutes_the_contraction_alike_in_both_operands(k_width: int)
         assert along == [right.unflatten(right.flat(register=r, lane=lane))[0] for r in range(2 * k_width)]
 
 
+def product(*factors: tuple[int, str, str]) -> LinearLayout:
+    """``id_k^{i,j} x ...``, with the dimensions in the order that families list them."""
+    result = LinearLayout.parse("{register: [], lane: [], warp: []} -> [dim0: 1, dim1: 1]")
+    for bits, source, target in factors:
+        result = result * LinearLayout.identity(1 << bits, source, target)
+    return result
+
+
+@pytest.mark.parametrize(("bits", "k_width"), [(8, 4), (16, 2), (32, 1)])
+def test_tiles_are_the_papers_products(bits: int, k_width: int) -> None:
+    """Paper 4.7, operands of ``bits``: the left tile is id_log2(32/b)^{reg,1} x id_2^{lane,1} x id_3^{lane,0} x id_1^{reg,0} x
+    id_1^{reg,1}; the right one its mirror image without rows 8 to 15, and so with id_1^{reg,0} last (the paper prints reg,1);
+    wgmma's is times id_2^{warp,0}. The result is the left tile of 16-bit elements, of mma.m16n8 half of it."""
+    elements = (32 // bits).bit_length() - 1
+    left = product(
+        (elements, "register", "dim1"),
+        (2, "lane", "dim1"),
+        (3, "lane", "dim0"),
+        (1, "register", "dim0"),
+        (1, "register", "dim1"),
+    )
+    assert nvidia_mma_operand((16, 8 * k_width), 0, k_width, 2, (1, 1), (16, 8)) == left
+    group = left * LinearLayout.identity(4, "warp", "dim0")
+    assert nvidia_mma_operand((64, 8 * k_width), 0, k_width, 3, (4, 1), (16, 64)) == group
+    right = product((elements, "register", "dim0"), (2, "lane", "dim0"), (3, "lane", "dim1"), (1, "register", "dim0"))
+    assert nvidia_mma_operand((8 * k_width, 8), 1, k_width, 2, (1, 1), (16, 8)) == right
+    if bits == 16:
+        assert nvidia_mma((64, 16), 3, (4, 1), (16, 16)) == group
+        assert nvidia_mma((16, 8), 2, (1, 1), (16, 8)) == product(
+            (1, "register", "dim1"), (2, "lane", "dim1"), (3, "lane", "dim0"), (1, "register", "dim0")
+        )
+
+
 def warp_needs(layout: LinearLayout, axis: int) -> list[set[int]]:
     """The coordinates along ``axis`` that each warp holds."""
     other = {dim: layout.in_size(dim) for dim in ("register", "lane")}

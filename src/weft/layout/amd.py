@@ -20,8 +20,8 @@ transposing swaps the roles of rows and columns in it (the hardware is given the
     contraction again. WMMA, 32 lanes, is the same with 8 adjacent rows (RDNA4, gfx1250); RDNA3 alternates rows between
     its two halves of lanes and has each operand twice.
 
-As in Triton 3.9, zero columns of ``register`` stay where the tensor is smaller than the tile. Sources: AMD's instruction set
-guides (CDNA3 chapter 7, RDNA3 and RDNA4 chapter 7.9) and the layouts Triton 3.9 computes.
+As in Triton 3.9, zero columns of ``register`` stay where the tensor is smaller than the tile. Sources: AMD's instruction
+set guides (CDNA3 chapter 7; the WMMA sections of RDNA3 and RDNA4) and the layouts Triton 3.9 computes.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ As in Triton 3.9, instructions keep zero columns in ``register`` where the tenso
 registers all the same. Sources: PTX ISA, "Matrix Fragments for mma" and "Register Fragments and Shared Memory Matrix
 Layouts" of wgmma.
 
-What this does not do: Blackwell's tcgen05.mma leaves its result in tensor memory, from where `tcgen05` moves it; wgmma with N not a power of
-two (24, 40, ...) is not linear.
+What this does not do: Blackwell's tcgen05.mma leaves its result in tensor memory, from where `tcgen05` moves it; wgmma with N
+not a power of two (24, 40, ...) is not linear.
 """
 
 from __future__ import annotations
