@@ -58,9 +58,13 @@ SHAPED: Final = ("matmul", "concat")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one system is asked. ``constants``: the prefixes of typed constants (``9:uint8``; ``~9:uint8`` is NumPy's scalar);
-    ``scalars``: whether arrays without dimensions are a form of their own; ``weak``: weakly typed arrays; ``values``: whether
-    values are asked for, ``sample`` of how many questions (0: of all); ``nonzero``: whether a divisor of integers must not be 0 (it ends the process, or the whole array)."""
+    """What one system is asked.
+
+    ``constants``: the prefixes of typed constants (``9:uint8``; ``~9:uint8`` is NumPy's scalar). ``scalars``: whether arrays
+    without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
+    ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
+    process or spoils the whole array.
+    """
 
     system: str
     package: str
