@@ -421,6 +421,20 @@ def test_an_exception_of_the_functions_own_stops_the_system() -> None:
     assert found.outputs[0].unreached == ("dali",) and not found.agree
 
 
+def test_a_branch_not_taken_before_the_stop_is_no_part_of_it() -> None:
+    def late(x: Any) -> Any:
+        y = x + 10
+        if y.dtype == dtypes.uint8:
+            y = -y
+        z = y + 0
+        return z @ z
+
+    found = compare(late, uint8(1, 2))
+    assert [stop.system for stop in found.stops] == ["dali"]
+    assert (only(found, "y = -y").kinds, only(found, "y = -y").unreached) == ((Kind.CONTROL,), ())
+    assert found.outputs[0].unreached == ("dali",)
+
+
 def test_operations_that_fail_on_the_values() -> None:
     def divide(x: Any, y: Any) -> Any:
         q = x // y
@@ -623,6 +637,7 @@ def test_types_that_would_part_by_themselves() -> None:
     found = compare(scaled, uint8(1))
     # uint8 - 1 is uint8 in JAX and int32 in DALI, but int32 - 1 is int32 in both: a cast before it is enough.
     assert only(found, "z = y - 1").propagated == (Kind.DTYPE,)
+    assert only(compare(scaled, uint8(1), ("dali", "jax")), "z = y - 1").propagated == (Kind.DTYPE,)
     # uint8 * 0.5 and int32 * 0.5 are both float32 in DALI, and float64 in JAX.
     assert types(only(found, "return z * 0.5")) == {"jax": "float64*", "dali": "float32"}
     assert (only(found, "return z * 0.5").kinds, only(found, "return z * 0.5").propagated) == ((Kind.DTYPE,), ())
