@@ -34,6 +34,7 @@ from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conve
 from weft.layout.cute import CuteLayout
 from weft.layout.encodings import Encoding, parse_encoding, parse_module, show_linear
 from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
+from weft.layout.gather import GatherPlan, plan_gather
 from weft.layout.intel import intel_dpas, intel_dpas_operand
 from weft.layout.json_form import from_json, to_json
 from weft.layout.linear_layout import LinearLayout
@@ -84,6 +85,6 @@ __all__ = [
     "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
-    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json",
+    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json", "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
 ]  # fmt: skip
