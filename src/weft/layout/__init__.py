@@ -85,6 +85,7 @@ __all__ = [
     "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
-    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json", "GatherPlan", "plan_gather",
+    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json",
+    "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
 ]  # fmt: skip
