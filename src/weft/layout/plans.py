@@ -239,4 +239,4 @@ def _across_warps(source: LinearLayout, destination: LinearLayout, bits: int, ma
     if mixed >= whole:
         return ExchangePlan(memory.kind, memory.steps, memory.lower_bound, f"{memory.reason}; {compared}")
     reason = f"half of what each thread needs is in its warp ({stays.reason}), half moves through memory: {compared}"
-    return ExchangePlan("mixed", tuple(steps), Cost(barriers=1), reason)
+    return ExchangePlan("mixed", tuple(steps), memory.lower_bound, reason)
