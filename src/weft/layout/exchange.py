@@ -10,8 +10,9 @@ ways are listed, what each costs follows from ranks alone (two sides never confl
 A unit made of several elements has to be in the source's registers. Where the destination wants only one of them, it
 loads the unit and selects: bytes are transposed with 128-bit stores, ldmatrix.trans and byte permutes, no byte accesses.
 
-Scratch. With e, f the spans of the lanes of one phase and the bits inside a vector on either side, the offset bits above the banks
-are a common complement of both (lemma 9.5): no two words of a phase fall into one bank.
+Scratch. Above what is inside a vector come bank bits, then index bits, a common complement of the lanes of one phase of either
+side (lemma 9.5): no two words of a phase fall into one bank. Where one side's vectors are narrower, its lanes may be more than
+the banks that are left above the other's, and it conflicts; that is counted too, and equal vectors are among the ways.
 
 Rounds. A tensor larger than scratch is cut into granules by bits that both sides have in registers, else by others, then some
 accesses leave lanes idle. Each round fills scratch with as many granules as fit. Two halves in alternation do not help: with x
@@ -28,11 +29,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 
 from weft.layout import f2, subspaces
 from weft.layout.exchange_steps import Addresses, Barrier, Matrices, Part, Select, ThroughMemory, Vectors
 from weft.layout.families import LANE, REGISTER, WARP, why_not_distributed
-from weft.layout.linear_layout import LinearLayout, log2_exact
+from weft.layout.fields import log2_exact
+from weft.layout.linear_layout import LinearLayout
 from weft.layout.matrix import Access, Rows, Side, available, row_numbers, shared_rows, word_bits
 from weft.layout.price import clocks
 from weft.layout.steps import Cost, ExchangePlan, Machine
@@ -111,13 +114,13 @@ def _wavefronts(stores: bool, way: _Way, task: _Task) -> int:
     """Wavefronts of all warps; where copies are idle, of the rest."""
     side, access, taken = _own(way, stores)
     instructions, matrices = _instructions(access, side, way.rows, taken, way.inner)
+    waiting = sum(not column for column in side.warps) if stores and not task.local else 0
     if matrices:
-        return matrices * task.warps
+        return matrices * task.warps >> waiting
     phase = _phase_lanes(task.machine, way.unit_bits << taken)
-    idle = sum(not column for column in side.lanes[phase:]) if stores else 0
-    idle += sum(not column for column in side.warps) if stores and not task.local else 0
+    idle = waiting + sum(not column for column in side.lanes[phase:]) if stores else 0
     low = _low(task, way)
-    apart = len(_phase(task, way, stores)) - sum(column in low for column in _phase(task, way, stores))
+    apart = sum(column not in low for column in _phase(task, way, stores))
     conflicts = max(0, apart - _filling(task.machine, way.unit_bits) + len(low))
     return instructions * task.warps << max(0, len(side.lanes) - phase) + conflicts >> idle
 
@@ -145,7 +148,7 @@ def _phase(task: _Task, way: _Way, stores: bool) -> f2.Matrix:
 
 
 def _low(task: _Task, way: _Way) -> f2.Matrix:
-    """The tensor bits inside the widest vector, or inside a word where that is more: there any will do, best what phases share."""
+    """The tensor bits inside the widest vector, or inside a word where that is more: any will do, best what phases share."""
     first = way.rows.first
     word = (task.machine.bank_bytes * 8 // way.unit_bits).bit_length() - 1
     if len(first) >= word:
@@ -200,17 +203,30 @@ def _inner(task: _Task) -> Iterator[f2.Matrix]:
     byte = max(0, (8 // task.bits).bit_length() - 1)
     yield tuple(order[:byte])
     if task.bits <= 8 and task.machine.lanes == 32 and (task.machine.ldmatrix or task.machine.stmatrix):
+        # Bits that the destination has in the same place serve alike; the lowest is the cheapest to pack.
+        roles: set[str] = set()
         for bit in order[byte:]:
-            yield (*order[:byte], bit)
+            role = _role(task.destination, bit)
+            if role not in roles:
+                roles.add(role)
+                yield (*order[:byte], bit)
+
+
+def _role(side: Side, bit: int) -> str:
+    """Where a side has a tensor bit, as far as matrices are concerned."""
+    if bit in side.registers:
+        return REGISTER
+    if bit in side.lanes:
+        return LANE + " of a row" if side.lanes.index(bit) >= 2 else LANE
+    return WARP
 
 
 def _divisions(task: _Task, way: _Way) -> Iterator[_Division]:
-    """Ways to share the storing of copies, one more bit each time; the vectors of ``way`` are cut last, from the top."""
+    """Ways to share the storing of copies, one more bit each time. A share is whole vectors of ``way``."""
     lanes = [(LANE, i) for i, column in enumerate(task.source.lanes) if not column]
     warps = [] if task.local else [(WARP, i) for i, column in enumerate(task.source.warps) if not column]
     inside = (*way.inner, *way.rows.first[: way.rows.store])
     registers = [i for i, bit in enumerate(task.source.registers) if bit and bit not in inside]
-    registers += [task.source.registers.index(bit) for bit in reversed(inside) if bit in task.source.registers]
     places = list(zip((*lanes, *warps), registers, strict=False))
     for count in range(1, len(places) + 1):
         chosen = places[:count]
@@ -250,9 +266,10 @@ def _estimate(task: _Task, way: _Way) -> Cost:
     )
 
 
-def _rank(task: _Task, way: _Way) -> tuple[float, int, int]:
+def _rank(task: _Task, way: _Way) -> tuple[float, int, int, int]:
+    """Clocks; among equals memory is dearer than arithmetic."""
     cost = _estimate(task, way)
-    return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.instructions
+    return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.stores + cost.loads, cost.permutes
 
 
 @dataclass(frozen=True)
@@ -342,12 +359,11 @@ def _access(
     word = word_bits(access, side, way.rows.first, taken, way.inner)
     inside = tuple(numbered.mask(bit) for bit in word)
     across = tuple(numbered.mask(bit) for bit in side.held if bit not in word)
+    lanes, warps = idle if stores else (0, 0)
     if access == "vector":
-        return Vectors(task.machine, addresses, inside, across, granules, stores, *(idle if stores else (0, 0)))
+        return Vectors(task.machine, addresses, inside, across, granules, stores, warps, lanes)
     rows = offsets(row_numbers(access, side, word))
-    return Matrices(
-        task.machine, addresses, inside, across, granules, stores, rows=rows, transposed=access == "transposed"
-    )
+    return Matrices(task.machine, addresses, inside, across, granules, stores, warps, rows, access == "transposed")
 
 
 def _along(way: _Way, destination: Side) -> f2.Matrix:
@@ -485,19 +501,20 @@ def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: 
 def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
     """The cheapest conversion of a tensor of elements of ``bits`` through shared memory; see the module.
 
-    Both layouts are distributed, of one tensor, on as many warps, with as many lanes as the machine, and alike in ``block`` if they
-    have it. `ValueError` says which of these fails, or that scratch is too small for one access. Works on index bits: its
+    Both layouts are distributed, of one tensor, on as many warps, with as many lanes as the machine, and alike in ``block`` if
+    they have it. `ValueError` says which of these fails, or that scratch is too small for one access. Works on index bits: its
     time does not depend on the tensor's size.
     """
     _check(source, destination, bits, machine)
     local = not crossing(Places.of(source), Places.of(destination))
     task = _Task(_side(source), _side(destination), bits, machine, local)
     plain = _Division()
-    ways = sorted(_ways(task, plain), key=lambda way: _rank(task, way))
+    ways = [(_rank(task, way), way) for way in _ways(task, plain)]
     if not all((*task.source.lanes, *task.source.warps)):
-        ways += [way for division in _divisions(task, ways[0]) for way in _ways(task, division)]
-        ways.sort(key=lambda way: _rank(task, way))
-    for way in ways:
+        best = min(ways, key=itemgetter(0))[1]
+        shared = [way for division in _divisions(task, best) for way in _ways(task, division)]
+        ways += [(_rank(task, way), way) for way in shared]
+    for _, way in sorted(ways, key=itemgetter(0)):
         if scratch := _scratch(task, way):
             step = _build(task, way, scratch)
             return ExchangePlan("memory", (step,), _lower_bound(task), _reason(task, way, step, scratch))

@@ -85,7 +85,7 @@ class Memory:
         return self.labels[cells]
 
 
-def _refuse(wrong: NDArray[Any], cells: NDArray[Any], what: str) -> None:
+def _refuse(wrong: Any, cells: NDArray[Any], what: str) -> None:
     if wrong.any():
         raise ValueError(f"shared memory: cell {int(cells[wrong].flat[0])} {what}")
 
@@ -169,11 +169,10 @@ class Select(Part):
     def run(self, threads: Threads) -> None:
         import numpy as np
 
-        choice = (
-            np.array(span(self.warps))[:, None, None]
-            ^ np.array(span(self.lanes))[None, :, None]
-            ^ np.array(span(self.registers))
+        warps, lanes, registers = (
+            np.array(span(columns), dtype=np.intp) for columns in (self.warps, self.lanes, self.registers)
         )
+        choice = warps[:, None, None] ^ lanes[None, :, None] ^ registers
         if not self.after:
             threads.registers = np.take_along_axis(threads.registers, choice, axis=2)
             return
@@ -220,6 +219,16 @@ class _Access(Part):
     granules: tuple[int, int]
     """The first granule of this round, and the one after the last."""
     stores: bool
+    idle_warps: int = 0
+    """Warps with one of these bits hold copies and do not take part."""
+
+    @property
+    def _active_warps(self) -> int:
+        return 1 << (len(self.addresses.warps) - self.idle_warps.bit_count())
+
+    @property
+    def cost(self) -> Cost:
+        return self._cost
 
     @property
     def _all_granules(self) -> bool:
@@ -241,28 +250,29 @@ class _Access(Part):
     def _words(self, cells: Sequence[int], size: int) -> int:
         """Wavefronts of one phase: accesses of ``size`` bytes at these cells."""
         width = self.machine.bank_bytes
-        words = {
-            word
-            for cell in cells
-            for start in (self.addresses.byte(cell),)
-            for word in range(start // width, (start + size - 1) // width + 1)
-        }
+        words: set[int] = set()
+        for cell in cells:
+            start = self.addresses.byte(cell)
+            words.update(range(start // width, (start + size - 1) // width + 1))
         banks: dict[int, int] = {}
         for word in words:
             banks[word % self.machine.banks] = banks.get(word % self.machine.banks, 0) + 1
         return max(banks.values(), default=0)
 
     @cached_property
-    def cost(self) -> Cost:
+    def _cost(self) -> Cost:
         warps = 1 << len(self.addresses.warps)
         counted = sum(self.wavefronts_by_warp(warps)) if not self._all_granules else self._one_of_many()
         name = "stores" if self.stores else "loads"
-        return Cost(**{name: self.instructions}, wavefronts=counted, scratch=self.scratch)
+        return Cost(**{name: self.instructions, "wavefronts": counted, "scratch": self.scratch})
 
-    @property
-    @abstractmethod
+    @cached_property
     def instructions(self) -> int:
         """Instructions of a thread in this round."""
+        return self._count()
+
+    @abstractmethod
+    def _count(self) -> int: ...
 
     @abstractmethod
     def _one_of_many(self) -> int:
@@ -278,11 +288,10 @@ class _Access(Part):
 class Vectors(_Access):
     """``st.shared`` or ``ld.shared`` of vectors: each active lane its own, ``2**len(inside)`` elements.
 
-    ``idle_lanes`` and ``idle_warps``: threads with one of these bits hold copies and do not take part.
+    Lanes with one of the bits ``idle_lanes`` hold copies and do not take part.
     """
 
     idle_lanes: int = 0
-    idle_warps: int = 0
 
     @property
     def vector_bits(self) -> int:
@@ -316,12 +325,7 @@ class Vectors(_Access):
             for warp in range(warps)
         ]
 
-    @cached_property
-    def _active_warps(self) -> int:
-        return 1 << (len(self.addresses.warps) - self.idle_warps.bit_count())
-
-    @cached_property
-    def instructions(self) -> int:
+    def _count(self) -> int:
         if self._all_granules:
             return 1 << len(self.across)
         warps = range(1 << len(self.addresses.warps))
@@ -357,10 +361,11 @@ class Vectors(_Access):
         moves = list(self._moves())
         if not moves:
             return
-        warps, lanes = (np.array([move[i] for move in moves])[:, None] for i in (0, 1))
+        size = len(moves[0][2])
         registers = np.array([move[2] for move in moves])
-        cells = np.array([move[3] for move in moves])[:, None] + np.arange(registers.shape[1])
-        warps, lanes = np.broadcast_to(warps, cells.shape), np.broadcast_to(lanes, cells.shape)
+        cells = np.array([[move[3] + place for place in range(size)] for move in moves])
+        warps = np.array([[move[0]] * size for move in moves])
+        lanes = np.array([[move[1]] * size for move in moves])
         if self.stores:
             threads.memory.write(cells, warps, threads.registers[warps, lanes, registers])
         else:
@@ -402,8 +407,7 @@ class Matrices(_Access):
             if self._place(f2.apply(offsets, f2.apply(self.across, matrix))) is not None
         ]
 
-    @cached_property
-    def instructions(self) -> int:
+    def _count(self) -> int:
         return -(-len(self._matrices) // self.together)
 
     def _row_cells(self, matrix: int, warp: int) -> list[int]:
@@ -418,16 +422,18 @@ class Matrices(_Access):
     def wavefronts_by_warp(self, warps: int) -> list[int]:
         return [
             sum(self._words(self._row_cells(matrix, warp), ROW_BYTES) for matrix in self._matrices)
+            if not warp & self.idle_warps
+            else 0
             for warp in range(warps)
         ]
 
     def _one_of_many(self) -> int:
-        return self._words(self._row_cells(0, 0), ROW_BYTES) * len(self._matrices) << len(self.addresses.warps)
+        return self._words(self._row_cells(0, 0), ROW_BYTES) * len(self._matrices) * self._active_warps
 
     @property
     def bound(self) -> int:
         rows = ROWS * ROW_BYTES // (self.machine.banks * self.machine.bank_bytes)
-        return len(self._matrices) * max(1, rows) << len(self.addresses.warps)
+        return len(self._matrices) * max(1, rows) * self._active_warps
 
     def _lane(self, lane: int) -> list[tuple[int, int]]:
         """(row, element of the row) of each element of this lane, in the order of ``inside``."""
@@ -447,6 +453,8 @@ class Matrices(_Access):
             registers = np.broadcast_to(f2.apply(self.across, matrix) ^ places, shares.shape[:2])
             lanes = np.broadcast_to(np.arange(32)[:, None], registers.shape)
             for warp in range(1 << len(self.addresses.warps)):
+                if warp & self.idle_warps:
+                    continue
                 cells = np.array(self._row_cells(matrix, warp))[shares[..., 0]] + shares[..., 1]
                 warps = np.full(cells.shape, warp)
                 if self.stores:
@@ -470,8 +478,12 @@ class ThroughMemory(Step):
     loads: int
     """Registers that loads fill; the last part makes the destination's of them."""
 
-    @cached_property
+    @property
     def cost(self) -> Cost:
+        return self._cost
+
+    @cached_property
+    def _cost(self) -> Cost:
         return total([part.cost for part in self.parts])
 
     @property

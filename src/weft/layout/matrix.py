@@ -124,12 +124,12 @@ def shared_rows(
     row = row_bits(unit_bits)
     if store == "vector":
         slots = _slots(load, destination, unit_bits)
-        first = slots and _fill(slots, *common, *theirs)
+        first = _fill(slots, *common, *theirs) if slots else None
         if first and _has_pair(load, destination, first):
             yield Rows(first, _prefix(first, ours, widest), row)
     elif load == "vector":
         slots = _slots(store, source, unit_bits)
-        first = slots and _fill(slots, *common, *ours)
+        first = _fill(slots, *common, *ours) if slots else None
         if first and _has_pair(store, source, first):
             yield Rows(first, row, _prefix(first, theirs, widest))
     else:
@@ -152,10 +152,9 @@ def _agree(
     merged: list[int] = []
     for a, b in zip(mine, yours, strict=True):
         if a and b:
-            fits = a == b
-        else:
-            fits = b in ours if b else (a in theirs if a else True)
-        if not fits:
+            if a != b:
+                return None
+        elif (b and b not in ours) or (a and a not in theirs):
             return None
         merged.append(a or b)
     return _fill(merged, *(bit for bit in ours if bit in theirs))
