@@ -109,7 +109,7 @@ def compute(expression: wa.Array | str, backend: str) -> NDArray[Any] | str:
         return expression
     try:
         return wa.compute(expression, backend=backend)[0]
-    except (ArithmeticError, wa.UnsupportedDType) as error:
+    except (ArithmeticError, ValueError, wa.UnsupportedDType) as error:
         return UNKNOWN if isinstance(error, wa.UnsupportedDType) else f"!{error}"
 
 
