@@ -25,15 +25,16 @@ wavefronts or is not taken. So two accesses of distributed layouts never conflic
 more accesses `Swizzle.gap` says how far from the least the result may be.
 
     64x64 float16, A stores 8 elements of a row per thread, B loads 8 of a column: no register in common, so B's vectors are
-    single elements; A's are 128 bits. A takes 64 wavefronts and B 128, none of them for conflicts, with memory
+    single elements; A's are 128 bits, of registers along which B's lanes run. A takes 64 wavefronts and B 128, none of them for
+    conflicts, with memory
 
-    {offset: [(0,1),(0,2),(0,4), ...]} -> [dim0: 64, dim1: 64]
+    {offset: [(0,1),(0,2),(16,0),(0,8),(0,16),(0,32),(0,4),(1,0),(2,0),(4,0),(8,8),(32,16)]} -> [dim0: 64, dim1: 64]
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weft.layout import f2, subspaces
@@ -125,27 +126,45 @@ class _Vectors:
         return _Vectors(self.columns[:end], tuple(min(width, end) for width in self.widths))
 
 
-def _nested(accesses: Sequence[_Access], order: Sequence[int], most: int) -> _Vectors:
-    """What all accesses' registers share, then what all but ``order[0]``'s share, and so on, up to ``most`` columns."""
-    widths = [0] * len(accesses)
-    columns: f2.Matrix = ()
-    for leaving, access in enumerate(order):
-        gone, staying = order[:leaving], order[leaving:]
-        shared = accesses[staying[0]].registers
-        for other in staying[1:]:
-            shared = subspaces.intersection(shared, accesses[other].registers)
-        # First the columns along which the lanes of those that left run: these leave them all banks. Else the registers' order.
-        registers = [c for i in sorted(staying) for c in accesses[i].registers if subspaces.contains(shared, (c,))]
-        registers.sort(key=lambda c: -sum(subspaces.contains(accesses[i].lanes, (c,)) for i in gone))
-        columns += subspaces.extend(columns, (*registers, *shared))
-        columns = columns[:most]
-        widths[access] = len(columns)
-    return _Vectors(columns, tuple(widths))
+class _Sharing:
+    """What the registers of several accesses have in common, found once for each set of accesses."""
+
+    def __init__(self, accesses: Sequence[_Access]):
+        self._accesses = accesses
+        self._lanes = [f2.Echelon(access.lanes) for access in accesses]
+        self._found: dict[tuple[int, ...], f2.Matrix] = {}
+
+    def registers(self, group: tuple[int, ...]) -> f2.Matrix:
+        """A basis of the intersection, register columns first, those of the first access before others."""
+        if group not in self._found:
+            shared = self._accesses[group[0]].registers
+            for other in group[1:]:
+                shared = subspaces.intersection(self._accesses[other].registers, shared)
+            inside = f2.Echelon(shared)
+            own = (c for i in group for c in self._accesses[i].registers if not inside.reduce(c)[0])
+            self._found[group] = subspaces.basis((*own, *shared))
+        return self._found[group]
+
+    def nested(self, order: Sequence[int], most: int) -> _Vectors:
+        """What all accesses' registers share, then what all but ``order[0]``'s share, and so on, up to ``most`` columns."""
+        widths = [0] * len(order)
+        columns: f2.Matrix = ()
+        for leaving, access in enumerate(order):
+            if len(columns) < most:
+                # First the columns along which the lanes of those that left run: these leave them all banks.
+                run = [self._lanes[gone] for gone in order[:leaving]]
+                further = list(self.registers(tuple(sorted(order[leaving:]))))
+                further.sort(key=lambda c: -sum(not lanes.reduce(c)[0] for lanes in run))
+                columns = (*columns, *subspaces.extend(columns, further))[:most]
+            widths[access] = len(columns)
+        return _Vectors(columns, tuple(widths))
 
 
 def _choices(accesses: Sequence[_Access], most: int) -> set[_Vectors]:
     """All vectors to try."""
-    nested = {_nested(accesses, order, most) for order in _orders(len(accesses))}
+    sharing = _Sharing(accesses)
+    orders = itertools.islice(itertools.permutations(range(len(accesses))), _ORDERS)
+    nested = {sharing.nested(order, most) for order in orders}
     return {vectors.until(end) for vectors in nested for end in range(len(vectors.columns) + 1)}
 
 
@@ -202,9 +221,9 @@ def _twisted(first: f2.Matrix, others: Sequence[tuple[int, int]], needs: Sequenc
 
 
 def _memory(
-    accesses: Sequence[_Access], chosen: _Vectors, whole: f2.Matrix, bits: int, banks: Banks
+    accesses: Sequence[_Access], chosen: _Vectors, whole: f2.Matrix, bits: int, banks: Banks, strict: bool
 ) -> f2.Matrix | None:
-    """The offset columns for these vectors; None where they cannot be."""
+    """The offset columns for these vectors; None where they cannot be, and if ``strict`` where they make conflicts certain."""
     word = (banks.bits // bits).bit_length() - 1
     first = chosen.columns
     if len(first) < word:
@@ -223,12 +242,11 @@ def _memory(
     spaces = [a.banked(first, width, bits, banks) for a, width in zip(accesses, chosen.widths, strict=True)]
     weights = [a.bound(width, bits, banks)[0] for a, width in zip(accesses, chosen.widths, strict=True)]
     rest = _twisted(first, others, [(space, len(space) - (filling - len(first))) for space in spaces])
-    index = index_bits([subspaces.intersection(rest, space) for space in spaces], weights, rest, count)
+    banked = [subspaces.intersection(rest, space) for space in spaces]
+    if strict and any(len(space) + count > len(rest) for space in banked):
+        return None
+    index = index_bits(banked, weights, rest, count)
     return (*first, *subspaces.extend(index, rest), *index)
-
-
-def _orders(count: int) -> Iterator[tuple[int, ...]]:
-    return itertools.islice(itertools.permutations(range(count)), _ORDERS)
 
 
 def _check(accesses: Sequence[LinearLayout]) -> None:
@@ -286,10 +304,12 @@ def optimal_swizzle(*accesses: LinearLayout, bits: int, banks: Banks = SHARED, w
     ranked = sorted(_choices(parts, most), key=lambda choice: (*bound(choice), choice.columns, choice.widths))
     least = bound(ranked[0])[0]
     best: Swizzle | None = None
-    for choice in ranked:
-        if best is not None and (best.wavefronts, best.requests) <= bound(choice):
+    for strict, choice in itertools.product((True, False), ranked):
+        if best is not None and not best.gap:
             break
-        offset = _memory(parts, choice, whole, bits, banks)
+        if best is not None and best.wavefronts <= bound(choice)[0]:
+            continue
+        offset = _memory(parts, choice, whole, bits, banks, strict)
         if offset is None:
             continue
         columns = {OFFSET: offset, **({BLOCK: _block(accesses[0])} if BLOCK in accesses[0].in_dims else {})}
