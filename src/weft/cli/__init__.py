@@ -26,10 +26,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "weft.cli.promote",
         "the type and meaning of an expression in Triton, JAX, MAX, DALI, NumPy and PyTorch",
     ),
+    "layout": ("weft.cli.layout", "layouts of tensors drawn, converted, laid into memory and compared"),
 }
 """Each subcommand: its module and its summary."""
 
-_DESCRIPTION: Final = "Kernels in the Triton language on the CPU you have, and what promotion means in six systems."
+_DESCRIPTION: Final = (
+    "Kernels in the Triton language on the CPU you have; what promotion means in six systems; layouts as pictures."
+)
 
 WRONG: Final = 2
 """The exit code for a question that is wrong."""

@@ -24,6 +24,7 @@ Two layouts are ``==`` when they also list their dimensions in the same order, s
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -451,6 +452,14 @@ class LinearLayout:
 
     def __repr__(self) -> str:
         return f"LinearLayout.parse({self._text!r})"
+
+    def _repr_html_(self) -> str | None:
+        """A notebook's picture. This package stands alone, so the one that draws is asked only here, and only by name; where it is
+        missing, or the tensor is too large to draw, a notebook shows the text."""
+        try:
+            return importlib.import_module("weft.report.layouts").notebook_html(self)
+        except ImportError:
+            return None
 
     @staticmethod
     def parse(text: str) -> LinearLayout:
