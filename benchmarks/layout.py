@@ -96,12 +96,13 @@ def triton_calls() -> dict[str, Call]:
     binding: Any = importlib.import_module("triton._C.libtriton")
     gluon: Any = importlib.import_module("triton.experimental.gluon.language")
     context = binding.ir.context()
-    binding.ir.load_dialects(context)
+    for part in (binding.ir, binding.nvidia, binding.amd):
+        part.load_dialects(context)
     builder = binding.gluon_ir.GluonOpBuilder(context)
     native = binding.linear_layout.LinearLayout
 
-    def family(layout: Any) -> Call:
-        return lambda: builder.to_linear_layout(layout._to_ir(builder), list(SHAPE))
+    def family(layout: Any, _: Any = context) -> Call:  # the builder does not keep the context alive
+        return lambda: (_, builder.to_linear_layout(layout._to_ir(builder), list(SHAPE)))
 
     def of(layout: LinearLayout) -> Any:
         bases = [(d, [list(b) for b in layout.bases(d)]) for d in layout.in_dims]
