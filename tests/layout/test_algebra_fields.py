@@ -35,7 +35,7 @@ def field_lists(draw: st.DrawFn) -> fields.Fields:
 
 
 @given(field_lists(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_repacking_moves_each_coordinate(old: fields.Fields, data: st.DataObject) -> None:
     widths = dict(old)
     new = tuple(

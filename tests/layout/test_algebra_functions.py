@@ -56,7 +56,7 @@ def test_the_modules_example() -> None:
 
 
 @given(layouts(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_recut_dimensions_keep_the_flattened_map(layout: LinearLayout, data: st.DataObject) -> None:
     bits = len(layout.all_columns)
     cut = data.draw(st.integers(0, bits))
@@ -79,7 +79,7 @@ def test_recut_dimensions_keep_the_flattened_map(layout: LinearLayout, data: st.
 
 
 @given(layouts(("a", "b"), ("x", "y")), st.data())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_concatenation(first: LinearLayout, data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.integers(0, (1 << first.out_bits) - 1), max_size=3))
     beside = LinearLayout.from_columns({"c": tuple(columns)}, first.outputs)
@@ -102,7 +102,7 @@ def test_concatenation(first: LinearLayout, data: st.DataObject) -> None:
 
 
 @given(layouts())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_kernel_image_and_free_variables(layout: LinearLayout) -> None:
     points = list(indices(layout))
     zero = {tuple(point.values()) for point in points if not any(layout.apply(point).values())}
@@ -139,7 +139,7 @@ def test_kernel_image_and_free_variables(layout: LinearLayout) -> None:
 
 
 @given(layouts(("r", "s"), ("x", "y")), st.data())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_register_permutation_is_found_and_is_one(layout: LinearLayout, data: st.DataObject) -> None:
     bits = layout.in_bits("r")
     # A random linear bijection of the registers: columns of an invertible matrix.
@@ -160,7 +160,7 @@ def test_a_register_permutation_is_found_and_is_one(layout: LinearLayout, data: 
 
 
 @given(layouts(("r",), ("x",)), layouts(("r",), ("x",)))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_register_permutation_exists_iff_the_same_elements_are_held_equally_often(
     first: LinearLayout, second: LinearLayout
 ) -> None:
@@ -173,7 +173,7 @@ def test_a_register_permutation_exists_iff_the_same_elements_are_held_equally_of
 
 
 @given(machines(), st.data())
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 def test_registers_of_a_distributed_layout_are_permuted_bit_by_bit(layout: LinearLayout, data: st.DataObject) -> None:
     columns = tuple(data.draw(st.permutations(layout.columns("register"))))
     other = layout.with_columns({"register": columns})

@@ -47,7 +47,7 @@ def test_the_modules_example() -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("x", "y")))
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 def test_a_solution_wherever_there_is_one(source: LinearLayout, destination: LinearLayout) -> None:
     sizes = {name: max(source.out_size(name), destination.out_size(name)) for name in destination.out_dims}
     destination = LinearLayout({dim: destination.bases(dim) for dim in destination.in_dims}, sizes)
@@ -125,7 +125,7 @@ def test_the_order_of_dimensions_decides_between_equal_columns() -> None:
 
 
 @given(layouts())
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_inverses_of_all_kinds(layout: LinearLayout) -> None:
     pseudo = layout.pseudo_inverse()
     assert (pseudo.in_dims, pseudo.out_dims) == (layout.out_dims, layout.in_dims)
@@ -147,7 +147,7 @@ def test_inverses_of_all_kinds(layout: LinearLayout) -> None:
 
 
 @given(layouts())
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 def test_the_right_inverse_solves_the_identity(layout: LinearLayout) -> None:
     """As Triton defines its pseudo-inverse."""
     if layout.is_surjective:

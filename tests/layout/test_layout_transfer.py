@@ -60,7 +60,7 @@ def check_same_places(source: LinearLayout, x: Tile, result: LinearLayout, y: Ti
 
 
 @given(shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_trans(distributed: Any, bits: Sequence[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     order = data.draw(st.permutations(range(len(bits))))
@@ -72,7 +72,7 @@ def test_trans(distributed: Any, bits: Sequence[int], data: st.DataObject) -> No
 
 
 @given(shapes, shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_reshape(distributed: Any, bits: list[int], other: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     # Any shape with as many elements: the other's bits, cut or filled up in its last dimension.
@@ -87,7 +87,7 @@ def test_reshape(distributed: Any, bits: list[int], other: list[int], data: st.D
 
 
 @given(shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_expand_dims(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     axis = data.draw(st.integers(0, len(bits)))
@@ -98,7 +98,7 @@ def test_expand_dims(distributed: Any, bits: list[int], data: st.DataObject) -> 
 
 
 @given(shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_broadcast(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     grown = [n if n else data.draw(st.integers(0, 2)) for n in bits]
     shape = [1 << n for n in grown]
@@ -118,7 +118,7 @@ def test_broadcast(distributed: Any, bits: list[int], data: st.DataObject) -> No
 
 
 @given(shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_what_a_wanted_broadcast_reads(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     """Backward from any layout of the result: `project` is exact, and `broadcast_back` reaches it by renaming registers."""
     wanted: LinearLayout = data.draw(distributed(bits, LANE_BITS))
@@ -133,7 +133,7 @@ def test_what_a_wanted_broadcast_reads(distributed: Any, bits: list[int], data: 
 
 
 @given(shapes, st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_reduce(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     axis = data.draw(st.integers(0, len(bits) - 1))
@@ -154,7 +154,7 @@ def test_reduce(distributed: Any, bits: list[int], data: st.DataObject) -> None:
 
 
 @given(shapes, st.integers(0, 3), st.data())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_reduce_back_keeps_the_axis_in_registers(
     distributed: Any, bits: list[int], size_bits: int, data: st.DataObject
 ) -> None:

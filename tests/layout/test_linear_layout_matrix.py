@@ -54,7 +54,7 @@ def test_matrices_without_rows_or_columns() -> None:
 
 
 @given(layouts())
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_entries_are_the_bits_of_the_bases(layout: LinearLayout) -> None:
     view = layout.matrix()
     bases = [basis for dim in layout.in_dims for basis in layout.bases(dim)]
