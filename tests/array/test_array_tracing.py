@@ -64,3 +64,15 @@ def test_the_line_inside_a_fused_function_is_the_functions() -> None:
     with tracing.record() as events:
         f(np.ones(2))
     assert [(event.file, event.line) for event in events] == [(__file__, lines[0])]
+
+
+def test_fused_functions_are_opened_while_somebody_records() -> None:
+    @wa.fuse(semantics="jax")
+    def add(x: wa.Array) -> wa.Array:
+        return x + 1
+
+    for _ in range(2):  # the second time it is compiled
+        add(np.ones(3, "float32")).numpy()
+        with tracing.record() as events:
+            add(np.ones(3, "float32"))
+        assert [event.op for event in events] == ["+"]

@@ -51,6 +51,11 @@ def record() -> Generator[list[Event]]:
         _EVENTS.reset(token)
 
 
+def listening() -> bool:
+    """Whether anybody records here."""
+    return _EVENTS.get() is not None
+
+
 def note(op: str, operands: Sequence[Operand], outcome: Promotion | Exception, node: Node | None = None) -> None:
     """Adds an event, if anybody listens."""
     if (events := _EVENTS.get()) is not None:
