@@ -86,14 +86,16 @@ class Plan:
 
 PLANS: Final[dict[str, tuple[Plan, ...]]] = {
     "jax": (
-        Plan("jax@0.10", "jax", 2000, 50, constants=("1",), weak=("i*", "f*", "c*"), numbers=(*NUMBERS, "1j")),
-        Plan("jax-x32@0.10", "jax", 2000, 50, weak=("i*", "f*", "c*"), numbers=(*FEW_NUMBERS, "1j")),
+        Plan(
+            "jax@0.10", "jax", 2000, 50, constants=("1",), weak=("i*", "f*", "c*"), numbers=(*NUMBERS, "1j"), sample=900
+        ),
+        Plan("jax-x32@0.10", "jax", 2000, 50, weak=("i*", "f*", "c*"), numbers=(*FEW_NUMBERS, "1j"), sample=300),
         Plan("jax-strict", "jax", 2000, 50, weak=("i*", "f*", "c*"), numbers=("True", "3", "2.5", "1j"), values=False),
     ),
     "dali": (Plan("dali@2", "dali", 64, 16, scalars=True, constants=("9", "~9"), numbers=FEW_NUMBERS, nonzero=True),),
     "triton": (Plan("triton@3.9", "triton", 500, 60, scalars=True),),
     "torch": (Plan("torch", "torch", 5000, 500, scalars=True, numbers=(*NUMBERS, "1j"), nonzero=True),),
-    "max": (Plan("max@26", "max", 1000, 60, scalars=True, constants=("9", "~9"), nonzero=True, sample=60),),
+    "max": (Plan("max@26", "max", 1000, 12, scalars=True, constants=("9", "~9"), nonzero=True, sample=12),),
     "numpy": (Plan("numpy", "numpy", 5000, 500, constants=("1",), numbers=(*NUMBERS, "1j")),),
 }
 """Package -> what its versions in weft are asked."""
