@@ -21,8 +21,9 @@ Conflicts. dim Q_i is at most the bits that fill the banks, as phases shrink whe
 vectors, lemma 9.5 gives for two accesses an Idx that meets neither. Wider vectors of one access, up to a word, change nothing:
 banks do not see inside words. Beyond, they bind which banks the other can use, unless its lanes run along them or along
 registers of the first, whose vectors then are permuted, each in its own way. That gets fewer instructions for the same
-wavefronts or is not taken. So two accesses of distributed layouts never conflict, at the least wavefronts of any layout. For
-more accesses `Swizzle.gap` says how far from the least the result may be.
+wavefronts or is not taken. So two accesses of distributed layouts never conflict, at the least wavefronts of any layout, if the
+lanes of a warp fill the banks with one word each (32 lanes); a smaller warp needs wide vectors for that. For such, and for more
+accesses, `Swizzle.gap` says how far from the least the result may be.
 
     64x64 float16, A stores 8 elements of a row per thread, B loads 8 of a column: no register in common, so B's vectors are
     single elements; A's are 128 bits, of registers along which B's lanes run. A takes 64 wavefronts and B 128, none of them for
@@ -281,8 +282,8 @@ def optimal_swizzle(*accesses: LinearLayout, bits: int, banks: Banks = SHARED, w
     or the part that a round of a conversion moves. ``widest`` lowers the widest access (default 128 bits). An ldmatrix is an
     access too: 16 bytes of a row in registers, the rows in lanes.
 
-    For two accesses of distributed layouts nothing conflicts and the result is optimal; for more see `Swizzle.gap`. Among layouts
-    with equally many wavefronts, one with few instructions.
+    For two accesses of distributed layouts by warps of 32 lanes or more nothing conflicts and the result is optimal; for more
+    accesses see `Swizzle.gap`. Among layouts with equally many wavefronts, one with few instructions.
     """
     _check(accesses)
     banks.check("optimal_swizzle", bits)
