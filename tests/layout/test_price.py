@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weft.layout.price import clocks, memory_floor
+from weft.layout.price import clocks, least_cost
 from weft.layout.steps import CDNA, HOPPER, Cost
 
 
@@ -34,6 +34,6 @@ def test_a_warp_of_64_takes_twice_the_clocks() -> None:
 
 def test_the_least_through_memory() -> None:
     # 128x128 f16: 32 KB are 256 wavefronts to store; each of 4 warps loads a quarter, or all of it.
-    assert memory_floor(1 << 14, 1 << 12, 16, HOPPER, 4) == 256 + 4 * 64 + 32
-    assert memory_floor(1 << 14, 1 << 14, 16, HOPPER, 4) == 256 + 4 * 256 + 32
-    assert memory_floor(1, 1, 8, HOPPER, 1) == 1 + 1 + 32
+    assert least_cost(1 << 14, 1 << 12, 16, HOPPER, 4) == Cost(stores=1, loads=1, wavefronts=256 + 4 * 64, barriers=1)
+    assert least_cost(1 << 14, 1 << 14, 16, HOPPER, 4).wavefronts == 256 + 4 * 256
+    assert least_cost(1, 1, 8, HOPPER, 1).wavefronts == 2

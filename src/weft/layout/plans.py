@@ -36,10 +36,10 @@ from weft.layout.exchange_steps import Barrier, ThroughMemory
 from weft.layout.families import LANE, REGISTER, WARP, why_not_distributed
 from weft.layout.fields import log2_exact
 from weft.layout.linear_layout import LinearLayout
-from weft.layout.price import clocks, memory_floor
+from weft.layout.price import clocks, least_cost
 from weft.layout.shuffles import Registers
 from weft.layout.steps import Cost, ExchangePlan, Machine, Step, total
-from weft.layout.warp import Places, least_shuffles, needs, rename, warp_steps
+from weft.layout.warp import Places, least_shuffles, needs, received_words, rename, warp_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -196,8 +196,7 @@ def _within_warps(source: LinearLayout, destination: LinearLayout, bits: int, ma
     cost = total([step.cost for step in steps])
     shuffled = clocks(cost, machine, warps)
     found = f"{_count(cost.shuffles, 'shuffle')} (the least is {least}) and {_count(cost.permutes, 'permute')} a thread"
-    needed = 1 << sum(map(bool, (*b.register, *b.lane)))
-    floor = memory_floor(1 << source.out_bits, needed, bits, machine, warps)
+    floor = clocks(_least_moved(b, bits, machine), machine, warps)
     if shuffled <= floor:
         compared = f"{shuffled:.0f} clocks, memory at least {floor:.0f}"
         return ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found} take {compared}")
@@ -218,6 +217,21 @@ def _for_other_warps(step: Step) -> Step:
     return replace(step, parts=tuple(barrier if isinstance(part, Barrier) else part for part in step.parts))
 
 
+def _least_stayed(halves: Split, bits: int, machine: Machine) -> tuple[Cost, ...]:
+    """What the half that stays takes at least, by each way it may take."""
+    a, b = halves.source, halves.destination
+    if needs(a, b) != "lanes":
+        return (Cost(),)
+    return Cost(shuffles=received_words(a, b, bits, machine.shuffle_bits)), _least_moved(b, bits, machine)
+
+
+def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
+    """What a conversion through memory takes at least."""
+    needed = 1 << sum(map(bool, (*destination.register, *destination.lane)))
+    elements = needed << sum(map(bool, destination.warp))
+    return least_cost(elements, needed, bits, machine, 1 << len(destination.warp))
+
+
 def _across_warps(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
     """Memory for all or for half, for a conversion that crosses warps."""
     a, b = Places.of(source), Places.of(destination)
@@ -227,14 +241,21 @@ def _across_warps(source: LinearLayout, destination: LinearLayout, bits: int, ma
     halves = split(first, last, bits)
     if halves is None:
         return memory
+    whole = clocks(memory.cost, machine, warps)
+    dealt = halves.deal.cost + halves.gather.cost
     inner = _layouts(halves.source, halves.destination)
+    # Planning costs time as well: no plan of a half is made where the least it takes is too much.
+    floor = dealt + _least_moved(halves.destination, bits, machine)
+    if all(clocks(floor + least, machine, warps) >= whole for least in _least_stayed(halves, bits, machine)):
+        return memory
     stays = plan_exchange(*inner, bits, machine)
+    if clocks(floor + stays.cost, machine, warps) >= whole:
+        return memory
     moves = tuple(_for_other_warps(step) for step in plan_memory(*inner, bits, machine).steps)
     steps: list[Step] = [rename(a, first, bits)] if a != first else []
     steps += [halves.deal, Halves(stays.steps, moves, halves.partner), halves.gather]
     steps += [rename(last, b, bits)] if b != last else []
     mixed = clocks(total([step.cost for step in steps]), machine, warps)
-    whole = clocks(memory.cost, machine, warps)
     compared = f"half by half {mixed:.0f} clocks, all through memory {whole:.0f}"
     if mixed >= whole:
         return ExchangePlan(memory.kind, memory.steps, memory.lower_bound, f"{memory.reason}; {compared}")

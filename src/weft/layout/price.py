@@ -34,9 +34,9 @@ def clocks(cost: Cost, machine: Machine, warps: int) -> float:
     return max(data, arithmetic, issue) + cost.barriers / THROUGHPUT["barriers"]
 
 
-def memory_floor(elements: int, needed: int, bits: int, machine: Machine, warps: int) -> float:
-    """What no plan is cheaper than in which everything goes through memory: one barrier, the block's ``elements`` stored
-    once, the ``needed`` ones loaded by each warp, as many bytes in a wavefront as the banks have."""
+def least_cost(elements: int, needed: int, bits: int, machine: Machine, warps: int) -> Cost:
+    """What every plan costs in which everything goes through memory: one barrier, the block's ``elements`` stored once, the
+    ``needed`` ones loaded by each warp, as many bytes in a wavefront as the banks have."""
     wavefront = machine.banks * machine.bank_bytes * 8
     wavefronts = -(-elements * bits // wavefront) + warps * -(-needed * bits // wavefront)
-    return clocks(Cost(stores=1, loads=1, wavefronts=wavefronts, barriers=1), machine, warps)
+    return Cost(stores=1, loads=1, wavefronts=wavefronts, barriers=1)

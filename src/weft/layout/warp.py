@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.layout import f2
@@ -156,15 +157,25 @@ class _Columns:
         return Index(tuple(self.round), tuple(self.lane), tuple(self.warp), slot)
 
 
+@lru_cache(maxsize=1024)
+def _register_bits(columns: f2.Matrix) -> dict[int, int]:
+    """The mask of each tensor bit's register bit."""
+    return {unit: 1 << i for i, unit in enumerate(columns)}
+
+
+@lru_cache(maxsize=1024)
+def _lane_positions(columns: f2.Matrix) -> dict[int, int]:
+    """The position of each tensor bit among the lane bits."""
+    return {unit: p for p, unit in enumerate(columns) if unit}
+
+
 class Exchanger:
     """The exchanges from ``a`` to ``b``, which stay within warps and have no copies in registers."""
 
     def __init__(self, a: Places, b: Places, bits: int, machine: Machine):
         self.a, self.b, self.bits, self.machine = a, b, bits, machine
-        self.from_register = {unit: 1 << i for i, unit in enumerate(a.register)}
-        self.from_lane = {unit: p for p, unit in enumerate(a.lane) if unit}
-        self.to_register = {unit: 1 << i for i, unit in enumerate(b.register)}
-        self.to_lane = {unit: q for q, unit in enumerate(b.lane) if unit}
+        self.from_register, self.from_lane = _register_bits(a.register), _lane_positions(a.lane)
+        self.to_register, self.to_lane = _register_bits(b.register), _lane_positions(b.lane)
         self.leaving = [unit for unit in self.from_lane if unit in self.to_register]
         self.pairs = self._pair()
         common = [unit for unit in a.register if unit in self.to_register]
@@ -176,9 +187,13 @@ class Exchanger:
     def _pair(self) -> dict[int, int]:
         """The entering bit of each lane position that offers one: its own position where that is free, copies before leaving
         bits else, since copies need nothing put back."""
-        free = [p for p, unit in enumerate(self.a.lane) if not unit or unit in self.to_register]
         entering = [unit for unit in self.to_lane if unit in self.from_register]
+        if not entering:
+            return {}
+        free = [p for p, unit in enumerate(self.a.lane) if not unit or unit in self.to_register]
         pairs = {self.to_lane[unit]: unit for unit in entering if self.to_lane[unit] in free}
+        if len(pairs) == len(entering):
+            return pairs
         waiting = [unit for unit in entering if self.to_lane[unit] not in pairs]
         remaining = sorted((p for p in free if p not in pairs), key=lambda p: self.a.lane[p] != 0)
         return {**pairs, **dict(zip(remaining, waiting, strict=False))}
