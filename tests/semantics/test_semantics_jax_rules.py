@@ -398,7 +398,7 @@ def test_a_scalar_below_a_byte_is_no_known_exponent(base: str) -> None:
         jax_0_10.result("**", base, "1:int4")
 
 
-def test_fmod_truncates_and_leaves_the_dividend_of_zero() -> None:
-    """jnp.fmod(7, 0) is 7, as lax.rem."""
-    assert jax_0_10.resolve("fmod", "int32", "int32").meaning == "truncate_remainder"
+def test_fmod_truncates_and_is_zero_by_zero() -> None:
+    """jnp.fmod(7, 0) is 0, unlike lax.rem."""
+    assert jax_0_10.resolve("fmod", "int32", "int32").meaning == "truncate_remainder_zero"
     assert jax_0_10.resolve("fpow", "int32", "int32").meaning == "power"

@@ -97,7 +97,7 @@ BINARY: Final[Mapping[str, OpRule]] = {
     "maximum": OpRule("maximum_nan"),
     "atan2": OpRule("atan2", INEXACT, "atan2", inexact=True),
     "logaddexp": OpRule("logaddexp", INEXACT, "logaddexp", inexact=True),
-    "fmod": OpRule("truncate_remainder", REALS, "rem", advice=_REAL_PART, bools_as=dtypes.int32),
+    "fmod": OpRule("truncate_remainder_zero", REALS, "rem", advice=_REAL_PART, bools_as=dtypes.int32),
     "fpow": OpRule("power", INEXACT, "pow", inexact=True),
     "matmul": OpRule("matmul"),
     "concat": OpRule("concat"),
