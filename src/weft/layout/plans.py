@@ -27,6 +27,7 @@ What this does not do: conversions between blocks (their columns have to be equa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ from weft.layout.linear_layout import LinearLayout
 from weft.layout.price import clocks, least_cost
 from weft.layout.shuffles import Registers
 from weft.layout.steps import Cost, ExchangePlan, Machine, Step, total
-from weft.layout.warp import Places, least_shuffles, needs, received_words, rename, warp_steps
+from weft.layout.warp import Places, least_shuffles, needs, rename, warp_steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,6 +172,26 @@ def plan_exchange(source: LinearLayout, destination: LinearLayout, bits: int, ma
         # Every block does the same with its own part of the tensor.
         source, destination = _layouts(a, b)
         a, b = Places.of(source), Places.of(destination)
+    return _plan(source, destination, bits, machine, _Room()) or plan_memory(source, destination, bits, machine)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What a plan may cost where it is a part: with ``base``, what the other parts cost at least, less than ``limit`` clocks."""
+
+    base: Cost = Cost()
+    limit: float = math.inf
+
+    def clocks(self, cost: Cost, machine: Machine, warps: int) -> float:
+        """The price of everything if this part costs so much."""
+        return clocks(self.base + cost, machine, warps)
+
+
+def _plan(
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
+) -> ExchangePlan | None:
+    """The cheapest plan found; None where it is known early that there is none in the room."""
+    a, b = Places.of(source), Places.of(destination)
     need = needs(a, b)
     if need == "nothing":
         return ExchangePlan("noop", (), Cost(), "no data moves: the layouts are equal")
@@ -179,29 +200,33 @@ def plan_exchange(source: LinearLayout, destination: LinearLayout, bits: int, ma
         how = "chosen by its lane and warp" if step.selects else "renamed"
         return ExchangePlan("registers", (step,), Cost(), f"each thread has what it needs: its registers are {how}")
     if need == "lanes":
-        return _within_warps(source, destination, bits, machine)
-    return _across_warps(source, destination, bits, machine)
+        return _within_warps(source, destination, bits, machine, room)
+    return _across_warps(source, destination, bits, machine, room)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _within_warps(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
+def _within_warps(
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
+) -> ExchangePlan | None:
     """Shuffles or memory, for a conversion that needs lanes."""
     a, b = Places.of(source), Places.of(destination)
     warps = 1 << len(a.warp)
     steps = warp_steps(a, b, bits, machine, partial(clocks, machine=machine, warps=warps)) or ()
     least = least_shuffles(a, b, bits, machine.shuffle_bits)
     cost = total([step.cost for step in steps])
-    shuffled = clocks(cost, machine, warps)
+    shuffled = room.clocks(cost, machine, warps)
     found = f"{_count(cost.shuffles, 'shuffle')} (the least is {least}) and {_count(cost.permutes, 'permute')} a thread"
-    floor = clocks(_least_moved(b, bits, machine), machine, warps)
+    floor = room.clocks(_least_moved(b, bits, machine), machine, warps)
     if shuffled <= floor:
         compared = f"{shuffled:.0f} clocks, memory at least {floor:.0f}"
         return ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found} take {compared}")
+    if floor >= room.limit:
+        return None
     memory = plan_memory(source, destination, bits, machine)
-    remembered = clocks(memory.cost, machine, warps)
+    remembered = room.clocks(memory.cost, machine, warps)
     if shuffled <= remembered:
         compared = f"{shuffled:.0f} clocks, memory {remembered:.0f}"
         return ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found} take {compared}")
@@ -217,14 +242,6 @@ def _for_other_warps(step: Step) -> Step:
     return replace(step, parts=tuple(barrier if isinstance(part, Barrier) else part for part in step.parts))
 
 
-def _least_stayed(halves: Split, bits: int, machine: Machine) -> tuple[Cost, ...]:
-    """What the half that stays takes at least, by each way it may take."""
-    a, b = halves.source, halves.destination
-    if needs(a, b) != "lanes":
-        return (Cost(),)
-    return Cost(shuffles=received_words(a, b, bits, machine.shuffle_bits)), _least_moved(b, bits, machine)
-
-
 def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
     """What a conversion through memory takes at least."""
     needed = 1 << sum(map(bool, (*destination.register, *destination.lane)))
@@ -232,32 +249,37 @@ def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
     return least_cost(elements, needed, bits, machine, 1 << len(destination.warp))
 
 
-def _across_warps(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
+def _across_warps(
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
+) -> ExchangePlan | None:
     """Memory for all or for half, for a conversion that crosses warps."""
     a, b = Places.of(source), Places.of(destination)
     warps = 1 << len(a.warp)
-    memory = plan_memory(source, destination, bits, machine)
+    memory, limit = None, room.limit
+    if room.clocks(_least_moved(b, bits, machine), machine, warps) < limit:
+        memory = plan_memory(source, destination, bits, machine)
+        limit = min(limit, room.clocks(memory.cost, machine, warps))
     first, last = a.first_copies, b.first_copies
     halves = split(first, last, bits)
     if halves is None:
         return memory
-    whole = clocks(memory.cost, machine, warps)
+    # Planning costs time as well: no plan of a half is made where the least that the rest takes is too much.
     dealt = halves.deal.cost + halves.gather.cost
-    inner = _layouts(halves.source, halves.destination)
-    # Planning costs time as well: no plan of a half is made where the least it takes is too much.
-    floor = dealt + _least_moved(halves.destination, bits, machine)
-    if all(clocks(floor + least, machine, warps) >= whole for least in _least_stayed(halves, bits, machine)):
+    rest = _Room(room.base + dealt + _least_moved(halves.destination, bits, machine), limit)
+    if rest.clocks(Cost(), machine, warps) >= limit:
         return memory
-    stays = plan_exchange(*inner, bits, machine)
-    if clocks(floor + stays.cost, machine, warps) >= whole:
+    inner = _layouts(halves.source, halves.destination)
+    stays = _plan(*inner, bits, machine, rest)
+    if stays is None or rest.clocks(stays.cost, machine, warps) >= limit:
         return memory
     moves = tuple(_for_other_warps(step) for step in plan_memory(*inner, bits, machine).steps)
     steps: list[Step] = [rename(a, first, bits)] if a != first else []
     steps += [halves.deal, Halves(stays.steps, moves, halves.partner), halves.gather]
     steps += [rename(last, b, bits)] if b != last else []
-    mixed = clocks(total([step.cost for step in steps]), machine, warps)
-    compared = f"half by half {mixed:.0f} clocks, all through memory {whole:.0f}"
-    if mixed >= whole:
-        return ExchangePlan(memory.kind, memory.steps, memory.lower_bound, f"{memory.reason}; {compared}")
+    mixed = room.clocks(total([step.cost for step in steps]), machine, warps)
+    if mixed >= limit:
+        return memory
+    compared = f"half by half {mixed:.0f} clocks, all through memory "
+    compared += f"{limit:.0f}" if memory else "more"
     reason = f"half of what each thread needs is in its warp ({stays.reason}), half moves through memory: {compared}"
-    return ExchangePlan("mixed", tuple(steps), memory.lower_bound, reason)
+    return ExchangePlan("mixed", tuple(steps), memory.lower_bound if memory else Cost(), reason)
