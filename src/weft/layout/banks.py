@@ -238,38 +238,40 @@ def simulate_wavefronts(
     aligned vectors in all other lanes and warps is checked. Time grows with the tensor.
     """
     size = _check_vector("simulate_wavefronts", access_map(distributed, memory), bits, vector, banks)
-    places: dict[int, int] = {}
-    held = memory.transpose_outs(distributed.out_dims)
-    for offset in range(memory.in_size(OFFSET)):
-        places.setdefault(held.flat(offset=offset), offset)
+    import numpy as np
+
+    held = _elements(memory.transpose_outs(distributed.out_dims), OFFSET)
+    places = np.full(1 << distributed.out_bits, -1)
+    # An element that memory holds several times is accessed at its first place.
+    places[held[::-1]] = np.arange(len(held))[::-1]
     registers, lanes, warps = (_elements(distributed, dim) for dim in (REGISTER, LANE, WARP))
     instructions: dict[int, dict[int, int]] = {}
     for element in registers:
-        offset = places[element]
+        offset = int(places[element])
         instructions.setdefault(offset // size, {}).setdefault(offset, element)
-    phase_lanes = banks.phase_lanes(size * bits)
+    grid = np.array([[[warp ^ lane] for lane in lanes] for warp in warps])
+    phase_lanes = min(banks.phase_lanes(size * bits), len(lanes))
     total = 0
-    for warp in warps:
-        for members in instructions.values():
-            for first in range(0, len(lanes), phase_lanes):
-                words: list[set[int]] = [set() for _ in range(banks.count)]
-                for lane in lanes[first : first + phase_lanes]:
-                    offsets = [places[members[offset] ^ lane ^ warp] for offset in sorted(members)]
-                    if offsets[0] % size or offsets != list(range(offsets[0], offsets[0] + size)):
-                        raise ValueError(
-                            f"simulate_wavefronts: a lane's instruction accesses offsets {offsets}, "
-                            f"expected a whole aligned vector of {size}, in this order"
-                        )
-                    for word in range(
-                        offsets[0] * bits // banks.bits, (offsets[-1] * bits + bits - 1) // banks.bits + 1
-                    ):
-                        words[word % banks.count].add(word)
-                total += max(len(wanted) for wanted in words)
+    for members in instructions.values():
+        # One row per warp and lane: the offsets of its registers, in the order of lane 0's.
+        offsets = places[grid ^ np.array([members[offset] for offset in sorted(members)])].reshape(-1, len(members))
+        if len(members) != size or (offsets[:, :1] % size).any() or (offsets != offsets[:, :1] + np.arange(size)).any():
+            raise ValueError(
+                f"simulate_wavefronts: an instruction's lanes access offsets {offsets.tolist()}, "
+                f"expected whole aligned vectors of {size}, in this order"
+            )
+        words = offsets[:, :1] * bits // banks.bits + np.arange(max(1, size * bits // banks.bits))
+        phases = np.sort(words.reshape(-1, phase_lanes * words.shape[1]), axis=1)
+        distinct = np.diff(phases, axis=1, prepend=-1) != 0
+        counters = np.arange(len(phases))[:, None] * banks.count + phases % banks.count
+        wanted = np.bincount(counters[distinct], minlength=len(phases) * banks.count)
+        total += int(wanted.reshape(-1, banks.count).max(axis=1).sum())
     return total
 
 
 def _elements(layout: LinearLayout, dim: str) -> list[int]:
-    """The flattened element of each index of a dimension, the others at 0."""
-    if dim not in layout.in_dims:
-        return [0]
-    return [layout.flat(**{dim: index}) for index in range(layout.in_size(dim))]
+    """The flattened element of each index of a dimension, the others at 0: the XOR of the columns that its bits select."""
+    elements = [0]
+    for column in _columns(layout, dim):
+        elements += [element ^ column for element in elements]
+    return elements
