@@ -26,18 +26,31 @@ without packing them, dividing loads among lanes that want the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import itemgetter
 
 from weft.layout import f2, subspaces
 from weft.layout.exchange_steps import Addresses, Barrier, Matrices, Part, Select, ThroughMemory, Vectors
+from weft.layout.exchange_ways import (
+    Task,
+    Way,
+    all_ways,
+    bits_along,
+    count_permutes,
+    divisions,
+    filling,
+    low_bits,
+    moved_bits,
+    phase_bits,
+    rank_of,
+    side_of,
+)
 from weft.layout.families import LANE, REGISTER, WARP, why_not_distributed
 from weft.layout.fields import log2_exact
 from weft.layout.linear_layout import LinearLayout
-from weft.layout.matrix import Access, Rows, Side, available, row_numbers, shared_rows, word_bits
-from weft.layout.price import clocks
+from weft.layout.matrix import Access, Side, row_numbers, word_bits
 from weft.layout.steps import Cost, ExchangePlan, Machine
 from weft.layout.warp import Places, crossing
 
@@ -45,235 +58,7 @@ BLOCK = "block"
 
 
 @dataclass(frozen=True)
-class _Division:
-    """Lane and warp bits that hold copies, each with the register bit whose halves they store instead."""
-
-    lanes: tuple[tuple[int, int], ...] = ()
-    warps: tuple[tuple[int, int], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.lanes) + len(self.warps)
-
-    def of(self, side: Side) -> Side:
-        """The side as the copies then store it; divided registers are no longer its own."""
-        lanes, warps, registers = list(side.lanes), list(side.warps), list(side.registers)
-        for columns, pairs in ((lanes, self.lanes), (warps, self.warps)):
-            for place, register in pairs:
-                columns[place] = side.registers[register]
-                registers[register] = 0
-        return Side(tuple(registers), tuple(lanes), tuple(warps))
-
-
-@dataclass(frozen=True)
-class _Way:
-    """One way through memory, decided but not built."""
-
-    store: Access
-    load: Access
-    rows: Rows
-    inner: f2.Matrix
-    """The tensor bits inside a unit."""
-    unit_bits: int
-    division: _Division
-    source: Side
-    """Divided, in units."""
-    destination: Side
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is asked."""
-
-    source: Side
-    destination: Side
-    bits: int
-    machine: Machine
-    local: bool
-    """No warp needs what another holds."""
-
-    @property
-    def warps(self) -> int:
-        return 1 << len(self.source.warps)
-
-
-def _phase_lanes(machine: Machine, vector_bits: int) -> int:
-    """log2 of the lanes whose accesses fill the banks once."""
-    return (machine.banks * machine.bank_bytes // max(machine.bank_bytes, vector_bits // 8)).bit_length() - 1
-
-
-def _instructions(access: Access, side: Side, rows: Rows, taken: int, inner: Sequence[int]) -> tuple[int, int]:
-    """(instructions, matrices or 0) of a thread, all rounds together."""
-    held = len(side.held)
-    if access == "vector":
-        return 1 << (held - taken), 0
-    matrices = 1 << (held - len(word_bits(access, side, rows.first, taken, inner)) + len(inner))
-    return -(-matrices // 4), matrices
-
-
-def _wavefronts(stores: bool, way: _Way, task: _Task) -> int:
-    """Wavefronts of all warps; where copies are idle, of the rest."""
-    side, access, taken = _own(way, stores)
-    instructions, matrices = _instructions(access, side, way.rows, taken, way.inner)
-    waiting = sum(not column for column in side.warps) if stores and not task.local else 0
-    if matrices:
-        return matrices * task.warps >> waiting
-    phase = _phase_lanes(task.machine, way.unit_bits << taken)
-    idle = waiting + sum(not column for column in side.lanes[phase:]) if stores else 0
-    low = _low(task, way)
-    apart = sum(column not in low for column in _phase(task, way, stores))
-    conflicts = max(0, apart - _filling(task.machine, way.unit_bits) + len(low))
-    return instructions * task.warps << max(0, len(side.lanes) - phase) + conflicts >> idle
-
-
-def _own(way: _Way, stores: bool) -> tuple[Side, Access, int]:
-    """One side of a way: its layout, how it reaches memory, and log2 of the units it takes at once."""
-    if stores:
-        return way.source, way.store, way.rows.store
-    return way.destination, way.load, way.rows.load
-
-
-def _filling(machine: Machine, unit_bits: int) -> int:
-    """log2 of the units that fill the banks."""
-    return (machine.banks * machine.bank_bytes * 8 // unit_bits).bit_length() - 1
-
-
-def _phase(task: _Task, way: _Way, stores: bool) -> f2.Matrix:
-    """The tensor bits that the lanes of one phase, or the rows of a matrix, differ in."""
-    side, access, taken = _own(way, stores)
-    if access == "vector":
-        lanes = side.lanes[: _phase_lanes(task.machine, way.unit_bits << taken)]
-    else:
-        lanes = row_numbers(access, side, word_bits(access, side, way.rows.first, taken, way.inner))
-    return tuple(column for column in lanes if column)
-
-
-def _low(task: _Task, way: _Way) -> f2.Matrix:
-    """The tensor bits inside the widest vector, or inside a word where that is more: any will do, best what phases share."""
-    first = way.rows.first
-    word = (task.machine.bank_bytes * 8 // way.unit_bits).bit_length() - 1
-    if len(first) >= word:
-        return first
-    loading = _phase(task, way, stores=False)
-    shared = [column for column in _phase(task, way, stores=True) if column in loading]
-    whole = [c for c in (*way.source.held, *way.source.lanes, *way.source.warps) if c]
-    return (*first, *subspaces.extend(first, (*shared, *whole))[: word - len(first)])
-
-
-def _permutes(task: _Task, way: _Way) -> tuple[int, int]:
-    """Byte permutes and selects before storing and after loading."""
-    before = _packing(task.source, _word(way, stores=True), task.bits, way.division)
-    chosen = [bit for bit in way.inner if bit not in task.destination.registers]
-    after = _packing(task.destination, _word(way, stores=False), task.bits, None, len(chosen))
-    return before, after
-
-
-def _word(way: _Way, stores: bool) -> f2.Matrix:
-    if stores:
-        return word_bits(way.store, way.source, way.rows.first, way.rows.store, way.inner)
-    return word_bits(way.load, way.destination, way.rows.first, way.rows.load, way.inner)
-
-
-def _packing(side: Side, moved: Sequence[int], bits: int, division: _Division | None, chosen: int = 0) -> int:
-    """Instructions that take a side's registers to or from words whose elements differ in the bits ``moved``.
-
-    Registers are packed lowest bit first. A bit that is inside a word here but not there costs a byte permute a word; narrower
-    accesses than a word one each. ``division`` in 2^k: 2^k - 1 selects a word. ``chosen`` unwanted bits come along in each unit.
-    """
-    words = max(1, (bits << len(side.held)) // 32)
-    packed = max(0, (32 // bits).bit_length() - 1)
-    selects = 0
-    if division:
-        words = max(1, words >> len(division))
-        selects = words * ((1 << len(division)) - 1)
-    natural, inside = side.registers[:packed], [bit for bit in moved[:packed] if bit in side.registers]
-    if not packed or (not chosen and tuple(natural) == tuple(moved[:packed])):
-        return selects
-    if len(moved) < packed:
-        # Narrower accesses than a word: each takes its part of a word, or adds it.
-        return selects + (1 << max(0, len(side.held) - len(moved)))
-    across = sum(bit not in inside for bit in natural if bit)
-    return selects + words * max(1, across)
-
-
-def _inner(task: _Task) -> Iterator[f2.Matrix]:
-    """The bits inside a unit: none, or those that make a byte of smaller elements, or one more where that is 16 bits."""
-    held = task.source.held
-    order = [bit for bit in held if bit in task.destination.registers]
-    order += [bit for bit in held if bit not in order]
-    byte = max(0, (8 // task.bits).bit_length() - 1)
-    yield tuple(order[:byte])
-    if task.bits <= 8 and task.machine.lanes == 32 and (task.machine.ldmatrix or task.machine.stmatrix):
-        # Bits that the destination has in the same place serve alike; the lowest is the cheapest to pack.
-        roles: set[str] = set()
-        for bit in order[byte:]:
-            role = _role(task.destination, bit)
-            if role not in roles:
-                roles.add(role)
-                yield (*order[:byte], bit)
-
-
-def _role(side: Side, bit: int) -> str:
-    """Where a side has a tensor bit, as far as matrices are concerned."""
-    if bit in side.registers:
-        return REGISTER
-    if bit in side.lanes:
-        return LANE + " of a row" if side.lanes.index(bit) >= 2 else LANE
-    return WARP
-
-
-def _divisions(task: _Task, way: _Way) -> Iterator[_Division]:
-    """Ways to share the storing of copies, one more bit each time. A share is whole vectors of ``way``."""
-    lanes = [(LANE, i) for i, column in enumerate(task.source.lanes) if not column]
-    warps = [] if task.local else [(WARP, i) for i, column in enumerate(task.source.warps) if not column]
-    inside = (*way.inner, *way.rows.first[: way.rows.store])
-    registers = [i for i, bit in enumerate(task.source.registers) if bit and bit not in inside]
-    places = list(zip((*lanes, *warps), registers, strict=False))
-    for count in range(1, len(places) + 1):
-        chosen = places[:count]
-        yield _Division(
-            tuple((place, register) for (dim, place), register in chosen if dim == LANE),
-            tuple((place, register) for (dim, place), register in chosen if dim == WARP),
-        )
-
-
-def _ways(task: _Task, division: _Division) -> Iterator[_Way]:
-    """All ways with this division of copies."""
-    divided = division.of(task.source)
-    for number, inner in enumerate(_inner(task)):
-        if any(bit not in divided.registers for bit in inner):
-            continue
-        source, destination = divided.without(inner), task.destination.without(inner)
-        unit_bits = max(8, task.bits << len(inner))
-        padded = unit_bits != task.bits << len(inner)
-        widest = (task.machine.widest * 8 // unit_bits).bit_length() - 1
-        for store in available(task.machine, True, unit_bits, padded):
-            for load in available(task.machine, False, unit_bits, padded):
-                if number and "transposed" not in (store, load):
-                    continue
-                for rows in shared_rows(store, load, source, destination, unit_bits, widest):
-                    yield _Way(store, load, rows, inner, unit_bits, division, source, destination)
-
-
-def _estimate(task: _Task, way: _Way) -> Cost:
-    """What a way costs, from ranks, in one round."""
-    before, after = _permutes(task, way)
-    rows = way.rows
-    return Cost(
-        permutes=before + after,
-        stores=_instructions(way.store, way.source, rows, rows.store, way.inner)[0],
-        loads=_instructions(way.load, way.destination, rows, rows.load, way.inner)[0],
-        wavefronts=_wavefronts(True, way, task) + _wavefronts(False, way, task),
-    )
-
-
-def _rank(task: _Task, way: _Way) -> tuple[float, int, int, int]:
-    """Clocks; among equals memory is dearer than arithmetic."""
-    cost = _estimate(task, way)
-    return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.stores + cost.loads, cost.permutes
-
-
-@dataclass(frozen=True)
-class _Scratch:
+class Scratch:
     """Scratch for a way: offset columns, and the granules of each round."""
 
     columns: f2.Matrix
@@ -283,32 +68,32 @@ class _Scratch:
     """Rounds are cut by register bits of both sides only."""
 
 
-def _swizzle(task: _Task, way: _Way, cut: Sequence[int]) -> f2.Matrix:
+def _swizzle(task: Task, way: Way, cut: Sequence[int]) -> f2.Matrix:
     """The columns of the memory without the bits ``cut`` and those inside a unit: vector, bank and index bits.
 
     Index bits are sums of bits above ``low``, so what is inside the widest vector stays there. A side with narrower vectors may
     then have more lanes in a phase than there are banks above those; it conflicts as little as it can.
     """
     way = replace(way, source=way.source.without(cut), destination=way.destination.without(cut))
-    low = _low(task, way)
+    low = low_bits(task, way)
     whole = [c for c in (*way.source.held, *way.source.lanes, *way.source.warps) if c and c not in low]
-    room = _filling(task.machine, way.unit_bits) - len(low)
-    phases = [[c for c in _phase(task, way, stores) if c not in low][:room] for stores in (True, False)]
+    room = filling(task.machine, way.unit_bits) - len(low)
+    phases = [[c for c in phase_bits(task, way, stores) if c not in low][:room] for stores in (True, False)]
     count = max(0, len(whole) - room)
     index = subspaces.common_complement(phases[0], phases[1], whole)[:count] if count else ()
     return (*low, *subspaces.extend(index, whole), *index)
 
 
-def _scratch(task: _Task, way: _Way) -> _Scratch | None:
+def _scratch(task: Task, way: Way) -> Scratch | None:
     """Scratch within what the machine has, with the fewest barriers; None where a way's accesses cannot be cut so small."""
     source, destination = way.source, way.destination
-    fixed = {*way.rows.first, *_word(way, stores=True), *_word(way, stores=False)}
+    fixed = {*way.rows.first, *moved_bits(way, stores=True), *moved_bits(way, stores=False)}
     reached = [c for c in (*source.held, *source.lanes, *source.warps) if c]
     size = way.unit_bits << len(reached)
     limit = task.machine.scratch * 8
     if size <= limit:
         columns = (*way.inner, *_swizzle(task, way, ()))
-        return _Scratch(columns, len(columns), ((0, 1),), True)
+        return Scratch(columns, len(columns), ((0, 1),), True)
     both = [c for c in source.held if c in destination.held and c not in fixed]
     others = [c for c in reached if c not in both and c not in fixed]
     if way.store != "vector" or way.load != "vector":
@@ -327,20 +112,20 @@ def _scratch(task: _Task, way: _Way) -> _Scratch | None:
     columns = (*way.inner, *_swizzle(task, way, cut), *cut)
     fits = limit // (size >> cuts)
     granules = range(0, 1 << cuts, fits)
-    return _Scratch(
+    return Scratch(
         columns, len(columns) - cuts, tuple((g, min(g + fits, 1 << cuts)) for g in granules), cuts <= len(both)
     )
 
 
 def _access(
-    task: _Task, way: _Way, scratch: _Scratch, granules: tuple[int, int], stores: bool, idle: tuple[int, int]
+    task: Task, way: Way, scratch: Scratch, granules: tuple[int, int], stores: bool, idle: tuple[int, int]
 ) -> Part:
     """The stores or loads of one round."""
-    side, access, taken = _own(way, stores)
+    side, access, taken = side_of(way, stores)
     echelon = f2.Echelon(scratch.columns)
     own = task.source if stores else task.destination
     # Registers of a result, then one for each bit that only comes along inside a unit.
-    along = () if stores else _along(way, own)
+    along = () if stores else bits_along(way, own)
     numbered = Side((*own.registers, *along), side.lanes, side.warps)
     kept = {*side.held, *way.inner}
 
@@ -362,17 +147,13 @@ def _access(
     lanes, warps = idle if stores else (0, 0)
     if access == "vector":
         return Vectors(task.machine, addresses, inside, across, granules, stores, warps, lanes)
-    rows = offsets(row_numbers(access, side, word))
-    return Matrices(task.machine, addresses, inside, across, granules, stores, warps, rows, access == "transposed")
+    rows = offsets(row_numbers(access, side, word, way.inner))
+    return Matrices(task.machine, addresses, inside, across, granules, stores, warps, rows, access)
 
 
-def _along(way: _Way, destination: Side) -> f2.Matrix:
-    return tuple(bit for bit in way.inner if bit not in destination.registers)
-
-
-def _selects(task: _Task, way: _Way) -> tuple[Part, Part]:
+def _selects(task: Task, way: Way) -> tuple[Part, Part]:
     """What makes the stored registers of the source's, and the destination's of the loaded ones."""
-    before, after = _permutes(task, way)
+    before, after = count_permutes(task, way)
     identity = f2.identity(len(task.source.registers))
     lanes, warps = [0] * len(task.source.lanes), [0] * len(task.source.warps)
     for masks, pairs in ((lanes, way.division.lanes), (warps, way.division.warps)):
@@ -380,7 +161,7 @@ def _selects(task: _Task, way: _Way) -> tuple[Part, Part]:
             masks[place] = 1 << register
     store = Select(identity, tuple(lanes), tuple(warps), before, after=False)
     own = task.destination
-    extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(_along(way, own))}
+    extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(bits_along(way, own))}
     load = Select(
         tuple(1 << i if bit else 0 for i, bit in enumerate(own.registers)),
         tuple(extra.get(bit, 0) for bit in own.lanes),
@@ -395,7 +176,7 @@ def _idle(columns: Sequence[int]) -> int:
     return sum(1 << i for i, column in enumerate(columns) if not column)
 
 
-def _build(task: _Task, way: _Way, scratch: _Scratch) -> ThroughMemory:
+def _build(task: Task, way: Way, scratch: Scratch) -> ThroughMemory:
     copies = any(not column for column in task.source.warps)
     alone = task.local and scratch.common and (len(scratch.rounds) == 1 or not copies)
     barrier = Barrier("warp" if alone else "block")
@@ -411,10 +192,10 @@ def _build(task: _Task, way: _Way, scratch: _Scratch) -> ThroughMemory:
     parts.append(after)
     source, destination = task.source, task.destination
     shape = (task.warps, 1 << len(source.lanes), 1 << len(source.registers))
-    return ThroughMemory(tuple(parts), shape, 1 << (len(destination.registers) + len(_along(way, destination))))
+    return ThroughMemory(tuple(parts), shape, 1 << (len(destination.registers) + len(bits_along(way, destination))))
 
 
-def _lower_bound(task: _Task) -> Cost:
+def _lower_bound(task: Task) -> Cost:
     """What any plan takes, from what warps need and do not hold: it has to be written once and read by each, 128 bytes at a time.
 
     A warp needs a coset of span(B_register, B_lane), and holds one of span(A_register, A_lane).
@@ -444,16 +225,21 @@ def _lower_bound(task: _Task) -> Cost:
     )
 
 
-def _reason(task: _Task, way: _Way, step: ThroughMemory, scratch: _Scratch) -> str:
+def _reason(task: Task, way: Way, step: ThroughMemory, scratch: Scratch) -> str:
     """The plan in words."""
-    texts = {"vector": "vectors", "matrix": "matrices", "transposed": "transposed matrices"}
+    texts: dict[Access, str] = {
+        "vector": "vectors",
+        "matrix": "matrices",
+        "transposed": "transposed matrices",
+        "bytes": "transposed matrices of bytes",
+    }
     parts = [
         "no warp needs what another holds, but it goes through memory"
         if task.local
         else "warps need what others hold, so it goes through memory",
         f"stored as {texts[way.store]}, loaded as {texts[way.load]}",
     ]
-    if _along(way, task.destination):
+    if bits_along(way, task.destination):
         parts.append(f"{way.unit_bits // task.bits} elements stay together and the reader selects its own")
     if way.division:
         parts.append(f"{1 << len(way.division)} holders of copies store a share each")
@@ -507,13 +293,12 @@ def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, mach
     """
     _check(source, destination, bits, machine)
     local = not crossing(Places.of(source), Places.of(destination))
-    task = _Task(_side(source), _side(destination), bits, machine, local)
-    plain = _Division()
-    ways = [(_rank(task, way), way) for way in _ways(task, plain)]
+    task = Task(_side(source), _side(destination), bits, machine, local)
+    ways = [(rank_of(task, way), way) for way in all_ways(task)]
     if not all((*task.source.lanes, *task.source.warps)):
         best = min(ways, key=itemgetter(0))[1]
-        shared = [way for division in _divisions(task, best) for way in _ways(task, division)]
-        ways += [(_rank(task, way), way) for way in shared]
+        shared = [way for division in divisions(task, best) for way in all_ways(task, division)]
+        ways += [(rank_of(task, way), way) for way in shared]
     for _, way in sorted(ways, key=itemgetter(0)):
         if scratch := _scratch(task, way):
             step = _build(task, way, scratch)

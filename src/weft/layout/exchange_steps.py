@@ -1,12 +1,7 @@
 """The steps of a conversion through shared memory, executed on a memory that notices mistakes.
 
-One would check a plan's addresses by the formula that made them. Here every access names an address per thread, and
-`Memory` is what the hardware is: an array of cells that threads write and read, in no order but the one that barriers make.
-Reading a cell that nobody wrote, or that was written since the last barrier, or by another warp when only that warp has
-waited; writing over a cell that may still be read; two threads writing different things to one cell: each raises.
-
-    warp 0 writes cell 3     warp 1 reads cell 3     no barrier between: an error, whatever the value
-                             warp barrier: still an error; block barrier: fine
+One would check a plan's addresses by the formula that made them. Here every access names an address per thread and really writes
+or reads there (`scratch_memory`), so a wrong address, or a barrier too few, raises or gives wrong labels.
 
 Addresses are linear: the offset of what (register, lane, warp) holds is the XOR of one column per index bit (`Addresses`).
 Low offset bits are inside a vector, higher ones its place; those from ``tile`` on number *granules*, the parts of a tensor that
@@ -21,73 +16,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from weft.layout import f2
+from weft.layout.matrix import LANES, ROWS, Access
+from weft.layout.scratch_memory import Memory, Scope
 from weft.layout.steps import Cost, Machine, Step, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Scope = Literal["warp", "block"]
-
-
-class Memory:
-    """Cells that threads write and read; see the module for what raises."""
-
-    def __init__(self, size: int, like: NDArray[Any]):
-        import numpy as np
-
-        self.labels = np.zeros(size, dtype=like.dtype)
-        self.written = np.full(size, -1)
-        self.writers = np.zeros(size, dtype=np.int64)
-        self.read_at = np.full(size, -1)
-        self.readers = np.zeros(size, dtype=np.int64)
-        self.now = 0
-        self.fence = 0
-
-    def barrier(self, scope: Scope) -> None:
-        """All threads of a warp, or of the block, wait for each other."""
-        self.now += 1
-        if scope == "block":
-            self.fence = self.now
-
-    def write(self, cells: NDArray[Any], warps: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Each warp writes a label to a cell, all at once; the arrays are alike."""
-        import numpy as np
-
-        own = np.left_shift(1, warps)
-        unread = self.read_at[cells]
-        _refuse(unread == self.now, cells, "is written while it may still be read")
-        _refuse(
-            (unread >= self.fence) & (self.readers[cells] & ~own != 0), cells, "is written while it may still be read"
-        )
-        shared = (self.written[cells] >= self.fence) & (self.writers[cells] & ~own != 0)
-        _refuse(shared & (self.labels[cells] != labels), cells, "gets two values at once")
-        self.labels[cells] = labels
-        _refuse(self.labels[cells] != labels, cells, "gets two values at once")
-        self.writers[cells[self.written[cells] < self.now]] = 0
-        np.bitwise_or.at(self.writers, cells, own)
-        self.written[cells] = self.now
-
-    def read(self, cells: NDArray[Any], warps: NDArray[Any]) -> NDArray[Any]:
-        """The labels that each warp finds in its cell."""
-        import numpy as np
-
-        own = np.left_shift(1, warps)
-        _refuse(self.written[cells] < 0, cells, "is read but was never written")
-        _refuse(self.written[cells] == self.now, cells, "is read before a barrier")
-        foreign = (self.written[cells] >= self.fence) & (self.writers[cells] & own == 0)
-        _refuse(foreign, cells, "is read by a warp that has not waited for the one that wrote it")
-        self.readers[cells[self.read_at[cells] < self.now]] = 0
-        np.bitwise_or.at(self.readers, cells, own)
-        self.read_at[cells] = self.now
-        return self.labels[cells]
-
-
-def _refuse(wrong: Any, cells: NDArray[Any], what: str) -> None:
-    if wrong.any():
-        raise ValueError(f"shared memory: cell {int(cells[wrong].flat[0])} {what}")
 
 
 @dataclass
@@ -376,26 +313,26 @@ class Vectors(_Access):
         return f"{'store' if self.stores else 'load'} {self.instructions} x {self.vector_bits} bits"
 
 
-ROWS = 8
 ROW_BYTES = 16
+PHASE_ROWS = 8
 
 
 @dataclass(frozen=True)
 class Matrices(_Access):
-    """``stmatrix`` or ``ldmatrix``: matrices of 8 rows of 16 bytes, up to four per instruction.
+    """``stmatrix`` or ``ldmatrix``: matrices of rows of 16 bytes, one address from each lane that has a row.
 
-    Each of 8 lanes gives the address of a row. Of an 8x4 matrix of 32-bit words, lane l has word (l / 4, l % 4);
-    transposed, of an 8x8 matrix of 16-bit units it has units (2 (l % 4), l / 4) and (2 (l % 4) + 1, l / 4).
+    Of an 8x4 matrix of 32-bit words, lane l has word (l / 4, l % 4). Transposed, of an 8x8 matrix of 16-bit units it has units
+    (2 (l % 4) + i, l / 4), and of a 16x16 matrix of bytes (4 (l % 4) + i, l / 4) and (4 (l % 4) + i, l / 4 + 8).
     """
 
     rows: f2.Matrix = field(default=())
-    """The offsets that the three bits of a row's number move by."""
-    transposed: bool = False
+    """The offsets that the bits of a row's number move by."""
+    access: Access = "matrix"
 
     @cached_property
     def together(self) -> int:
         """Matrices per instruction."""
-        return 1 << min(2, len(self.across))
+        return min(LANES // ROWS[self.access], 1 << len(self.across))
 
     @cached_property
     def _matrices(self) -> list[int]:
@@ -415,34 +352,44 @@ class Matrices(_Access):
         base = f2.apply(self.addresses.registers, registers) ^ f2.apply(self.addresses.warps, warp)
         cells = [self._place(base ^ row) for row in span(self.rows)]
         found = [cell for cell in cells if cell is not None]
-        if len(found) < ROWS or any(self.addresses.byte(cell) % ROW_BYTES for cell in found):
+        if len(found) < ROWS[self.access] or any(self.addresses.byte(cell) % ROW_BYTES for cell in found):
             raise ValueError(f"shared memory: rows of a matrix at cells {cells}")
         return found
 
+    def _wavefronts(self, cells: Sequence[int]) -> int:
+        phases = (cells[first : first + PHASE_ROWS] for first in range(0, len(cells), PHASE_ROWS))
+        return sum(self._words(phase, ROW_BYTES) for phase in phases)
+
     def wavefronts_by_warp(self, warps: int) -> list[int]:
         return [
-            sum(self._words(self._row_cells(matrix, warp), ROW_BYTES) for matrix in self._matrices)
-            if not warp & self.idle_warps
-            else 0
+            0 if warp & self.idle_warps else sum(self._wavefronts(self._row_cells(m, warp)) for m in self._matrices)
             for warp in range(warps)
         ]
 
     def _one_of_many(self) -> int:
-        return self._words(self._row_cells(0, 0), ROW_BYTES) * len(self._matrices) * self._active_warps
+        return self._wavefronts(self._row_cells(0, 0)) * len(self._matrices) * self._active_warps
 
     @property
     def bound(self) -> int:
-        rows = ROWS * ROW_BYTES // (self.machine.banks * self.machine.bank_bytes)
+        rows = ROWS[self.access] * ROW_BYTES // (self.machine.banks * self.machine.bank_bytes)
         return len(self._matrices) * max(1, rows) * self._active_warps
 
     def _lane(self, lane: int) -> list[tuple[int, int]]:
         """(row, element of the row) of each element of this lane, in the order of ``inside``."""
         bits = self.addresses.bits
-        if not self.transposed:
+        if self.access == "matrix":
             word = 32 // bits
             return [(lane // 4, lane % 4 * word + element) for element in range(word)]
-        unit = 16 // bits
-        return [(lane % 4 * 2 + half, lane // 4 * unit + element) for half in (0, 1) for element in range(unit)]
+        if self.access == "transposed":
+            unit = 16 // bits
+            return [(lane % 4 * 2 + row, lane // 4 * unit + element) for row in (0, 1) for element in range(unit)]
+        unit = 8 // bits
+        return [
+            (lane % 4 * 4 + row, (lane // 4 + 8 * half) * unit + element)
+            for half in (0, 1)
+            for row in range(4)
+            for element in range(unit)
+        ]
 
     def run(self, threads: Threads) -> None:
         import numpy as np
@@ -465,7 +412,8 @@ class Matrices(_Access):
 
     def __str__(self) -> str:
         name = "stmatrix" if self.stores else "ldmatrix"
-        return f"{name} {self.instructions} x x{self.together}{'.trans' if self.transposed else ''}"
+        suffix = {"matrix": "", "transposed": ".trans", "bytes": ".trans.b8"}.get(self.access, "")
+        return f"{name} {self.instructions} x x{self.together}{suffix}"
 
 
 @dataclass(frozen=True)

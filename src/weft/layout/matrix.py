@@ -7,27 +7,32 @@ One would match a conversion against an instruction's whole layout by left divis
     vector       registers, as many as there are            -
     matrix       registers up to 32 bits, lane 0, lane 1    lane 2, lane 3, lane 4         units of 8, 16, 32 bits
     transposed   lane 2, lane 3, lane 4                     a register, lane 0, lane 1     units of 16 bits
+    bytes        lane 2, lane 3, lane 4, a register         2 registers, lane 0, lane 1    units of 8 bits, ``Machine.matrix_b8``
 
-A unit is what is never cut: an element, or a pair of bytes (then transposing works on bytes too). Bits that are not in the
-table are registers: they number the matrices. The other side of the conversion stores or loads the same rows in its own way,
-and two sides agree on a row if each position that both fix is the same index bit.
+A matrix has 8 rows, with `bytes`, which only loads, 16. A unit is what is never cut: an element, or a pair of bytes (then
+transposing works on bytes too). Bits that are not in the table are registers: they number the matrices. The other side of
+the conversion stores or loads the same rows in its own way, and two sides agree on a row if each position that both fix is
+the same index bit.
 
     float16, A: a row of 8 in registers; B: mma operand, transposed.  B's row is its lanes 2, 3, 4: all in A's registers:
     A stores 128 bits per lane, B loads with ldmatrix.trans
 
-What this leaves out: the 16x16 matrices of bytes that newer machines transpose (``Machine.matrix_b8``).
+What this leaves out: stores of 16x8 matrices of bytes, transposed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from weft.layout import f2
 from weft.layout.steps import Machine
 
-Access: TypeAlias = Literal["vector", "matrix", "transposed"]
+Access: TypeAlias = Literal["vector", "matrix", "transposed", "bytes"]
+
+ROWS: Final[dict[Access, int]] = {"matrix": 8, "transposed": 8, "bytes": 16}
+"""Rows of a matrix; as many matrices as have 32 rows fit one instruction."""
 
 LANES = 32
 ROW_BITS = 128
@@ -75,7 +80,11 @@ def available(machine: Machine, stores: bool, unit_bits: int, padded: bool) -> t
     exists = machine.stmatrix if stores else machine.ldmatrix
     if not exists or machine.lanes != LANES or padded or unit_bits > 32:
         return ("vector",)
-    return ("vector", "matrix", "transposed") if unit_bits == 16 else ("vector", "matrix")
+    if unit_bits == 16:
+        return "vector", "matrix", "transposed"
+    return (
+        ("vector", "matrix", "bytes") if unit_bits == 8 and machine.matrix_b8 and not stores else ("vector", "matrix")
+    )
 
 
 def _slots(access: Access, side: Side, unit_bits: int) -> list[int] | None:
@@ -84,7 +93,7 @@ def _slots(access: Access, side: Side, unit_bits: int) -> list[int] | None:
         fixed = side.lanes[:2]
         return [0] * ((32 // unit_bits).bit_length() - 1) + list(fixed) if all(fixed) else None
     fixed = side.lanes[2:5]
-    return list(fixed) if all(fixed) and side.held else None
+    return [*fixed, *([0] if access == "bytes" else [])] if all(fixed) else None
 
 
 def _fill(slots: Sequence[int], *candidates: int) -> f2.Matrix | None:
@@ -125,22 +134,26 @@ def shared_rows(
     if store == "vector":
         slots = _slots(load, destination, unit_bits)
         first = _fill(slots, *common, *theirs) if slots else None
-        if first and _has_pair(load, destination, first):
+        if first and _has_words(load, destination, first):
             yield Rows(first, _prefix(first, ours, widest), row)
     elif load == "vector":
         slots = _slots(store, source, unit_bits)
         first = _fill(slots, *common, *ours) if slots else None
-        if first and _has_pair(store, source, first):
+        if first and _has_words(store, source, first):
             yield Rows(first, row, _prefix(first, theirs, widest))
     else:
         first = _agree(_slots(store, source, unit_bits), _slots(load, destination, unit_bits), ours, theirs)
-        if first and _has_pair(store, source, first) and _has_pair(load, destination, first):
+        if first and _has_words(store, source, first) and _has_words(load, destination, first):
             yield Rows(first, row, row)
 
 
-def _has_pair(access: Access, side: Side, first: Sequence[int]) -> bool:
-    """Whether a thread holds two rows of a transposed matrix, as it has to."""
-    return access != "transposed" or any(bit not in first for bit in side.held)
+_WORD_ROWS: Final[dict[Access, int]] = {"vector": 0, "matrix": 0, "transposed": 1, "bytes": 2}
+"""log2 of the rows that meet in a word."""
+
+
+def _has_words(access: Access, side: Side, first: Sequence[int]) -> bool:
+    """Whether a thread holds as many rows as meet in a word."""
+    return sum(bit not in first for bit in side.held) >= _WORD_ROWS[access]
 
 
 def _agree(
@@ -164,11 +177,15 @@ def word_bits(access: Access, side: Side, first: Sequence[int], taken: int, inne
     """The tensor bits that move inside what one lane gives or gets at once: a vector, or the 32-bit word of a matrix."""
     if access == "vector":
         return (*inner, *first[:taken])
+    inside = tuple(bit for bit in first if bit in side.registers)
     if access == "matrix":
-        return (*inner, *(bit for bit in first if bit in side.registers))
-    return (*inner, next(bit for bit in side.held if bit not in first))
+        return (*inner, *inside)
+    rows = tuple(bit for bit in side.held if bit not in first)[: _WORD_ROWS[access]]
+    return (*inner, *rows, *(inside if access == "bytes" else ()))
 
 
-def row_numbers(access: Access, side: Side, word: Sequence[int]) -> f2.Matrix:
+def row_numbers(access: Access, side: Side, word: Sequence[int], inner: Sequence[int]) -> f2.Matrix:
     """The tensor bits of a matrix row's number."""
-    return side.lanes[2:5] if access == "matrix" else (word[-1], *side.lanes[:2])
+    if access == "matrix":
+        return side.lanes[2:5]
+    return (*word[len(inner) : len(inner) + _WORD_ROWS[access]], *side.lanes[:2])
