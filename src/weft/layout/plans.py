@@ -27,7 +27,6 @@ What this does not do: conversions between blocks (their columns have to be equa
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
@@ -172,25 +171,32 @@ def plan_exchange(source: LinearLayout, destination: LinearLayout, bits: int, ma
         # Every block does the same with its own part of the tensor.
         source, destination = _layouts(a, b)
         a, b = Places.of(source), Places.of(destination)
-    return _plan(source, destination, bits, machine, _Room()) or plan_memory(source, destination, bits, machine)
+    return _plan(source, destination, bits, machine, None) or plan_memory(source, destination, bits, machine)
 
 
 @dataclass(frozen=True)
 class _Room:
-    """What a plan may cost where it is a part: with ``base``, what the other parts cost at least, less than ``limit`` clocks."""
+    """What the half that stays may cost: with ``base``, what the other costs, less than ``limit`` clocks.
 
-    base: Cost = Cost()
-    limit: float = math.inf
+    It takes nothing through memory but by halves of its own: both halves through memory are no cheaper than the whole. A
+    half that moves counts as half of ``memory``, which all of what is halved would cost, until it is planned.
+    """
 
-    def clocks(self, cost: Cost, machine: Machine, warps: int) -> float:
-        """The price of everything if this part costs so much."""
-        return clocks(self.base + cost, machine, warps)
+    base: Cost
+    limit: float
+    memory: Cost
+
+
+def _half(cost: Cost) -> Cost:
+    """What half of the data costs; barriers are the same."""
+    counts = {name: count >> 1 for name, count in vars(cost).items()}
+    return Cost(**{**counts, "barriers": cost.barriers})
 
 
 def _plan(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room | None
 ) -> ExchangePlan | None:
-    """The cheapest plan found; None where it is known early that there is none in the room."""
+    """The cheapest plan; of a half that stays, None where it is known early that there is none in its room."""
     a, b = Places.of(source), Places.of(destination)
     need = needs(a, b)
     if need == "nothing":
@@ -200,7 +206,7 @@ def _plan(
         how = "chosen by its lane and warp" if step.selects else "renamed"
         return ExchangePlan("registers", (step,), Cost(), f"each thread has what it needs: its registers are {how}")
     if need == "lanes":
-        return _within_warps(source, destination, bits, machine, room)
+        return _within_warps(source, destination, bits, machine, part=room is not None)
     return _across_warps(source, destination, bits, machine, room)
 
 
@@ -209,27 +215,26 @@ def _count(number: int, noun: str) -> str:
 
 
 def _within_warps(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
-) -> ExchangePlan | None:
-    """Shuffles or memory, for a conversion that needs lanes."""
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, part: bool
+) -> ExchangePlan:
+    """Shuffles or memory, for a conversion that needs lanes; shuffles for a half that stays."""
     a, b = Places.of(source), Places.of(destination)
     warps = 1 << len(a.warp)
     steps = warp_steps(a, b, bits, machine, partial(clocks, machine=machine, warps=warps)) or ()
     least = least_shuffles(a, b, bits, machine.shuffle_bits)
     cost = total([step.cost for step in steps])
-    shuffled = room.clocks(cost, machine, warps)
     found = f"{_count(cost.shuffles, 'shuffle')} (the least is {least}) and {_count(cost.permutes, 'permute')} a thread"
-    floor = room.clocks(_least_moved(b, bits, machine), machine, warps)
+    lanes = ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found}")
+    if part:
+        return lanes
+    shuffled = clocks(cost, machine, warps)
+    floor = clocks(_least_moved(b, bits, machine), machine, warps)
     if shuffled <= floor:
-        compared = f"{shuffled:.0f} clocks, memory at least {floor:.0f}"
-        return ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found} take {compared}")
-    if floor >= room.limit:
-        return None
+        return replace(lanes, reason=f"{lanes.reason} take {shuffled:.0f} clocks, memory at least {floor:.0f}")
     memory = plan_memory(source, destination, bits, machine)
-    remembered = room.clocks(memory.cost, machine, warps)
+    remembered = clocks(memory.cost, machine, warps)
     if shuffled <= remembered:
-        compared = f"{shuffled:.0f} clocks, memory {remembered:.0f}"
-        return ExchangePlan("lanes", steps, Cost(shuffles=least), f"it stays within warps: {found} take {compared}")
+        return replace(lanes, reason=f"{lanes.reason} take {shuffled:.0f} clocks, memory {remembered:.0f}")
     reason = f"it stays within warps, but {found} take {shuffled:.0f} clocks, memory {remembered:.0f}: {memory.reason}"
     return ExchangePlan("memory", memory.steps, memory.lower_bound, reason)
 
@@ -250,36 +255,36 @@ def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
 
 
 def _across_warps(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room | None
 ) -> ExchangePlan | None:
-    """Memory for all or for half, for a conversion that crosses warps."""
+    """Memory for all or for half, for a conversion that crosses warps; for half only where it is a half that stays."""
     a, b = Places.of(source), Places.of(destination)
     warps = 1 << len(a.warp)
-    memory, limit = None, room.limit
-    if room.clocks(_least_moved(b, bits, machine), machine, warps) < limit:
+    memory = None
+    if room is None:
         memory = plan_memory(source, destination, bits, machine)
-        limit = min(limit, room.clocks(memory.cost, machine, warps))
+        room = _Room(Cost(), clocks(memory.cost, machine, warps), memory.cost)
     first, last = a.first_copies, b.first_copies
     halves = split(first, last, bits)
     if halves is None:
         return memory
-    # Planning costs time as well: no plan of a half is made where the least that the rest takes is too much.
-    dealt = halves.deal.cost + halves.gather.cost
-    rest = _Room(room.base + dealt + _least_moved(halves.destination, bits, machine), limit)
-    if rest.clocks(Cost(), machine, warps) >= limit:
+    # Planning costs time as well: no plan of a half is made where what the rest costs is too much.
+    through_memory = _half(room.memory)
+    rest = _Room(room.base + halves.deal.cost + halves.gather.cost + through_memory, room.limit, through_memory)
+    if clocks(rest.base, machine, warps) >= room.limit:
         return memory
     inner = _layouts(halves.source, halves.destination)
     stays = _plan(*inner, bits, machine, rest)
-    if stays is None or rest.clocks(stays.cost, machine, warps) >= limit:
+    if stays is None or clocks(rest.base + stays.cost, machine, warps) >= room.limit:
         return memory
     moves = tuple(_for_other_warps(step) for step in plan_memory(*inner, bits, machine).steps)
     steps: list[Step] = [rename(a, first, bits)] if a != first else []
     steps += [halves.deal, Halves(stays.steps, moves, halves.partner), halves.gather]
     steps += [rename(last, b, bits)] if b != last else []
-    mixed = room.clocks(total([step.cost for step in steps]), machine, warps)
-    if mixed >= limit:
+    mixed = clocks(room.base + total([step.cost for step in steps]), machine, warps)
+    if mixed >= room.limit:
         return memory
-    compared = f"half by half {mixed:.0f} clocks, all through memory "
-    compared += f"{limit:.0f}" if memory else "more"
-    reason = f"half of what each thread needs is in its warp ({stays.reason}), half moves through memory: {compared}"
+    reason = f"half of what each thread needs is in its warp ({stays.reason}), half moves through memory"
+    if memory:
+        reason += f": half by half {mixed:.0f} clocks, all through memory {room.limit:.0f}"
     return ExchangePlan("mixed", tuple(steps), memory.lower_bound if memory else Cost(), reason)
