@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from weft.layout import LinearLayout, blocked
-from weft.layout.encodings import KINDS, parse_encoding, parse_module, show_linear
+from weft.layout.encodings import KINDS, encoding_of, parse_encoding, parse_module
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DISTRIBUTED: list[dict[str, Any]] = json.loads((GOLDEN / "distributed_layouts" / "layouts.json").read_text())
@@ -119,9 +119,28 @@ def test_a_modules_aliases() -> None:
 def test_linear_layouts_are_printed_as_triton_prints_them() -> None:
     line = re.search(r"#linear = (.*)", MODULE)
     assert line is not None
-    assert show_linear(parse_encoding(line[1]).layout((16, 16))) == line[1]
+    assert encoding_of(parse_encoding(line[1]).layout((16, 16))).triton() == line[1]
+    again = encoding_of(parse_encoding(line[1]).layout((16, 16))).gluon()
+    assert again == (
+        "DistributedLinearLayout(reg_bases=[[0, 1]], lane_bases=[[0, 2], [0, 4], [0, 8], [1, 0], [2, 0]], "
+        "warp_bases=[[4, 0], [8, 0]], block_bases=[], shape=[16, 16])"
+    )
+    assert parse_encoding(again).layout((16, 16)) == parse_encoding(line[1]).layout((16, 16))
     memory = parse_encoding("#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}>").layout((2, 2))
-    assert show_linear(memory) == "#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}>"
+    assert encoding_of(memory).triton() == "#ttg.shared_linear<{offset = [[0, 1], [1, 0]]}>"
+    assert encoding_of(memory).gluon() == "SharedLinearLayout(offset_bases=[[0, 1], [1, 0]])"
+
+
+def test_encodings_are_printed_as_they_were_read() -> None:
+    for name, spelled in re.findall(r"^(#\w+) = (#ttg\.\w+<.*)$", MODULE, re.MULTILINE):
+        if "parent" not in spelled and "ctaLayout" not in spelled:
+            assert parse_encoding(spelled).triton() == spelled, name
+    nested = parse_module(MODULE)["#slice"]
+    assert parse_encoding(nested.triton()) == parse_encoding(nested.gluon()) == nested
+    assert nested.gluon() == (
+        "SliceLayout(dim=1, parent=BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], warps_per_cta=[4, 1], "
+        "order=[1, 0]))"
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,6 +157,10 @@ def test_linear_layouts_are_printed_as_triton_prints_them() -> None:
             lambda: parse_encoding("#ttg.blocked<{"),
             "not an encoding: expected more, found 'the end' in '#ttg.blocked<{'",
         ),
+        (
+            lambda: encoding_of(blocked((4,), (1,), (4,), (1,), (0,), cga_layout=[])).layout((8,)),
+            "ttg.linear: the bases are of a tensor of shape (4,), found (8,)",
+        ),
         (lambda: parse_encoding("3"), "not an encoding: '3'"),
         (
             lambda: parse_encoding("#ttg.linear<{}> x"),
@@ -149,7 +172,7 @@ def test_linear_layouts_are_printed_as_triton_prints_them() -> None:
         ),
         (lambda: parse_encoding("#ttg.slice<{dim = 0}>").layout((4,)), "ttg.slice needs a parent encoding, found None"),
         (
-            lambda: show_linear(LinearLayout({"thread": [(1,)]}, {"dim0": 2})),
+            lambda: encoding_of(LinearLayout({"thread": [(1,)]}, {"dim0": 2})),
             "Triton has no input dimension thread; it has register, lane, warp, block",
         ),
     ],

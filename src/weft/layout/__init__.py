@@ -32,7 +32,7 @@ from weft.layout.banks import (
 )
 from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.cute import CuteLayout
-from weft.layout.encodings import Encoding, parse_encoding, parse_module, show_linear
+from weft.layout.encodings import Encoding, encoding_of, parse_encoding, parse_module
 from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
 from weft.layout.gather import GatherPlan, plan_gather
 from weft.layout.intel import intel_dpas, intel_dpas_operand
@@ -85,7 +85,7 @@ __all__ = [
     "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
-    "CuteLayout", "Encoding", "parse_encoding", "parse_module", "show_linear", "from_json", "to_json",
+    "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
     "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
 ]  # fmt: skip

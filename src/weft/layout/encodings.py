@@ -47,9 +47,13 @@ _INSTRUCTION: Final = ("instrShape", "instr_shape", "instr_shape")
 _ORDER: Final = ("order", "order", "order")
 
 
-def _linear(shape: Sequence[int], register: Any, lane: Any, warp: Any, block: Any) -> LinearLayout:
-    sizes = {f"dim{axis}": size for axis, size in enumerate(shape)}
-    return LinearLayout({"register": register, "lane": lane, "warp": warp, "block": block}, sizes)
+def _linear(
+    shape: Sequence[int], register: Any, lane: Any, warp: Any, block: Any, sizes: Sequence[int] | None = None
+) -> LinearLayout:
+    if sizes is not None and list(sizes) != list(shape):
+        raise ValueError(f"ttg.linear: the bases are of a tensor of shape {tuple(sizes)}, found {tuple(shape)}")
+    outputs = {f"dim{axis}": size for axis, size in enumerate(shape)}
+    return LinearLayout({"register": register, "lane": lane, "warp": warp, "block": block}, outputs)
 
 
 def _shared_linear(shape: Sequence[int], offset: Any, block: Any = (), alignment: int | None = None) -> LinearLayout:
@@ -79,7 +83,7 @@ KINDS: Final[tuple[Kind, ...]] = (
             ("lane", "lane_bases", "lane"),
             ("warp", "warp_bases", "warp"),
             ("block", "block_bases", "block"),
-            ("shape", "shape", None),
+            ("", "shape", "sizes"),
         ),
     ),
     Kind("ttg.slice", "SliceLayout", None, (("dim", "dim", "dim"), ("parent", "parent", "parent"))),
@@ -184,6 +188,23 @@ class Encoding:
     kind: Kind
     parameters: Mapping[str, Any] = field(hash=False)
 
+    def triton(self) -> str:
+        """The text of Triton's attribute."""
+        return f"#{self.kind.triton}<{{{', '.join(self._fields(0))}}}>"
+
+    def gluon(self) -> str:
+        """The call of Gluon's constructor."""
+        return f"{self.kind.gluon}({', '.join(self._fields(1))})"
+
+    def _fields(self, spelling: int) -> list[str]:
+        names = {row[2]: row[spelling] for row in self.kind.parameters if row[2] is not None}
+        fields = [
+            f"{names[name]}{'=' if spelling else ' = '}{_spelled(v, spelling)}" for name, v in self.parameters.items()
+        ]
+        if self.kind.triton == "ttg.nvidia_mma" and not spelling:
+            fields.insert(1, "versionMinor = 0")
+        return fields
+
     def layout(self, shape: Sequence[int]) -> LinearLayout:
         """The layout of a tensor of ``shape``; `ValueError` where the family refuses it."""
         parent = self.parameters.get("parent")
@@ -193,6 +214,12 @@ class Encoding:
         if self.kind.family is None:
             raise ValueError(f"{self.kind.triton} needs a parent encoding, found {parent!r}")
         return self.kind.family(shape, **rest)
+
+
+def _spelled(value: Any, spelling: int) -> str:
+    if isinstance(value, Encoding):
+        return value.gluon() if spelling else value.triton()
+    return str(value) if spelling or not isinstance(value, bool) else str(value).lower()
 
 
 def _of_parent(parent: Encoding, parameters: Mapping[str, Any], shape: Sequence[int]) -> LinearLayout:
@@ -230,8 +257,9 @@ def parse_module(text: str) -> dict[str, Encoding]:
     return aliases
 
 
-def show_linear(layout: LinearLayout) -> str:
-    """A distributed layout as ``#ttg.linear<{...}>``, a memory layout (from ``offset``) as ``#ttg.shared_linear<{...}>``."""
+def encoding_of(layout: LinearLayout) -> Encoding:
+    """A layout as Triton's most general encoding: ``ttg.linear`` of a distributed one, ``ttg.shared_linear`` of a memory's (from
+    ``offset``). `ValueError` for other input dimensions."""
     memory = "offset" in layout.in_dims
     names = ("offset", "block") if memory else ("register", "lane", "warp", "block")
     known = {name: layout.columns(name) if name in layout.in_dims else () for name in names}
@@ -241,8 +269,9 @@ def show_linear(layout: LinearLayout) -> str:
     bases = {name: [list(layout.unflatten(column)) for column in columns] for name, columns in known.items()}
     if memory and not bases["block"]:
         del bases["block"]
-    body = ", ".join(f"{name} = {vectors}" for name, vectors in bases.items())
-    return f"#ttg.{'shared_linear' if memory else 'linear'}<{{{body}}}>"
+    if memory:
+        return Encoding(_BY_NAME["ttg.shared_linear"], bases)
+    return Encoding(_BY_NAME["ttg.linear"], {**bases, "sizes": list(layout.shape)})
 
 
 _TOKENS: Final = re.compile(r"\s*(#?[A-Za-z_][\w.]*|-?\d+|[\[\]{}()<>=,:]|#\w+)")
