@@ -198,9 +198,9 @@ class Encoding:
 
     def _fields(self, spelling: int) -> list[str]:
         names = {row[2]: row[spelling] for row in self.kind.parameters if row[2] is not None}
-        fields = [
-            f"{names[name]}{'=' if spelling else ' = '}{_spelled(v, spelling)}" for name, v in self.parameters.items()
-        ]
+        equals = "=" if spelling else " = "
+        given = self.parameters.items()
+        fields = [f"{names[name]}{equals}{_spelled(value, spelling)}" for name, value in given if names[name]]
         if self.kind.triton == "ttg.nvidia_mma" and not spelling:
             fields.insert(1, "versionMinor = 0")
         return fields
