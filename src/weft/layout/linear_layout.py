@@ -454,8 +454,8 @@ class LinearLayout:
         return f"LinearLayout.parse({self._text!r})"
 
     def _repr_html_(self) -> str | None:
-        """A notebook's picture. This package stands alone, so the one that draws is asked only here, and only by name; where it is
-        missing, or the tensor is too large to draw, a notebook shows the text."""
+        """A notebook's picture. This package stands alone, so the one that draws is asked only here, and only by name; where it
+        is missing, or the tensor is too large to draw, a notebook shows the text."""
         try:
             return importlib.import_module("weft.report.layouts").notebook_html(self)
         except ImportError:

@@ -21,7 +21,7 @@ from typing import Final
 
 _LIGHT: Final = ((0.92, 0.055), (0.64, 0.125))
 """Lightness and chroma of the palest and of the strongest shade on a light page."""
-_DARK: Final = ((0.58, 0.115), (0.32, 0.06))
+_DARK: Final = ((0.52, 0.11), (0.29, 0.07))
 """The same on a dark page."""
 
 

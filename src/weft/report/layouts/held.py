@@ -86,6 +86,8 @@ class Held:
 
     def values(self, element: int, key: str) -> tuple[int, ...]:
         """The different values of ``key`` that hold an element, in the order of places."""
+        if len(self.places[element]) == 1:
+            return (self.index(self.places[element][0], key),)
         return tuple(dict.fromkeys(self.index(place, key) for place in self.places[element]))
 
     @cached_property

@@ -16,6 +16,9 @@ from weft.report.layouts.grid import draw_grid, grid_layers, heading
 from weft.report.layouts.held import Held
 from weft.report.layouts.svg import MARGIN, Svg
 
+_NOTEBOOK: Final = 1 << 14
+"""Elements of the largest tensor that notebooks draw: 128 x 128, half a megabyte."""
+
 _STYLE: Final = """\
 h1.weft-layout{display:block;font-size:17px;font-weight:bold;padding:0 16px}
 .weft-layout{position:relative;display:inline-block;font:13px ui-monospace,'DejaVu Sans Mono',Consolas,monospace;color:#111827}
@@ -167,11 +170,10 @@ def svg_page(title: str, svg: str) -> str:
 
 
 def notebook_html(layout: LinearLayout) -> str | None:
-    """What a notebook shows of a layout; None, so that it shows the text, where the layout is too large to draw."""
-    try:
-        return grid_fragment(layout)
-    except ValueError:
+    """What a notebook shows of a layout; None, so that it shows the text, where that would make the notebook large."""
+    if layout.out_bits > _NOTEBOOK.bit_length() - 1 or len(layout.all_columns) > _NOTEBOOK.bit_length() + 3:
         return None
+    return grid_fragment(layout)
 
 
 def page(title: str, body: str) -> str:

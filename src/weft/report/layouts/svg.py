@@ -5,6 +5,7 @@ Everything is under the class ``weft``, so that a picture inside an HTML page le
 
 from __future__ import annotations
 
+from functools import lru_cache
 from html import escape
 from typing import Final
 
@@ -32,6 +33,7 @@ _DARK: Final = """\
 """
 
 
+@lru_cache(maxsize=1 << 16)
 def number(value: float) -> str:
     """A coordinate without needless digits."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

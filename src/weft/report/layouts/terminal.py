@@ -69,12 +69,13 @@ def grid_text(layout: LinearLayout, by: str | None = None, *, bits: int = 32, pa
 
 @dataclass(frozen=True)
 class _Form:
-    """How cells are written: the dimensions they name (none: colours alone, two rows a line), how wide, how many columns fit."""
+    """How cells are written: the dimensions they name, how wide, how many columns fit; ``blocks``: colours alone, two rows a line."""
 
     dims: tuple[str, ...]
     width: int
     columns: int
     left_out: str = ""
+    blocks: bool = False
 
 
 def _form(held: Held, page: Page) -> _Form:
@@ -89,7 +90,7 @@ def _form(held: Held, page: Page) -> _Form:
         if width * columns <= room:
             return _Form(dims, width, columns)
     if page.colour and page.unicode and columns <= room:
-        return _Form((), 1, columns)
+        return _Form((), 1, columns, blocks=True)
     blocks = page.colour and page.unicode
     width = 1 if blocks else _cell_width(held, main)
     fits = 1
@@ -97,7 +98,7 @@ def _form(held: Held, page: Page) -> _Form:
         fits *= 2
     wanted = width * columns + page.width - room
     note = f"columns {fits} to {columns - 1} need a terminal of {wanted} columns; --svg and --html show all"
-    return _Form(() if blocks else main, width, fits, note)
+    return _Form(() if blocks else main, width, fits, note, blocks)
 
 
 def _cell_width(held: Held, dims: Sequence[str]) -> int:
@@ -124,16 +125,16 @@ def _panel(held: Held, by: str | None, panel: Panel, form: _Form, page: Page) ->
     for column in range(0, form.columns, step):
         head.append(
             f"{column:<{form.width * step}}"[: form.width * step]
-            if not form.dims
+            if form.blocks
             else f"{column:>{form.width - 1}}".ljust(form.width * step)
         )
     head.rstrip()
     lines.append(head)
-    rows_a_line = 1 if form.dims else 2
+    rows_a_line = 2 if form.blocks else 1
     for row in range(0, panel.rows, rows_a_line):
         line = Text(f"{row * panel.row_step:>{room - 1}} ")
         for column in range(form.columns):
-            if form.dims:
+            if not form.blocks:
                 line.append(
                     f"{_says(held, panel.element(row, column), form.dims):>{form.width - 1}} ", _on(colour(row, column))
                 )
@@ -147,7 +148,9 @@ def _panel(held: Held, by: str | None, panel: Panel, form: _Form, page: Page) ->
 
 def _says(held: Held, element: int, dims: Sequence[str]) -> str:
     places = held.places[element]
-    return ".".join(str(held.index(places[0], dim)) for dim in dims) if places else "-"
+    if not places:
+        return "-"
+    return ".".join(str(held.index(places[0], dim)) for dim in dims) or "."
 
 
 def _beside(blocks: Sequence[list[Text]], width: int) -> list[Text]:
@@ -214,7 +217,8 @@ def _banks(access: Access, page: Page) -> RenderableType:
             style = _on(colours[word.lanes[0]]) if page.colour and not word.phase else Style(dim=bool(word.phase))
             line.append(f"{word.lanes[0]:>{width - 1}}{mark}", style)
         lines.append(line)
-    notes = [Text("cells: the first lane that wants the word; !: its bank serves several words of one phase", "dim")]
+    what = "; !: its bank serves several words of one phase" if conflicts else ""
+    notes = [Text(f"cells: the first lane that wants the word{what}", "dim")]
     if any(word.phase for word in access.words):
         first = access.banks.phase_lanes(access.cost.vector_bits)
         notes.append(Text(f"lanes from {first} on are in later phases, which cost as much as the first", "dim"))
