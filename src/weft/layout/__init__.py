@@ -42,6 +42,7 @@ from weft.layout.matrix_view import MatrixView
 from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
 from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.nvmma import nvmma_shared
+from weft.layout.plans import plan_exchange
 from weft.layout.queries import (
     Coalescing,
     address_map,
@@ -51,6 +52,7 @@ from weft.layout.queries import (
     elements_per_thread,
     vector_bits,
 )
+from weft.layout.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine, Step
 from weft.layout.swizzle import Swizzle, optimal_swizzle
 from weft.layout.tcgen05 import tcgen05_registers
 from weft.layout.tensor_memory import tensor_memory, tensor_memory_scales
@@ -88,4 +90,5 @@ __all__ = [
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
     "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
+    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "Machine", "Step", "plan_exchange",
 ]  # fmt: skip
