@@ -237,11 +237,13 @@ def _machine(source: LinearLayout, destination: LinearLayout) -> str:
 
 def _banks(found: Sequence[LinearLayout], options: argparse.Namespace) -> Answer:
     memories = [layout for layout in found if "offset" in layout.in_dims]
-    if len(found) - len(memories) < 1 or len(memories) > 1 or (memories and memories[0] is not found[-1]):
-        raise ValueError(
-            f"banks takes layouts with lanes and then at most one with offsets, found {len(found) - len(memories)} and "
-            f"{len(memories)}{'' if len(memories) != 1 else ', not the last'}"
-        )
+    takes = "banks takes layouts with lanes, then at most one with offsets"
+    if len(memories) == len(found):
+        raise ValueError(f"{takes}; found none with lanes")
+    if len(memories) > 1:
+        raise ValueError(f"{takes}; found {len(memories)} with offsets")
+    if memories and memories[0] is not found[-1]:
+        raise ValueError(f"{takes}; found the one with offsets before the last")
     distributed = [layout for layout in found if "offset" not in layout.in_dims]
     memory = memories[0] if memories else optimal_swizzle(*distributed, bits=options.bits).memory
     accesses = [pictures.Access(layout, memory, options.bits, options.vector) for layout in distributed]

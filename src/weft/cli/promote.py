@@ -105,7 +105,7 @@ def _operation(op: str | None, operands: list[Operand]) -> str:
     if op == "where" and len(operands) == 3:
         del operands[0]
     if ops.arity(op) != len(operands):
-        raise ValueError(f"'{op}' takes {ops.arity(op)} operands, found {len(operands)}")
+        raise ValueError(f"'{op}' takes {ops.counted(ops.arity(op))}, found {len(operands)}")
     return op
 
 

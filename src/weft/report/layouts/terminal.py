@@ -69,7 +69,8 @@ def grid_text(layout: LinearLayout, by: str | None = None, *, bits: int = 32, pa
 
 @dataclass(frozen=True)
 class _Form:
-    """How cells are written: the dimensions they name, how wide, how many columns fit; ``blocks``: colours alone, two rows a line."""
+    """How cells are written: the dimensions they name, how wide, how many columns fit; ``blocks``: colours alone, two rows to a
+    line."""
 
     dims: tuple[str, ...]
     width: int
