@@ -212,6 +212,16 @@ def test_words_are_packed_and_put_back() -> None:
     assert str(step) == "1 shfl.bfly of 2 x 8 bits, 1 permutes"
 
 
+def test_a_bit_within_words_is_exchanged_by_byte_permutes() -> None:
+    """8 bytes in two words X and Y; the lowest register bit is exchanged. Of X and Y a lane offers the two bytes each that it
+    is not to keep, in one word: one byte permute. What it gets and X make the new X, and so for Y."""
+    a, b = Places((1, 2, 4), (8, 16), ()), Places((8, 2, 4), (1, 16), ())
+    step = Exchanger(a, b, 8, machine(2)).exchange()
+    assert step.cost == Cost(shuffles=1, permutes=3)
+    assert step.word == 4
+    assert np.array_equal(step.apply(held(a)), held(b))
+
+
 def test_copies_offer_a_half_each() -> None:
     """Two lanes hold both elements; elsewhere one each is wanted. Each copy offers another, so one shuffle serves all lanes."""
     a, b = Places((1,), (2, 0, 4), ()), Places((), (1, 2, 4), ())

@@ -23,7 +23,7 @@ own positions (p is also where B has f) take 2^k - 1 shuffles: round 0 stays. Th
 
 A word holds elements that take the same way, which differ in common bits only. Where these are fewer than fill a word, or
 where selects cost more than shuffles, the pairs are exchanged in several steps, a few each, through layouts in between: bits
-already exchanged, or yet to be, pack the words of the others. `sequences` considers all cuts of the pairs, and the price decides.
+already exchanged, or yet to be, pack the words of the others. `sequence` considers all cuts of the pairs, and the price decides.
 
 Bounds. A thread needs 2^|B_register| elements and has, of these, none or 2^|A_register and B_register|. It has none
 in some lane iff a lane or warp bit's A + B is outside span(A_register, B_register). What it lacks has to be received, a word a
@@ -296,8 +296,8 @@ class Exchanger:
             moved -= moved >> len(self.leaving)
         mixed = (chosen | pack) - set(before)
         made = network(len(mixed), len(varying & (mixed | set(before))), len(varying))
-        if len(mixed) <= 1 and not self.spread:
-            # What stays is put from the source's registers; in a larger network, words in between are shared with it.
+        if len(mixed) <= 1 and not self.spread and pack.intersection(after) <= set(before):
+            # What stays of a word is put from the one it was in; in a larger network, words in between are shared with it.
             made = made * moved >> round_bits
         arriving = (set(after) | put_by_lane) - pack
         across = self.b.register[low:]
