@@ -281,6 +281,15 @@ def test_degenerate() -> None:
     assert plan.simulate(np.array([[[0, 1, 2, 3]]])).tolist() == [[[0, 2, 1, 3]]]
 
 
+def test_a_large_tensor_takes_no_longer() -> None:
+    """2^24 elements, 2^17 a thread: half of the words are exchanged. Nothing here is as long as the tensor."""
+    units = [1 << bit for bit in range(24)]
+    source = layout(units[:17], units[17:22], units[22:])
+    units[16], units[17] = units[17], units[16]
+    plan = plan_exchange(source, layout(units[:17], units[17:22], units[22:]), 32, HOPPER)
+    assert (plan.kind, plan.cost) == ("lanes", Cost(shuffles=1 << 16, permutes=3 << 16))
+
+
 def test_plans_are_kept() -> None:
     source, destination = swapped([("register", 3, "lane", 3)])
     again = swapped([("register", 3, "lane", 3)])
