@@ -279,7 +279,8 @@ def test_named_spellings_are_unambiguous() -> None:
     [
         ("float23", "unknown dtype 'float23'; did you mean 'float32'?"),
         ("uint88", "unknown dtype 'uint88'; did you mean 'uint8'?"),
-        ("INT8", None),
+        ("INT8", "unknown dtype 'INT8'; did you mean 'int8'?"),
+        ("???", None),
         ("", None),
     ],
 )

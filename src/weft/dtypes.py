@@ -267,7 +267,7 @@ def named(name: str) -> DType:
     """The type of `KNOWN` of that spelling; `ValueError` with the nearest spelling for an unknown one."""
     if (dtype := _KNOWN_BY_NAME.get(name)) is not None:
         return dtype
-    near = difflib.get_close_matches(name, _KNOWN_BY_NAME, n=1)
+    near = difflib.get_close_matches(name.lower(), _KNOWN_BY_NAME, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(d.name for d in KNOWN)}"
     raise ValueError(f"unknown dtype '{name}'; {hint}")
 

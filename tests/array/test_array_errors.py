@@ -225,7 +225,7 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
         lambda: wa.asarray(np.ones((0, 3))).max(0),
     ),
     ("not elementwise", ValueError, "'sum' is not elementwise", lambda: wa.apply("sum", ints())),
-    ("arity", TypeError, "'exp' takes 1 operands, found 2", lambda: wa.apply("exp", floats(), 2)),
+    ("arity", TypeError, "'exp' takes 1 operand, found 2", lambda: wa.apply("exp", floats(), 2)),
     # indices
     ("too many", IndexError, "3 indices for an array of 2 dimensions", lambda: ints()[0, 0, 0]),
     ("out of range", IndexError, "index 2 is out of range for axis 0 with 2 elements", lambda: ints()[2]),
@@ -305,6 +305,18 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
         ValueError,
         "unknown backend 'gpu'; weft.array has native, reference",
         lambda: wa.compute(ints() + 1, backend="gpu"),
+    ),
+    (
+        "compute",
+        TypeError,
+        "compute takes arrays of weft.array, found int; make one with asarray",
+        lambda: wa.compute(ints(), 3),  # pyright: ignore[reportArgumentType]
+    ),
+    (
+        "kernels",
+        TypeError,
+        "kernels takes arrays of weft.array, found ndarray; make one with asarray",
+        lambda: wa.kernels(np.ones(3)),  # pyright: ignore[reportArgumentType]
     ),
 ]
 

@@ -104,6 +104,8 @@ def test_a_refusal_by_all_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> 
     [
         (("int8", "bfloat16"), "dali", "has no dtype bfloat16"),
         (("int8", "i*"), "triton", "has no weak types"),
+        (("i*", "int8"), "max", "has no weak types"),
+        (("c*", "int8", "--op", "*"), "max@26", "has no weak types"),
         (("int8", "int8", "--op", "logaddexp"), "triton", "has no operation 'logaddexp'"),
     ],
 )
@@ -206,7 +208,7 @@ def test_hasse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         ("promte uint8 int8", "unknown command 'promte'; did you mean 'promote'?"),
-        ("zzz", "unknown command 'zzz'; weft has promote"),
+        ("zzz", "unknown command 'zzz'; weft has promote, layout"),
         ("--vresion", "unknown argument '--vresion'; did you mean '--version'?"),
         ("promote uint8 unit8", "unknown dtype 'unit8'; did you mean 'uint8'?"),
         ("promote uint8 x:int8", "'x:int8' is no typed constant; write it like 9:uint8"),
@@ -215,7 +217,7 @@ def test_hasse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("promote uint8 int8 --system jx", "unknown semantics 'jx'; did you mean 'jax'?"),
         ("promote uint8 int8 --op pluss", "unknown operation 'pluss'; did you mean 'less'?"),
         ("promote uint8 int8 --op", "argument --op: expected one argument"),
-        ("promote uint8 int8 --op neg", "'neg' takes 1 operands, found 2"),
+        ("promote uint8 int8 --op neg", "'neg' takes 1 operand, found 2"),
         ("promote", "an expression has two operands, or --op and what it takes: weft promote uint8 int8"),
         ("promote uint8", "an expression has two operands, or --op and what it takes: weft promote uint8 int8"),
         ("promote --table jx", "unknown semantics 'jx'; did you mean 'jax'?"),
@@ -245,7 +247,8 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert capsys.readouterr().out == f"weft {weft.__version__}\n"
     assert main([]) == 2
-    assert all(command in capsys.readouterr().out for command in COMMANDS)
+    printed = capsys.readouterr().out
+    assert all(command in printed for command in COMMANDS)
     with pytest.raises(SystemExit, match=r"^0$"):
         main(["promote", "--help"])
     assert "weft promote --diff jax dali" in capsys.readouterr().out

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +35,7 @@ from weft.semantics import (
 )
 from weft.semantics.core import operand, show
 from weft.semantics.meanings import MEANINGS
+from weft.semantics.systems.jax import jax
 
 # ---- operands -------------------------------------------------------------------------------------------------------
 
@@ -50,6 +55,11 @@ from weft.semantics.meanings import MEANINGS
         (np.dtype(ml_dtypes.bfloat16), dtypes.bfloat16),
         (np.dtype(ml_dtypes.float8_e4m3fn), dtypes.float8_e4m3fn),
         (np.dtype(">f4"), dtypes.float32),
+        (np.int8, dtypes.int8),
+        (np.bool_, dtypes.bool_),
+        (ml_dtypes.bfloat16, dtypes.bfloat16),
+        (Type("int8", weak=True), Type(dtypes.int8, weak=True)),  # pyright: ignore[reportArgumentType]
+        (Constant(3, "uint8"), Constant(3, dtypes.uint8)),  # pyright: ignore[reportArgumentType]
         (np.int8(-3), Constant(-3, dtypes.int8)),
         (np.float64(2.5), Constant(2.5, dtypes.float64)),
         (np.bool_(True), Constant(True, dtypes.bool_)),
@@ -109,6 +119,12 @@ def test_nan_is_a_number() -> None:
         ("x:uint8", "'x:uint8' is no typed constant; write it like 9:uint8"),
         (":", "':' is no typed constant; write it like 9:uint8"),
         (None, "an operand is a dtype, a number, a weak type or a typed constant, found None"),
+        (int, "an operand is a dtype, a number, a weak type or a typed constant, found <class 'int'>"),
+        (
+            np.ones(2),
+            "an operand is a dtype, a number, a weak type or a typed constant, found an array: pass its dtype, float64",
+        ),
+        (Constant(3, "uint9"), "unknown dtype 'uint9'; did you mean 'uint8'?"),  # pyright: ignore[reportArgumentType]
         ([1, 2], "an operand is a dtype, a number, a weak type or a typed constant, found [1, 2]"),
         (
             "??",
@@ -220,8 +236,8 @@ def test_promote_asks_for_the_common_type() -> None:
         ("*", ("int8",), "'*' takes 2 operands, found 1"),
         ("where", ("int8",), "'where' takes 2 operands, found 1"),
         ("where", ("int8",) * 4, "'where' takes 2 operands, found 4"),
-        ("sqrt", (), "'sqrt' takes 1 operands, found 0"),
-        ("sum", ("int8", "int8"), "'sum' takes 1 operands, found 2"),
+        ("sqrt", (), "'sqrt' takes 1 operand, found 0"),
+        ("sum", ("int8", "int8"), "'sum' takes 1 operand, found 2"),
         ("clip", ("int8", 1), "'clamp' takes 3 operands, found 2"),
         ("clamp", ("int8", 1, 2), "recorder has no operation 'clamp'"),
         ("+", ("int8", "bfloat16"), "recorder has no dtype bfloat16; it has int8, float32"),
@@ -378,6 +394,8 @@ def test_operations_are_of_one_class_each() -> None:
     [
         ("addd", "unknown operation 'addd'; did you mean 'add'?"),
         ("floor_div", "unknown operation 'floor_div'; did you mean 'floordiv'?"),
+        (3, "an operation is a name or a symbol, found 3"),
+        ("ADD", "unknown operation 'ADD'; did you mean 'add'?"),
         ("sqrtt", "unknown operation 'sqrtt'; did you mean 'sqrt'?"),
         ("???", f"unknown operation '???'; weft knows {' '.join(ops.ALL)}"),
     ],
@@ -477,19 +495,60 @@ def test_versions_come_with_their_documents() -> None:
         ("trition", "unknown semantics 'trition'; did you mean 'triton'?"),
         ("jax@0.9", "unknown semantics 'jax@0.9'; did you mean 'jax@0.10'?"),
         ("pytorch", "unknown semantics 'pytorch'; did you mean 'torch'?"),
+        ("JAX", "unknown semantics 'JAX'; did you mean 'jax'?"),
+        ("NumPy", "unknown semantics 'NumPy'; did you mean 'numpy'?"),
         ("cobol", f"unknown semantics 'cobol'; weft knows {', '.join(SYSTEMS)}"),
+        (3, "a system is a name or an object of weft.semantics, found 3"),
+        (None, "a system is a name or an object of weft.semantics, found None"),
     ],
 )
-def test_unknown_systems(name: str, message: str) -> None:
+def test_unknown_systems(name: Any, message: str) -> None:
     with pytest.raises(ValueError) as error:
         get(name)
     assert str(error.value) == message
 
 
-def test_unknown_attributes() -> None:
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("cobol", ""),
+        ("jaxx", "; did you mean 'jax'?"),
+        ("jax_0_9", "; did you mean 'jax_0_10'?"),
+        ("explian", "; did you mean 'explain'?"),
+    ],
+)
+def test_unknown_attributes(name: str, hint: str) -> None:
     with pytest.raises(AttributeError) as error:
-        _ = weft.semantics.cobol
-    assert str(error.value) == "module 'weft.semantics' has no attribute 'cobol'"
+        getattr(weft.semantics, name)
+    assert str(error.value) == f"module 'weft.semantics' has no attribute '{name}'{hint}"
+
+
+def test_the_systems_are_listed_before_they_are_loaded() -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", "import weft.semantics as s; print(*dir(s))"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert {"triton_3_9", "jax", "jax_x32_0_10", "max_26", "dali_2", "compare", "diff", "explain", "use"} <= {*listed}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_copied_system_is_the_system(name: str) -> None:
+    system = get(name)
+    assert copy.copy(system) is system
+    assert copy.deepcopy(system) is system
+    assert pickle.loads(pickle.dumps(system)) is system
+
+
+def test_a_system_of_ones_own_is_copied_as_it_is() -> None:
+    mine = replace(jax, x64=False)
+    assert copy.deepcopy(mine) == mine != jax
+    assert pickle.loads(pickle.dumps(mine)) == mine
+
+
+@pytest.mark.parametrize("name", [n for n in SYSTEMS if not n.startswith("jax")])
+def test_weak_types_are_jax_s(name: str) -> None:
+    for ask in (get(name).promote, partial(get(name).result, "+")):
+        with pytest.raises((PromotionError, ValueError), match=r"has no weak.*found int64 \(weak\)"):
+            ask("i*", "int32")
 
 
 def test_everything_exported_exists() -> None:

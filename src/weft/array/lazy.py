@@ -280,6 +280,7 @@ def kernels(*arrays: Array) -> tuple[str, ...]:
     """The generated kernels that would compute the arrays together, as programs in the kernel language; none for arrays that
     are computed."""
     execute = importlib.import_module("weft.array.execute")
+    _require_arrays("kernels", arrays)
     waiting = [array.node for array in arrays if not isinstance(array.node, Input)]
     return execute.kernels(waiting) if waiting else ()
 
@@ -287,11 +288,18 @@ def kernels(*arrays: Array) -> tuple[str, ...]:
 def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], ...]:
     """The values of several arrays, computed together, so that what they share is computed once. ``backend`` is ``native``
     (generated kernels) or ``reference`` (NumPy, slowly and obviously); by default the one of `weft.array.use_backend`."""
+    _require_arrays("compute", arrays)
     waiting = [array for array in arrays if not (isinstance(array.node, Input) and array.node.array is not None)]
     if waiting:
         for array, result in zip(waiting, backends.run([array.node for array in waiting], backend), strict=True):
             array._value = computed(result, array.weak, array.semantics).value  # pyright: ignore[reportPrivateUsage]
     return tuple(cast("NDArray[Any]", cast(Input, array.node).array) for array in arrays)
+
+
+def _require_arrays(name: str, arrays: Sequence[object]) -> None:
+    for array in arrays:
+        if not isinstance(array, Array):
+            raise TypeError(f"{name} takes arrays of weft.array, found {type(array).__name__}; make one with asarray")
 
 
 def computed(result: NDArray[Any], weak: bool, system: Semantics) -> Array:
@@ -331,7 +339,7 @@ def apply(op: str, *operands: object, semantics: str | Semantics | None = None) 
     if op in ops.REDUCTIONS or op in (*ops.LOGICAL, "concat"):
         raise ValueError(f"'{op}' is not elementwise")
     if len(given) != expected:
-        raise TypeError(f"'{op}' takes {expected} operands, found {len(given)}")
+        raise TypeError(f"'{op}' takes {ops.counted(expected)}, found {len(given)}")
     match op:
         case "where":
             value = building.where(system, *given)

@@ -6,19 +6,19 @@ is a row here, with how many there were; lines in which all systems agree are on
 
 from __future__ import annotations
 
-import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from weft.array.comparison import Cell, Comparison, Kind, Line, Operation, listed
+from weft.report.plain import WIDTH, plain
 from weft.report.types import STYLES, category
 from weft.semantics.explanation import write
 
@@ -51,16 +51,13 @@ _ANY: Final = "..."
 _NUMBERS: Final = ("inf", "nan", "True", "False")
 """Numbers that look like names."""
 
-_WIDTH: Final = 120
 _WIDEST: Final = 48
 """Columns of the widest expression before it is folded."""
 
 
-def text(found: Comparison, width: int = _WIDTH) -> str:
+def text(found: Comparison, width: int = WIDTH) -> str:
     """The report without colours."""
-    out = io.StringIO()
-    Console(file=out, width=width, highlight=False, emoji=False, markup=False, color_system=None).print(drawn(found))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+    return plain(drawn(found), width)
 
 
 def drawn(found: Comparison) -> RenderableType:

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from weft.report.plain import WIDTH, plain
 from weft.report.types import STYLES
 from weft.semantics.difference import Diff, Group, Kind
 
@@ -50,6 +51,11 @@ def diff_tables(diff: Diff) -> RenderableType:
     if below := summary(diff):
         parts.append(Text())
     return Lines(*parts, *(Text(line) for line in below))
+
+
+def text(diff: Diff, width: int = WIDTH) -> str:
+    """`diff_tables` without colours."""
+    return plain(diff_tables(diff), width)
 
 
 def _table(diff: Diff, kind: Kind, groups: list[Group]) -> Table:

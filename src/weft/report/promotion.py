@@ -14,7 +14,7 @@ from rich.text import Text
 from weft import semantics
 from weft.report.types import STYLES, category
 from weft.semantics.core import Operand, PromotionError, Semantics, Type
-from weft.semantics.difference import has
+from weft.semantics.difference import has, weak_types
 from weft.semantics.explanation import PROMOTE, Explanation, Outcome, expression, outcome, outcome_data
 
 _FACTS: Final[dict[str, str]] = {
@@ -53,7 +53,7 @@ def answer(name: str, op: str, operands: Sequence[Operand]) -> Answer:
 def lacks(system: Semantics, op: str, operands: Sequence[Operand]) -> str:
     """What of the question the system does not have; empty if it has all of it."""
     for operand in operands:
-        if isinstance(operand, Type) and operand.weak and not system.literal(1).weak:
+        if isinstance(operand, Type) and operand.weak and not weak_types(system):
             return "has no weak types"
         try:
             system.operand(operand)

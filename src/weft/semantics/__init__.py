@@ -52,10 +52,12 @@ def get(name: str | Semantics) -> Semantics:
     """The system of that name; `ValueError` with the nearest spelling for an unknown one."""
     if isinstance(name, Semantics):
         return name
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"a system is a name or an object of weft.semantics, found {name!r}")
     if (home := _HOMES.get(name)) is not None:
         module, attribute = home
         return getattr(importlib.import_module(f"weft.semantics.systems.{module}"), attribute)
-    near = difflib.get_close_matches(name, SYSTEMS, n=1)
+    near = difflib.get_close_matches(name.lower(), SYSTEMS, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(SYSTEMS)}"
     raise ValueError(f"unknown semantics '{name}'; {hint}")
 
@@ -70,7 +72,14 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"weft.semantics.{module}"), name)
     if name == "compare":  # it traces arrays, whose package stands above this one
         return importlib.import_module("weft.array.comparing").compare
-    raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}")
+    near = difflib.get_close_matches(name, __dir__(), n=1, cutoff=0.7)
+    hint = f"; did you mean '{near[0]}'?" if near and not name.startswith("_") else ""
+    raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    """Everything there is, loaded or not."""
+    return sorted({*globals(), *_FUNCTIONS, "compare", *(attribute for _, attribute in _HOMES.values())})
 
 
 __all__ = [

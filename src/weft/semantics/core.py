@@ -14,11 +14,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
-from weft import dtypes
+from weft import dtypes, semantics
 from weft.dtypes import DType
 from weft.semantics import ops
 
@@ -168,7 +168,7 @@ class Semantics(ABC):
         if op in ("+", "-") and len(read) == 1:
             op = "pos" if op == "+" else "neg"
         if len(read) != ops.arity(op):
-            raise ValueError(f"'{op}' takes {ops.arity(op)} operands, found {len(read)}")
+            raise ValueError(f"'{op}' takes {ops.counted(ops.arity(op))}, found {len(read)}")
         if op in ops.REDUCTIONS:
             return self.reduction(op, *read)
         if op in ops.UNARY:
@@ -196,6 +196,18 @@ class Semantics(ABC):
     def __str__(self) -> str:
         return self.name
 
+    def __copy__(self) -> Semantics:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Semantics:
+        return self
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """By name for a system of weft: a process has one of each, since arrays of different systems do not mix."""
+        if self.name in semantics.SYSTEMS and semantics.get(self.name) is self:
+            return semantics.get, (self.name,)
+        return super().__reduce_ex__(protocol)
+
 
 _WEAK: Mapping[str, DType] = {
     **dict.fromkeys(("i*", "int*"), dtypes.int64),
@@ -206,19 +218,26 @@ _WEAK: Mapping[str, DType] = {
 
 
 def operand(value: object) -> Operand:
-    """An operand from what users write: an operand; a NumPy dtype or scalar; or text. Text is a dtype (``int8``, ``bf16``), one
-    without dimensions (``int8[]``), a weak one (``i*``), a number (``3``, ``2.5``, ``True``), or a typed constant (``9:uint8``).
-    `ValueError` for anything else."""
+    """An operand from what users write: an operand; a NumPy dtype, its class, or a scalar; or text. Text is a dtype (``int8``,
+    ``bf16``), one without dimensions (``int8[]``), a weak one (``i*``), a number (``3``, ``2.5``, ``True``), or a typed
+    constant (``9:uint8``). `ValueError` for anything else."""
     if isinstance(value, np.generic):  # first, for np.float64 is a float
         scalar = cast(Any, value)
         return Constant(scalar.item(), dtypes.named(scalar.dtype.name))
     match value:
+        case Type() | Constant() if isinstance(value.dtype, str):
+            return replace(value, dtype=dtypes.named(value.dtype))
         case DType() | Type() | Constant() | bool() | int() | float() | complex():
             return value
         case np.dtype():
             return dtypes.named(value.name)
         case str():
             return _parse(value.strip())
+        case type() if issubclass(value, np.generic):
+            return dtypes.named(np.dtype(cast(Any, value)).name)
+        case np.ndarray():
+            found = f"an array: pass its dtype, {cast(Any, value).dtype}"
+            raise ValueError(f"an operand is a dtype, a number, a weak type or a typed constant, found {found}")
         case _:
             raise ValueError(f"an operand is a dtype, a number, a weak type or a typed constant, found {value!r}")
 

@@ -19,6 +19,7 @@ the same way together, for people. Ternary operations, casts, and two literals w
 from __future__ import annotations
 
 import enum
+import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -113,9 +114,9 @@ class Group:
     cases: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diff:
-    """The disagreements of ``a`` and ``b`` over ``cases`` cases.
+    """The disagreements of ``a`` and ``b`` over ``cases`` cases; ``str`` has the groups as tables.
 
     ``common`` are the types asked about, ``only_a`` and ``only_b`` those one side has; likewise ``ops``, ``ops_only_a``,
     ``ops_only_b``.
@@ -172,6 +173,15 @@ class Diff:
         """The operands asked about: the common types and the literals."""
         return (*self.common, *_literals(self.common))
 
+    def __repr__(self) -> str:
+        return f"Diff({self.a.name}, {self.b.name}: {len(self.differences)} of {self.cases} cases differ)"
+
+    def __str__(self) -> str:
+        return _report().text(self)
+
+    def __rich__(self) -> Any:
+        return _report().diff_tables(self)
+
     def data(self) -> dict[str, Any]:
         """The same as JSON takes it: every difference, in full."""
         return {
@@ -197,6 +207,11 @@ class Diff:
                 for d in self.differences
             ],
         }
+
+
+def _report() -> Any:
+    """The package of reports stands above this one, and is loaded when somebody looks."""
+    return importlib.import_module("weft.report.disagreement")
 
 
 def diff(a: str | Semantics, b: str | Semantics, ops: Iterable[str] | None = None) -> Diff:
@@ -231,13 +246,18 @@ def diff(a: str | Semantics, b: str | Semantics, ops: Iterable[str] | None = Non
 
 
 def nodes(system: Semantics) -> tuple[Operand, ...]:
-    """The types of arrays a system tells apart: its dtypes, and the weak types if a literal is weak in it."""
+    """The types of arrays a system tells apart: its dtypes, and its weak types."""
+    return (*system.dtypes, *weak_types(system))
+
+
+def weak_types(system: Semantics) -> tuple[Operand, ...]:
+    """The weak types, one for each kind of literal that is weak in the system."""
     weak: list[Operand] = []
     for spelling, value in (("i*", 1), ("f*", 1.0), ("c*", 1j)):
         with suppress(PromotionError):
             if system.literal(value).weak:
                 weak.append(operand(spelling))
-    return (*system.dtypes, *weak)
+    return tuple(weak)
 
 
 def has(system: Semantics, op: str) -> bool:

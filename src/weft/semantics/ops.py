@@ -89,7 +89,9 @@ def canonical(op: str) -> str:
     """The one name of an operation; `ValueError` with the nearest spelling for an unknown one."""
     if (found := _CANONICAL.get(op)) is not None:
         return found
-    near = difflib.get_close_matches(op, _CANONICAL, n=1)
+    if not isinstance(op, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"an operation is a name or a symbol, found {op!r}")
+    near = difflib.get_close_matches(op.lower(), _CANONICAL, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"weft knows {' '.join(ALL)}"
     raise ValueError(f"unknown operation '{op}'; {hint}")
 
@@ -97,3 +99,8 @@ def canonical(op: str) -> str:
 def arity(op: str) -> int:
     """How many operands decide the types of an operation (canonical name)."""
     return 1 if op in UNARY or op in REDUCTIONS else 3 if op in TERNARY else 2
+
+
+def counted(operands: int) -> str:
+    """A number of operands in words: ``1 operand``."""
+    return f"{operands} operand{'s' * (operands != 1)}"

@@ -73,13 +73,13 @@ class ScalarConstant(Constant):
         return self._as(dtypes.bool_)
 
 
-def constant(value: Number, dtype: DType | None = None) -> ScalarConstant:
+def constant(value: Number, dtype: DType | str | None = None) -> ScalarConstant:
     """``types.Constant(value, dtype)``; without a dtype int32, float32 or bool, by Python's type.
 
     The value is converted as Python does (``int(10.7)`` is 10). `ValueError` for a dtype that DALI does not have,
     `PromotionError` for a complex number, a NaN or an infinity as an integer, an integer beyond all floats as a float.
     """
-    chosen = own_type(value) if dtype is None else dtype
+    chosen = own_type(value) if dtype is None else dtypes.named(dtype) if isinstance(dtype, str) else dtype
     if chosen not in TYPES:
         raise ValueError(f"DALI has no dtype {chosen}; it has {', '.join(map(str, TYPES))}")
     return ScalarConstant(converted(value, chosen), chosen)
@@ -116,6 +116,8 @@ def type_of(operand: Operand) -> DType:
     """Arrays count by dtype alone, whatever their shape; numbers by Python's type."""
     if isinstance(operand, DType):
         return operand
+    if isinstance(operand, Type) and operand.weak:
+        raise PromotionError(f"DALI has no weakly typed tensors, found {operand}", f"use {operand.dtype}")
     return operand.dtype if isinstance(operand, (Type, Constant)) else own_type(operand)
 
 

@@ -323,6 +323,8 @@ class TritonSemantics(Semantics):
 
 def _read(operand: Operand) -> Side:
     """Triton knows arrays by dtype alone, typed constants are arrays to it, and it has no complex numbers."""
+    if isinstance(operand, Type) and operand.weak:
+        raise PromotionError(f"Triton has no weakly typed tensors, found {operand}", f"use {operand.dtype}")
     if isinstance(operand, (Type, Constant)):
         return operand.dtype
     if isinstance(operand, complex):
