@@ -9,6 +9,10 @@ spread      a view that only repeats a reduced value along new axes stays, for a
 
 Any other view is of a value that is stored first, and reads the store. Dimensions of size 1 vanish (they have nothing to
 iterate over), and all broadcasting becomes explicit, so an elementwise node and its operands have one shape.
+
+Nothing grows without end: an elementwise expression of more than `FUSED` nodes is stored, and what follows reads the store.
+Otherwise a chain of ten thousand operations were one kernel, and ``x = x[:half] + x[half:]`` a kernel that loads every element
+of ``x`` by itself.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from weft.dtypes import DType
 
 PARTS: Final = 32
 """Into how many partial results a reduction to a few numbers is divided; fixed, so that results do not depend on the machine."""
+
+FUSED: Final = 100
+"""Elementwise nodes that one expression fuses at most, and nodes after which a kernel takes no more."""
 
 _FEW: Final = 64
 _MANY: Final = 1 << 16
@@ -57,10 +64,12 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def strides_of(node: Input) -> tuple[int, ...]:
-    """The strides of an input in elements; a parameter's are row-major."""
-    if node.array is None:
+    """The strides of an input in elements; row-major for a parameter, and for data that must be copied first, being unaligned
+    or not whole elements apart."""
+    array = node.array
+    if array is None or not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
         return row_major(node.shape)
-    return tuple(stride // node.array.itemsize for stride in node.array.strides)
+    return tuple(stride // array.itemsize for stride in array.strides)
 
 
 def squeezed(shape: Sequence[int]) -> tuple[int, ...]:
@@ -80,6 +89,7 @@ class Canonical:
         self._forms: dict[int, tuple[Node, Dimensions]] = {}
         self._placed: dict[tuple[int, Dimensions, tuple[int, ...]], Node] = {}
         self._pure: dict[int, bool] = {}
+        self._fused: dict[int, frozenset[int]] = {}
         self._alive: list[Node] = []
         """What the tables know by identity stays alive with them."""
         for node in walk(outputs):
@@ -133,7 +143,9 @@ class Canonical:
     def _elementwise(self, node: Apply | Convert) -> tuple[Node, Dimensions]:
         shape = squeezed(node.shape)
         operands = tuple(self._operand(o, shape, node.shape) for o in node.operands)
-        base = _with_operands(node, operands, shape)
+        base = self._keep(_with_operands(node, operands, shape))
+        if len(self._fuses(base)) > FUSED:
+            base = Access(shape, base.dtype, buffer=base, strides=row_major(shape))
         numbers = _squeezed_axes(node.shape)
         return self._keep(base), tuple(Dimension(axis) for axis, at in enumerate(numbers) if at is not None)
 
@@ -183,6 +195,16 @@ class Canonical:
             known = self._pure[id(node)] = all(self._is_pure(o) for o in node.operands)
         return known
 
+    def _fuses(self, node: Node) -> frozenset[int]:
+        """The elementwise nodes that are computed on the way from memory, or from a reduction, to a canonical node."""
+        if isinstance(node, View):
+            return self._fuses(node.source)
+        if not is_elementwise(node):
+            return frozenset()
+        if (known := self._fused.get(id(node))) is None:
+            known = self._fused[id(node)] = frozenset({id(node)}).union(*(self._fuses(o) for o in node.operands))
+        return known
+
     def _reshape(self, node: Reshape) -> Access:
         placed = self._operand(node.source, squeezed(node.source.shape))
         if isinstance(placed, Access) and placed.strides == row_major(placed.shape):
@@ -204,7 +226,7 @@ class Canonical:
             if not axes:  # of one element each
                 base = Convert(shape, node.dtype, source=source)
         elif math.prod(full[a] for a in node.axes) == 0:
-            base = Scalar((), node.dtype, _NEUTRAL[node.meaning])
+            base = Scalar((), node.dtype, _NEUTRAL.get(node.meaning, 0))
         else:
             base = self._reduced(node, source, axes)
         if isinstance(base, Scalar):
@@ -272,7 +294,7 @@ class Canonical:
 
 
 _NEUTRAL: Final = {"sum": 0, "prod": 1, "any": False, "all": True}
-"""What reductions of nothing give; the others have refused empty arrays."""
+"""What reductions of nothing give; the others have no elements in their result, or have refused empty arrays."""
 
 
 def partial_dtype(meaning: str, dtype: DType) -> DType:

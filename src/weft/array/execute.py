@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array import memory
-from weft.array.canonical import Canonical, row_major
+from weft.array.canonical import Canonical, strides_of
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, View, walk
 from weft.array.parts import Parts, has_complex
 from weft.array.product import program_of_product
@@ -30,10 +30,10 @@ from weft.runtime.jit import JITFunction
 _PLANS: Final = 512
 """Plans kept."""
 
-_ERRORS: Final[dict[str, ArithmeticError | ValueError]] = {
-    "zero": ZeroDivisionError("integer division or remainder by zero"),
-    "overflow": OverflowError("the least integer divided by -1 has no result in its type"),
-    "negative": ValueError("integers to negative integer powers are not allowed"),
+_ERRORS: Final[dict[str, tuple[type[Exception], str]]] = {
+    "zero": (ZeroDivisionError, "integer division or remainder by zero"),
+    "overflow": (OverflowError, "the least integer divided by -1 has no result in its type"),
+    "negative": (ValueError, "integers to negative integer powers are not allowed"),
 }
 """What a program's fault raises."""
 
@@ -47,11 +47,12 @@ class _Slot:
 
 @dataclass(frozen=True)
 class _Step:
-    """One launch."""
+    """One launch. ``last``: the arrays that nothing reads after it."""
 
     kernel: JITFunction
     arguments: tuple[_Slot | int | None, ...]
     grid: tuple[int, int, int]
+    last: tuple[int, ...]
 
 
 class Plan:
@@ -73,34 +74,47 @@ class Plan:
                 made.append((node.shape, node.dtype.numpy))
             return slots[id(node)]
 
+        arguments = [tuple(slot(a) if isinstance(a, Node) else a for a in p.arguments) for p in self.programs]
+        self._outputs = [
+            (slot(stored).number, node.shape) for node, stored in zip(outputs, canonical.outputs, strict=True)
+        ]
+        last = {a.number: step for step, given in enumerate(arguments) for a in given if isinstance(a, _Slot)}
+        kept = {*range(len(inputs)), *(number for number, _ in self._outputs)}
         self._steps = [
             _Step(
                 _compiled(program.text, program.name),
-                tuple(slot(a) if isinstance(a, Node) else a for a in program.arguments),
+                given,
                 program.grid,
+                tuple(number for number, at in last.items() if at == step and number not in kept),
             )
-            for program in self.programs
-        ]
-        self._outputs = [
-            (slot(stored).number, node.shape) for node, stored in zip(outputs, canonical.outputs, strict=True)
+            for step, (program, given) in enumerate(zip(self.programs, arguments, strict=True))
         ]
         self._made = made
         self._inputs = [(node.shape, node.dtype.numpy, _strides(node)) for node in inputs]
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
         """The outputs for arrays of the inputs' shapes and dtypes, in the order of the inputs."""
-        buffers = [self._fitting(i, array) for i, array in enumerate(arrays)]
-        buffers += [memory.empty(shape, dtype) for shape, dtype in self._made]
+        buffers = {i: self._fitting(i, array) for i, array in enumerate(arrays)}
+
+        def buffer(number: int) -> NDArray[Any]:
+            if number not in buffers:
+                buffers[number] = memory.empty(*self._made[number - len(self._inputs)])
+            return buffers[number]
+
         for step in self._steps:
             flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32) if None in step.arguments else None
             values = [
-                _memory_of(buffers[a.number]) if isinstance(a, _Slot) else flags if a is None else a
+                _memory_of(buffer(a.number)) if isinstance(a, _Slot) else flags if a is None else a
                 for a in step.arguments
             ]
             step.kernel[step.grid](*values)
+            del values
             if flags is not None and (found := int(np.bitwise_or.reduce(flags))):
-                raise next(error for name, error in _ERRORS.items() if found & FAULTS[name])
-        return [buffers[number].reshape(shape) for number, shape in self._outputs]
+                error, message = next(raised for name, raised in _ERRORS.items() if found & FAULTS[name])
+                raise error(message)
+            for number in step.last:
+                del buffers[number]
+        return [buffer(number).reshape(shape) for number, shape in self._outputs]
 
     def _fitting(self, number: int, array: NDArray[Any]) -> NDArray[Any]:
         shape, dtype, strides = self._inputs[number]
@@ -115,13 +129,7 @@ class Plan:
 
 def _strides(node: Input) -> tuple[int, ...]:
     """The strides in bytes that a plan is made for."""
-    if node.array is None:
-        return tuple(stride * node.dtype.itemsize for stride in row_major(node.shape))
-    if any(stride % node.array.itemsize for stride in node.array.strides):
-        raise ValueError(
-            f"an input has strides of {node.array.strides} bytes, not whole elements of {node.dtype}; copy it first"
-        )
-    return node.array.strides
+    return tuple(stride * node.dtype.itemsize for stride in strides_of(node))
 
 
 def _program(kernel: Kernel) -> Program:

@@ -23,16 +23,19 @@ _ALIGNMENT: Final = 64
 
 
 class _Pool:
+    """Blocks by size. A thread may come back to it from within: whatever allocates may collect garbage, and arrays with it."""
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._blocks: dict[int, list[NDArray[np.uint8]]] = {}
         self._size = 0
 
     def take(self, size: int) -> NDArray[np.uint8]:
         with self._lock:
             if blocks := self._blocks.get(size):
+                block = blocks.pop()
                 self._size -= size
-                return blocks.pop()
+                return block
         return np.empty(size + _ALIGNMENT, np.uint8)
 
     def give(self, block: NDArray[np.uint8]) -> None:
@@ -42,8 +45,8 @@ class _Pool:
                 self._blocks.clear()
                 self._size = 0
             if size <= KEPT:
-                self._blocks.setdefault(size, []).append(block)
                 self._size += size
+                self._blocks.setdefault(size, []).append(block)
 
 
 _pool: Final = _Pool()
@@ -52,9 +55,9 @@ _pool: Final = _Pool()
 class _Lease:
     """What an array over pooled memory keeps alive; gives the block back in the end."""
 
-    def __init__(self, size: int) -> None:
-        self._block = _pool.take(size)
-        start: int = self._block.ctypes.data
+    def __init__(self, block: NDArray[np.uint8], size: int) -> None:
+        self._block = block
+        start: int = block.ctypes.data
         address = (start + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
         self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
 
@@ -67,4 +70,4 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     size = math.prod(shape) * dtype.itemsize
     if size < SMALLEST:
         return np.empty(shape, dtype)
-    return np.asarray(_Lease(size)).view(dtype).reshape(shape)
+    return np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)

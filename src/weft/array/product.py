@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from weft.array.canonical import Access
+from weft.array.canonical import Access, row_major
 from weft.array.folds import spelled
 from weft.array.nodes import Matmul, Node
 from weft.array.schedule import Kernel
-from weft.array.text import Program
+from weft.array.text import NARROW, Program
 
 _BLOCK: Final = (64, 64, 64)
 """Rows and columns of the result, and steps of the sum, in one tile at most."""
@@ -23,9 +23,9 @@ import weft.language as tl
 def matmul({parameters}):
     rest = tl.program_id(2){cast}
 {batch}
-    i = tl.program_id(1) * {m} + tl.arange(0, {m})
-    j = tl.program_id(0) * {n} + tl.arange(0, {n})
-    k = tl.arange(0, {k})
+    i = tl.program_id(1){cast} * {m} + tl.arange(0, {m})
+    j = tl.program_id(0){cast} * {n} + tl.arange(0, {n})
+    k = tl.arange(0, {k}){cast}
     left = a{offset_a} + i[:, None] * {ai} + k[None, :] * {ak}
     right = b{offset_b} + k[:, None] * {bk} + j[None, :] * {bj}
     total = tl.zeros(({m}, {n}), {accumulator})
@@ -34,9 +34,9 @@ def matmul({parameters}):
         x = tl.load(left, mask=(i < M)[:, None] & here[None, :], other=0.0)
         y = tl.load(right, mask=here[:, None] & (j < N)[None, :], other=0.0)
         total = tl.dot(x, y, total)
-        left += {k} * {ak}
-        right += {k} * {bk}
-    tl.store(c + tl.program_id(2){cast} * (M * N) + i[:, None] * N + j[None, :], total.to({dtype}),
+        left += {step} * {ak}
+        right += {step} * {bk}
+    tl.store(c + tl.program_id(2){cast} * M * N + i[:, None] * N + j[None, :], total.to({dtype}),
              mask=(i < M)[:, None] & (j < N)[None, :])
 """
 
@@ -77,6 +77,9 @@ def program_of_product(kernel: Kernel) -> Program:
         "bk": number("bk", node.rhs.strides[-2]),
         "bj": number("bj", node.rhs.strides[-1]),
     }
+    accesses = (node.lhs, node.rhs, Access(node.shape, node.dtype, buffer=node, strides=row_major(node.shape)))
+    reach = [sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) for a in accesses]
+    wide = max(reach) >= NARROW
     text = _TEXT.format(
         **strides,
         offset_a=offset(node.lhs, "a0") + "".join(terms["a"]),
@@ -85,10 +88,11 @@ def program_of_product(kernel: Kernel) -> Program:
         m=rows,
         n=columns,
         k=steps,
+        step=f"tl.full((), {steps}, tl.int64)" if wide else steps,
         accumulator="tl.float64" if node.dtype.bits == 64 else "tl.float32",
         dtype=spelled(node.dtype),
         parameters=", ".join(names),
-        cast=".to(tl.int64)" if math.prod(node.shape) >= 1 << 31 else "",
+        cast=".to(tl.int64)" if wide else "",
     )
     return Program(text, "matmul", tuple(values), (-(-n // columns), -(-m // rows), math.prod(batch)))
 

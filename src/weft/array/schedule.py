@@ -6,8 +6,8 @@ is one kernel: ``x`` is full, ``max(x)`` is kept, and its `View` back to the dom
 
 One would fuse along consumers until something breaks. Here nodes are taken operands first, and each joins the first kernel
 that comes no earlier than what it needs and whose domain suits it, or opens a new one; kernels therefore run in the order
-they were opened. *Floating* nodes, elementwise ones over memory alone, belong to no kernel: whoever needs them computes
-them again, which costs loads that it would have needed anyway.
+they were opened, and one that computes `FUSED` nodes takes no more. *Floating* nodes, elementwise ones over memory alone,
+belong to no kernel: whoever needs them computes them again, which costs loads that it would have needed anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from weft.array.canonical import Access, Partial, is_elementwise
+from weft.array.canonical import FUSED, Access, Partial, is_elementwise
 from weft.array.domain import ROW
 from weft.array.nodes import Input, Matmul, Node, Reduce, Scalar, View, walk
 
@@ -36,6 +36,8 @@ class Kernel:
     nodes: list[Node] = field(default_factory=list[Node])
     position: dict[int, Position] = field(default_factory=dict[int, Position])
     stores: list[Node] = field(default_factory=list[Node])
+    computes: set[int] = field(default_factory=set[int])
+    """The nodes and all that floats into them, by identity."""
 
     @property
     def kept(self) -> tuple[int, ...]:
@@ -66,6 +68,7 @@ class _Scheduler:
         self.kernels: list[Kernel] = []
         self._home: dict[int, int] = {}
         self._floating: dict[int, bool] = {}
+        self._parts: dict[int, frozenset[int]] = {}
         self._needed: dict[int, int] = {}
         order = list(walk(outputs))
         stored = {id(o): o for o in outputs}
@@ -112,6 +115,7 @@ class _Scheduler:
                     if isinstance(node, Reduce):
                         kernel.axes = node.axes
                     kernel.add(node, position)
+                    kernel.computes |= self._computes(node)
                     self._home[id(node)] = number
                     return
         self._open(node)
@@ -123,12 +127,20 @@ class _Scheduler:
         else:
             kernel = Kernel(node.shape, (), isinstance(node, Matmul))
             kernel.add(node, "full")
+        kernel.computes |= self._computes(node)
         self._home[id(node)] = len(self.kernels)
         self.kernels.append(kernel)
 
+    def _computes(self, node: Node) -> frozenset[int]:
+        """A node and the elementwise nodes that float into it."""
+        if (known := self._parts.get(id(node))) is None:
+            floating = [o for o in node.operands if is_elementwise(o) and self._floats(o)]
+            known = self._parts[id(node)] = frozenset({id(node)}).union(*map(self._computes, floating))
+        return known
+
     def _fits(self, node: Node, kernel: Kernel, inside: Sequence[Node]) -> Position | None:
         """The position at which a node can join a kernel."""
-        if kernel.single:
+        if kernel.single or len(kernel.computes) >= FUSED:
             return None
         at = [kernel.position[id(o)] for o in inside if o in kernel]
         views = [o for o in inside if isinstance(o, View) and o.source in kernel]

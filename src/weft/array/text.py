@@ -21,6 +21,9 @@ from weft.array.folds import HELPERS, Fold, literal, spelled
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
 from weft.array.schedule import Kernel
 
+NARROW: Final = (1 << 31) - (1 << 16)
+"""Offsets below which, with a tile's length to spare, 32 bits hold every index."""
+
 OPERATORS: Final[dict[str, str]] = {
     "add": "{} + {}",
     "sub": "{} - {}",
@@ -124,6 +127,8 @@ class _Writer:
         self.serial = isinstance(first, Reduce) and first.meaning == "cumsum"
         self.whole = any(isinstance(o, View) and o.source in kernel for n in kernel.nodes for o in n.operands)
         self.memory: dict[int, _Memory] = {}
+        self.floating: dict[int, bool] = {}
+        self.collected: set[int] = set()
         for node in kernel.nodes:
             self._collect(node)
         self.stores = {id(node): self._store_of(node) for node in kernel.stores}
@@ -135,7 +140,7 @@ class _Writer:
             [m.strides for m in every],
             whole_rows=self.whole,
             serial=self.serial,
-            wide=max(*reach, math.prod(kernel.shape), 0) >= 1 << 31,
+            wide=max(*reach, math.prod(kernel.shape), 0) >= NARROW,
         )
         self.signature = _Signature()
         self.lines: list[str] = []
@@ -144,6 +149,8 @@ class _Writer:
         self.loaded: dict[tuple[_Memory, bool], str] = {}
         self.checks = False
         self.folds: dict[int, Fold] = {}
+        self.single: set[int] = set()
+        """Nodes whose value is one number, though their shape has rows: nothing they are computed from varies."""
 
     # ---- what the kernel reads and writes
 
@@ -159,10 +166,20 @@ class _Writer:
                     for d, stride in zip(operand.dimensions, row_major(operand.source.shape), strict=True):
                         strides[d.axis or 0] = stride
                     self._remember(operand, operand.source, 0, tuple(strides))
-            elif _floats(operand):
-                self._collect(operand)
+            elif self._floats(operand):
+                if id(operand) not in self.collected:
+                    self.collected.add(id(operand))
+                    self._collect(operand)
             else:
                 self._remember(operand, operand, 0, row_major(operand.shape))
+
+    def _floats(self, node: Node) -> bool:
+        """Whether only elementwise nodes lie between a node and memory."""
+        if isinstance(node, (Access, Scalar)):
+            return True
+        if (known := self.floating.get(id(node))) is None:
+            known = self.floating[id(node)] = is_elementwise(node) and all(map(self._floats, node.operands))
+        return known
 
     def _remember(self, operand: Node, buffer: Node, offset: int, strides: tuple[int, ...]) -> None:
         self.memory[id(operand)] = _Memory(buffer, offset, self._along_domain(strides, self._is_kept(operand)))
@@ -245,7 +262,8 @@ class _Writer:
             text = f"tl.load({self._address(memory, kept)}{f', mask={mask}' if mask else ''})"
         elif isinstance(node, View):
             source = self._value(node.source)
-            text = f"{source}[:, None]" if self.domain.rows is not None else source
+            rows = self.domain.rows is not None and id(node.source) not in self.single
+            text = f"{source}[:, None]" if rows else source
         elif isinstance(node, Convert):
             source = self._value(node.source)
             text = f"{source}.to({spelled(node.dtype)})"
@@ -256,9 +274,16 @@ class _Writer:
         else:
             raise TypeError(f"{type(node).__name__} has no value here")
         self.values[id(node)] = name = self._define(text)
+        if self._is_single(node, memory):
+            self.single.add(id(node))
         if memory is not None:
             self.loaded[memory, kept] = name
         return name
+
+    def _is_single(self, node: Node, memory: _Memory | None) -> bool:
+        if memory is not None:
+            return not any(g.stride(memory.strides) for g in self.domain.groups if g.role in ("rows", "columns"))
+        return is_elementwise(node) and all(isinstance(o, Scalar) or id(o) in self.single for o in node.operands)
 
     def _apply(self, node: Apply, kept: bool) -> str:
         values = [self._value(a) for a in node.arguments]
@@ -325,7 +350,7 @@ class _Writer:
                 number = self._number_of(group)
                 start = f"tl.program_id({axis}){cast} * {group.block}"
                 span = f"tl.arange(0, {group.block})"
-                tile = span if group.reduced else start if group.block == 1 else f"{start} + {span}"
+                tile = span + cast if group.reduced else start if group.block == 1 else f"{start} + {span}"
                 self._line(f"i{number} = {tile}")
                 if self._masked(group):
                     self._line(f"m{number} = i{number} < {self.signature.number(group.size)}")
@@ -345,7 +370,7 @@ class _Writer:
         if self.partial:
             columns = self.domain.columns
             axis = 0 if columns is None or columns.reduced else 1
-            self._line(f"part = tl.program_id({axis})")
+            self._line(f"part = tl.program_id({axis}){cast}")
             grid[axis] = PARTS
         return grid[0], grid[1], grid[2]
 
@@ -434,17 +459,15 @@ class _Writer:
             chunk = -(-group.size // (PARTS * group.block)) * group.block
             begin = self._define(f"part * {self.signature.number(chunk)}")
             end = self._define(f"tl.minimum({begin} + {self.signature.number(chunk)}, {size})")
+        cast = ".to(tl.int64)" if self.domain.wide else ""
         if group.role == "loop":
-            self._line(f"for i{number} in range({begin}, {end}):")
+            self._line(f"for {'s' if cast else 'i'}{number} in range({begin}, {end}):")
             self.indent += "    "
+            if cast:
+                self._line(f"i{number} = s{number}{cast}")
             return
         self._line(f"for s{number} in range({begin}, {end}, {group.block}):")
         self.indent += "    "
-        self._line(f"i{number} = s{number} + tl.arange(0, {group.block})")
+        self._line(f"i{number} = s{number}{cast} + tl.arange(0, {group.block})")
         if self._masked(group):
             self._line(f"m{number} = i{number} < {end}")
-
-
-def _floats(node: Node) -> bool:
-    """Whether only elementwise nodes lie between a node and memory."""
-    return isinstance(node, (Access, Scalar)) or (is_elementwise(node) and all(map(_floats, node.operands)))
