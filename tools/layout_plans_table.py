@@ -5,9 +5,11 @@
 
 The golden file, tests/golden/layout_conversions.json, has for each of 564 conversions on sm_90 with 4 warps what Triton 3.9.0
 emits (counted in its PTX; each was executed in an emulator and gave the right values): shared memory instructions, shuffles,
-barriers, wavefronts of the worst warp. The summary names layouts and does not spell them out. They are reconstructed here;
-that these are the ones is checked by what the summary says of each conversion, computed anew: whether it is within a register,
-a warp or a block, and the least words that a thread has to receive (``needs`` and ``words`` in the golden file).
+barriers, wavefronts of the worst warp. It also has 30 conversions of 64x64 float16 on sm_80, without wavefronts.
+
+The summary names layouts and does not spell them out. They are reconstructed here; that these are the ones is checked by what
+the summary says of each conversion, computed anew: whether it is within a register, a warp or a block, and the least words that
+a thread has to receive (``needs`` and ``words`` in the golden file).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from weft.layout.families import blocked, sliced
 from weft.layout.linear_layout import LinearLayout
 from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.plans import plan_exchange
-from weft.layout.steps import HOPPER, ExchangePlan
+from weft.layout.steps import AMPERE, HOPPER, ExchangePlan, Machine
 from weft.layout.transfer import trans
 
 ROOT = Path(__file__).parents[1]
@@ -222,9 +224,10 @@ class Case:
     needs: str
     words: int
     counts: dict[str, int]
-    """By `COUNTS`; wavefronts are the worst warp's."""
+    """By `COUNTS`; wavefronts are the worst warp's, and absent for sm_80."""
     text: str
     """The instructions as the summary writes them."""
+    machine: Machine = HOPPER
 
     @property
     def bits(self) -> int:
@@ -246,7 +249,7 @@ class Case:
     @property
     def plan(self) -> ExchangePlan:
         """Weft's plan."""
-        return plan_exchange(*self.layouts, self.bits, HOPPER)
+        return plan_exchange(*self.layouts, self.bits, self.machine)
 
 
 def cases() -> list[Case]:
@@ -255,6 +258,15 @@ def cases() -> list[Case]:
     return [
         Case(name, dtype, column, needs, words, dict(zip(COUNTS, found, strict=True)), text)
         for name, dtype, column, needs, words, found, text in golden["cases"]
+    ]
+
+
+def older_cases() -> list[Case]:
+    """What the golden file has of sm_80."""
+    golden = json.loads(GOLDEN.read_text())
+    return [
+        Case(name, "f16", 2, "", 0, dict(zip(COUNTS[:3], found, strict=True)), text, AMPERE)
+        for name, found, text in golden["sm_80"]
     ]
 
 
@@ -288,21 +300,37 @@ def parse(summary: str) -> Iterator[list[Any]]:
             if not (match := re.match(r"(id|reg|warp|cta) lb(\d+): (.*) \[\d+\]$", cell)):
                 continue
             needs, words, text = match.groups()
-            found: dict[str, int] = dict.fromkeys(COUNTS, 0)
-            for item in text.split():
-                if counted := re.match(r"([a-z]+)(\d+)", item):
-                    found[_COLUMN_OF.get(counted[1], "shared")] += int(counted[2])
-            yield [name, dtype, column, needs, int(words), [found[key] for key in COUNTS], text]
+            yield [name, dtype, column, needs, int(words), _counted(text), text]
+
+
+def parse_older(summary: str) -> Iterator[list[Any]]:
+    """The rows of the golden file for sm_80."""
+    section = summary[summary.index("### sm_80") :]
+    for line in section[: section.index("### Compile time")].splitlines():
+        name, *cells = (cell.strip() for cell in line.strip().strip("|").split("|"))
+        if name in CONVERSIONS and (match := re.match(r"(.*) \[\d+\]$", cells[0])):
+            yield [name, _counted(match[1])[:3], match[1]]
+
+
+def _counted(text: str) -> list[int]:
+    """By `COUNTS`."""
+    found: dict[str, int] = dict.fromkeys(COUNTS, 0)
+    for item in text.split():
+        if counted := re.match(r"([a-z]+)(\d+)", item):
+            found[_COLUMN_OF.get(counted[1], "shared")] += int(counted[2])
+    return [found[key] for key in COUNTS]
 
 
 def write_golden(path: Path) -> None:
     """Write the golden file."""
-    rows = ",\n  ".join(json.dumps(row) for row in parse(path.read_text()))
+    summary = path.read_text()
+    rows, older = (",\n  ".join(map(json.dumps, found)) for found in (parse(summary), parse_older(summary)))
     origin = (
         "Triton 3.9.0, ttg.convert_layout compiled for sm_90 with 4 warps and no GPU; counted in the PTX of the operation alone. "
-        f"Columns: name, dtype, column (sizes {SIZES}, in one dimension {LENGTHS}), needs, words, {COUNTS}, instructions"
+        f"Columns: name, dtype, column (sizes {SIZES}, in one dimension {LENGTHS}), needs, words, {COUNTS}, instructions. "
+        "sm_80: 64x64 float16, the first three counts"
     )
-    GOLDEN.write_text(f'{{"origin": {json.dumps(origin)},\n "cases": [\n  {rows}\n]}}\n')
+    GOLDEN.write_text(f'{{"origin": {json.dumps(origin)},\n "cases": [\n  {rows}\n],\n "sm_80": [\n  {older}\n]}}\n')
 
 
 # The page
@@ -323,7 +351,7 @@ alone); `plan.cost.permutes` has them.
 
 def _cell(case: Case) -> str:
     theirs, ours = case.counts, counts(case.plan)
-    left, right = ("/".join(str(found[key]) for key in COUNTS) for found in (theirs, ours))
+    left, right = ("/".join(str(found[key]) for key in theirs) for found in (theirs, ours))
     return left if left == right else f"{left} → {right}"
 
 
@@ -349,6 +377,8 @@ def page() -> str:
             row = [cells.get((name, dtype, column), "") for column in range(4)]
             if any(row):
                 lines.append(f"| {name} | {' | '.join(row)} |")
+    lines += ["", f"## sm_80, f16, 64x64: {'/'.join(COUNTS[:3])}", "", "| conversion | |", "|---|---|"]
+    lines += [f"| {case.name} | {_cell(case)} |" for case in older_cases()]
     return "\n".join(lines) + "\n"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, sliced
+from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, optimal_swizzle, sliced
 from weft.layout.exchange import plan_memory
 from weft.layout.exchange_steps import Barrier, Matrices, ThroughMemory, Vectors
 from weft.layout.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine
@@ -168,6 +168,22 @@ def test_an_estimate_from_ranks_is_what_the_addresses_give(gpu_pair: Any) -> Non
         # Without shares of copies, one of the ways has just this cost; shares only make it cheaper.
         if "share" not in made.reason:
             assert got in found, (source, destination, bits)
+
+
+def test_vectors_take_the_wavefronts_of_the_optimal_swizzle() -> None:
+    """`optimal_swizzle` searches memory layouts for any accesses; the plan finds its own for two. Without matrices and copies
+    both take equally many wavefronts."""
+    rng = random.Random(6)
+    for _ in range(80):
+        warp_bits, register_bits = rng.randint(0, 3), rng.randint(0, 5)
+        units = [1 << bit for bit in range(register_bits + 5 + warp_bits)]
+        source, destination = (
+            layout(places[:register_bits], places[register_bits : register_bits + 5], places[register_bits + 5 :])
+            for places in (rng.sample(units, len(units)), rng.sample(units, len(units)))
+        )
+        bits = rng.choice((8, 16, 32, 64, 128))
+        plan = plan_memory(source, destination, bits, PLAIN)
+        assert plan.cost.wavefronts == optimal_swizzle(source, destination, bits=bits).wavefronts, (source, destination)
 
 
 # Cases

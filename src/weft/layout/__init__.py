@@ -33,6 +33,7 @@ from weft.layout.banks import (
 from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.cute import CuteLayout
 from weft.layout.encodings import Encoding, encoding_of, parse_encoding, parse_module
+from weft.layout.exchange import plan_memory
 from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
 from weft.layout.gather import GatherPlan, plan_gather
 from weft.layout.intel import intel_dpas, intel_dpas_operand
@@ -90,5 +91,5 @@ __all__ = [
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
     "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
-    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "Machine", "Step", "plan_exchange",
+    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "Machine", "Step", "plan_exchange", "plan_memory",
 ]  # fmt: skip

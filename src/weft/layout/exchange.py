@@ -18,10 +18,10 @@ Rounds. A tensor larger than scratch is cut into granules by bits that both side
 accesses leave lanes idle. Each round fills scratch with as many granules as fit. Two halves in alternation do not help: with x
 granules stored between two barriers, x[k] + x[k-1] <= what fits, so n barriers move at most ceil(n/2) scratches, as full ones do.
 
-Barriers are a warp's where no warp needs what another holds, which is exact for copies too (`weft.layout.warp`).
+Barriers are a warp's where no warp needs what another holds, which is exact for copies too (`weft.layout.warp`). Either kind
+counts as one in `Cost`; `ThroughMemory.scope` says which it is.
 
-What is not tried: exchanging lanes before or after (the plans of `weft.layout.plans` combine that), narrower units than a byte
-without packing them, dividing loads among lanes that want the same.
+What is not tried: exchanging lanes before or after, and dividing loads among lanes that want the same.
 """
 
 from __future__ import annotations
