@@ -23,6 +23,7 @@ format: .venv/dev
 
 docs: .venv/weft
 	$(BIN)/python tools/semantics_docs.py
+	$(BIN)/python tools/layout_docs.py
 	$(BIN)/python tools/layout_plans_table.py
 
 bench: .venv/weft

@@ -345,6 +345,15 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("matrix", LAYOUT, "--by", "lane"), "--by is for show and compare"),
         (("show", LAYOUT, "--vector", "2"), "--vector is for banks"),
         (("show", LAYOUT, "--machine", "cpu"), "--machine is for convert"),
+        (("show", LAYOUT, "--lanes", "4"), "--lanes is for convert"),
+        (
+            ("convert", LAYOUT, LAYOUT, "--machine", "cpu", "--lanes", "4"),
+            "--lanes is for GPUs; a CPU has the lanes of the layouts",
+        ),
+        (
+            ("convert", LAYOUT, LAYOUT, "--lanes", "4"),
+            "plan_exchange: the source layout has 32 lanes, sm_90 has 4",
+        ),
         (("show", LAYOUT, "--bits", "0"), "--bits is 0, expected 1 or more"),
         (("show", LAYOUT, "--bits", "x"), "argument --bits: invalid int value: 'x'"),
         (("convert", LAYOUT, LAYOUT, "--machine", "sm90"), "unknown machine 'sm90'; did you mean 'sm_90'?"),

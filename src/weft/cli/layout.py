@@ -10,7 +10,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +75,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--machine", metavar="NAME", help=f"convert: {', '.join(MACHINES)} (default: what the layouts fit)"
     )
+    parser.add_argument("--lanes", metavar="N", type=int, help="convert: lanes of a warp (default: the machine's)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--svg", metavar="FILE", help="write the picture as an SVG (-: to stdout)")
     form.add_argument("--html", metavar="FILE", help="write the picture as a page")
@@ -88,7 +89,12 @@ def run(options: argparse.Namespace) -> int:
         near = difflib.get_close_matches(question, QUESTIONS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(QUESTIONS)}"
         raise ValueError(f"unknown question '{question}'; {hint}" if question else f"no question; {hint}")
-    for option, asked in (("by", ("show", "compare")), ("vector", ("banks",)), ("machine", ("convert",))):
+    for option, asked in (
+        ("by", ("show", "compare")),
+        ("vector", ("banks",)),
+        ("machine", ("convert",)),
+        ("lanes", ("convert",)),
+    ):
         if getattr(options, option) is not None and question not in asked:
             raise ValueError(f"--{option} is for {' and '.join(asked)}")
     if options.bits < 1:
@@ -195,6 +201,10 @@ def _convert(found: Sequence[LinearLayout], options: argparse.Namespace) -> Answ
         hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(MACHINES)}"
         raise ValueError(f"unknown machine '{name}'; {hint}")
     machine = MACHINES[name]
+    if options.lanes is not None:
+        if machine is None:
+            raise ValueError("--lanes is for GPUs; a CPU has the lanes of the layouts")
+        machine = replace(machine, lanes=options.lanes)
     plan = _plan(source, destination, options.bits, machine)
 
     def data() -> dict[str, Any]:

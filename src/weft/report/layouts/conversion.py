@@ -133,7 +133,7 @@ class _Table:
                 for register, element in enumerate(held):
                     self.box(x + lane * self.cell, y + register * row, row, element)
             for register in range(0, len(warp[0]), 1 if row > 10 else 8):
-                svg.text(x - 6, y + register * row + min(row, 10) * 0.5 + 4, 9.5, f"r{register}", "end faint")
+                svg.text(x - 6, y + register * row + (row * 0.68 if row > 10 else 7), 9.5, f"r{register}", "end faint")
             y += row * len(warp[0]) + 6
         return y
 
