@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations_with_replacement
 from pathlib import Path
 
@@ -40,6 +40,9 @@ TYPES = (
     *(dtypes.float8_e4m3fn, dtypes.float8_e5m2),
 )
 """The types of the cross table, all pairs."""
+
+WIDTH = 120
+"""Columns of the text that is no table."""
 
 LITERALS: tuple[tuple[Operand, Operand], ...] = (
     (dtypes.bool_, 1),
@@ -73,14 +76,36 @@ def _differences(found: Diff) -> str:
     if not found.differences:
         return head
     rows = [
-        (EXPLAINED[g.kind], " ".join(f"`{op}`" for op in g.ops), "<br>".join(g.operands), g.a, g.b)
+        (EXPLAINED[g.kind], " ".join(f"`{op}`" for op in g.ops), *map(_prose, ("<br>".join(g.operands), g.a, g.b)))
         for g in found.groups
     ]
     table = _table(("what differs", "operations", "operands", f"`{found.a.name}`", f"`{found.b.name}`"), rows)
-    notes = "\n".join(
-        f"- {what.capitalize()}: `{which}`" for what, _, which in (s.partition(": ") for s in summary(found))
-    )
+    notes = "\n".join(_note(sentence) for sentence in summary(found))
     return "\n\n".join(part for part in (head, table, notes) if part)
+
+
+def _prose(text: str) -> str:
+    """Text in which an asterisk is one: ``2**31``, ``i*``."""
+    return text.replace("*", "\\*")
+
+
+def _note(sentence: str) -> str:
+    """A sentence of `summary` as an item of a list, each thing it lists as code."""
+    what, _, listed = sentence.partition(": ")
+    separator = "; " if what.startswith("pairs") else ", " if " only " in what else " "
+    return _filled_lines(f"- {what.capitalize()}:", [f"`{each}`" for each in listed.split(separator)], indent="  ")
+
+
+def _filled_lines(start: str, items: Sequence[str], indent: str = "", end: str = "") -> str:
+    """``start`` and the items, in lines of at most `WIDTH` columns that break between items only."""
+    lines = [start]
+    for n, item in enumerate(items):
+        text = item + ("," if n < len(items) - 1 else end)
+        if len(lines[-1]) + 1 + len(text) > WIDTH:
+            lines.append(f"{indent}{text}")
+        else:
+            lines[-1] += f" {text}"
+    return "\n".join(lines)
 
 
 def cross_table() -> str:
@@ -96,7 +121,7 @@ def cross_table() -> str:
         else:
             rows.append((shown, *cells))
     table = _table(("", *(f"`{name}`" for name in COLUMNS)), rows)
-    return f"{table}\n\nAll that have both types agree on {', '.join(agreed)}."
+    return f"{table}\n\n{_filled_lines('All that have both types agree on', agreed, end='.')}"
 
 
 def _cell(name: str, a: Operand, b: Operand) -> str:
