@@ -162,6 +162,11 @@ def test_floats_on_their_way_to_16_bits_pass_through_float32() -> None:
     assert jax_x32.number(value, dtypes.float32) == 1 + 2.0**-11
     assert jax.number(2**30 + 2**22 + 1, dtypes.bfloat16) == 2.0**30 + 2**22
     assert jax.number(2**63 + 1, dtypes.bfloat16) == 2.0**63
+    for dtype in (dtypes.bfloat16, dtypes.float32, dtypes.float64):  # a known exponent may be any integer
+        assert jax.number(2**70, dtype) == 2.0**70
+        assert jax.number(-(2**70), dtype) == -(2.0**70)
+        assert jax.number(10**400, dtype) == float("inf")
+        assert jax.number(-(10**400), dtype) == float("-inf")
     assert jax.number(True, dtypes.float16) == 1.0
     assert jax.number(1e300, dtypes.float16) == float("inf")
     assert jax_x32.number(0.1j, dtypes.complex64) == complex(0.0, float(np.float32(0.1)))

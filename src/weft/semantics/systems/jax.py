@@ -30,6 +30,7 @@ dimensions, and treats it like a literal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -161,7 +162,9 @@ class JaxSemantics(Semantics):
 
     def number(self, value: Number, dtype: DType) -> Number:
         """As `Semantics.number`; a number on its way to a 16-bit float, or to any type where 64-bit types are disabled, is
-        rounded to float32 first."""
+        rounded to float32 first. An exponent beyond all floats is infinite."""
+        if dtype.is_float and isinstance(value, int) and abs(value) >= _INFINITE:
+            return math.inf if value > 0 else -math.inf
         sixteen = dtype.is_float and dtype.bits == 16
         if isinstance(value, complex):
             return value if self.x64 else complex(_float32(value.real), _float32(value.imag))
@@ -357,10 +360,14 @@ def _integer_exponent(operand: Operand) -> int | None:
     return int(operand) if isinstance(operand, int) else None
 
 
+_INFINITE: Final = 2**1024
+"""Where integers are beyond float64."""
+
+
 def _float32(value: float) -> float:
     """A number rounded once to float32, an int without a detour through float64."""
     with np.errstate(over="ignore"):
-        if isinstance(value, int):
+        if isinstance(value, int) and dtypes.int64.min <= value <= dtypes.uint64.max:
             wide = np.uint64(value) if value > dtypes.int64.max else np.int64(value)
             return float(wide.astype(np.float32))
         return float(np.float32(value))
