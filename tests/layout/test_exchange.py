@@ -386,8 +386,8 @@ GOOD = layout([1], [2, 4, 8, 16, 32], [64])
             GOOD,
             GOOD,
             32,
-            replace(HOPPER, scratch=2),
-            "plan_memory: sm_90 has 2 bytes of scratch, expected room for one access",
+            replace(HOPPER, scratch=7),
+            "plan_memory: sm_90 has 7 bytes of scratch, expected at least 8",
         ),
     ],
 )
@@ -395,6 +395,13 @@ def test_errors(source: LinearLayout, destination: LinearLayout, bits: int, mach
     with pytest.raises(ValueError) as error:
         plan_memory(source, destination, bits, machine)
     assert str(error.value) == message
+
+
+def test_the_least_scratch_is_enough(held: Any) -> None:
+    """One vector of both elements of a thread, 8 bytes: 64 rounds, in each of which one lane of one warp moves."""
+    plan = plan_memory(GOOD, GOOD, 32, replace(HOPPER, scratch=8))
+    assert (plan.cost.scratch, plan.cost.barriers) == (8, 127)
+    assert np.array_equal(plan.simulate(held(GOOD)), held(GOOD))
 
 
 def test_labels_of_another_shape() -> None:
