@@ -53,10 +53,12 @@ def test_states_begin_and_end_as_the_layouts_say(
             assert before.state[w][t][r] == after.state[w2][t2][r2]
     root = parse(conversion_svg(source, destination, plan))
     assert loads_nothing(conversion_svg(source, destination, plan))
-    shown = min(2, len(found[0].state))
+    # Two warps with what their cells say, or four where there are too many registers for that.
+    shown = 2 if max(len(stage.state[0][0]) for stage in found) <= 16 else 4
     cells = sum(len(warp) * len(warp[0]) for stage in found for warp in stage.state[:shown])
     boxes = [rect for rect in root.iter(f"{SVG}rect") if re.match(r"c\d|zero", rect.attrib["class"])]
-    assert len(boxes) == cells
+    # A register has a box; where they are too many, a run of one colour has one, 4 high for each.
+    assert sum(float(box.attrib["height"]) / 4 if shown == 4 else 1 for box in boxes) == cells
 
 
 def test_figure_3() -> None:

@@ -144,6 +144,12 @@ def test_128x128_has_colours_and_a_part_in_detail() -> None:
     assert len(svg) < 250_000
 
 
+def test_cells_shrink_with_rows_too() -> None:
+    for rows, cell in ((32, 40), (64, 28), (128, 14), (256, 7)):
+        layout = blocked((rows, 4), (1, 4), (32, 1), (2, 1), (1, 0))
+        assert grids(parse(grid_svg(layout)))[0].cell == cell
+
+
 def test_a_memory_is_coloured_by_bank() -> None:
     # 16-bit elements: two to a word, so offset // 2 % 32 is the bank.
     layout = mma_swizzled((16, 64), 8, 1, 8)

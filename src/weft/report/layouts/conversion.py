@@ -8,6 +8,7 @@ paper does: a lane's registers side by side and a line for each element, pale wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
 from weft.layout import LinearLayout, Plan
@@ -17,8 +18,7 @@ from weft.report.layouts.stages import Stage, cost_text, stages
 from weft.report.layouts.svg import CHARACTER, MARGIN, Svg, number, wrapped
 
 _MOST_ROWS: Final = 16
-"""Tables with more registers have no text in their cells."""
-_SHOWN_WARPS: Final = 2
+"""Tables with more registers are small: no text in their cells, up to four warps side by side rather than two."""
 
 
 def conversion_svg(
@@ -67,14 +67,15 @@ def draw_conversion(
         for lane, held in enumerate(warp):
             for element in held:
                 origin.setdefault(element, w if by_warp else lane)
-    table = _Table(svg, source, palette(warps if by_warp else lanes), origin)
+    registers = max(len(stage.state[0][0]) for stage in found)
+    table = _Table(svg, source, palette(warps if by_warp else lanes), origin, registers)
     if warps == 1 and all(stage.moves for stage in found[1:]):
         y = table.draw_lines(found, x + 90, y)
     else:
         y = table.draw(found, x + 40, y)
     note = f"coloured by the {'warp' if by_warp else 'lane'} that held the element at first"
-    if warps > _SHOWN_WARPS:
-        note += f"; the first {_SHOWN_WARPS} of {warps} warps"
+    if warps > table.warps:
+        note += f"; the first {table.warps} of {warps} warps"
     y += 20
     for line in (note, *plan_lines(plan), f"from {source}", f"to   {destination}"):
         for part in wrapped(line, max(90, int((svg.width - x) / (10.5 * CHARACTER)))):
@@ -85,10 +86,14 @@ def draw_conversion(
 class _Table:
     """Draws the states of one conversion, all cells alike."""
 
-    def __init__(self, svg: Svg, layout: LinearLayout, colours: tuple[Colour, ...], origin: dict[int, int]) -> None:
+    def __init__(
+        self, svg: Svg, layout: LinearLayout, colours: tuple[Colour, ...], origin: dict[int, int], registers: int
+    ) -> None:
         self.svg, self.layout, self.colours, self.origin = svg, layout, colours, origin
+        self.compact = registers > _MOST_ROWS
+        self.warps = 4 if self.compact else 2
         longest = max(len(self.name(element)) for element in (0, (1 << layout.out_bits) - 1))
-        self.cell = max(26.0, longest * 8.5 * CHARACTER + 5)
+        self.cell = 10.0 if self.compact else max(26.0, longest * 8.5 * CHARACTER + 5)
 
     def name(self, element: int) -> str:
         """An element's coordinates."""
@@ -99,9 +104,8 @@ class _Table:
         colour = None if element < 0 else self.colours[self.origin[element]]
         if colour:
             self.svg.colours.add(colour)
-        name = colour.name if colour else "zero"
-        self.svg.rect(x + 0.75, y + 0.75, self.cell - 1.5, height - 1.5, name)
-        if colour and height > 10:
+        self.svg.rect(x + 0.75, y + 0.75, self.cell - 1.5, height - 1.5, colour.name if colour else "zero")
+        if colour:
             self.svg.text(x + self.cell / 2, y + height * 0.66, 8.5, self.name(element))
 
     def draw(self, found: Sequence[Stage], x: float, y: float) -> float:
@@ -116,26 +120,50 @@ class _Table:
                 y += tall
             if i in (0, len(found) - 1):
                 self.svg.text(x, y + 10, 11, "destination" if i else "source", "start bold")
-                y += 16
+                y += 28 if self.compact else 16
+            elif self.compact:
+                y += 12
             y = self._state(stage, x, y)
         return y
 
     def _state(self, stage: Stage, x: float, y: float) -> float:
-        """The tables of the first warps, one below the other."""
-        svg, row = self.svg, 20.0 if len(stage.state[0][0]) <= _MOST_ROWS else 7.0
-        for w, warp in enumerate(stage.state[:_SHOWN_WARPS]):
-            if len(stage.state) > 1:
-                svg.text(x - 40, y + 9, 10, f"warp {w}", "start bold")
-            for lane in range(len(warp)):
-                svg.text(x + (lane + 0.5) * self.cell, y + 9, 9.5, f"t{lane}", "faint")
-            y += 13
-            for lane, held in enumerate(warp):
-                for register, element in enumerate(held):
-                    self.box(x + lane * self.cell, y + register * row, row, element)
-            for register in range(0, len(warp[0]), 1 if row > 10 else 8):
-                svg.text(x - 6, y + register * row + (row * 0.68 if row > 10 else 7), 9.5, f"r{register}", "end faint")
-            y += row * len(warp[0]) + 6
-        return y
+        """The tables of the first warps, one below the other, or side by side where cells say nothing."""
+        row = 4.0 if self.compact else 20.0
+        bottom = y
+        for w, warp in enumerate(stage.state[: self.warps]):
+            bottom = self._warp(w, stage, x, y, row)
+            if self.compact:
+                x += len(warp) * self.cell + 60
+            else:
+                y = bottom
+        return bottom
+
+    def _warp(self, w: int, stage: Stage, x: float, y: float, row: float) -> float:
+        """One warp's table: a column for each lane, a row for each register; returns where to go on."""
+        svg, warp, step = self.svg, stage.state[w], 8 if self.compact else 1
+        if len(stage.state) > 1:
+            svg.text(x - 40, y + (9 if not self.compact else -4), 10, f"warp {w}", "start bold")
+        for lane in range(0, len(warp), step):
+            svg.text(x + (lane + 0.5) * self.cell, y + 9, 9.5, f"t{lane}", "faint")
+        y += 13
+        for lane, held in enumerate(warp):
+            if self.compact:
+                self._column(x + lane * self.cell, y, row, held)
+                continue
+            for register, element in enumerate(held):
+                self.box(x + lane * self.cell, y + register * row, row, element)
+        for register in range(0, len(warp[0]), step):
+            svg.text(x - 6, y + register * row + (7 if self.compact else 13.6), 9.5, f"r{register}", "end faint")
+        return y + row * len(warp[0]) + 6
+
+    def _column(self, x: float, y: float, row: float, held: Sequence[int]) -> None:
+        """All registers of a lane, without what they hold: a box for each run of one colour."""
+        for origin, run in groupby(held, lambda element: self.origin.get(element, -1)):
+            height = row * len(list(run))
+            if origin >= 0:
+                self.svg.colours.add(self.colours[origin])
+            self.svg.rect(x, y, self.cell - 0.5, height, self.colours[origin].name if origin >= 0 else "zero")
+            y += height
 
     # Small tables: a lane's registers side by side, and a line for each element that moves
 

@@ -26,7 +26,7 @@ from weft.report.layouts.held import Held, Panel, counted, letter, panels, times
 from weft.report.layouts.svg import CHARACTER, MARGIN, Svg, number, wrapped
 
 _CELLS: Final = ((16, 40.0), (32, 28.0), (64, 14.0), (128, 7.0), (1 << 16, 4.0))
-"""Up to how many columns a panel has cells of which size."""
+"""Up to how many columns (or twice as many rows) a panel has cells of which size."""
 _WIDEST: Final = 1500
 """Slices go into a further row where they would be wider than this."""
 _DETAIL: Final = 16
@@ -125,7 +125,7 @@ def draw_heading(svg: Svg, held: Held, by: str | None, x: float, y: float, title
 
 def place_panels(shown: Sequence[Panel], x: float, y: float) -> list[Drawn]:
     """The panels side by side, in as many rows as needed."""
-    columns = max(panel.columns for panel in shown)
+    columns = max(max(panel.columns, panel.rows // 2) for panel in shown)
     if len(shown) > 1:
         columns *= 2 if len(shown) <= 4 else 4
     cell = next(size for most, size in _CELLS if columns <= most)

@@ -21,7 +21,8 @@ _NOTEBOOK: Final = 1 << 14
 
 _STYLE: Final = """\
 h1.weft-layout{display:block;font-size:17px;font-weight:bold;padding:0 16px}
-.weft-layout{position:relative;display:inline-block;font:13px ui-monospace,'DejaVu Sans Mono',Consolas,monospace;color:#111827}
+.weft-layout{position:relative;display:inline-block;vertical-align:top;
+font:13px ui-monospace,'DejaVu Sans Mono',Consolas,monospace;color:#111827}
 .weft-layout .weft-says{min-height:3.4em;padding:6px 16px;white-space:pre-wrap;max-width:100ch;line-height:1.45}
 .weft-layout .weft-says b{font-weight:bold}
 .weft-layout .weft-keys{padding:8px 16px 0}
