@@ -68,6 +68,7 @@ def test_pairs_without_an_upper_bound() -> None:
     assert lattice.join("int", "other") is None
     assert lattice.minimal_upper_bounds("int", "other") == ()
     assert lattice.join("int", "float", "other") is None
+    assert repr(lattice) == "Lattice(3 types, 1 edges, 2 pairs without an upper bound)"
 
 
 @pytest.mark.parametrize(

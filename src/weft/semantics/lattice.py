@@ -65,6 +65,10 @@ class Lattice(Generic[N]):
             if not minimal:
                 yield frozenset({a, b})
 
+    def __repr__(self) -> str:
+        edges = sum(map(len, self.edges.values()))
+        return f"Lattice({len(self.edges)} types, {edges} edges, {len(self.unjoinable)} pairs without an upper bound)"
+
     @property
     def nodes(self) -> tuple[N, ...]:
         """The types, in the order of definition."""
