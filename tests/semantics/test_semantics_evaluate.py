@@ -301,6 +301,15 @@ def test_to_bool() -> None:
     assert convert("convert_round", i32(0, 256, -1), dtypes.bool_).tolist() == [False, True, True]
 
 
+def test_complex_numbers_convert_as_their_real_part_and_to_bool_as_a_whole() -> None:
+    x = np.array([-1.5 + 2j, 300 + 0j, 0 + 1j, 0], "complex64")
+    assert convert("convert", x, dtypes.uint8).tolist() == [0, 255, 0, 0]
+    assert convert("convert_wrap", x, dtypes.uint8).tolist() == [255, 44, 0, 0]
+    assert convert("convert_round", x, dtypes.int16).tolist() == [-2, 300, 0, 0]
+    assert convert("convert", x, dtypes.bool_).tolist() == [True, True, True, False]
+    assert convert("convert", x, dtypes.float16).tolist() == [-1.5, 300.0, 0.0, 0.0]
+
+
 def test_to_floats_rounds_once() -> None:
     """2**30 + 2**22 + 1 is just above a tie of bfloat16 (ulp 2**23 there), which float32 would make the tie."""
     assert float(convert("convert", i32(2**30 + 2**22 + 1), dtypes.bfloat16)[0]) == 2**30 + 2**23

@@ -108,9 +108,11 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
     source = dtype_of(x)
     if source == target:
         return x
-    if target.is_complex or source.is_complex:
+    if target.is_complex:
         with np.errstate(all="ignore"):
-            return (x if target.is_complex else np.real(x)).astype(target.numpy)
+            return x.astype(target.numpy)
+    if source.is_complex:
+        return np.asarray(x != 0) if target.is_bool else convert(meaning, np.real(x), target)
     if target.is_float:
         return _to_float(x, source, target)
     if not source.is_float:
