@@ -302,6 +302,16 @@ def test_elements_smaller_than_a_byte_are_packed(held: Any) -> None:
     assert plan_memory(*lonely, 1, HOPPER).cost.scratch == 32
 
 
+def test_packing_is_counted(held: Any) -> None:
+    """Bytes: a word is stored as it is; four loads of one byte, which come into a word one by one."""
+    source = layout([1, 2], [4, 8, 16, 32, 64], [128])
+    destination = layout([32, 64], [1, 2, 4, 8, 16], [128])
+    plan = plan_memory(source, destination, 8, PLAIN)
+    assert str(plan) == "store 1 x 32 bits, warp barrier, load 4 x 8 bits, permute with 4 instructions"
+    assert plan.cost.permutes == 4
+    check(plan, source, destination, held)
+
+
 def test_blocks_do_the_same_each(held: Any) -> None:
     source = LinearLayout.parse("{register: [1], lane: [2,4,8,16,32], warp: [64], block: [128]} -> [dim0: 256]")
     destination = LinearLayout.parse("{register: [64], lane: [1,2,4,8,16], warp: [32], block: [128]} -> [dim0: 256]")

@@ -150,7 +150,8 @@ def _packing(side: Side, moved: Sequence[int], bits: int, division: Division | N
     """Instructions that take a side's registers to or from words whose elements differ in the bits ``moved``.
 
     Registers are packed lowest bit first. A bit that is inside a word here but not there costs a byte permute a word; narrower
-    accesses than a word one each. ``division`` in 2^k: 2^k - 1 selects a word. ``chosen`` unwanted bits come along in each unit.
+    accesses than a word one each. ``division`` in 2^k: 2^k - 1 selects a word. ``chosen`` unwanted bits come along in each
+    unit: of 2^chosen words, one is kept.
     """
     words = max(1, (bits << len(side.held)) // 32)
     packed = max(0, (32 // bits).bit_length() - 1)
@@ -163,9 +164,10 @@ def _packing(side: Side, moved: Sequence[int], bits: int, division: Division | N
         return selects
     if len(moved) < packed:
         # Narrower accesses than a word: each takes its part of a word, or adds it.
-        return selects + (1 << max(0, len(side.held) - len(moved)))
+        accesses = 1 << (len(side.held) - sum(bit in side.registers for bit in moved))
+        return selects + max(1, accesses >> len(division or ()))
     across = sum(bit not in inside for bit in natural if bit)
-    return selects + words * max(1, across)
+    return selects + words * max(1, (1 << chosen) - 1 + max(0, across - chosen))
 
 
 def _inner(task: Task) -> Iterator[f2.Matrix]:
