@@ -714,6 +714,17 @@ def wrapped(x: Any) -> Any:
     return x + 1
 
 
+def test_a_system_whose_numbers_have_no_type_of_their_own_is_compared_too() -> None:
+    """x // 2 is int32 in DALI and int8 in MAX, and x + 1 of int32 is int32 in both: propagated."""
+    found = compared(lambda x: (x // 2) + 1, np.array([-7], np.int8), "dali", "max")
+    division, addition = (operation for line in found.lines for operation in line.operations)
+    assert types(division) == {"dali": "int32", "max": "int8"}
+    assert types(addition) == {"dali": "int32", "max": "int8"}
+    assert division.kinds == (Kind.DTYPE, Kind.VALUE)
+    assert division.propagated == ()
+    assert addition.propagated == (Kind.DTYPE, Kind.VALUE)
+
+
 ERRORS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     (
         ValueError,

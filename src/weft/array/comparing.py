@@ -28,6 +28,7 @@ from weft.dtypes import DType, named
 from weft.semantics import Constant, Operand, Promotion, Semantics, Type, get
 from weft.semantics.alike import exact, same_meaning
 from weft.semantics.core import show
+from weft.semantics.difference import weak_types
 from weft.semantics.explanation import write
 
 
@@ -241,7 +242,7 @@ def _meets(system: Semantics, event: Event) -> bool:
     """Whether the system gives the event's type to the event's operands, weak ones as it knows them."""
     if not event.key[0] or event.key[2] == "astype" or event.node is None:
         return True
-    weak = system.literal(1).weak
+    weak = bool(weak_types(system))
     operands = [replace(o, weak=o.weak and weak) if isinstance(o, Type) else o for o in event.operands]
     try:
         return system.resolve(event.key[2], *operands).result == event.node.dtype
