@@ -796,14 +796,24 @@ def test_a_function_that_fails_everywhere() -> None:
     assert isinstance(raised.value.__cause__, RuntimeError)
 
 
-def test_what_is_wrapped_inside_has_no_values() -> None:
+def test_what_is_wrapped_inside_is_opened() -> None:
     def calls(x: Any) -> Any:
         return wrapped(x * 1)
 
-    line = wrapped.__wrapped__.__code__.co_firstlineno + 2  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    found = compare(calls, uint8(1))
+    assert [line.source for line in found.lines] == ["return wrapped(x * 1)", "return x + 1"]
+    assert types(only(found, "return x + 1")) == {"jax": "uint8", "dali": "int32"}
+
+
+def test_graphs_have_no_values() -> None:
+    def builds(x: Any) -> Any:
+        graph = wa.Graph(x.semantics)
+        graph.output(graph.input("p", "uint8", (1,)) + 1)
+        return x
+
+    line = builds.__code__.co_firstlineno + 2
     with pytest.raises(TypeError) as raised:
-        compare(calls, uint8(1))
+        compare(builds, uint8(1))
     assert str(raised.value) == (
-        f"{__file__}:{line} is inside a function that weft.array.fuse has wrapped or a graph, where arrays have no values; "
-        "compare the function itself"
+        f"{__file__}:{line} builds a graph, whose arrays have no values; compare a function that computes"
     )

@@ -69,10 +69,7 @@ def _parameter(node: Node) -> bool:
 def _require_data(event: Event) -> None:
     if event.node is not None and any(_parameter(node) for node in walk([event.node])):
         file, line, _ = event.key
-        raise TypeError(
-            f"{file}:{line} is inside a function that weft.array.fuse has wrapped or a graph, where arrays have no values; "
-            f"compare the function itself"
-        )
+        raise TypeError(f"{file}:{line} builds a graph, whose arrays have no values; compare a function that computes")
 
 
 def flows(events: Sequence[Event], values: Sequence[Outcome]) -> list[Flow]:
