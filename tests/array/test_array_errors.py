@@ -107,6 +107,12 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
         f"the array has <U1 elements; weft computes with {KNOWN}",
         lambda: wa.asarray(np.array(["a"])),
     ),
+    (
+        "a function of integers under MAX",
+        PromotionError,
+        "max@26 gives 'sqrt' of int32 a type, and no package computes it; convert with .astype('float32') first",
+        lambda: wa.sqrt(wa.asarray(np.arange(3, dtype="int32"), "max@26")),
+    ),
     # what is no data
     ("str", TypeError, "asarray takes arrays, numbers and nested lists of numbers, found str", lambda: wa.asarray("x")),
     (

@@ -21,6 +21,7 @@ from weft.array.nodes import Apply, Node, Scalar
 from weft.array.support import require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type
+from weft.semantics.meanings import FUNCTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,11 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
         promotion = _ask(system, op, operands)
         for dtype in (promotion.operands, promotion.result):
             require(dtype, f"in {system.name}, '{op}' gives")
+        if promotion.meaning in FUNCTIONS and not (promotion.operands.is_float or promotion.operands.is_complex):
+            raise PromotionError(
+                f"{system.name} gives '{op}' of {promotion.operands} a type, and no package computes it",
+                "convert with .astype('float32') first",
+            )
     except (PromotionError, OverflowError, TypeError, ValueError) as error:
         tracing.note(op, operands, error)
         raise

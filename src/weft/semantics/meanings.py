@@ -9,6 +9,24 @@ from __future__ import annotations
 
 from typing import Final
 
+FUNCTIONS: Final[tuple[str, ...]] = (
+    "sqrt",
+    "rsqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "log10",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "erf",
+    "sigmoid",
+)
+"""The meanings that are functions of floats alone."""
+
 MEANINGS: Final[dict[str, str]] = {
     "add": "x + y; integers wrap, bools add modulo 2",
     "sub": "x - y; integers wrap, bools subtract modulo 2",
@@ -63,10 +81,7 @@ MEANINGS: Final[dict[str, str]] = {
     "sign": "-1, 0 or 1; NaN for NaN",
     "square": "x * x; integers wrap",
     "real": "the real part",
-    **dict.fromkeys(
-        ("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
-        "the function of floats",
-    ),
+    **dict.fromkeys(FUNCTIONS, "the function of floats"),
     "floor": "the greatest integer not above x",
     "ceil": "the least integer not below x",
     "sum": "the sum of the elements, in the type",

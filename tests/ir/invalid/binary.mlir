@@ -1,6 +1,6 @@
-// CHECK: tile.binary: unknown kind 'pow', expected one of add, sub, mul, div, rem, and, or, xor, shl, shr, min, max, minnan, maxnan
+// CHECK: tile.binary: unknown kind 'hypot', expected one of add, sub, mul, div, rem, and, or, xor, shl, shr, min, max, minnan, maxnan, pow, atan2
 func.func @binary(%x: f32) {
-  %a = tile.binary "pow" %x, %x : f32
+  %a = tile.binary "hypot" %x, %x : f32
   func.return
 }
 

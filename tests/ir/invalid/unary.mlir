@@ -1,6 +1,6 @@
-// CHECK: tile.unary: unknown kind 'cbrt', expected one of neg, not, abs, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh, erf, floor, ceil
+// CHECK: tile.unary: unknown kind 'sinh', expected one of neg, not, abs, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh, erf, floor, ceil, cbrt, log10, log1p, tan
 func.func @unary(%x: f32) {
-  %a = tile.unary "cbrt" %x : f32
+  %a = tile.unary "sinh" %x : f32
   func.return
 }
 
