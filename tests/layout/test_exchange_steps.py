@@ -226,8 +226,8 @@ def test_ldmatrix_trans() -> None:
 
 
 def test_ldmatrix_trans_of_bytes() -> None:
-    """PTX ISA, ldmatrix .m16n16 .trans .b8: of a 16x16 matrix, thread l has rows 4 (l % 4) to 4 (l % 4) + 3 of column l / 4 in
-    the first register, of column l / 4 + 8 in the second."""
+    """ldmatrix .m16n16 .trans .b8, as measured on hardware in public; not compared with the ISA's text. Of a 16x16 matrix,
+    thread l has rows 4 (l % 4) to 4 (l % 4) + 3 of column l / 4 in the first register, of column l / 4 + 8 in the second."""
     expected = [
         [(4 * (lane % 4) + i) * 16 + lane // 4 + 8 * half for half in (0, 1) for i in range(4)] for lane in range(32)
     ]

@@ -281,6 +281,7 @@ L = LinearLayout({"lane": [(1, 0), (0, 1)]}, {"dim0": 2, "dim1": 2})
             {"dim0": 2, "dim1": 2},
             "basis 0 of lane is (1,), expected 2 coordinates, one for each of [dim0, dim1]",
         ),
+        ({"lane": [4]}, {"dim0": 8}, "basis 0 of lane is 4, expected 1 coordinates, one for each of [dim0]"),
         ({"lane": [(0.5,)]}, {"dim0": 2}, "basis 0 of lane has dim0 coordinate 0.5, expected an integer"),
         ({"lane": []}, {"dim0": 2.0}, "output dimension dim0 has size 2.0, expected a power of two"),
         ({"lane 1": []}, {}, "dimension name 'lane 1' is not an identifier"),

@@ -45,9 +45,10 @@ def _invariant_violation(bases: Mapping[str, Sequence[Sequence[int]]], out_dims:
             return f"output dimension {name} has size {size}, expected a power of two"
     for name, vectors in bases.items():
         for bit, basis in enumerate(vectors):
-            if len(basis) != len(out_dims):
+            if not hasattr(basis, "__len__") or len(basis) != len(out_dims):
+                shown = tuple(basis) if hasattr(basis, "__len__") else basis
                 return (
-                    f"basis {bit} of {name} is {tuple(basis)}, expected {len(out_dims)} coordinates, "
+                    f"basis {bit} of {name} is {shown}, expected {len(out_dims)} coordinates, "
                     f"one for each of [{', '.join(out_dims)}]"
                 )
             for coordinate, (out, size) in zip(basis, out_dims.items(), strict=True):
@@ -92,7 +93,7 @@ def _flattened(
             return None
         flat: list[int] = []
         for basis in vectors:
-            if len(basis) != len(outputs):
+            if basis.__class__ not in (tuple, list) or len(basis) != len(outputs):
                 return None
             column = 0
             for coordinate, (_, bits) in zip(basis, outputs, strict=True):
