@@ -28,8 +28,14 @@ TARGETS = {
     "aarch64": ("generic", "", ARM),
     "apple": ("apple-m1", "", APPLE),
 }
-LIBM = {f"{name}{suffix}" for name in ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "fmod", "fma")
-        for suffix in ("", "f")} | {"floor", "floorf", "ceil", "ceilf"}  # fmt: skip
+LIBM = {
+    f"{name}{suffix}"
+    for name in (
+        *("exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "atan2"),
+        *("erf", "cbrt", "pow", "fmod", "fma", "floor", "ceil"),
+    )
+    for suffix in ("", "f")
+}
 """What C libraries export."""
 
 
