@@ -1,8 +1,9 @@
 """Object code to callable addresses.
 
 One LLJIT serves the process: an object is linked as a library of its own under a name that is never reused, so equal
-symbols of two kernels do not meet, and unloading a kernel is dropping its tracker. Undefined symbols (libm, libmvec)
-resolve from the process, into which the mathematics libraries are loaded first.
+symbols of two kernels do not meet, and unloading a kernel is dropping its tracker. JITLink lays an object's sections side
+by side, so their distances fit 32 bits whatever large arrays are mapped. Undefined symbols (libm, libmvec) resolve from
+the process, into which the mathematics libraries are loaded first.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _jit() -> Any:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
     )
-    return llvm.create_lljit_compiler(machine)
+    return llvm.create_lljit_compiler(machine, use_jit_link=True)
 
 
 def load(code: bytes, symbol: str) -> LoadedCode:
