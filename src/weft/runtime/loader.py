@@ -45,7 +45,7 @@ def _jit() -> Any:
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
     )
-    return llvm.create_lljit_compiler(machine, use_jit_link=True)
+    return llvm.create_lljit_compiler(machine, use_jit_link=sys.platform != "win32")  # COFF is new to JITLink
 
 
 def load(code: bytes, symbol: str) -> LoadedCode:
