@@ -107,7 +107,7 @@ def check_warpgroup(layout: LinearLayout, count: int, formula: Formula) -> int:
 def test_results_of_wgmma_are_ptx_fragments(n: int) -> None:
     """wgmma.m64nNk*: d_i at row groupID + 8 * (i / 2 % 2), column 8 * (i / 4) + 2 * threadID + i % 2 of the warp's 16 rows."""
     layout = nvidia_mma((64, n), 3, (4, 1), (16, n, 16))
-    formula: Formula = lambda g, t, i: (g + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * t + i % 2)  # noqa: E731
+    formula: Formula = lambda g, t, i: (g + 8 * (i // 2 % 2), 8 * (i // 4) + 2 * t + i % 2)  # noqa: E731 -- a typed formula
     assert check_warpgroup(layout, n // 2, formula) == 64 * n
 
 

@@ -68,11 +68,6 @@ class Program:
     to."""
     grid: tuple[int, int, int]
 
-    @property
-    def checks(self) -> bool:
-        """Whether it reports faults."""
-        return None in self.arguments
-
 
 def program_of(kernel: Kernel) -> Program:
     """The program for a scheduled kernel that is not a matrix product."""

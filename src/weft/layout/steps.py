@@ -103,7 +103,7 @@ class ExchangePlan:
     @property
     def cost(self) -> Cost:
         """What all steps cost."""
-        return sum((step.cost for step in self.steps), Cost())
+        return total([step.cost for step in self.steps])
 
     def simulate(self, labels: NDArray[Any]) -> NDArray[Any]:
         """What each thread holds afterwards, for labels of shape (warps, lanes, registers)."""
