@@ -1,0 +1,69 @@
+"""Which threads execute an instruction.
+
+Every value is an array over all threads of the resident blocks; an instruction is one NumPy call over all of them, and writes
+where `Active.where` says. ``where`` is True, not an array of True, while all threads are active: NumPy is several times
+faster without a mask. Everything else is derived when it is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+WARP = 32
+"""Lanes of a warp."""
+
+type Mask = NDArray[np.bool_]
+type Index = NDArray[np.intp]
+
+
+class Active:
+    """A set of the T resident threads, T a multiple of 32."""
+
+    def __init__(self, mask: Mask, full: bool | None = None) -> None:
+        self.mask = mask
+        """Whether each thread is in the set, (T,)."""
+        self.full = bool(mask.all()) if full is None else full
+        self.where: Any = True if self.full else mask
+        """What to give a ufunc's ``where=``."""
+
+    @cached_property
+    def index(self) -> Index:
+        """The threads of the set, ascending."""
+        return self.mask.nonzero()[0]
+
+    @cached_property
+    def count(self) -> int:
+        """How many threads."""
+        return self.mask.size if self.full else int(np.count_nonzero(self.mask))
+
+    @cached_property
+    def lanes(self) -> Mask:
+        """The mask as (warps, 32)."""
+        return self.mask.reshape(-1, WARP)
+
+    @cached_property
+    def warps(self) -> Index:
+        """The warps with a thread in the set, ascending."""
+        return self.lanes.any(axis=1).nonzero()[0]
+
+    @cached_property
+    def warp_count(self) -> int:
+        return self.mask.size // WARP if self.full else int(self.warps.size)
+
+    @cached_property
+    def ballots(self) -> NDArray[np.uint32]:
+        """Bit i of entry w: lane i of warp w is in the set; (warps,)."""
+        return np.packbits(self.lanes, axis=1, bitorder="little").view(np.uint32).reshape(-1)
+
+    def narrow(self, predicate: Mask) -> Active:
+        """Those for which the predicate holds."""
+        if self.full:
+            return Active(predicate.copy())
+        return Active(self.mask & predicate, full=False)
+
+    def __bool__(self) -> bool:
+        return self.count > 0

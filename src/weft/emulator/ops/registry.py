@@ -1,0 +1,84 @@
+"""How an opcode gets its meaning: one binder per opcode, in one table.
+
+One would interpret: look at an instruction each time it is executed. Here an instruction is *bound* once per launch: its binder
+checks modifiers and operand types, fetches the arrays its operands live in, and returns a `Step`, a closure that is
+little more than the NumPy call. What a binder does not know it refuses with `Binding.unknown`, so nothing is executed by
+halves.
+
+A step that only computes returns nothing. A *transfer* (a branch, a barrier, whatever may hold threads back or send them
+elsewhere) is bound with ``transfer=True`` and returns where its threads go next.
+
+    @instruction("add")
+    def add(b: Binding) -> Step:
+        kind = b.type_of_last()                              # .s32
+        x, y = b.read(1, kind), b.read(2, kind)              # views of the registers, or scalars
+        d = b.write(0, kind)
+        return lambda active: np.add(x, y, out=d, where=active.where)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weft.emulator.machine.active import Active, Mask
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+type Step = Callable[[Active], None]
+"""Executes an instruction for the active threads. Guards (``@p``) are already applied."""
+
+type Destinations = Sequence[tuple[int, Active]]
+"""Where threads go: (index of an instruction in the program, those who go there). Who is in none of them has exited or waits."""
+
+type Transfer = Callable[[Active], Destinations]
+"""Executes a control instruction. A guard is applied: threads it excludes fall through."""
+
+type Binder = Callable[["Binding"], Step | Transfer]
+
+
+class Entry:
+    """A row of the table."""
+
+    def __init__(self, binder: Binder, transfer: bool, polls: bool) -> None:
+        self.binder = binder
+        self.transfer = transfer
+        self.polls = polls
+
+
+TABLE: Final[dict[str, Entry]] = {}
+"""Every instruction there is, by opcode or by opcode and first modifiers (``cp.async.bulk``): the longest match wins."""
+
+
+def instruction[F: Binder](*names: str, transfer: bool = False, polls: bool = False) -> Callable[[F], F]:
+    """Enters a binder into the table. ``polls``: a thread may execute it over and over until another thread acts."""
+
+    def enter(binder: F) -> F:
+        for name in names:
+            if name in TABLE:
+                raise ValueError(f"instruction {name} is defined twice")
+            TABLE[name] = Entry(binder, transfer, polls)
+        return binder
+
+    return enter
+
+
+def lookup(name: str) -> Entry | None:
+    """The entry for a dotted name: the longest prefix that is in the table."""
+    while name:
+        if (entry := TABLE.get(name)) is not None:
+            return entry
+        name = name.rpartition(".")[0]
+    return None
+
+
+def masked(target: np.ndarray, values: np.ndarray, active: Active) -> None:
+    """``target[i] = values[i]`` for the active threads i; several times faster than a masked copy for scattered masks."""
+    if active.full:
+        target[...] = values
+    else:
+        mask: Mask = active.mask
+        target[...] = np.where(mask if target.ndim == 1 else mask[:, None], values, target)
