@@ -8,7 +8,7 @@ faster without a mask. Everything else is derived when it is asked for.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 WARP = 32
 """Lanes of a warp."""
 
-type Mask = NDArray[np.bool_]
-type Index = NDArray[np.intp]
+Mask: TypeAlias = NDArray[np.bool_]
+Index: TypeAlias = NDArray[np.intp]
 
 
 class Active:

@@ -19,7 +19,7 @@ elsewhere) is bound with ``transfer=True`` and returns where its threads go next
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -28,16 +28,17 @@ from weft.emulator.machine.active import Active, Mask
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
 
-type Step = Callable[[Active], None]
+Step: TypeAlias = Callable[[Active], None]
 """Executes an instruction for the active threads. Guards (``@p``) are already applied."""
 
-type Destinations = Sequence[tuple[int, Active]]
+Destinations: TypeAlias = Sequence[tuple[int, Active]]
 """Where threads go: (index of an instruction in the program, those who go there). Who is in none of them has exited or waits."""
 
-type Transfer = Callable[[Active], Destinations]
+Transfer: TypeAlias = Callable[[Active], Destinations]
 """Executes a control instruction. A guard is applied: threads it excludes fall through."""
 
-type Binder = Callable[["Binding"], Step | Transfer]
+Binder: TypeAlias = "Callable[[Binding], Step | Transfer]"
+F = TypeVar("F", bound=Binder)
 
 
 class Entry:
@@ -53,7 +54,7 @@ TABLE: Final[dict[str, Entry]] = {}
 """Every instruction there is, by opcode or by opcode and first modifiers (``cp.async.bulk``): the longest match wins."""
 
 
-def instruction[F: Binder](*names: str, transfer: bool = False, polls: bool = False) -> Callable[[F], F]:
+def instruction(*names: str, transfer: bool = False, polls: bool = False) -> Callable[[F], F]:
     """Enters a binder into the table. ``polls``: a thread may execute it over and over until another thread acts."""
 
     def enter(binder: F) -> F:
