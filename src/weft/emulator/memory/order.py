@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from weft.emulator.machine.active import Index
 from weft.emulator.memory.access import Access
 from weft.emulator.ptx.syntax import Instruction
 
-type Coordinates = Callable[[int], tuple[tuple[int, int, int], tuple[int, int, int]]]
+Coordinates: TypeAlias = Callable[[int], tuple[tuple[int, int, int], tuple[int, int, int]]]
 """Block and thread coordinates of a resident thread."""
 
 
