@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Index
+
+if TYPE_CHECKING:
+    from weft.emulator.memory.order import Agent
 
 
 class Space(enum.Enum):
@@ -65,3 +68,5 @@ class Access:
     flat: NDArray[np.intp] | None = None
     """Filled in by the memory: each access's first byte in the space's arena."""
     note: Any = None
+    agent: Agent | None = None
+    """The asynchronous operation that accesses (`weft.emulator.memory.order`), if the threads themselves do not."""
