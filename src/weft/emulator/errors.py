@@ -8,8 +8,10 @@ block, thread and address where there are such. Hardware would go on, or stop lo
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from weft.emulator.ptx.syntax import Instruction
+if TYPE_CHECKING:
+    from weft.emulator.ptx.syntax import Instruction
 
 
 class PTXError(ValueError):

@@ -42,10 +42,12 @@ class Immediate:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A variable's address, a label, a function, or ``WARP_SZ``'s like: a bare name, plus an offset in bytes."""
+    """A variable's address, a label, or a function: a bare name, plus an offset in bytes. (``WARP_SZ`` is `Immediate` 32.)"""
 
     name: str
     offset: int = 0
+    generic: bool = False
+    """``generic(name)`` in an initialiser: the generic address."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ class Sink:
 
 @dataclass(frozen=True)
 class Group:
-    """``(a, b)``: the results or arguments of a call."""
+    """``(a, b)``: the results or arguments of a call. A call's operands are results, target, arguments and, where one is
+    written, the prototype or table; the groups are there (and empty) when nothing is written."""
 
     elements: tuple[Operand, ...]
 
@@ -139,7 +142,8 @@ class Variable:
     type: str
     """Of an element: ``b8``, ``f32``, ``pred``, ``texref``, ..."""
     count: int | None = 1
-    """Elements in all; None for an array of unknown size (``extern .shared ... name[]``)."""
+    """Elements in all, each of them a whole vector where there is one; None for an array of unknown size (``extern .shared ...
+    name[]``)."""
     align: int = 1
     """Bytes."""
     vector: int = 1

@@ -1,0 +1,415 @@
+"""Function bodies: scopes, labels, instructions and their operands (PTX ISA 4.3, 6).
+
+Scopes nest and hide names, labels may stand behind the branch that goes there, and inline assembly declares the same ``p`` and
+``LOOP`` in every copy of its braces. One would resolve names in a second pass; here braces are looked through once for their
+labels before a body is read, so that every name's operand is known, made once, when an instruction names it: reading an operand
+is a lookup in one dictionary, and closing a scope undoes what it declared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from weft.emulator.ptx.declarations import SPACES, declaration, parameters
+from weft.emulator.ptx.expressions import constant, integer, is_number
+from weft.emulator.ptx.lexer import END, Words, is_label, is_name
+from weft.emulator.ptx.lines import Lines
+from weft.emulator.ptx.syntax import (
+    Address,
+    Function,
+    Group,
+    Guard,
+    Immediate,
+    Instruction,
+    Not,
+    Operand,
+    Pair,
+    Register,
+    Sink,
+    Symbol,
+    Variable,
+    Vector,
+)
+
+SPECIAL: Final[dict[str, Operand]] = {
+    name: Register(name)
+    for name in (
+        *(
+            f"%{name}{axis}"
+            for name in (
+                *("tid", "ntid", "ctaid", "nctaid"),
+                *("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"),
+            )
+            for axis in ("", ".x", ".y", ".z", ".w")
+        ),
+        *("%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%is_explicit_cluster"),
+        *("%cluster_ctarank", "%cluster_nctarank"),
+        *(f"%lanemask_{which}" for which in ("eq", "le", "lt", "ge", "gt")),
+        *("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"),
+        *("%total_smem_size", "%aggr_smem_size", "%dynamic_smem_size", "%current_graph_exec"),
+        *(f"%reserved_smem_offset_{which}" for which in ("begin", "end", "cap", "0", "1")),
+        *(f"%pm{number}{width}" for number in range(8) for width in ("", "_64")),
+        *(f"%envreg{number}" for number in range(32)),
+    )
+}
+"""The special registers (PTX ISA 10)."""
+
+Opcodes = dict[str, tuple[str, tuple[str, ...]]]
+"""Dotted names already taken apart."""
+
+_AXES: Final = ("x", "y", "z", "w")
+_COLOURS: Final = ("r", "g", "b", "a")
+_SINK: Final = Sink()
+_TABLES: Final = frozenset({".branchtargets", ".calltargets"})
+
+
+class Body:
+    """Reads one function's body; what it has read so far."""
+
+    def __init__(
+        self, words: Words, lines: Lines, known: dict[str, Operand], signature: tuple[Variable, ...], opcodes: Opcodes
+    ) -> None:
+        """``known`` are the module's names, ``signature`` the function's results and parameters."""
+        self.words = words
+        self.lines = lines
+        self.opcodes = opcodes
+        self.names: dict[str, Operand] = {**SPECIAL, **known, "_": _SINK, "WARP_SZ": Immediate(32)}
+        self.used: set[str] = set(known)
+        """Names taken, in any scope."""
+        self.undo: list[tuple[str, Operand | None]] = []
+        """What each name bound in an open scope meant before."""
+        self.declared: list[set[str]] = [set()]
+        """Names each open scope has declared."""
+        self.registers: dict[str, str] = {}
+        self.variables: list[Variable] = []
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.tables: dict[str, tuple[str, ...]] = {}
+        self.prototypes: dict[str, Function] = {}
+        for variable in signature:
+            if variable.name != "_":
+                self.declare(variable)
+
+    # ---- names ------------------------------------------------------------------------------------------------------
+
+    def unique(self, name: str) -> str:
+        """The name, or one like it that nobody in this function has."""
+        if name in self.used:
+            base, number = name, 1
+            while (name := f"{base}${number}") in self.used:
+                number += 1
+        self.used.add(name)
+        return name
+
+    def bind(self, name: str, operand: Operand) -> None:
+        """Lets a name mean an operand until the scope ends."""
+        self.undo.append((name, self.names.get(name)))
+        self.names[name] = operand
+
+    def declare(self, variable: Variable) -> str:
+        """Enters a variable or register; returns the name it has in the function."""
+        if variable.name in self.declared[-1]:
+            self.words.fail(f"'{variable.name}' is declared twice", self.words.at - 1)
+        self.declared[-1].add(variable.name)
+        name = self.unique(variable.name)
+        if variable.space != "reg":
+            self.bind(variable.name, Symbol(name))
+        elif variable.vector == 1:
+            self.registers[name] = variable.type
+            self.bind(variable.name, Register(name))
+        else:
+            elements = tuple(Register(f"{name}.{axis}") for axis in _AXES[: variable.vector])
+            for element, axis, colour in zip(elements, _AXES, _COLOURS, strict=False):
+                self.registers[element.name] = variable.type
+                self.bind(f"{variable.name}.{axis}", element)
+                self.bind(f"{variable.name}.{colour}", element)
+            self.bind(variable.name, Vector(elements))
+        return name
+
+    # ---- statements -------------------------------------------------------------------------------------------------
+
+    def read(self) -> None:
+        """Reads from the opening brace past the closing one."""
+        words = self.words
+        scopes = self._labels_of_scopes()
+        marks: list[int] = []
+        texts = words.words
+        while True:
+            word = texts[words.at]
+            first = word[:1]
+            if first == "{":
+                marks.append(len(self.undo))
+                labels = scopes.get(words.at, ())
+                self.declared.append(set(labels))
+                for label in labels:
+                    self.bind(label, Symbol(self.unique(label)))
+                words.at += 1
+            elif first == "}":
+                words.at += 1
+                self._leave(marks.pop())
+                if not marks:
+                    return
+            elif first == ".":
+                self._directive(word)
+            elif first == ";":
+                words.at += 1
+            elif first == "@":
+                self._instruction(self._guard())
+            elif is_label(word):
+                self._label(word[:-1].rstrip())
+            elif is_name(word):
+                self._instruction(None)
+            else:
+                words.unexpected("an instruction")
+
+    def _leave(self, mark: int) -> None:
+        self.declared.pop()
+        while len(self.undo) > mark:
+            name, before = self.undo.pop()
+            if before is None:
+                del self.names[name]
+            else:
+                self.names[name] = before
+
+    def _labels_of_scopes(self) -> dict[int, list[str]]:
+        """Which labels stand directly within the braces at an index, for this body's braces."""
+        words = self.words
+        scopes: dict[int, list[str]] = {}
+        opened: list[int] = []
+        texts = words.words
+        at = words.at
+        while True:
+            word = texts[at]
+            if word == "{":
+                opened.append(at)
+            elif word == "}":
+                opened.pop()
+                if not opened:
+                    return scopes
+            elif len(word) > 1 and word[-1] == ":":
+                name = word[:-1].rstrip()
+                labels = scopes.setdefault(opened[-1], [])
+                if name in labels:
+                    words.fail(f"label '{name}' is defined twice", at)
+                labels.append(name)
+            elif word == END:
+                words.fail("a function's body has no end")
+            at += 1
+
+    def _label(self, name: str) -> None:
+        words = self.words
+        words.at += 1
+        symbol = self.names[name]
+        assert isinstance(symbol, Symbol)  # bound when its scope was opened
+        following = words.word
+        if following in _TABLES:
+            words.at += 1
+            self.tables[symbol.name] = self._targets()
+        elif following == ".callprototype":
+            words.at += 1
+            self.prototypes[symbol.name] = self._prototype(symbol.name)
+        else:
+            self.labels[symbol.name] = len(self.instructions)
+
+    def _targets(self) -> tuple[str, ...]:
+        words = self.words
+        targets: list[str] = []
+        while True:
+            target = self._named(words.name("a label or a function"), words.at - 1)
+            if not isinstance(target, Symbol):
+                words.fail("a label or a function is expected", words.at - 1)
+            targets.append(target.name)
+            if words.accept(";"):
+                return tuple(targets)
+            words.take(",")
+
+    def _prototype(self, name: str) -> Function:
+        words = self.words
+        line = words.line()
+        results = parameters(words) if words.word == "(" else ()
+        words.take("_")
+        arguments = parameters(words) if words.word == "(" else ()
+        directives: dict[str, tuple[int, ...]] = {}
+        while not words.accept(";"):
+            if words.accept(".noreturn"):
+                directives["noreturn"] = ()
+            elif words.word in (".abi_preserve", ".abi_preserve_control"):
+                kind = words.word[1:]
+                words.at += 1
+                directives[kind] = (integer(words),)
+            else:
+                words.unexpected("';'")
+        return Function(
+            name, False, arguments, results, {}, (), (), {}, directives=directives, declared=True, line=line
+        )
+
+    def _directive(self, word: str) -> None:
+        words = self.words
+        if word == ".loc":
+            self.lines.location(words)
+        elif (space := SPACES.get(word)) is not None:
+            words.at += 1
+            for variable in declaration(words, space):
+                name = self.declare(variable)
+                if space != "reg":
+                    self.variables.append(variable if name == variable.name else replace(variable, name=name))
+        elif word == ".pragma":
+            pragma(words)
+        else:
+            words.fail(f"unknown directive '{word}'")
+
+    # ---- instructions -----------------------------------------------------------------------------------------------
+
+    def _guard(self) -> Guard:
+        words = self.words
+        words.at += 1
+        negated = words.accept("!")
+        register = self.names.get(words.word)
+        if not isinstance(register, Register):
+            words.unexpected("a predicate register")
+        words.at += 1
+        return Guard(register.name, negated)
+
+    def _instruction(self, guard: Guard | None) -> None:
+        words = self.words
+        texts, names = words.words, self.names
+        start = words.at if guard is None else words.at - 2 - guard.negated
+        name = texts[words.at]
+        words.at += 1
+        while texts[words.at].startswith("."):  # modifiers written apart
+            name += texts[words.at]
+            words.at += 1
+        split = self.opcodes.get(name)
+        if split is None:
+            opcode, *modifiers = name.split(".")
+            split = self.opcodes[name] = (opcode, tuple(modifiers))
+        opcode = split[0]
+        operands: list[Operand] = []
+        if opcode == "call":
+            operands += self._call()
+        elif texts[words.at] != ";":
+            while True:
+                operand = names.get(texts[words.at])
+                if operand is not None and texts[words.at + 1] in ",;":
+                    words.at += 1
+                else:
+                    operand = self._operand()
+                operands.append(operand)
+                if texts[words.at] == ",":
+                    words.at += 1
+                elif texts[words.at] == ";":
+                    break
+                else:
+                    words.unexpected("',' or ';'")
+        text = words.between(start, words.at)
+        words.at += 1
+        self.instructions.append(
+            Instruction(opcode, split[1], tuple(operands), guard, words.line(start), self.lines.current, text)
+        )
+
+    def _call(self) -> list[Operand]:
+        """``(results), target, (arguments), prototype``: each but the target may be missing."""
+        words = self.words
+        results = Group(())
+        if words.word == "(":
+            results = self._group()
+            words.take(",")
+        operands: list[Operand] = [results, self._operand(), Group(())]
+        if words.accept(","):
+            if words.word == "(":
+                operands[2] = self._group()
+                if words.accept(","):
+                    operands.append(self._operand())
+            else:
+                operands.append(self._operand())
+        if words.word != ";":
+            words.unexpected("';'")
+        return operands
+
+    def _group(self) -> Group:
+        self.words.take("(")
+        return Group(self._operands_until(")"))
+
+    def _operands_until(self, end: str) -> tuple[Operand, ...]:
+        words = self.words
+        operands: list[Operand] = []
+        while not words.accept(end):
+            if operands:
+                words.take(",")
+            operands.append(self._operand())
+        return tuple(operands)
+
+    def _operand(self) -> Operand:
+        words = self.words
+        word = words.word
+        if word == "[":
+            return self._address()
+        if word == "{":
+            words.at += 1
+            return Vector(self._operands_until("}"))
+        if word == "!" and is_name(words.words[words.at + 1]):
+            words.at += 1
+            register = self._name()
+            if not isinstance(register, Register):
+                words.fail("only a predicate can be negated", words.at - 1)
+            return Not(register)
+        if (not is_name(word) or word == "WARP_SZ") and word != "_":
+            if word == "" or not (is_number(word) or word in "+-!~("):
+                words.unexpected("an operand")
+            return constant(words)
+        operand = self._name()
+        if words.accept("|"):
+            return Pair(operand, self._name())
+        if isinstance(operand, Symbol) and words.word in ("+", "-"):
+            return Symbol(operand.name, self._offset())
+        return operand
+
+    def _name(self) -> Operand:
+        words = self.words
+        name = words.name("a name")
+        return self._named(name, words.at - 1)
+
+    def _named(self, name: str, at: int) -> Operand:
+        operand = self.names.get(name)
+        if operand is None:
+            self.words.fail(f"'{name}' is not declared", at)
+        return operand
+
+    def _offset(self) -> int:
+        """``+4``, ``-4``, ``+-4``, ``+4+8``."""
+        words = self.words
+        offset = 0
+        while words.word in ("+", "-"):
+            words.at += words.word == "+"
+            offset += integer(words)
+        return offset
+
+    def _address(self) -> Address:
+        """``[register+4]``, ``[variable]``, ``[16]``, ``[map, {x, y}]``"""
+        words = self.words
+        words.take("[")
+        start = words.at
+        base: Operand
+        if is_name(words.word) and words.word != "WARP_SZ":
+            base = self._name()
+            offset = self._offset()
+        else:
+            base, offset = Immediate(integer(words)), 0
+        if not isinstance(base, Register | Symbol | Immediate):
+            words.fail("an address is a register, a variable or a number", start)
+        coordinates: tuple[Operand, ...] = ()
+        if words.accept(","):
+            words.take("{")
+            coordinates = self._operands_until("}")
+        words.take("]")
+        return Address(base, offset, coordinates)
+
+
+def pragma(words: Words) -> None:
+    """``.pragma "nounroll";``: advice to the compiler."""
+    words.at += 1
+    words.string()
+    while words.accept(","):
+        words.string()
+    words.take(";")
