@@ -52,7 +52,7 @@ class Fault(RuntimeError):
     def at(self, **known: object) -> None:
         """Adds what an outer level knows and ``where`` does not yet say."""
         fresh = {name: value for name, value in known.items() if not getattr(self.where, name)}
-        self.where = replace(self.where, **fresh)  # pyright: ignore[reportArgumentType]
+        self.where = replace(self.where, **fresh)
 
     def __str__(self) -> str:
         where = self.where
