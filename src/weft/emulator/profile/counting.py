@@ -1,8 +1,9 @@
 """How many transactions a warp's access to memory takes: the counting rules, as functions of addresses.
 
-A profiler reads hardware counters; here the same numbers follow from the addresses of the 32 lanes, by rules that NVIDIA
-documents and its profiler confirms. Each rule is a function of (warps, 32) addresses and of which lanes are active, and
-returns one number a warp. Addresses are multiples of the access's size, as hardware requires; sizes are powers of two.
+A profiler reads hardware counters; here the same numbers follow from the addresses of the lanes, by rules that NVIDIA
+documents and its profiler confirms. Each rule takes the accesses of one execution: ``threads`` (N,) ascending, each at most once,
+and ``addresses`` (N,), any number of warps at once; lanes that are not active do not appear. It returns sums over the warps.
+Addresses are multiples of the access's size, as hardware requires; sizes are powers of two up to 32.
 
 Shared memory (CUDA C++ Programming Guide, "Shared Memory", compute capability 5.x and later): 32 banks of 4 bytes, word
 ``a // 4`` in bank ``a // 4 % 32``. A request is served in *phases* of as many lanes as fill 128 bytes: all 32 for up to 4 bytes
@@ -33,12 +34,12 @@ memory may be split further; caches, and so what becomes of a sector, are not mo
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP, Mask
+from weft.emulator.machine.active import Index
 
 BANKS: Final = 32
 """Banks of shared memory."""
@@ -52,99 +53,80 @@ ROW: Final = BANKS * WORD
 SECTOR: Final = 32
 """Bytes of a sector of global memory."""
 
-Addresses: TypeAlias = NDArray[np.int64]
-"""(warps, 32), of each lane; whatever inactive lanes hold is ignored."""
 
-Counts: TypeAlias = NDArray[np.int64]
-"""(warps,)."""
+def wavefronts(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+    """Wavefronts of shared-memory requests of ``size`` bytes a lane, and the ideal number.
 
-
-def wavefronts(addresses: Addresses, size: int, active: Mask | None = None) -> tuple[Counts, Counts]:
-    """Wavefronts of a shared-memory request of each warp, and the ideal number.
-
-    ``size`` bytes a lane; ``active`` (warps, 32), None for all lanes. An access of more than a word is one to a bank
-    *group*: aligned vectors coincide or have no word in common, and a vector's place modulo ``ROW`` says which banks serve it.
+    An access of more than a word is one to a bank *group*: aligned vectors coincide or have no word in common, and a vector's
+    place modulo ``ROW`` says which banks serve it.
     """
     vector = max(size, WORD)
     lanes = ROW // vector
-    vectors = (addresses >> _log2(vector)).reshape(-1, lanes)
-    if active is None:
-        degrees, busy = _degrees(vectors, lanes), np.ones(len(vectors), np.int64)
-    else:
-        vectors, busy = _filled(vectors, active.reshape(-1, lanes))
-        degrees = _degrees(vectors, lanes) * busy
-    if lanes == WARP:
-        return degrees, busy
-    return degrees.reshape(-1, WARP // lanes).sum(axis=1), busy.reshape(-1, WARP // lanes).sum(axis=1)
+    vectors = addresses >> _log2(vector)
+    phases = threads >> _log2(lanes)
+    ideal = _changes(phases)
+    groups = phases * lanes + (vectors & (lanes - 1))
+    if np.bincount(groups).max(initial=0) > 1:  # lanes share a bank group: those that want the same vector count once
+        keys, bits = _distinct(phases, vectors)
+        groups = (keys >> bits) * lanes + (keys & (lanes - 1))
+        served = np.bincount(groups, minlength=(int(phases[-1]) + 1) * lanes)
+        return int(served.reshape(-1, lanes).max(axis=1).sum()), ideal
+    return ideal, ideal
 
 
-def sectors(addresses: Addresses, size: int, active: Mask | None = None) -> tuple[Counts, Counts]:
-    """Sectors of a global-memory request of each warp, and the ideal number."""
-    busy: Any = 1
-    if active is not None:
-        addresses, busy = _filled(addresses, active)
-    ordered = _ordered(addresses)
-    places = ordered >> 5
-    touched = 1 + (places[:, 1:] != places[:, :-1]).sum(axis=1)
-    if size > SECTOR:
-        touched = touched * (size // SECTOR)
-    distinct = 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
-    ideal: Counts = -(-distinct * size // SECTOR)
-    return touched * busy, ideal * busy
+def sectors(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+    """Sectors of global-memory requests of ``size`` bytes a lane, and the ideal number."""
+    keys, bits = _distinct(threads >> 5, addresses)
+    needed = np.bincount(keys >> bits) * size
+    return _changes(keys >> 5), int(((needed + SECTOR - 1) >> 5).sum())
 
 
-def local_sectors(addresses: Addresses, size: int, active: Mask | None = None) -> tuple[Counts, Counts]:
-    """Sectors of a local-memory request of each warp, and the ideal number: whole words of as many lanes.
+def local_sectors(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+    """Sectors of local-memory requests, and the ideal number: whole words of as many lanes.
 
     ``addresses`` are within each thread's local memory. A vector of k words touches k sectors for each distinct (place of the
     vector, group of eight lanes).
     """
     vector = max(size, WORD)
-    places = (addresses >> _log2(vector)) * (WARP * WORD // SECTOR) + np.arange(WARP) // (SECTOR // WORD)
-    touched = sectors(places * SECTOR, WORD, active)[0]
-    count: Counts = np.full(len(addresses), WARP) if active is None else active.sum(axis=1)
-    return touched * (vector // WORD), -(-count * vector // SECTOR)
+    groups = threads >> 3
+    keys, _ = _distinct(groups, addresses >> _log2(vector))
+    needed = np.bincount(threads >> 5) * vector
+    return len(keys) * (vector // WORD), int(((needed + SECTOR - 1) >> 5).sum())
 
 
-def collisions(addresses: Addresses, active: Mask | None = None) -> Counts:
-    """Lanes of each warp's atomic that wait for another lane: active lanes less distinct addresses."""
-    ordered = _ordered(addresses if active is None else _filled(addresses, active)[0])
-    same = (ordered[:, 1:] == ordered[:, :-1]).sum(axis=1)
-    if active is None:
-        return same
-    count = active.sum(axis=1)
-    return np.where(count > 0, same - (WARP - count), 0)
+def collisions(threads: Index, addresses: NDArray[np.int64]) -> int:
+    """Lanes of atomics that wait for another lane of their warp: lanes less distinct addresses."""
+    return len(threads) - len(_distinct(threads >> 5, addresses)[0])
 
 
-def _degrees(vectors: NDArray[np.int64], lanes: int) -> Counts:
-    """The most distinct vectors that a bank group serves, for each phase (row)."""
-    phases = len(vectors)
-    groups = (vectors & (lanes - 1)) + np.arange(0, phases * lanes, lanes)[:, None]
-    if np.bincount(groups.ravel(), minlength=phases * lanes).max(initial=0) <= 1:
-        return np.ones(phases, np.int64)
-    if (vectors == vectors[:, :1]).all():
-        return np.ones(phases, np.int64)
-    ordered = np.sort(vectors, axis=1)
-    fresh = np.empty(ordered.shape, np.bool_)
-    fresh[:, 0] = True
-    np.not_equal(ordered[:, 1:], ordered[:, :-1], out=fresh[:, 1:])
-    groups = (ordered & (lanes - 1)) + np.arange(0, phases * lanes, lanes)[:, None]
-    return np.bincount(groups[fresh], minlength=phases * lanes).reshape(phases, lanes).max(axis=1)
+def requests(threads: Index) -> int:
+    """Warps that have one of the threads."""
+    return _changes(threads >> 5)
 
 
-def _filled(values: NDArray[np.int64], active: Mask) -> tuple[NDArray[np.int64], Counts]:
-    """Rows with inactive entries replaced by an active one, which adds nothing distinct; and which rows have one."""
-    least = np.iinfo(np.int64).min
-    some = np.where(active, values, least).max(axis=1, keepdims=True)
-    busy: Counts = np.any(active, axis=1).astype(np.int64)
-    return np.where(active, values, some), busy
+def _distinct(groups: Index, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The distinct (group, place), ascending, each as ``group << bits | place``, and the bits.
+
+    Places are moved by a multiple of a sector, so that the lowest is small.
+    """
+    places = places - (int(places.min()) & -SECTOR)
+    bits = int(places.max()).bit_length()
+    if bits > 40:  # far apart: number the sectors instead, in their order
+        numbers = np.unique(places >> 5, return_inverse=True)[1]
+        places = numbers << 5 | places & SECTOR - 1
+        bits = int(places.max()).bit_length()
+    bits = max(bits, 5)
+    keys = groups << bits | places
+    keys.sort()
+    fresh = np.empty(len(keys), np.bool_)
+    fresh[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=fresh[1:])
+    return keys[fresh], bits
 
 
-def _ordered(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows in ascending order; they often are."""
-    if (values[:, 1:] >= values[:, :-1]).all():
-        return values
-    return np.sort(values, axis=1)
+def _changes(ascending: NDArray[Any]) -> int:
+    """How many different values there are."""
+    return 1 + int(np.count_nonzero(ascending[1:] != ascending[:-1]))
 
 
 def _log2(power: int) -> int:
