@@ -1,0 +1,219 @@
+"""Counters: what an access adds where; that remembered patterns count like new ones; the metrics' names."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.profile import counters as module
+from weft.emulator.profile import counting
+from weft.emulator.profile.counters import Counters
+from weft.emulator.profile.metrics import COUNTED, METRICS, check_metric, value_of
+
+LANE = np.arange(32)
+
+
+def access(space: Space, kind: Kind, threads: Any, addresses: Any, size: int = 4, site: int = 0, **more: Any) -> Access:
+    return Access(
+        site, space, kind, np.asarray(threads, np.intp), np.asarray(addresses).astype(np.uint64), size, **more
+    )
+
+
+def counted(*accesses: Access) -> dict[str, int]:
+    counters = Counters(1)
+    for one in accesses:
+        counters.access(one)
+    return counters.of(0)
+
+
+def test_a_column_of_shared_memory():
+    assert counted(access(Space.SHARED, Kind.READ, LANE, 128 * LANE)) == {
+        "shared_load_requests": 1,
+        "shared_load_bytes": 128,
+        "shared_load_wavefronts": 32,
+        "shared_load_ideal_wavefronts": 1,
+    }
+
+
+def test_vector_stores_to_shared_memory():
+    assert counted(access(Space.SHARED, Kind.WRITE, range(64), 16 * np.arange(64), 16)) == {
+        "shared_store_requests": 2,
+        "shared_store_bytes": 1024,
+        "shared_store_wavefronts": 8,
+        "shared_store_ideal_wavefronts": 8,
+    }
+
+
+def test_a_strided_load_of_global_memory():
+    assert counted(access(Space.GLOBAL, Kind.READ, LANE, (7 << 40) + 64 * LANE)) == {
+        "global_load_requests": 1,
+        "global_load_bytes": 128,
+        "global_load_sectors": 32,
+        "global_load_ideal_sectors": 4,
+    }
+
+
+def test_a_spilled_register_of_half_a_warp():
+    assert counted(access(Space.LOCAL, Kind.WRITE, LANE[:16], 0 * LANE[:16] + 8)) == {
+        "local_store_requests": 1,
+        "local_store_bytes": 64,
+        "local_store_sectors": 2,
+        "local_store_ideal_sectors": 2,
+    }
+
+
+@pytest.mark.parametrize("space", [Space.SHARED, Space.GLOBAL])
+def test_atomics_on_one_counter_collide(space: Space):
+    got = counted(access(space, Kind.ATOMIC, range(40), np.full(40, 256)))
+    assert (got["atomics"], got["atomic_collisions"]) == (40, 31 + 7)
+    assert got[f"{space.value}_atomic_requests"] == 2
+    assert got[f"{space.value}_atomic_bytes"] == 160
+
+
+def test_atomics_on_different_addresses_do_not():
+    got = counted(access(Space.GLOBAL, Kind.ATOMIC, LANE, 4 * LANE))
+    assert got["atomics"] == 32
+    assert "atomic_collisions" not in got
+
+
+def test_constants_and_parameters_are_requests_and_bytes():
+    got = counted(access(Space.CONST, Kind.READ, LANE, 0 * LANE), access(Space.PARAM, Kind.WRITE, LANE, 0 * LANE, 8))
+    assert got == {
+        "const_load_requests": 1,
+        "const_load_bytes": 128,
+        "param_store_requests": 1,
+        "param_store_bytes": 256,
+    }
+
+
+@pytest.mark.parametrize(
+    ("space", "kind", "name"),
+    [
+        (Space.GLOBAL, Kind.READ, "async_global_load_bytes"),
+        (Space.GLOBAL, Kind.ATOMIC, "async_global_store_bytes"),
+        (Space.SHARED, Kind.WRITE, "async_shared_store_bytes"),
+    ],
+)
+def test_asynchronous_accesses_are_bytes_and_no_requests(space: Space, kind: Kind, name: str):
+    assert counted(access(space, kind, [0] * 8, 16 * np.arange(8), 16, proxy=Proxy.ASYNC)) == {name: 128}
+
+
+def test_an_access_of_no_thread_counts_nothing():
+    assert counted(access(Space.GLOBAL, Kind.READ, [], [])) == {}
+
+
+def test_counts_are_kept_for_each_instruction():
+    counters = Counters(3)
+    counters.access(access(Space.SHARED, Kind.READ, LANE, 4 * LANE, site=2))
+    counters.executed(2, warps=1, threads=32)
+    counters.executed(1, warps=4, threads=100, times=3)
+    counters.add(1, "shuffles", 4)
+    assert counters.of(0) == {}
+    assert counters.of(1) == {"executions": 12, "threads": 300, "shuffles": 4}
+    assert counters.value(2, "shared_load_wavefronts") == 1
+    assert counters.value(1, "shared_load_wavefronts") == 0
+    assert counters.value(1, "wgmma") == 0
+
+
+def test_remembered_patterns_count_like_new_ones(monkeypatch: pytest.MonkeyPatch):
+    """Patterns elsewhere, at other threads, with lanes missing, of another size: against counters that remember nothing."""
+    rng = np.random.default_rng(5)
+    patterns = [rng.integers(0, 512, 96) * 16 for _ in range(4)]
+    accesses: list[Access] = []
+    for _ in range(400):
+        threads = np.arange(96)[rng.random(96) < rng.choice([0.1, 0.9, 1.0])] + 32 * rng.integers(0, 3)
+        if not threads.size:
+            continue
+        space = rng.choice(np.array([Space.SHARED, Space.GLOBAL, Space.LOCAL]))
+        kind = Kind.READ if space is Space.LOCAL else rng.choice(np.array([Kind.READ, Kind.ATOMIC]))
+        addresses = patterns[rng.integers(4)][threads % 96] + 16 * int(rng.integers(0, 4))
+        accesses.append(access(space, kind, threads, addresses, int(rng.choice([1, 2, 4, 8, 16]))))
+    remembered = counted(*accesses)
+    monkeypatch.setattr(module, "REMEMBERED", 0)
+    forgetful = Counters(1)
+    for one in accesses:
+        forgetful.access(one)
+    assert remembered == forgetful.of(0)
+    expected = sum(
+        counting.wavefronts(one.threads, one.addresses.astype(np.int64), one.size)[0]
+        for one in accesses
+        if one.space is Space.SHARED and one.kind is Kind.READ
+    )
+    assert remembered["shared_load_wavefronts"] == expected
+
+
+def test_a_pattern_is_counted_once(monkeypatch: pytest.MonkeyPatch):
+    calls: list[int] = []
+
+    def rule(*_: Any) -> tuple[int, int]:
+        calls.append(1)
+        return 3, 1
+
+    monkeypatch.setitem(module._RULES, Space.SHARED, rule)  # pyright: ignore[reportPrivateUsage]
+    counters = Counters(1)
+    for start in (0, 4, 8, 1024):
+        counters.access(access(Space.SHARED, Kind.READ, LANE + 32, start + 8 * LANE))
+        counters.access(access(Space.SHARED, Kind.READ, LANE, start + 8 * LANE))
+    assert len(calls) == 1
+    counters.access(access(Space.SHARED, Kind.READ, LANE[1:], 8 * LANE[1:]))
+    counters.access(access(Space.SHARED, Kind.READ, LANE, 8 * LANE, 8))
+    assert len(calls) == 3
+    assert counters.value(0, "shared_load_wavefronts") == 30
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "REMEMBERED", 4096)
+    counters = Counters(1)
+    for step in range(100):
+        counters.access(access(Space.GLOBAL, Kind.READ, LANE, 4 * step * LANE))
+    assert len(counters._known) <= 8  # pyright: ignore[reportPrivateUsage]
+
+
+# ---- the table of metrics -----------------------------------------------------------------------------------------------
+
+
+def test_metrics_that_do_not_exist():
+    with pytest.raises(ValueError, match=r"^unknown metric 'shared_wavefront'; did you mean 'shared_wavefronts'\?$"):
+        check_metric("shared_wavefront")
+    with pytest.raises(ValueError, match=r"^unknown metric 'zzz'; weft\.emulator\.profile\.METRICS lists them$"):
+        Counters(1).add(0, "zzz", 1)
+
+
+def test_derived_metrics_are_not_counted():
+    message = "metric 'bank_conflicts' is derived from others; it cannot be counted"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Counters(1).add(0, "bank_conflicts", 1)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Counters(1).value(0, "bank_conflicts")
+
+
+def test_derived_metrics_are_sums_and_differences():
+    counts = {
+        "shared_load_wavefronts": 40,
+        "shared_store_wavefronts": 5,
+        "shared_load_ideal_wavefronts": 10,
+        "shared_store_ideal_wavefronts": 5,
+        "global_atomic_sectors": 9,
+    }
+    assert value_of("shared_wavefronts", counts) == 45
+    assert value_of("bank_conflicts", counts) == 30
+    assert value_of("excess_sectors", counts) == 9
+    assert value_of("shuffles", counts) == 0
+
+
+def test_every_metric_is_described():
+    assert len({metric.name for metric in METRICS.values()}) == len(METRICS)
+    for metric in METRICS.values():
+        assert metric.unit
+        assert metric.meaning
+        assert "{" not in metric.meaning + metric.ncu
+        assert all(part in METRICS for part in (*metric.plus, *metric.minus))
+    assert METRICS["shared_wavefronts"].ncu == "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+    assert METRICS["global_load_sectors"].ncu == "l1tex__t_sectors_pipe_lsu_mem_global_op_ld"
+    assert METRICS["global_store_sectors"].ncu == "l1tex__t_sectors_pipe_lsu_mem_global_op_st"
+    assert METRICS["executions"].ncu == "smsp__inst_executed"
+    assert set(COUNTED) < set(METRICS)
