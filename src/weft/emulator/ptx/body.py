@@ -61,6 +61,8 @@ Opcodes = dict[str, tuple[str, tuple[str, ...]]]
 _AXES: Final = ("x", "y", "z", "w")
 _COLOURS: Final = ("r", "g", "b", "a")
 _SINK: Final = Sink()
+_BEGINS: Final = frozenset({"+", "-", "!", "~", "(", "WARP_SZ"})
+"""Words a constant expression may begin with, beside numbers."""
 _TABLES: Final = frozenset({".branchtargets", ".calltargets"})
 
 
@@ -355,7 +357,7 @@ class Body:
                 words.fail("only a predicate can be negated", words.at - 1)
             return Not(register)
         if (not is_name(word) or word == "WARP_SZ") and word != "_":
-            if word == "" or not (is_number(word) or word in "+-!~("):
+            if not (is_number(word) or word in _BEGINS):
                 words.unexpected("an operand")
             return constant(words)
         operand = self._name()

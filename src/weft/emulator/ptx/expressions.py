@@ -66,26 +66,34 @@ def number(words: Words) -> int:
     return value.number
 
 
+_NUMBER: Final = re.compile(
+    r"0[fF](?P<single>[0-9a-fA-F]{8}) | 0[dD](?P<double>[0-9a-fA-F]{16})"
+    r"| 0[xX](?P<hex>[0-9a-fA-F]+)U? | 0[bB](?P<binary>[01]+)U? | (?P<octal>0[0-7]*)U? | (?P<decimal>[1-9][0-9]*)U?"
+    r"| (?P<float>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)",
+    re.VERBOSE,
+)
+_BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}
+_WIDTHS: Final = {"single": 32, "double": 64}
+
+
 def _literal(words: Words) -> Value:
-    """A numeric word: its prefix says what it is."""
+    """A numeric word."""
     word = words.word
-    prefix = word[:2].lower()
-    if prefix in ("0f", "0d"):
-        words.at += 1
-        return Immediate(int(word[2:], 16), 4 * (len(word) - 2))
-    if prefix != "0x" and re.search("[.eE]", word):
-        words.at += 1
-        return float(word)
-    digits = word.rstrip("U")
-    base = {"0x": 16, "0b": 2}.get(prefix, 8 if len(digits) > 1 and digits[0] == "0" else 10)
-    try:
-        number = int(digits, base)
-    except ValueError:
+    match = _NUMBER.fullmatch(word)
+    if match is None or match.lastgroup is None:
         words.fail(f"'{word}' is no number")
-    if number >> 64:
-        words.fail(f"{word} does not fit 64 bits")
+    kind, digits = match.lastgroup, match[match.lastgroup]
+    if kind == "float" and digits.isdigit():  # 089
+        words.fail(f"'{word}' is no number")
     words.at += 1
-    return Whole(number, unsigned=digits != word or number >> 63 == 1)
+    if kind in _WIDTHS:
+        return Immediate(int(digits, 16), _WIDTHS[kind])
+    if kind == "float":
+        return float(digits)
+    value = int(digits, _BASES[kind])
+    if value >> 64:
+        words.fail(f"{word} does not fit 64 bits", words.at - 1)
+    return Whole(value, unsigned=word[-1] == "U" or value >> 63 == 1)
 
 
 def _whole(words: Words, value: Value) -> Whole:

@@ -20,9 +20,8 @@ _WORD: Final = re.compile(
     (
       (?: [a-zA-Z] | [_$%][\w$] ) [\w$]* (?: (?: \. | :: ) [\w$]+ )*+ (?: \s*+ : (?!:) )?   # a name, dotted; a label
     | \. [a-zA-Z_] [\w$]* (?: (?: \. | :: ) [\w$]+ )*+                                     # a directive or a type
-    | 0[fF][0-9a-fA-F]{8} (?!\w) | 0[dD][0-9a-fA-F]{16} (?!\w)                             # a float by its bits
-    | 0[xX][0-9a-fA-F]+ U? (?!\w) | 0[bB][01]+ U? (?!\w)
-    | (?: \d+\.\d* (?: [eE][+-]?\d+ )? | \d+ [eE][+-]?\d+ | \d+ U? ) (?!\w)
+    | \d+\.\d* (?: [eE][+-]?\d+ )? (?!\w) | \d+ [eE][+-]?\d+ (?!\w)                           # a float
+    | \d\w*                                                                                # any other number
     | " [^"\n]* "
     | << | >> | == | != | <= | >= | && | \|\|
     | \S
@@ -92,12 +91,7 @@ class Words:
             self.fail("a string without an end")
         if word == "/" and self.words[self.at + 1] == "*":
             self.fail("a comment without an end")
-        if word[0].isdigit() and re.match(r"\w", self.words[self.at + 1]) and self._adjacent():
-            self.fail(f"'{word}{self.words[self.at + 1]}' is no number")
         self.fail(f"expected {wanted}, not '{word}'")
-
-    def _adjacent(self) -> bool:
-        return self.starts[self.at] + len(self.word) == self.starts[self.at + 1]
 
     def accept(self, word: str) -> bool:
         """Goes past the next word if it is this one."""
