@@ -37,7 +37,9 @@ Destinations: TypeAlias = Sequence[tuple[int, Active]]
 Transfer: TypeAlias = Callable[[Active], Destinations]
 """Executes a control instruction. A guard is applied: threads it excludes fall through."""
 
-Binder: TypeAlias = "Callable[[Binding], Step | Transfer]"
+Binder: TypeAlias = Callable[["Binding"], "Step | Transfer"]
+
+AnyBinder = TypeVar("AnyBinder", bound="Binder")
 F = TypeVar("F", bound=Binder)
 
 
@@ -54,10 +56,10 @@ TABLE: Final[dict[str, Entry]] = {}
 """Every instruction there is, by opcode or by opcode and first modifiers (``cp.async.bulk``): the longest match wins."""
 
 
-def instruction(*names: str, transfer: bool = False, polls: bool = False) -> Callable[[F], F]:
+def instruction(*names: str, transfer: bool = False, polls: bool = False) -> Callable[[AnyBinder], AnyBinder]:
     """Enters a binder into the table. ``polls``: a thread may execute it over and over until another thread acts."""
 
-    def enter(binder: F) -> F:
+    def enter(binder: AnyBinder) -> AnyBinder:
         for name in names:
             if name in TABLE:
                 raise ValueError(f"instruction {name} is defined twice")

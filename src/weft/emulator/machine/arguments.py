@@ -1,0 +1,162 @@
+"""A launch's arguments: NumPy arrays become allocations, numbers become the bytes of their parameter.
+
+Arrays that share memory (views of one array) share it in the emulator: each connected range of the host's memory is one
+allocation, and a parameter points into it. The ranges are copied in before the launch and back after it; a launch that faults
+leaves them as they were.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.typing import NDArray
+
+from weft.emulator.errors import LaunchError
+from weft.emulator.machine.placement import size_of
+from weft.emulator.ptx.syntax import Function, Variable
+from weft.emulator.ptx.types import TYPES
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """An array whose contents the kernel must not rely on: reading a byte of it before writing it is a fault."""
+
+    array: NDArray[Any]
+
+
+@runtime_checkable
+class Encoded(Protocol):
+    """An argument that lies over an array and is passed as bytes that name its address: a tensor map."""
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """What it lies over."""
+        ...
+
+    def encode(self, address: int) -> bytes:
+        """The bytes of the parameter, given where ``array`` begins."""
+        ...
+
+
+@dataclass
+class Range:
+    """Bytes of the host from address ``low`` to ``high``."""
+
+    low: int
+    high: int
+    name: str
+    writeable: bool
+    defined: bool
+
+    def view(self) -> NDArray[np.uint8]:
+        """The host's bytes themselves."""
+        size = self.high - self.low
+        return (
+            np.frombuffer((ctypes.c_uint8 * size).from_address(self.low), np.uint8) if size else np.zeros(0, np.uint8)
+        )
+
+
+class Arguments:
+    """The arguments of a kernel, checked against its parameters. Raises: LaunchError."""
+
+    def __init__(self, kernel: Function, values: Sequence[Any]) -> None:
+        self.kernel = kernel
+        expected = len(kernel.parameters)
+        if len(values) != expected:
+            names = ", ".join(f"{v.name} .{v.type}" + (f"[{v.count}]" if v.array else "") for v in kernel.parameters)
+            plural = "" if expected == 1 else "s"
+            message = f"{kernel.name}() takes {expected} argument{plural}, got {len(values)}"
+            raise LaunchError(f"{message}; its parameters: {names}" if names else message)
+        self.values = list(values)
+        self.kept: list[Any] = []
+        """What must live until the launch is over."""
+        found: list[Range] = []
+        for i, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
+            array = value.array if isinstance(value, Scratch | Encoded) else value
+            if isinstance(array, np.ndarray):
+                self._check_array(i, parameter, value, array)
+                self.kept.append(array)
+                low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+                defined = not isinstance(value, Scratch)
+                found.append(Range(low, high, f"argument {i}", bool(array.flags.writeable), defined))
+        self.ranges = _merge(found)
+
+    def _check_array(self, i: int, parameter: Variable, value: Any, array: NDArray[Any]) -> None:
+        if array.dtype.hasobject:
+            raise LaunchError(f"argument {i} is an array of Python objects, which have no bytes a kernel could read")
+        if not isinstance(value, Encoded) and size_of(parameter) != 8:
+            message = f"argument {i} is an array, but parameter {parameter.name} is no pointer: it has {size_of(parameter)} bytes"
+            raise LaunchError(message)
+
+    def encode(self, starts: Sequence[int]) -> list[bytes]:
+        """The bytes of each parameter, given the address at which each of ``ranges`` was placed."""
+        return [
+            self._encode(i, v, x, starts)
+            for i, (v, x) in enumerate(zip(self.kernel.parameters, self.values, strict=True))
+        ]
+
+    def _encode(self, i: int, parameter: Variable, value: Any, starts: Sequence[int]) -> bytes:
+        size = size_of(parameter)
+        array = value.array if isinstance(value, Scratch | Encoded) else value
+        if isinstance(array, np.ndarray):
+            address = array.ctypes.data
+            at = next(j for j, r in enumerate(self.ranges) if r.low <= address <= r.high)
+            place = starts[at] + address - self.ranges[at].low
+            data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
+        elif isinstance(value, bytes | bytearray | memoryview):
+            data = bytes(value)
+        elif isinstance(value, np.generic):
+            data = value.tobytes()
+        elif isinstance(value, bool | int):
+            data = self._integer(i, parameter, int(value), size)
+        elif isinstance(value, float):
+            data = self._float(i, parameter, value)
+        else:
+            kind = type(value).__name__
+            message = f"argument {i} is of type {kind}; a kernel takes NumPy arrays, numbers and bytes"
+            raise LaunchError(message)
+        if len(data) != size:
+            raise LaunchError(f"argument {i} has {len(data)} bytes, but parameter {parameter.name} has {size}")
+        return data
+
+    def _integer(self, i: int, parameter: Variable, value: int, size: int) -> bytes:
+        kind = TYPES.get(parameter.type)
+        if kind is not None and kind.kind == "f" and not parameter.array:
+            return self._float(i, parameter, float(value))
+        if parameter.array:
+            raise LaunchError(
+                f"argument {i} is a number, but parameter {parameter.name} is a structure of {size} bytes"
+            )
+        if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
+            raise LaunchError(
+                f"argument {i} is {value}, which does not fit the {size} bytes of parameter {parameter.name}"
+            )
+        return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+    def _float(self, i: int, parameter: Variable, value: float) -> bytes:
+        kind = TYPES.get(parameter.type)
+        if kind is None or parameter.array or kind.kind not in "fb" or kind.bits not in (16, 32, 64):
+            declared = f"parameter {parameter.name} is .{parameter.type}"
+            message = f"argument {i} is a float, but {declared}; pass a NumPy number of its type"
+            raise LaunchError(message)
+        return np.array(value, f"f{kind.bytes}").tobytes()
+
+
+def _merge(ranges: list[Range]) -> list[Range]:
+    merged: list[Range] = []
+    for r in sorted(ranges, key=lambda r: (r.low, r.high)):
+        last = merged[-1] if merged else None
+        if last is not None and (r.low < last.high or (r.low, r.high) == (last.low, last.high)):
+            last.high = max(last.high, r.high)
+            last.writeable |= r.writeable
+            last.defined |= r.defined
+            if r.name not in last.name:
+                last.name += f" and {r.name.removeprefix('argument ')}"
+        else:
+            merged.append(r)
+    return merged

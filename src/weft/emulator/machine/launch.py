@@ -1,0 +1,185 @@
+"""A launch from beginning to end: allocations, batches of blocks, and what is handed back."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from weft.emulator.errors import LaunchError
+from weft.emulator.machine.active import WARP
+from weft.emulator.machine.arguments import Arguments
+from weft.emulator.machine.machine import Checks, Dim3, Machine
+from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.program import Program
+from weft.emulator.machine.scheduler import Scheduler
+from weft.emulator.memory.access import Space
+from weft.emulator.memory.arena import Heap, layout
+from weft.emulator.memory.memory import WINDOW, Memory
+from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.profile.counters import Counters
+from weft.emulator.ptx.types import TYPES
+
+RESIDENT: Final = 16384
+"""Threads that are executed at once, if there are so many."""
+
+RESIDENT_BYTES: Final = 256 << 20
+"""Bytes of shared and local memory of the blocks that are executed at once."""
+
+SHARED_LIMIT: Final = 227 << 10
+"""Bytes of shared memory a block may have (sm_90)."""
+
+BLOCK_LIMIT: Final = 1024
+GRID_LIMIT: Final = (2**31 - 1, 65535, 65535)
+
+
+@dataclass
+class Outcome:
+    """What a launch leaves behind, beside what it wrote."""
+
+    counters: Counters
+    output: list[str]
+    shared_bytes: int
+    static_shared: int
+
+
+def dim3(name: str, given: int | Sequence[int]) -> Dim3:
+    """A grid or block from a number or up to three. Raises: LaunchError."""
+    values = (given,) if isinstance(given, int) else tuple(given)
+    if not 1 <= len(values) <= 3 or not all(isinstance(v, int | np.integer) for v in values):
+        raise LaunchError(f"{name} is {given!r}, expected one to three integers")
+    x, y, z = (*(int(v) for v in values), 1, 1, 1)[:3]
+    if min(x, y, z) < 1:
+        raise LaunchError(f"{name} is {given!r}, expected numbers from 1 on")
+    return x, y, z
+
+
+def launch(
+    program: Program,
+    kernel: str,
+    grid: Dim3,
+    block: Dim3,
+    arguments: Sequence[Any],
+    dynamic_shared: int,
+    checks: Checks,
+) -> Outcome:
+    """Executes a kernel; arrays among the arguments hold afterwards what it wrote. Raises: LaunchError, PTXError, Fault."""
+    function = program.module.functions.get(kernel)
+    if function is None or not function.entry:
+        names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
+        raise LaunchError(f"the module has no kernel '{kernel}'; it has {names}")
+    _check_shape(function.name, function.directives, grid, block)
+    given = Arguments(function, arguments)
+    sizes = [(r.name, r.high - r.low) for r in given.ranges]
+    placement = Placement(program, kernel, sizes, dynamic_shared)
+    if placement.shared_bytes > SHARED_LIMIT:
+        needs = f"{kernel} needs {placement.shared_bytes} bytes of shared memory a block"
+        message = f"{needs}, more than the {SHARED_LIMIT} there are"
+        raise LaunchError(message)
+    total = grid[0] * grid[1] * grid[2]
+    block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
+    per_block = placement.shared_bytes + placement.local_bytes * block_threads
+    blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)))
+    memory = _memory(placement, given, blocks, block_threads, checks)
+    counters = Counters(len(program.instructions))
+    machine = Machine(program, kernel, grid, block, blocks, memory, counters, checks)
+    machine.placement = placement
+    memory.fault = machine.fault
+    if checks.races and placement.shared_bytes:
+        contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
+        memory.order = machine.order = Order(
+            contents,
+            block_threads,
+            _granule(program, placement),
+            program.instructions,
+            lambda thread: (machine.block_of(thread), machine.thread_of(thread)),
+            kernel,
+        )
+    with np.errstate(all="ignore"), _no_collection():
+        scheduler = Scheduler(machine, placement)
+        for first in range(0, total, blocks):
+            memory.begin()
+            machine.order.reset()
+            scheduler.run(machine.begin(first, min(blocks, total - first)))
+        scheduler.count()
+    heap = memory.heaps[Space.GLOBAL]
+    for r, a in zip(given.ranges, heap.allocations, strict=False):
+        if r.writeable:
+            r.view()[...] = heap.bytes[a.start : a.start + a.size]
+    return Outcome(counters, machine.output, placement.shared_bytes, placement.static_shared)
+
+
+def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, block: Dim3) -> None:
+    threads = block[0] * block[1] * block[2]
+    if threads > BLOCK_LIMIT or block[2] > 64:
+        raise LaunchError(f"a block of {block} has {threads} threads; a block has at most {BLOCK_LIMIT}, 64 in z")
+    if any(g > limit for g, limit in zip(grid, GRID_LIMIT, strict=True)):
+        raise LaunchError(f"a grid of {grid} is larger than the largest, {GRID_LIMIT}")
+    if (required := directives.get("reqntid")) and (*required, 1, 1)[:3] != block:
+        raise LaunchError(f"{name} requires blocks of {(*required, 1, 1)[:3]} threads (.reqntid), got {block}")
+    if (most := directives.get("maxntid")) and threads > np.prod(most):
+        raise LaunchError(f"{name} allows blocks of at most {int(np.prod(most))} threads (.maxntid), got {threads}")
+    cluster = directives.get("reqnctapercluster", ())
+    if any(c != 1 for c in cluster):
+        raise LaunchError(f"{name} requires clusters of {cluster} blocks; the emulator has clusters of one block only")
+
+
+def _memory(placement: Placement, given: Arguments, blocks: int, block_threads: int, checks: Checks) -> Memory:
+    scratch = any(not r.defined for r in given.ranges)
+    heap = Heap(WINDOW[Space.GLOBAL], placement.arguments, checks.uninitialised and scratch)
+    for r, a in zip(given.ranges, heap.allocations, strict=False):
+        heap.bytes[a.start : a.start + a.size] = r.view()
+        if r.defined:
+            heap.mark(a.start, a.size)
+    placement.fill(heap, placement.globals, len(given.ranges))
+    constants = Heap(WINDOW[Space.CONST], placement.constant_layout, track=False)
+    placement.fill(constants, placement.constants, 0)
+    parameters = Heap(WINDOW[Space.PARAM], _parameter_layout(placement), track=False)
+    starts = [WINDOW[Space.GLOBAL] + a.start for a in heap.allocations]
+    for parameter, data in zip(placement.kernel.parameters, given.encode(starts), strict=True):
+        at = placement.addresses[placement.kernel.name, parameter.name]
+        parameters.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    return Memory(
+        heap,
+        constants,
+        parameters,
+        placement.shared_bytes,
+        placement.dynamic_shared,
+        placement.local_bytes,
+        blocks,
+        block_threads,
+        NullOrder(),
+        checks,
+    )
+
+
+def _parameter_layout(placement: Placement):
+    (allocation,) = layout([("the parameters", placement.parameter_bytes)])
+    for key in [k for k in placement.addresses if placement.spaces[k] is Space.PARAM]:
+        placement.addresses[key] += allocation.start
+    return [allocation]
+
+
+def _granule(program: Program, placement: Placement) -> int:
+    """The smallest access to shared memory that the launch may make: 1, 2 or 4 bytes."""
+    smallest = 4
+    for function in placement.functions:
+        for i in function.instructions:
+            if i.opcode in ("ld", "st", "atom", "red") and not {"global", "const", "param", "local"} & set(i.modifiers):
+                smallest = min(smallest, *(TYPES[m].bytes for m in i.modifiers if m in TYPES), 4)
+    return smallest
+
+
+class _no_collection:
+    """Python's collector walks the bound steps over and over and finds nothing to free: it pauses."""
+
+    def __enter__(self) -> None:
+        self.enabled = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self.enabled:
+            gc.enable()

@@ -1,0 +1,241 @@
+"""The resident blocks: their threads, registers and memory.
+
+A batch of blocks is executed at once. Every per-thread value is one array over all of its threads; blocks are padded to whole
+warps with lanes that never run, so that ``array.reshape(-1, 32)`` is always lanes by warps. The arrays live as long as the
+launch: the next batch of blocks reuses them, so that steps can be bound to them once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import Fault, Undefined, Where
+from weft.emulator.machine.active import WARP, Active, Index, Mask
+from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.program import Program
+from weft.emulator.machine.special import special_registers
+from weft.emulator.memory.memory import Memory
+from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.profile.counters import Counters
+from weft.emulator.ptx.types import STORAGE, TYPES
+
+V = TypeVar("V")
+
+Dim3: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """What is watched for. Each costs time, and each is on unless switched off."""
+
+    bounds: bool = True
+    """Accesses outside every allocation. Off: they read zero and write nothing."""
+    alignment: bool = True
+    uninitialised: bool = True
+    """Reads of memory that nobody has written."""
+    races: bool = True
+    """Unordered accesses to shared memory."""
+
+    @classmethod
+    def none(cls) -> Checks:
+        """Everything off."""
+        return cls(bounds=False, alignment=False, uninitialised=False, races=False)
+
+
+@dataclass
+class Parked:
+    """Threads that wait until ``ready`` says they may go on at ``pc``."""
+
+    active: Active
+    pc: int
+    why: Callable[[], str]
+    ready: Callable[[], Mask]
+    site: int
+
+
+class Machine:
+    """The state of ``blocks`` resident blocks of a launch of ``kernel``."""
+
+    def __init__(
+        self,
+        program: Program,
+        kernel: str,
+        grid: Dim3,
+        block: Dim3,
+        blocks: int,
+        memory: Memory,
+        counters: Counters,
+        checks: Checks,
+    ) -> None:
+        self.program = program
+        self.kernel = kernel
+        self.grid = grid
+        self.block_shape = block
+        self.blocks = blocks
+        self.real_threads = block[0] * block[1] * block[2]
+        self.block_warps = -(-self.real_threads // WARP)
+        self.block_threads = self.block_warps * WARP
+        """Threads of a block, padding included."""
+        self.threads = blocks * self.block_threads
+        self.warps = blocks * self.block_warps
+        everyone = np.arange(self.threads)
+        self.lane: NDArray[np.intp] = everyone % WARP
+        self.warp: NDArray[np.intp] = everyone // WARP
+        """The warp of each thread, counted over all resident blocks."""
+        self.block: NDArray[np.intp] = everyone // self.block_threads
+        """The resident block of each thread."""
+        self.memory = memory
+        self.placement: Placement
+        """Where variables are; the launch sets it."""
+        self.counters = counters
+        self.checks = checks
+        self.order: Order | NullOrder = memory.order
+        self.output: list[str] = []
+        """What vprintf printed."""
+        self.registers: dict[tuple[str, str], NDArray[Any]] = {}
+        self.parameters: dict[tuple[str, str], NDArray[np.uint8]] = {}
+        self.exited: Mask = np.zeros(self.threads, np.bool_)
+        """Threads that have ended, padding included."""
+        self.parked: list[Parked] = []
+        self.stirred = False
+        self.issued: NDArray[np.int64] = np.zeros(self.warps, np.int64)
+        """Instructions each warp has executed: what its clock says."""
+        self.first_block = 0
+        """The linear index, in the grid, of the first resident block."""
+        self._extras: dict[str, Any] = {}
+        self.special = special_registers(self)
+        self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
+        """How many calls each thread is inside."""
+
+    def begin(self, first_block: int, blocks: int) -> Active:
+        """Resets for the ``blocks`` blocks of the grid from ``first_block`` on; the threads that start."""
+        self.first_block = first_block
+        for array in self.registers.values():
+            array[...] = 0
+        self._extras.clear()
+        self.parked.clear()
+        self.depth[...] = 0
+        self.issued[...] = 0
+        local = np.arange(self.threads) % self.block_threads
+        start = (local < self.real_threads) & (self.block < blocks)
+        self.exited[...] = ~start
+        self.special.place(first_block)
+        return Active(start)
+
+    # ---- state ----------------------------------------------------------------------------------------------------
+
+    def register(self, function: str, name: str, kind: str) -> NDArray[Any]:
+        """The array of a register declared with type ``kind``: (T,), or (T, 2) of 128 bits."""
+        if (array := self.registers.get((function, name))) is None:
+            bits = TYPES[kind].bits
+            shape = (self.threads, 2) if bits == 128 else (self.threads,)
+            array = self.registers[function, name] = np.zeros(shape, STORAGE[bits])
+        return array
+
+    def parameter(self, function: str, name: str, size: int) -> NDArray[np.uint8]:
+        """The bytes of a variable in a function's param space, (T, size): arguments and results of calls."""
+        if (array := self.parameters.get((function, name))) is None:
+            array = self.parameters[function, name] = np.zeros((self.threads, size), np.uint8)
+        return array
+
+    def own(self, function: str) -> list[tuple[tuple[str, str], NDArray[Any]]]:
+        """All state that belongs to a function: registers and variables in the param space."""
+        both = [*self.registers.items(), *self.parameters.items()]
+        return [(key, array) for key, array in both if key[0] == function]
+
+    def extra(self, name: str, make: Callable[[], V]) -> V:
+        """State of an instruction family, made when first asked for and forgotten between batches: ask for it in the step."""
+        if name not in self._extras:
+            self._extras[name] = make()
+        return self._extras[name]
+
+    # ---- waiting ----------------------------------------------------------------------------------------------------
+
+    def park(self, active: Active, pc: int, why: Callable[[], str], ready: Callable[[], Mask], site: int) -> None:
+        """Threads wait until ``ready()``, a (T,) mask, has them; they go on at ``pc``. ``why`` describes the wait, should it
+        never end."""
+        self.parked.append(Parked(active, pc, why, ready, site))
+
+    def stir(self) -> None:
+        """Something happened that may let parked threads go on."""
+        self.stirred = True
+
+    def converge(self, active: Active, site: int, members: NDArray[np.uint32]) -> Active:
+        """For a ``.sync`` instruction: those of ``active`` who may execute it now.
+
+        ``members`` (T,) is the mask each thread names. A warp executes when all its named lanes that have not exited are here;
+        else its threads are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
+        """
+        missing = (members & ~active.ballots[self.warp]) != 0
+        if active.full and not missing.any():
+            return active
+        absent = members & ~active.ballots[self.warp] & ~Active(self.exited, full=False).ballots[self.warp]
+        late = active.mask & (absent != 0)
+        if not late.any():
+            return active
+        waiting = active.narrow(self.of_warps(late))
+        self.counters.executed(site, -waiting.warp_count, -waiting.count)
+        place = self.extra("converging", dict[int, Mask])
+        place[site] = place[site] | waiting.mask if site in place else waiting.mask.copy()
+        nobody = np.zeros(self.threads, np.bool_)
+        self.park(waiting, site, lambda: self._missing(waiting, site), lambda: nobody, site)
+        return active.narrow(~waiting.mask)
+
+    def unpark(self, site: int, warps_of: Active) -> Active:
+        """Takes back the threads parked at ``site`` by `converge` whose warps have threads in ``warps_of``: they join it."""
+        place = self._extras.get("converging")
+        if not place or site not in place:
+            return warps_of
+        joining = place[site] & self.of_warps(warps_of.mask)
+        if not joining.any():
+            return warps_of
+        place[site] &= ~joining
+        for parked in self.parked:
+            if parked.site == site:
+                parked.active = parked.active.narrow(~joining)
+        self.counters.executed(site, 0, int(np.count_nonzero(joining)))
+        self.parked = [parked for parked in self.parked if parked.active]
+        return Active(warps_of.mask | joining)
+
+    def of_warps(self, mask: Mask) -> Mask:
+        """All threads of the warps that have a thread in the mask."""
+        return np.repeat(mask.reshape(-1, WARP).any(axis=1), WARP)
+
+    def _missing(self, waiting: Active, site: int) -> str:
+        lanes = int(waiting.ballots[waiting.warps[0]])
+        name = self.program.instructions[site].name
+        return f"lanes 0x{lanes:08x} of a warp wait at {name} for lanes that its mask names and that never come"
+
+    # ---- who is who -------------------------------------------------------------------------------------------------
+
+    def block_of(self, thread: int) -> Dim3:
+        """The block index (x, y, z) of a resident thread."""
+        linear = self.first_block + thread // self.block_threads
+        x, y, _ = self.grid
+        return linear % x, linear // x % y, linear // (x * y)
+
+    def thread_of(self, thread: int) -> Dim3:
+        """The thread index (x, y, z) within its block."""
+        linear = thread % self.block_threads
+        x, y, _ = self.block_shape
+        return linear % x, linear // x % y, linear // (x * y)
+
+    def fault(self, kind: type[Fault], message: str, site: int, thread: int, address: str = "") -> Fault:
+        """A fault of a resident thread at an instruction."""
+        where = Where(
+            self.kernel, self.program.instructions[site], self.block_of(thread), self.thread_of(thread), address
+        )
+        return kind(message, where)
+
+    def whole_warps(self, active: Active, site: int) -> Index:
+        """The active warps, for an ``.aligned`` instruction that all live lanes of a warp must execute together."""
+        if not active.full and (partial := self.of_warps(active.mask) & ~active.mask & ~self.exited).any():
+            name = self.program.instructions[site].name
+            message = f"{name} must be executed by all lanes of a warp together; this lane is elsewhere"
+            raise self.fault(Undefined, message, site, int(partial.nonzero()[0][0]))
+        return active.warps

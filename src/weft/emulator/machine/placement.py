@@ -1,0 +1,183 @@
+"""Where a launch puts the module's variables, and what their addresses are."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import PTXError
+from weft.emulator.machine.program import Program
+from weft.emulator.memory.access import Space
+from weft.emulator.memory.arena import Heap, layout
+from weft.emulator.memory.memory import WINDOW
+from weft.emulator.ptx.syntax import Address, Function, Group, Immediate, Instruction, Symbol, Variable, Vector
+from weft.emulator.ptx.types import TYPES
+
+FUNCTIONS: Final = 0x5_0000_0000
+"""Functions' addresses begin here: 16 bytes for each instruction."""
+
+RECURSION: Final = 256
+"""How deep a thread may call, where functions call themselves."""
+
+GLOBAL: Final = "global "
+"""What precedes the names of a module's variables among the allocations."""
+
+
+def size_of(variable: Variable) -> int:
+    """Bytes of a variable; 0 for an array of unknown size."""
+    return (TYPES[variable.type].bytes if variable.type in TYPES else 8) * variable.vector * (variable.count or 0)
+
+
+class Placement:
+    """Addresses of the variables that ``kernel`` and what it calls use. ``arguments`` are allocations of the launch:
+    (name, bytes); ``dynamic_shared`` bytes."""
+
+    def __init__(self, program: Program, kernel: str, arguments: list[tuple[str, int]], dynamic_shared: int) -> None:
+        self.program = program
+        self.kernel = program.module.functions[kernel]
+        self.functions = _reachable(program, kernel)
+        """The functions that may run."""
+        used = {name for function in self.functions for i in function.instructions for name in symbols(i.operands)}
+        module = list(program.module.variables.values())
+        self.globals = [v for v in module if v.space == "global"]
+        self.constants = [v for v in module if v.space == "const"]
+        self.arguments = layout(arguments + [(GLOBAL + v.name, size_of(v)) for v in self.globals])
+        self.addresses: dict[tuple[str, str], int] = {}
+        """By (function, or "" for a module's, and name): the address within the variable's space."""
+        self.spaces: dict[tuple[str, str], Space] = {}
+        for v, a in zip(self.globals, self.arguments[len(arguments) :], strict=True):
+            self._place("", v.name, Space.GLOBAL, WINDOW[Space.GLOBAL] + a.start)
+        self.constant_layout = layout([(v.name, size_of(v)) for v in self.constants])
+        for v, a in zip(self.constants, self.constant_layout, strict=True):
+            self._place("", v.name, Space.CONST, a.start)
+        self.static_shared = 0
+        shared = [("", v) for v in module if v.space == "shared" and v.name in used]
+        shared += [(f.name, v) for f in self.functions for v in f.variables if v.space == "shared"]
+        dynamic: list[tuple[str, Variable]] = []
+        for owner, v in shared:
+            if v.count is None:
+                dynamic.append((owner, v))
+            else:
+                self.static_shared = _up(self.static_shared, v.align)
+                self._place(owner, v.name, Space.SHARED, self.static_shared)
+                self.static_shared += size_of(v)
+        start = _up(self.static_shared, max((v.align for _, v in dynamic), default=1))
+        for owner, v in dynamic:
+            self._place(owner, v.name, Space.SHARED, start)
+        self.shared_bytes = start + dynamic_shared
+        self.dynamic_shared = dynamic_shared
+        self.local_frame = 0
+        for f in self.functions:
+            for v in f.variables:
+                if v.space == "local":
+                    self.local_frame = _up(self.local_frame, v.align)
+                    self._place(f.name, v.name, Space.LOCAL, self.local_frame)
+                    self.local_frame += size_of(v)
+        for v in module:
+            if v.space == "local" and v.name in used:
+                self.local_frame = _up(self.local_frame, v.align)
+                self._place("", v.name, Space.LOCAL, self.local_frame)
+                self.local_frame += size_of(v)
+        self.local_frame = _up(self.local_frame, 16)
+        self.recursive = bool(program.recursive & {f.name for f in self.functions})
+        self.local_bytes = self.local_frame * (RECURSION if self.recursive else 1)
+        self.parameter_bytes = 0
+        for v in self.kernel.parameters:
+            self.parameter_bytes = _up(
+                self.parameter_bytes, max(v.align, TYPES[v.type].bytes if v.type in TYPES else 1)
+            )
+            self._place(kernel, v.name, Space.PARAM, self.parameter_bytes)
+            self.parameter_bytes += size_of(v)
+
+    def space(self, function: Function, name: str) -> Space | None:
+        """The state space of a variable that a function sees under a name; None if it sees none."""
+        return self.spaces.get((function.name, name)) or self.spaces.get(("", name))
+
+    def window(self, function: Function, name: str) -> int:
+        """What to add to a variable's address within its space for a generic one."""
+        space = self.space(function, name)
+        return 0 if space is None or space is Space.GLOBAL else WINDOW[space]
+
+    def address(self, function: Function, symbol: Symbol, instruction: Instruction) -> int:
+        """The address, within its space, of what a function sees under a name; a function's is a number of its own."""
+        for owner in (function.name, ""):
+            if (found := self.addresses.get((owner, symbol.name))) is not None:
+                return found + symbol.offset
+        if symbol.name in self.program.start:
+            return FUNCTIONS + 16 * self.program.start[symbol.name]
+        message = f"'{symbol.name}' is neither a variable nor a function that '{function.name}' can use"
+        raise PTXError(message, instruction.line, instruction.text)
+
+    def is_dynamic(self, function: Function, name: str) -> bool:
+        """Whether a variable has an address that depends on how deep calls are: a recursive program's local variables."""
+        return self.recursive and self.spaces.get((function.name, name)) is Space.LOCAL
+
+    def fill(self, heap: Heap, variables: list[Variable], first: int) -> None:
+        """Writes variables' initial values into their allocations, which are those of the heap from number ``first`` on."""
+        for variable, allocation in zip(variables, heap.allocations[first:], strict=True):
+            data = self._initial(variable)
+            heap.bytes[allocation.start : allocation.start + data.size] = data
+            heap.mark(allocation.start, allocation.size)
+
+    def _initial(self, variable: Variable) -> NDArray[np.uint8]:
+        kind = TYPES[variable.type]
+        data: list[bytes] = []
+        for item in variable.initial:
+            if isinstance(item, Symbol):
+                value = self._symbol_value(variable, item)
+            elif isinstance(item, Immediate):
+                value = item.value if item.bits else item.value
+            else:
+                value = item
+            if isinstance(value, float):
+                data.append(np.array(value, kind.numpy if kind.kind == "f" else "f4").tobytes())
+            else:
+                data.append((value & ((1 << 8 * kind.bytes) - 1)).to_bytes(kind.bytes, "little"))
+        return np.frombuffer(b"".join(data), np.uint8)
+
+    def _symbol_value(self, variable: Variable, item: Symbol) -> int:
+        if (found := self.addresses.get(("", item.name))) is not None:
+            space = self.spaces["", item.name]
+            return found + item.offset + (0 if space is Space.GLOBAL else WINDOW[space])
+        if item.name in self.program.start:
+            return FUNCTIONS + 16 * self.program.start[item.name]
+        raise PTXError(
+            f"the initial value of '{variable.name}' names '{item.name}', which does not exist", variable.line
+        )
+
+    def _place(self, owner: str, name: str, space: Space, address: int) -> None:
+        self.addresses[owner, name] = address
+        self.spaces[owner, name] = space
+
+
+def symbols(operands: tuple[object, ...]) -> set[str]:
+    """The names that operands mention."""
+    found: set[str] = set()
+    for operand in operands:
+        match operand:
+            case Symbol():
+                found.add(operand.name)
+            case Address():
+                found |= symbols((operand.base, *operand.coordinates))
+            case Vector() | Group():
+                found |= symbols(operand.elements)
+            case _:
+                pass
+    return found
+
+
+def _reachable(program: Program, kernel: str) -> list[Function]:
+    seen: dict[str, None] = {}
+    todo = [kernel]
+    while todo:
+        if (name := todo.pop()) not in seen:
+            seen[name] = None
+            todo += sorted(program.callees[name])
+    return [program.module.functions[name] for name in seen]
+
+
+def _up(value: int, multiple: int) -> int:
+    return math.ceil(value / max(multiple, 1)) * max(multiple, 1)

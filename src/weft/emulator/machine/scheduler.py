@@ -1,0 +1,261 @@
+"""Who runs next.
+
+Threads at one place in the program are a group, and run together up to the next place where threads may part or meet (a
+*segment*). Of several groups the first in `Program.priority` runs, so who is behind catches up. Threads that wait (at a barrier,
+for a mbarrier) are parked until what they wait for has happened. When nobody can run and somebody waits, that is a deadlock.
+
+Spinning. A loop that reads a flag until another thread sets it would run for ever, if the other thread is further on in the
+program. So a group that has executed `PATIENCE` polling instructions (volatile and acquiring loads, atomics, test_wait,
+nanosleep) while others could have run is put to sleep until another group has written something. Loops without such
+instructions cannot depend on another thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.emulator.errors import BarrierFault, Fault, PTXError
+from weft.emulator.machine.active import Active, Mask
+from weft.emulator.machine.binding import Binding
+from weft.emulator.machine.machine import Machine
+from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
+from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
+from weft.emulator.ptx.syntax import Register
+
+PATIENCE: Final = 256
+"""Polls that a group may make while others wait."""
+
+HOPELESS: Final = 1000
+"""How often all groups may fall asleep without anybody having written, before that is called a livelock."""
+
+_WRITES: Final = frozenset(
+    {"st", "atom", "red", "mbarrier", "cp", "stmatrix", "bar", "barrier", "exit", "ret", "multimem"}
+)
+
+WEAK_POLLS: Final = frozenset({"volatile", "relaxed", "acquire"})
+"""Modifiers that make a load one that may be repeated until another thread writes."""
+
+
+class Segment:
+    """Instructions that are executed one after the other by whoever executes the first."""
+
+    def __init__(self, first: int, steps: list[Step], transfer: Transfer | None, following: int) -> None:
+        self.first = first
+        self.steps = steps
+        self.transfer = transfer
+        self.following = following
+        self.warps = 0
+        self.threads = 0
+        self.polls = 0
+        self.writes = False
+        self.length = len(steps) + (transfer is not None)
+
+
+class Scheduler:
+    """Executes a machine's program from a kernel's start until all threads have ended."""
+
+    def __init__(self, machine: Machine, placement: Placement) -> None:
+        self.machine = machine
+        self.placement = placement
+        self.program = machine.program
+        self.segments: dict[int, Segment] = {}
+        self.guarded: dict[int, list[int]] = {}
+        """For each guarded instruction: how many threads its guard let through, in a list of one."""
+        self.steps: dict[int, tuple[Step | Transfer, bool, bool]] = {}
+        self.timed = False
+        for function in placement.functions:
+            first = self.program.start[function.name]
+            for site in range(first, first + len(function.instructions) + 1):
+                self._bind(site)
+        self.start = self.program.start[placement.kernel.name]
+        self.patience = 0
+
+    # ---- binding ----------------------------------------------------------------------------------------------------
+
+    def _bind(self, site: int) -> None:
+        instruction = self.program.instructions[site]
+        entry = lookup(instruction.name)
+        if entry is None:
+            raise PTXError(
+                f"the emulator does not know the instruction '{instruction.name}'", instruction.line, instruction.text
+            )
+        binding = Binding(self.machine, self.placement, site)
+        bound = entry.binder(binding)
+        polls = entry.polls or (instruction.opcode == "ld" and not WEAK_POLLS.isdisjoint(instruction.modifiers))
+        self.timed |= any(
+            isinstance(o, Register) and (o.name in CLOCKS or o.name in CLOCKS_GLOBAL) for o in instruction.operands
+        )
+        if instruction.guard is not None:
+            register = Register(instruction.guard.register)
+            predicate = binding.predicate(register)
+            negated = instruction.guard.negated
+            let_through = self.guarded[site] = [0]
+            if entry.transfer:
+                bound = _guarded_transfer(bound, predicate, negated, let_through, site + 1)  # pyright: ignore[reportArgumentType]
+            else:
+                bound = _guarded_step(bound, predicate, negated, let_through)  # pyright: ignore[reportArgumentType]
+        self.steps[site] = (bound, entry.transfer, polls)
+
+    def _segment(self, first: int) -> Segment:
+        steps: list[Step] = []
+        transfer: Transfer | None = None
+        site = first
+        polls, writes = 0, False
+        while True:
+            bound, is_transfer, polling = self.steps[site]
+            polls += polling
+            writes |= self.program.instructions[site].opcode in _WRITES
+            site += 1
+            if is_transfer:
+                transfer = bound  # pyright: ignore[reportAssignmentType]
+                break
+            steps.append(bound)  # pyright: ignore[reportArgumentType]
+            if site in self.program.leaders:
+                break
+        segment = Segment(first, steps, transfer, site)
+        segment.polls, segment.writes = polls, writes
+        return segment
+
+    # ---- running ----------------------------------------------------------------------------------------------------
+
+    def run(self, starting: Active) -> None:
+        """Runs a batch of blocks to its end."""
+        groups: dict[int, Active] = {self.start: starting}
+        asleep: dict[int, Active] = {}
+        machine, priority = self.machine, self.program.priority
+        strikes = 0
+        while True:
+            if machine.stirred or not groups:
+                machine.stirred = False
+                self._wake(groups)
+            if not groups:
+                if not asleep:
+                    break
+                groups, asleep = asleep, {}
+                strikes += 1
+                if strikes > HOPELESS:
+                    raise self._livelock(groups)
+            pc = next(iter(groups)) if len(groups) == 1 else min(groups, key=priority.__getitem__)
+            active = groups.pop(pc)
+            segment = self.segments.get(pc)
+            if segment is None:
+                segment = self.segments[pc] = self._segment(pc)
+            destinations = self._execute(segment, active)
+            for target, threads in destinations:
+                self._join(groups, target, threads)
+            if segment.polls and (groups.keys() - {t for t, _ in destinations} or asleep or machine.parked):
+                self.patience += segment.polls
+                if self.patience > PATIENCE:
+                    self.patience = 0
+                    for target, _ in destinations:
+                        if target in groups:
+                            self._join(asleep, target, groups.pop(target))
+                    continue
+            if asleep and segment.writes:
+                strikes = 0
+                for target, threads in asleep.items():
+                    self._join(groups, target, threads)
+                asleep = {}
+        if machine.parked:
+            raise self._deadlock()
+
+    def _execute(self, segment: Segment, active: Active) -> Destinations:
+        segment.warps += active.warp_count
+        segment.threads += active.count
+        step: Step | Transfer | None = None
+        try:
+            for step in segment.steps:
+                step(active)
+            if self.timed:
+                self.machine.issued[active.warps] += segment.length
+            step = segment.transfer
+            if step is None:
+                return [(segment.following, active)]
+            return step(active)  # pyright: ignore[reportReturnType]
+        except Exception as error:
+            place = segment.steps.index(step) if step is not segment.transfer else len(segment.steps)  # pyright: ignore[reportArgumentType]
+            instruction = self.program.instructions[segment.first + place]
+            if isinstance(error, Fault):
+                error.at(kernel=self.machine.kernel, instruction=instruction)
+            else:
+                error.add_note(f"while emulating PTX line {instruction.line}: {instruction.text}")
+            raise
+
+    @staticmethod
+    def _join(groups: dict[int, Active], pc: int, threads: Active) -> None:
+        if (others := groups.get(pc)) is None:
+            if threads:
+                groups[pc] = threads
+        else:
+            groups[pc] = Active(others.mask | threads.mask)
+
+    def _wake(self, groups: dict[int, Active]) -> None:
+        machine = self.machine
+        waiting = machine.parked
+        machine.parked = []
+        for parked in waiting:
+            ready = parked.ready() & parked.active.mask
+            if not ready.any():
+                machine.parked.append(parked)
+                continue
+            self._join(groups, parked.pc, Active(ready))
+            rest = parked.active.narrow(~ready)
+            if rest:
+                parked.active = rest
+                machine.parked.append(parked)
+
+    def _deadlock(self) -> Fault:
+        machine = self.machine
+        lines = list(dict.fromkeys(parked.why() for parked in machine.parked))
+        first = machine.parked[0]
+        message = "threads wait for what will never come:\n    " + "\n    ".join(lines)
+        return machine.fault(BarrierFault, message, first.site, int(first.active.index[0]))
+
+    def _livelock(self, groups: dict[int, Active]) -> Fault:
+        pc, active = next(iter(groups.items()))
+        message = (
+            f"{active.count} threads repeat a loop that waits for another thread, and no other thread writes anything"
+        )
+        return self.machine.fault(BarrierFault, message, pc, int(active.index[0]))
+
+    # ---- counting ---------------------------------------------------------------------------------------------------
+
+    def count(self) -> None:
+        """Adds how often each instruction was executed, and by how many threads, to the counters."""
+        counters = self.machine.counters
+        for segment in self.segments.values():
+            for site in range(segment.first, segment.first + segment.length):
+                threads = self.guarded[site][0] if site in self.guarded else segment.threads
+                counters.executed(site, segment.warps, threads)
+
+
+def _guarded_step(step: Step, predicate: Callable[[], Mask], negated: bool, let_through: list[int]) -> Step:
+    def run(active: Active) -> None:
+        values = ~predicate() if negated else predicate()
+        chosen = active.narrow(values)
+        if chosen.count == active.count:
+            chosen = active
+        elif not chosen.count:
+            return
+        let_through[0] += chosen.count
+        step(chosen)
+
+    return run
+
+
+def _guarded_transfer(
+    transfer: Transfer, predicate: Callable[[], Mask], negated: bool, let_through: list[int], following: int
+) -> Transfer:
+    def run(active: Active) -> Destinations:
+        values = ~predicate() if negated else predicate()
+        chosen = active.narrow(values)
+        let_through[0] += chosen.count
+        if chosen.count == active.count:
+            return transfer(active)
+        if not chosen.count:
+            return [(following, active)]
+        return [*transfer(chosen), (following, active.narrow(~values))]
+
+    return run

@@ -1,0 +1,137 @@
+"""Bytes with an address: allocations, what of them has been written, and gathers of many words at once.
+
+One would give each buffer an array of its own, and go through the buffers at each access. Here each state space is one array
+of bytes, its *arena*, with gaps of unallocated bytes between allocations; one gather looks up, for every 256 bytes of it, where
+the allocation there begins and ends, which is the whole bounds check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAGE: Final = 256
+"""Allocations begin at multiples of this many bytes, as CUDA's do, and no two share a page."""
+
+_WORDS: Final = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """``size`` bytes of an arena from byte ``start`` on."""
+
+    name: str
+    start: int
+    size: int
+
+
+class Arena:
+    """``size`` bytes. `track` says whether reads of bytes never written are to be found."""
+
+    def __init__(self, size: int, track: bool) -> None:
+        size = -(-size // PAGE) * PAGE
+        self.bytes: NDArray[np.uint8] = np.zeros(size, np.uint8)
+        self.written: NDArray[np.uint8] | None = np.zeros(size, np.uint8) if track else None
+        self._words = {width: self.bytes.view(dtype) for width, dtype in _WORDS.items()}
+        self._written = {} if self.written is None else {w: self.written.view(dtype) for w, dtype in _WORDS.items()}
+
+    def forget(self) -> None:
+        """Nothing has been written."""
+        if self.written is not None:
+            self.written[...] = 0
+
+    def mark(self, start: int, size: int) -> None:
+        """These bytes count as written."""
+        if self.written is not None:
+            self.written[start : start + size] = 1
+
+    def gather(self, flat: NDArray[np.intp], size: int, width: int) -> NDArray[Any]:
+        """``size`` bytes from each of ``flat`` (N,), as (N, size // width) words; (N,) of a single word. Aligned to ``width``."""
+        words = self._words[width]
+        first = flat if width == 1 else flat // width
+        count = size // width
+        return words[first] if count == 1 else words[first[:, None] + np.arange(count)]
+
+    def scatter(self, flat: NDArray[np.intp], width: int, values: NDArray[Any]) -> None:
+        """Writes (N, count) words of ``width`` bytes, or (N,), to each of ``flat``. Of several to one place the last stays."""
+        first = flat if width == 1 else flat // width
+        index = first if values.ndim == 1 else first[:, None] + np.arange(values.shape[1])
+        self._words[width][index] = values
+        if self.written is not None:
+            self._written[width][index] = int.from_bytes(b"\1" * width, "little")
+
+    def unwritten(self, flat: NDArray[np.intp], size: int, width: int) -> NDArray[np.bool_] | None:
+        """Which accesses read a byte nobody has written; None if none does."""
+        if self.written is None:
+            return None
+        words = self._written[width]
+        first = flat if width == 1 else flat // width
+        count = size // width
+        found = words[first] if count == 1 else words[first[:, None] + np.arange(count)]
+        bad = found != int.from_bytes(b"\1" * width, "little")
+        if not bad.any():
+            return None
+        return bad if bad.ndim == 1 else bad.any(axis=1)
+
+
+class Heap(Arena):
+    """An arena of allocations with gaps between, at addresses from ``base`` on."""
+
+    def __init__(self, base: int, allocations: list[Allocation], track: bool) -> None:
+        end = max((a.start + a.size for a in allocations), default=0)
+        super().__init__(end + 2 * PAGE, track)
+        self.base = base
+        self.allocations = allocations
+        pages = self.bytes.size // PAGE
+        self.begins: NDArray[np.int64] = np.full(pages, 1, np.int64)
+        """For each page, where the allocation that has it begins; 1 with an end of 0 if none has."""
+        self.ends: NDArray[np.int64] = np.zeros(pages, np.int64)
+        for a in allocations:
+            if a.size:
+                pages_of = slice(a.start // PAGE, (a.start + a.size - 1) // PAGE + 1)
+                self.begins[pages_of] = a.start
+                self.ends[pages_of] = a.start + a.size
+
+    def outside(self, flat: NDArray[np.int64], size: int) -> NDArray[np.bool_] | None:
+        """Which accesses are not inside an allocation; None if all are."""
+        within = (flat >= 0) & (flat <= self.bytes.size - size)
+        if not within.all():
+            flat = np.where(within, flat, self.bytes.size - PAGE)
+        end = self.ends[flat // PAGE]
+        bad = flat + size > end
+        return bad if bad.any() else None
+
+    def describe(self, flat: int) -> str:
+        """Words for an address of this arena: which allocation it is in or after."""
+        here = f"0x{self.base + flat:x}"
+        inside = [a for a in self.allocations if a.start <= flat < a.start + a.size]
+        if inside:
+            a = inside[0]
+            return f"{here}: byte {flat - a.start} of '{a.name}' ({a.size} bytes)"
+        nearest = min(
+            self.allocations, key=lambda a: min(abs(flat - a.start), abs(flat - a.start - a.size)), default=None
+        )
+        if nearest is None:
+            return f"{here}: nothing is allocated"
+        if flat < nearest.start:
+            return f"{here}: {nearest.start - flat} bytes before '{nearest.name}' ({nearest.size} bytes)"
+        past = flat - nearest.start - nearest.size
+        return f"{here}: {past} bytes past the end of '{nearest.name}' ({nearest.size} bytes)"
+
+
+def layout(sizes: list[tuple[str, int]]) -> list[Allocation]:
+    """Places allocations one after the other, each on pages of its own, with at least a free page before and after each."""
+    placed: list[Allocation] = []
+    start = PAGE
+    for name, size in sizes:
+        placed.append(Allocation(name, start, size))
+        start += (-(-size // PAGE) + 1) * PAGE
+    return placed
+
+
+def width_of(size: int, alignment: int) -> int:
+    """The widest word that accesses of ``size`` bytes at multiples of ``alignment`` are made of."""
+    return next(width for width in (8, 4, 2, 1) if size % width == 0 and alignment % width == 0)

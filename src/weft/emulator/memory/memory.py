@@ -1,0 +1,207 @@
+"""All memory of the resident blocks, behind one set of checks.
+
+Addresses. Each space has a window of generic addresses (PTX ISA 5.1: ``cvta``): the numbers below are ours, and a program that
+depends on them is wrong. Inside its window shared memory starts anew for each block, local memory for each thread.
+
+    0x01_0000_0000  shared      0x03_0000_0000  constants
+    0x02_0000_0000  local       0x04_0000_0000  kernel parameters
+    0x10_0000_0000  global, one allocation after the other with a gap between
+
+The checks of an access, in order: bounds, alignment, for reads that the bytes were written, and for shared memory that other
+threads' accesses are ordered (`weft.emulator.memory.order`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
+from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
+from weft.emulator.memory.order import NullOrder, Order
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.machine import Checks
+
+WINDOW: Final[dict[Space, int]] = {
+    Space.SHARED: 0x1_0000_0000,
+    Space.LOCAL: 0x2_0000_0000,
+    Space.CONST: 0x3_0000_0000,
+    Space.PARAM: 0x4_0000_0000,
+    Space.GLOBAL: 0x10_0000_0000,
+}
+"""Where each space's generic addresses begin."""
+
+_BY_WINDOW: Final = {base >> 32: space for space, base in WINDOW.items() if space is not Space.GLOBAL}
+
+_VERB: Final = {Kind.READ: "read", Kind.WRITE: "write", Kind.ATOMIC: "atomic access"}
+
+
+class Memory:
+    """The memory of a batch of blocks. Sizes in bytes: ``shared_bytes`` of a block (``dynamic_shared`` of them at the end),
+    ``local_bytes`` of a thread."""
+
+    def __init__(
+        self,
+        heap: Heap,
+        constants: Heap,
+        parameters: Heap,
+        shared_bytes: int,
+        dynamic_shared: int,
+        local_bytes: int,
+        blocks: int,
+        block_threads: int,
+        order: Order | NullOrder,
+        checks: Checks,
+    ) -> None:
+        self.checks = checks
+        self.shared_bytes = shared_bytes
+        self.dynamic_shared = dynamic_shared
+        self.local_bytes = local_bytes
+        self.block_threads = block_threads
+        self.order = order
+        self.shared_stride = -(-shared_bytes // PAGE) * PAGE
+        self.local_stride = -(-local_bytes // 16) * 16
+        track = checks.uninitialised
+        self.heaps = {Space.GLOBAL: heap, Space.CONST: constants, Space.PARAM: parameters}
+        self.shared = Arena(self.shared_stride * blocks, track)
+        self.local = Arena(self.local_stride * blocks * block_threads, track)
+        self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
+        self.fault: Callable[[type[Fault], str, int, int, str], Fault]
+        """`Machine.fault`; the machine sets it."""
+
+    def begin(self) -> None:
+        """A new batch of blocks: shared and local memory are unwritten."""
+        self.shared.forget()
+        self.local.forget()
+
+    # ---- access -----------------------------------------------------------------------------------------------------
+
+    def check(self, access: Access) -> NDArray[np.intp]:
+        """Checks an access and records it; each access's first byte in the arena (also in ``access.flat``).
+
+        With bounds checks off, accesses outside are led to bytes that belong to nobody.
+        """
+        flat = access.flat = self._flat(access)
+        alignment = access.size if access.alignment is None else access.alignment
+        if self.checks.alignment and alignment > 1:
+            off = (access.addresses & np.uint64(alignment - 1)) != 0
+            if off.any():
+                message = (
+                    f"{_VERB[access.kind]} of {access.size} bytes at an address that is no multiple of {alignment}"
+                )
+                raise self._fault(Misaligned, message, access, off)
+        if access.kind is not Kind.WRITE and self.checks.uninitialised:
+            width = width_of(access.size, alignment)
+            bad = self.arenas[access.space].unwritten(flat, access.size, width)
+            if bad is not None:
+                message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that nobody has written"
+                raise self._fault(Uninitialised, message, access, bad)
+        if access.space is Space.SHARED:
+            self.order.observe(access, access.agent)
+        return flat
+
+    def load(self, access: Access, width: int) -> NDArray[Any]:
+        """The words of ``width`` bytes that a checked read finds: (N,) unsigned integers, or (N, size // width)."""
+        flat = self.check(access)
+        arena = self.arenas[access.space]
+        if width > 1 and not self.checks.alignment and (flat % width).any():
+            words = arena.gather(flat, access.size, 1).view(f"u{width}")
+            return words[:, 0] if words.shape[1] == 1 else words
+        return arena.gather(flat, access.size, width)
+
+    def store(self, access: Access, width: int, words: NDArray[Any]) -> None:
+        """Writes words of ``width`` bytes, (N,) or (N, size // width) unsigned integers, after checking. Of several accesses to
+        one place, the last in the array stays."""
+        values = np.ascontiguousarray(words)
+        access.values = values.view(np.uint8).reshape(values.shape[0], access.size)
+        flat = self.check(access)
+        if width > 1 and not self.checks.alignment and (flat % width).any():
+            width, values = 1, access.values
+        self.arenas[access.space].scatter(flat, width, values)
+
+    def read(self, access: Access) -> NDArray[np.uint8]:
+        """The bytes that a checked read finds, (N, size)."""
+        width = width_of(access.size, access.size if access.alignment is None else access.alignment)
+        words = np.ascontiguousarray(self.load(access, width))
+        return words.view(np.uint8).reshape(access.addresses.size, access.size)
+
+    def write(self, access: Access) -> None:
+        """Writes ``access.values``, (N, size), after checking."""
+        if access.values is None:
+            raise ValueError("Memory.write: the access has no values")
+        width = width_of(access.size, access.size if access.alignment is None else access.alignment)
+        values = np.ascontiguousarray(access.values).view(f"u{width}").reshape(access.addresses.size, -1)
+        self.store(access, width, values)
+
+    def resolve(self, addresses: NDArray[np.uint64]) -> list[tuple[Space, NDArray[np.intp] | None, NDArray[np.uint64]]]:
+        """Generic addresses (N,) by space: (space, positions in ``addresses`` or None for all, addresses within the space).
+
+        A global address is its own; the others lose their window's base. Addresses in no window count as global, where they are
+        out of bounds.
+        """
+        windows = addresses >> np.uint64(32)
+        if windows.size == 0:
+            return []
+        first = int(windows[0])
+        if int(windows.max()) == int(windows.min()):
+            space = _BY_WINDOW.get(first, Space.GLOBAL)
+            base = 0 if space is Space.GLOBAL else WINDOW[space]
+            return [(space, None, addresses - np.uint64(base))]
+        if int(windows.min()) >= WINDOW[Space.GLOBAL] >> 32:
+            return [(Space.GLOBAL, None, addresses)]
+        spaces = np.array([_BY_WINDOW.get(int(w), Space.GLOBAL).value for w in windows])
+        found: list[tuple[Space, NDArray[np.intp] | None, NDArray[np.uint64]]] = []
+        for space in Space:
+            where = (spaces == space.value).nonzero()[0]
+            if where.size:
+                base = 0 if space is Space.GLOBAL else WINDOW[space]
+                found.append((space, where, addresses[where] - np.uint64(base)))
+        return found
+
+    # ---- inside -----------------------------------------------------------------------------------------------------
+
+    def _flat(self, access: Access) -> NDArray[np.intp]:
+        space = access.space
+        if space in self.heaps:
+            heap = self.heaps[space]
+            base = np.uint64(heap.base if space is Space.GLOBAL else 0)
+            flat = (access.addresses - base).view(np.int64)
+            bad = heap.outside(flat, access.size)
+            spare = heap.bytes.size - PAGE
+        else:
+            shared = space is Space.SHARED
+            limit = self.shared_bytes if shared else self.local_bytes
+            stride = self.shared_stride if shared else self.local_stride
+            bad = access.addresses > np.uint64(max(limit - access.size, 0)) if limit >= access.size else None
+            if limit < access.size:
+                bad = np.ones(access.addresses.shape, np.bool_)
+            elif bad is not None and not bad.any():
+                bad = None
+            owner = access.threads // self.block_threads if shared else access.threads
+            flat = access.addresses.view(np.int64) + owner * stride
+            spare = 0
+        if bad is None:
+            return flat
+        if self.checks.bounds:
+            verb = _VERB[access.kind]
+            raise self._fault(OutOfBounds, f"{verb} of {access.size} bytes of {space.value} memory", access, bad)
+        return np.where(bad, spare, flat)
+
+    def _fault(self, kind: type[Fault], message: str, access: Access, bad: NDArray[np.bool_]) -> Fault:
+        which = int(bad.nonzero()[0][0])
+        address = int(access.addresses[which])
+        return self.fault(kind, message, access.site, int(access.threads[which]), self.describe(access.space, address))
+
+    def describe(self, space: Space, address: int) -> str:
+        """Words for an address within a space."""
+        if space in self.heaps:
+            heap = self.heaps[space]
+            return heap.describe(address - (heap.base if space is Space.GLOBAL else 0))
+        limit = self.shared_bytes if space is Space.SHARED else self.local_bytes
+        owner = "block's shared" if space is Space.SHARED else "thread's local"
+        return f"0x{address:x} of the {owner} memory ({limit} bytes)"

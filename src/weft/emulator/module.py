@@ -1,0 +1,66 @@
+"""The emulator's face: a module of PTX, and launches of its kernels on NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from weft.emulator import ops
+from weft.emulator.machine.launch import dim3, launch
+from weft.emulator.machine.machine import Checks
+from weft.emulator.machine.program import Program
+from weft.emulator.ptx import parse
+
+if TYPE_CHECKING:
+    from weft.emulator.profile.profile import Profile
+
+
+class Module:
+    """A PTX module, ready to be launched.
+
+        module = Module(ptx)
+        profile = module.launch("add", grid=4, block=128, args=[x, y, out, 512])
+
+    Raises: PTXError, where the text cannot be read.
+    """
+
+    def __init__(self, ptx: str) -> None:
+        self.ptx = ptx
+        self.syntax = parse(ptx)
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of its kernels."""
+        return [f.name for f in self.syntax.functions.values() if f.entry and not f.declared]
+
+    @cached_property
+    def _program(self) -> Program:
+        ops.load()
+        return Program(self.syntax)
+
+    def launch(
+        self,
+        kernel: str,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: Sequence[Any] = (),
+        *,
+        shared: int = 0,
+        checks: Checks | None = None,
+    ) -> Profile:
+        """Runs a kernel over a grid of blocks (one to three numbers each), and says what it did.
+
+        ``args``, one for each parameter: NumPy arrays, whose address is passed and which hold what the kernel wrote when it is
+        over; `Scratch` around an array that holds nothing yet; `TensorMap`; numbers; ``bytes`` for structures. ``shared`` is the
+        dynamic shared memory of a block, in bytes. ``checks`` switches checks off.
+
+        Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
+        the program does wrong: the arrays are then as before the launch.
+        """
+        from weft.emulator.profile.profile import Profile
+
+        shape = dim3("grid", grid), dim3("block", block)
+        checks = checks or Checks()
+        outcome = launch(self._program, kernel, *shape, args, shared, checks)
+        return Profile.of(self._program, kernel, *shape, outcome, checks)

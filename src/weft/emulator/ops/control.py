@@ -1,0 +1,288 @@
+"""Where threads go: branches, calls, returns, exit (PTX ISA 9.7.12).
+
+A thread's calls are a stack of return addresses of its own. A function's registers are one array per register, so a thread that
+enters a function it is inside already (recursion) would overwrite them: in programs with recursive functions a call saves its
+function's registers and parameters, a return brings them back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import Undefined
+from weft.emulator.machine.active import Active
+from weft.emulator.machine.binding import Binding
+from weft.emulator.machine.machine import Machine
+from weft.emulator.machine.placement import FUNCTIONS, RECURSION, size_of
+from weft.emulator.ops.externals import EXTERNALS
+from weft.emulator.ops.registry import Destinations, Transfer, instruction, masked
+from weft.emulator.ptx.syntax import Function, Group, Immediate, Operand, Register, Sink, Symbol, Variable
+from weft.emulator.ptx.types import TYPES
+
+_NO_MEANING: Final = ("uni",)
+"""Promises to the compiler."""
+
+
+@instruction("bra", transfer=True)
+def bra(b: Binding) -> Transfer:
+    b.only(*_NO_MEANING)
+    b.count(1)
+    (target,) = b.machine.program.targets(b.site)
+    return lambda active: [(target, active)]
+
+
+@instruction("brx", transfer=True)
+def brx(b: Binding) -> Transfer:
+    """``brx.idx index, table``: an index beyond the table is undefined, and a fault."""
+    b.only("idx", *_NO_MEANING)
+    b.count(2)
+    index = b.read(0, TYPES["u32"])
+    targets = b.machine.program.targets(b.site)
+    machine, site = b.machine, b.site
+
+    def run(active: Active) -> Destinations:
+        values = np.broadcast_to(index, machine.threads)[active.index]
+        if (wild := values >= len(targets)).any():
+            thread = int(active.index[int(wild.nonzero()[0][0])])
+            message = f"index {int(values[wild][0])} into a table of {len(targets)} labels"
+            raise machine.fault(Undefined, message, site, thread)
+        parted: dict[int, list[int]] = {}
+        for value in np.unique(values).tolist():
+            parted.setdefault(targets[value], []).append(value)
+        return [(pc, active.narrow(np.isin(index, chosen))) for pc, chosen in parted.items()]
+
+    return run
+
+
+@instruction("exit", transfer=True)
+def exit_(b: Binding) -> Transfer:
+    b.count(0)
+    return _exit(b.machine)
+
+
+def _exit(machine: Machine) -> Transfer:
+    def run(active: Active) -> Destinations:
+        machine.exited |= active.mask
+        machine.stir()
+        return []
+
+    return run
+
+
+@instruction("ret", transfer=True)
+def ret(b: Binding) -> Transfer:
+    """Back to the caller; from a kernel it is ``exit``."""
+    b.only(*_NO_MEANING)
+    b.count(0)
+    machine = b.machine
+    if b.function.entry:
+        return _exit(machine)
+
+    def run(active: Active) -> Destinations:
+        stack = machine.extra("return addresses", lambda: _Stack(machine))
+        return stack.pop(active)
+
+    return run
+
+
+@instruction("call", transfer=True)
+def call(b: Binding) -> Transfer:
+    """``call (results), function, (arguments)`` or, through a register, ``call (results), %rd, (arguments), prototype``."""
+    b.only(*_NO_MEANING)
+    operands = list(b.operands)
+    results: tuple[Operand, ...] = ()
+    if isinstance(first := operands[0], Group):
+        results = first.elements
+        del operands[0]
+    target, *rest = operands
+    arguments = rest[0].elements if rest and isinstance(rest[0], Group) else ()
+    if isinstance(target, Symbol):
+        return _direct(b, target.name, arguments, results)
+    if isinstance(target, Register):
+        return _indirect(b, target, arguments, results)
+    return b.wrong("call needs the name of a function, or a register with its address")
+
+
+def _direct(b: Binding, name: str, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
+    machine, following = b.machine, b.next
+    if name not in machine.program.start:
+        return _external(b, name, arguments, results)
+    function = machine.program.module.functions[name]
+    enter = _copies(b, function, arguments, results)
+    start = machine.program.start[name]
+
+    def run(active: Active) -> Destinations:
+        machine.extra("return addresses", lambda: _Stack(machine)).push(active, following, b.site, enter[1])
+        for copy in enter[0]:
+            copy(active)
+        return [(start, active)]
+
+    return run
+
+
+def _indirect(b: Binding, target: Register, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
+    machine = b.machine
+    address = b.read(target, TYPES["u64"])
+    direct: dict[int, Transfer] = {}
+
+    def run(active: Active) -> Destinations:
+        values = np.broadcast_to(address, machine.threads)
+        destinations: list[tuple[int, Active]] = []
+        for value in np.unique(values[active.index]).tolist():
+            names = [n for n, pc in machine.program.start.items() if FUNCTIONS + 16 * pc == value]
+            if not names:
+                thread = int(active.index[int((values[active.index] == value).nonzero()[0][0])])
+                raise machine.fault(Undefined, f"a call of 0x{value:x}, which is no function's address", b.site, thread)
+            if value not in direct:
+                direct[value] = _direct(b, names[0], arguments, results)
+            destinations += direct[value](active.narrow(values == value))
+        return destinations
+
+    return run
+
+
+def _external(b: Binding, name: str, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
+    if name not in EXTERNALS:
+        b.wrong(f"function '{name}' has no body in this module")
+    external, machine, following = EXTERNALS[name], b.machine, b.next
+    given = [_parameter_bytes(b, a) for a in arguments]
+    wanted = [_parameter_bytes(b, r) for r in results]
+
+    def run(active: Active) -> Destinations:
+        external(machine, active, given, wanted)
+        going_on = active.narrow(~machine.exited)
+        return [(following, going_on)] if going_on else []
+
+    return run
+
+
+def _variable(function: Function, name: str) -> Variable | None:
+    declared = (*function.variables, *function.parameters, *function.results)
+    return next((v for v in declared if v.name == name), None)
+
+
+def _parameter_bytes(b: Binding, operand: Operand) -> NDArray[np.uint8]:
+    """The (T, bytes) array of an argument or result that is a variable in the param space."""
+    name = operand.name if isinstance(operand, Symbol) else ""
+    variable = _variable(b.function, name)
+    if variable is None or variable.space != "param":
+        b.unknown("arguments of external functions that are no variables in the param space")
+    return b.machine.parameter(b.function.name, name, size_of(variable))
+
+
+class _Copy:
+    """An argument or a result on its way: the values of ``source`` go to ``target``."""
+
+    def __init__(self, target: NDArray[Any], source: NDArray[Any]) -> None:
+        self.target = target
+        self.source = source
+
+    def __call__(self, active: Active) -> None:
+        masked(self.target, self.source, active)
+
+
+def _copies(
+    b: Binding, function: Function, arguments: tuple[Operand, ...], results: tuple[Operand, ...]
+) -> tuple[list[_Copy], list[_Copy]]:
+    """How arguments get into a function, and its results out of it."""
+    if len(arguments) != len(function.parameters) or len(results) != len(function.results):
+        b.wrong(
+            f"'{function.name}' has {len(function.parameters)} parameters and {len(function.results)} results, "
+            f"the call {len(arguments)} and {len(results)}"
+        )
+    into = [_copy(b, a, function, v, True) for a, v in zip(arguments, function.parameters, strict=True)]
+    out = [_copy(b, r, function, v, False) for r, v in zip(results, function.results, strict=True)]
+    return into, out
+
+
+def _copy(b: Binding, operand: Operand, function: Function, formal: Variable, entering: bool) -> _Copy:
+    machine = b.machine
+    size = size_of(formal)
+    kind = TYPES[formal.type]
+    if formal.space == "reg":
+        inner = machine.register(function.name, formal.name, formal.type).view(kind.numpy)
+    else:
+        inner = machine.parameter(function.name, formal.name, size)
+    if isinstance(operand, Symbol):
+        outer = _parameter_bytes(b, operand)
+        if outer.shape != inner.shape:
+            b.wrong(
+                f"'{formal.name}' of '{function.name}' has {size} bytes, what the call passes has {outer.shape[-1]}"
+            )
+    elif isinstance(operand, Register | Immediate | Sink):
+        outer = b.read(operand, kind) if entering else b.write(operand, kind)
+        if formal.space != "reg":
+            inner = inner.view(kind.numpy)[:, 0]
+    else:
+        b.wrong("an argument of a call is a variable in the param space, a register or a number")
+    return _Copy(inner, outer) if entering else _Copy(outer, inner)
+
+
+class _Stack:
+    """Return addresses, and what recursion would overwrite."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.levels: list[NDArray[np.int64]] = []
+        """For each depth, the pc each thread returns to."""
+        self.leaving: dict[int, list[_Copy]] = {}
+        """For each pc returned to, how results get out."""
+        self.saved: list[dict[tuple[str, str], NDArray[Any]]] = []
+
+    def push(self, active: Active, pc: int, site: int, leaving: list[_Copy]) -> None:
+        machine = self.machine
+        self.leaving[pc] = leaving
+        for level, chosen in self._by_depth(active):
+            if level >= RECURSION:
+                message = f"calls are more than {RECURSION} deep"
+                raise machine.fault(Undefined, message, site, int(chosen.index[0]))
+            while len(self.levels) <= level:
+                self.levels.append(np.zeros(machine.threads, np.int64))
+                self.saved.append({})
+            masked(self.levels[level], np.full(machine.threads, pc), chosen)
+            caller = machine.program.function_of[site].name
+            if caller in machine.program.recursive:
+                saved = self.saved[level]
+                for key, array in machine.own(caller):
+                    if key not in saved:
+                        saved[key] = np.zeros_like(array)
+                    masked(saved[key], array, chosen)
+        machine.depth[active.mask] += 1
+
+    def pop(self, active: Active) -> Destinations:
+        machine = self.machine
+        destinations: list[tuple[int, Active]] = []
+        machine.depth[active.mask] -= 1
+        for level, chosen in self._by_depth(active):
+            pcs = self.levels[level]
+            for pc in np.unique(pcs[chosen.index]).tolist():
+                returning = chosen.narrow(pcs == pc)
+                caller = machine.program.function_of[pc - 1].name
+                results = self.leaving[pc]
+                if caller in machine.program.recursive:
+                    self._restore(level, caller, returning, results)
+                else:
+                    for copy in results:
+                        copy(returning)
+                destinations.append((pc, returning))
+        return destinations
+
+    def _restore(self, level: int, caller: str, returning: Active, results: list[_Copy]) -> None:
+        """The results, then the caller's state as it was, without the variables that took the results."""
+        for copy in results:
+            copy(returning)
+        saved = self.saved[level]
+        for key, array in self.machine.own(caller):
+            if key in saved and not any(np.may_share_memory(array, copy.target) for copy in results):
+                masked(array, saved[key], returning)
+
+    def _by_depth(self, active: Active) -> list[tuple[int, Active]]:
+        depth = self.machine.depth
+        found = depth[active.index]
+        first = int(found[0])
+        if (found == first).all():
+            return [(first, active)]
+        return [(level, active.narrow(depth == level)) for level in np.unique(found).tolist()]

@@ -1,0 +1,134 @@
+"""Values from one place to another: mov, pack and unpack, addresses of one space as another's (PTX ISA 9.7.9)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from weft.emulator.machine.active import Active
+from weft.emulator.machine.binding import Binding
+from weft.emulator.memory.access import Space
+from weft.emulator.memory.memory import WINDOW
+from weft.emulator.ops.registry import Step, instruction, masked
+from weft.emulator.ptx.syntax import Sink, Vector
+from weft.emulator.ptx.types import TYPES
+
+SPACES: Final = {
+    "const": Space.CONST,
+    "global": Space.GLOBAL,
+    "local": Space.LOCAL,
+    "param": Space.PARAM,
+    "param::entry": Space.PARAM,
+    "shared": Space.SHARED,
+    "shared::cta": Space.SHARED,
+    "shared::cluster": Space.SHARED,
+}
+"""State spaces by their modifier. A block is a cluster of its own, so shared::cluster addresses are shared::cta addresses."""
+
+
+@instruction("mov")
+def mov(b: Binding) -> Step:
+    """``mov d, a``; with a vector on one side it splits a value into equal parts, or joins them, the first lowest."""
+    b.only()
+    b.count(2)
+    kind = b.type()
+    if isinstance(b.operands[1], Vector):
+        return _pack(b)
+    if isinstance(b.operands[0], Vector):
+        return _unpack(b)
+    source = b.reader(1, kind)
+    target = b.write(0, kind)
+    return lambda active: masked(target, source(), active)
+
+
+def _pack(b: Binding) -> Step:
+    """Parts are written into the result's bytes, one after the other: of 8 bits or more each."""
+    kind, parts = b.type(), b.elements(1)
+    width = _part(b, len(parts))
+    inner = TYPES[f"b{width}"]
+    sources = [b.read(part, inner) for part in parts]
+    whole = b.write(0, kind)
+    threads = b.machine.threads
+
+    def run(active: Active) -> None:
+        joined = np.empty((threads, len(parts)), inner.numpy)
+        for i, source in enumerate(sources):
+            joined[:, i] = source
+        values = joined.view(kind.numpy)
+        masked(whole, values if kind.bits == 128 else values[:, 0], active)
+
+    return run
+
+
+def _unpack(b: Binding) -> Step:
+    kind, parts = b.type(), b.elements(0)
+    width = _part(b, len(parts))
+    inner = TYPES[f"b{width}"]
+    source = b.read(1, kind)
+    targets = [(i, b.write(part, inner)) for i, part in enumerate(parts) if not isinstance(part, Sink)]
+    threads = b.machine.threads
+
+    def run(active: Active) -> None:
+        shape = (threads, 2) if kind.bits == 128 else (threads,)
+        values = np.broadcast_to(source, shape).copy().view(inner.numpy).reshape(threads, -1)
+        for i, target in targets:
+            masked(target, values[:, i], active)
+
+    return run
+
+
+def _part(b: Binding, parts: int) -> int:
+    bits = b.type().bits
+    if parts not in (2, 4, 8) or bits // parts < 8:
+        b.wrong(f"{bits} bits cannot be {parts} parts")
+    return bits // parts
+
+
+@instruction("cvta")
+def cvta(b: Binding) -> Step:
+    """A space's address as a generic one, or with ``.to`` the other way round."""
+    b.count(2)
+    b.only("to", *SPACES)
+    (space,) = [SPACES[m] for m in b.modifiers if m in SPACES] or [None]
+    if space is None:
+        b.unknown("cvta without a state space")
+    kind = b.type()
+    offset = np.array(0 if space is Space.GLOBAL else WINDOW[space], np.uint64).astype(kind.numpy)
+    if kind.bits == 32 and space is not Space.GLOBAL:
+        b.unknown("32-bit generic addresses")
+    source, target = b.reader(1, kind), b.write(0, kind)
+    if "to" in b.modifiers:
+        return lambda active: masked(target, source() - offset, active)
+    return lambda active: masked(target, source() + offset, active)
+
+
+@instruction("mapa")
+def mapa(b: Binding) -> Step:
+    """The address of a block's shared memory in a block of the cluster: there is one block, of rank 0."""
+    b.count(3)
+    b.only("shared::cluster")
+    kind = b.type()
+    source, target = b.reader(1, kind), b.write(0, kind)
+    return lambda active: masked(target, source(), active)
+
+
+@instruction("getctarank")
+def getctarank(b: Binding) -> Step:
+    b.count(2)
+    b.only("shared::cluster")
+    target = b.write(0, TYPES["u32"])
+    return lambda active: masked(target, np.uint32(0), active)  # pyright: ignore[reportArgumentType]
+
+
+@instruction("isspacep")
+def isspacep(b: Binding) -> Step:
+    """Whether a generic address lies in a space's window."""
+    b.count(2)
+    b.only(*SPACES)
+    (space,) = [SPACES[m] for m in b.modifiers if m in SPACES] or [Space.GLOBAL]
+    source, target = b.read(1, TYPES["u64"]), b.write(0, TYPES["pred"])
+    window = np.uint64(WINDOW[space] >> 32)
+    if space is Space.GLOBAL:
+        return lambda active: masked(target, (source >> np.uint64(32)) >= window, active)
+    return lambda active: masked(target, (source >> np.uint64(32)) == window, active)
