@@ -14,6 +14,7 @@ that are not merged, widened or removed) the numbers are the same.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,8 +117,18 @@ _ASYNC: Final = tuple(
 )
 
 _TABLE: Final = (
-    Metric("executions", "warp", "times a warp executed the instruction with a thread active", "smsp__inst_executed"),
-    Metric("threads", "thread", "threads active, over all executions", "smsp__thread_inst_executed"),
+    Metric(
+        "executions",
+        "warp",
+        "times a warp executed an instruction, whatever its guard lets through",
+        "smsp__inst_executed",
+    ),
+    Metric(
+        "threads",
+        "thread",
+        "threads that executed an instruction, over all warps",
+        "smsp__thread_inst_executed_pred_on",
+    ),
     *_accesses(),
     Metric(
         "bank_conflicts",
@@ -148,6 +159,10 @@ _TABLE: Final = (
     Metric("mma", "warp", "matrix instructions of a warp: mma", "sm__inst_executed_pipe_tensor"),
     Metric("wgmma", "warp group", "matrix instructions of four warps: wgmma.mma_async"),
     Metric("matrix_flops", "operation", "multiplications and additions in matrix instructions: 2 m n k each"),
+    Metric(
+        "thread_flops", "operation", "operations on floats in other instructions: an fma is two, a pair counts twice"
+    ),
+    Metric("flops", "operation", "operations on floats", plus=("matrix_flops", "thread_flops")),
 )
 
 METRICS: Final[dict[str, Metric]] = {metric.name: metric for metric in _TABLE}
@@ -166,7 +181,7 @@ def check_metric(name: str) -> str:
     return name
 
 
-def value_of(name: str, counts: dict[str, int]) -> int:
+def value_of(name: str, counts: Mapping[str, int]) -> int:
     """A metric's value, counted or derived, where ``counts`` has what was counted and is not zero."""
     metric = METRICS.get(name)
     if metric is None:

@@ -1,0 +1,59 @@
+"""The text of the source files a profile speaks of, where it can be had.
+
+PTX names files as the compiler was given them, on the machine that compiled. They are looked for where the PTX says, in a directory
+one names, or taken from a mapping; a file that is not found is no error, only its text is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.emulator.profile.profile import Profile
+
+
+class Sources:
+    """Lines of files by the name the PTX has for the file."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._lines = {name: text.splitlines() for name, text in texts.items()}
+
+    @classmethod
+    def of(cls, profile: Profile, given: Mapping[str, str] | str | Path | None = None) -> Sources:
+        """The files of a profile. ``given``: their text by (the end of) their name, or the directory they are in."""
+        found: dict[str, str] = {}
+        for name in profile.files:
+            text = _given(name, given) if isinstance(given, Mapping) else _read(name, given)
+            if text is not None:
+                found[name] = text
+        return cls(found)
+
+    def line(self, file: str, number: int) -> str:
+        """A line's text, "" where it is not known."""
+        lines = self._lines.get(file, [])
+        return lines[number - 1] if 1 <= number <= len(lines) else ""
+
+    def lines(self, file: str) -> list[str]:
+        """A file's lines, [] where it was not found."""
+        return self._lines.get(file, [])
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+
+def _given(name: str, texts: Mapping[str, str]) -> str | None:
+    if name in texts:
+        return texts[name]
+    return next((text for key, text in texts.items() if name.endswith("/" + key)), None)
+
+
+def _read(name: str, folder: str | Path | None) -> str | None:
+    places = [Path(name)] if folder is None else [Path(folder, name), Path(folder, Path(name).name)]
+    for place in places:
+        try:
+            return place.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return None
