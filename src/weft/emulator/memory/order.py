@@ -1,37 +1,69 @@
-"""Who has seen whose writes to shared memory."""
+"""Races on shared memory: who has seen whose accesses.
+
+Two accesses *conflict* if they touch a common byte of a block's shared memory, at least one writes, they are not both strong
+(volatile, relaxed, acquire, release, atomic), and neither happens before the other. A write of the bytes that are there already
+does not conflict with the writes before it: redundant lanes do that, and it takes their place as the last write. The detector is
+precise on the schedule it sees (Flanagan and Freund, FastTrack, 2009): no alarm without two such accesses, and the first
+conflict of a run is found, whether or not the order in which the emulator happens to execute would have made it visible.
+
+What happens before what:
+
+- A thread's own accesses are ordered.
+- Lanes of one warp are ordered by bar.warp.sync and by whatever orders warps; not by being lanes of one warp, and not by shfl,
+  vote, match, redux, elect or ldmatrix, which exchange registers and promise nothing about memory. Accesses of several lanes in
+  one instruction are not ordered: two values for one byte is a race.
+- Warps are ordered by barriers, by mbarriers (arrive releases, a successful wait acquires), by release and acquire on flags. To
+  these a warp is one: what one lane releases, all have done, and what one acquires, all have seen. (Hence a lane that arrives
+  for others without a bar.warp.sync before is not caught.)
+- An asynchronous operation has seen what its warps had seen when they began it; its accesses are ordered before whoever waits
+  for its completion, and are not ordered among themselves.
+- Proxies: an asynchronous operation that meets a plain write of a thread needs a fence.proxy.async between, executed by the
+  writer after the write, or by whoever has seen it since. The completion of an operation is such a fence by itself.
+
+    st.shared [x] (warp 0);  bar.sync;  ld.shared [x] (warp 1)                  ordered
+    st.shared [x] (warp 0);  ld.shared [x] (warp 1)                             race
+    st.shared [x];  bar.sync;  wgmma reads [x]                                  race: no fence.proxy.async
+    st.shared [x];  fence.proxy.async;  bar.sync;  wgmma reads [x]              ordered
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
-from weft.emulator.memory.access import Access
+from weft.emulator.errors import Race, Where
+from weft.emulator.machine.active import WARP, Index
+from weft.emulator.memory.access import Access, Kind, Proxy
+from weft.emulator.memory.clocks import Agent, Clocks
+from weft.emulator.memory.shadow import COLUMN, COLUMNS, LOW, THREADS, TIME, History, Marks, Who, unseen_writes
 from weft.emulator.ptx.syntax import Instruction
 
-Coordinates: TypeAlias = Callable[[int], tuple[tuple[int, int, int], tuple[int, int, int]]]
-"""Block and thread coordinates of a resident thread."""
+__all__ = ["Agent", "NullOrder", "Order"]
 
+Index3: TypeAlias = tuple[int, int, int]
 
-class Agent:
-    """Asynchronous operations that one instruction began: one for each warp (or warpgroup) that executed it."""
+Coordinates: TypeAlias = Callable[[int], tuple[Index3, Index3]]
+"""Block and thread index of a resident thread."""
+
+FLAGS: Final = 16
+"""Flags of a block that are told apart: addresses beyond share."""
 
 
 class NullOrder:
     """Sees nothing and orders nothing: what a program has whose races are not checked. `Order` has the same methods.
 
-    Warps are numbers over all resident blocks (thread // 32). One call may serve warps of many blocks: each block is on its
-    own, and a key stands for an object of each block (two blocks that use one key share nothing).
+    Warps are numbers over all resident blocks (thread // 32), ascending and each once. One call may serve warps of many blocks:
+    each block is on its own, and a key stands for an object of each block (two blocks that use one key share nothing).
     """
 
     active = False
     """Whether there is anything to tell: an instruction may save itself the work of describing what it does."""
 
-    def reset(self) -> None:
-        """Other blocks take the place of the resident ones."""
+    def reset(self, blocks: int | None = None) -> None:
+        """Other blocks take the place of the resident ones: ``blocks`` of them, if not as many as there is room for."""
 
     def observe(self, access: Access, agent: Agent | None = None) -> None:
         """Checks an access to shared memory against those before it, and records it; before its values are written.
@@ -64,18 +96,23 @@ class NullOrder:
     def fence_async(self, warps: Index) -> None:
         """fence.proxy.async: what these warps did and have seen, the async proxy may see."""
 
-    def start(self, warps: Index, together: int = 1) -> Agent:
+    def start(self, warps: Index, together: int = 1, agent: Agent | None = None) -> Agent:
         """These warps begin asynchronous operations: each warp one of its own (cp.async, bulk copies), or with ``together`` 4
-        each warpgroup one (wgmma). An operation has seen what its warps have seen."""
+        each warpgroup one (wgmma). An operation has seen what its warps have seen.
+
+        ``agent``: operations under way, which go on (a cp.async group of several instructions): those warps that have one in it
+        continue it, having seen what they have seen now; others begin one."""
         return Agent()
 
     def finish(self, agent: Agent, key: Hashable = None, warps: Index | None = None) -> None:
-        """The accesses of operations are complete: those that know of it have seen them. ``key``: whoever acquires the key;
-        ``warps``: those of the warps that began them (wait_group); only the operations of these warps, if both are given."""
+        """The accesses of operations are complete. ``key``: for whoever acquires the key; without it, for those of ``warps``
+        that began them (wait_group). Only the operations of ``warps``, if given. May be said again, to others."""
 
 
 class Order(NullOrder):
-    """The happens-before detector of one launch."""
+    """The happens-before detector for the shared memory of the resident blocks."""
+
+    active = True
 
     def __init__(
         self,
@@ -86,6 +123,263 @@ class Order(NullOrder):
         coordinates: Coordinates,
         kernel: str = "",
     ) -> None:
-        """``contents`` (blocks, bytes): the resident blocks' shared memory itself, of which addresses are the second index;
-        ``granule``: the size of the smallest access to shared memory in the program: 1, 2 or 4."""
-        self._contents: Any = contents
+        """``contents`` (blocks, bytes) is the shared memory itself, bytes a multiple of 16; ``block_threads`` a multiple of 32,
+        padding included; ``granule`` the size of the smallest access to shared memory in the program: 1, 2 or 4. The program,
+        ``coordinates`` and the kernel's name are for messages."""
+        blocks, self._stride = contents.shape
+        self._granule = granule
+        self._shift = granule.bit_length() - 1
+        self._contents = contents.reshape(-1, granule)
+        self._block_threads = block_threads
+        self._instructions = instructions
+        self._coordinates = coordinates
+        self._kernel = kernel
+        self.clocks = Clocks(blocks, block_threads // WARP)
+        if blocks * block_threads > THREADS:
+            raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREADS} at most")
+        threads: Index = np.arange(blocks * block_threads, dtype=np.intp)
+        self._warp: Index = threads // WARP
+        self._block: Index = threads // block_threads
+        self._low: Marks = (self.clocks.column_of[self._warp] << COLUMN) | threads
+        self._position: Index = np.zeros(threads.size, np.intp)
+        self.reset()
+
+    def reset(self, blocks: int | None = None) -> None:
+        self.clocks.reset(blocks)
+        granules = self._contents.shape[0]
+        self._writes: Marks = np.zeros(granules, np.int64)
+        self._reads = History(granules)
+        self._strong_reads: History | None = None
+        self._strong_writes: History | None = None
+        self._sites: list[int] = [0]
+        self._kinds: list[Kind] = [Kind.READ]
+
+    # ---- accesses ----------------------------------------------------------------------------------------------------
+
+    def observe(self, access: Access, agent: Agent | None = None) -> None:
+        if not access.threads.size:
+            return
+        clocks = self.clocks
+        clocks.now += 1
+        self._sites.append(access.site)
+        self._kinds.append(access.kind)
+        granules, threads = self._granules(access)
+        strong = access.strong or access.kind is Kind.ATOMIC
+        if access.kind is Kind.READ:
+            self._check_writes(access, granules, threads, agent, strong)
+            self._note(access, granules, threads, agent, strong)
+            return
+        self._check_writes(access, granules, threads, agent, strong)
+        self._check_history(self._reads, access, granules, threads, agent)
+        if strong:
+            self._note(access, granules, threads, agent, strong)
+            return
+        if self._strong_reads is not None:
+            self._check_history(self._strong_reads, access, granules, threads, agent)
+        marks = self._lows(threads, agent) + (clocks.now << TIME)
+        self._writes[granules] = marks
+        if agent is None and (lost := self._writes.take(granules) != marks).any():
+            self._check_values(access, granules, threads, lost.nonzero()[0])
+
+    def _granules(self, access: Access) -> tuple[Index, Index]:
+        """The granules of the accesses, and the thread of each."""
+        if access.flat is not None:
+            first = access.flat >> self._shift
+        else:
+            base = self._block[access.threads] * self._stride
+            first = (base + access.addresses.astype(np.intp)) >> self._shift
+        if (each := access.size >> self._shift) == 1:
+            return first, access.threads
+        return (first[:, None] + np.arange(each)).reshape(-1), access.threads.repeat(each)
+
+    def _lows(self, threads: Index, agent: Agent | None) -> Marks:
+        if agent is None:
+            return self._low[threads]
+        return (agent.columns[self._warp[threads]] << COLUMN) | threads
+
+    def _who(self, threads: Index, agent: Agent | None) -> Who:
+        warps = self._warp[threads]
+        low = self._lows(threads, agent)
+        clocks = self.clocks
+        base = clocks.bases(warps) if agent is None else clocks.operation_bases(agent, warps)
+        return Who(low, low >> COLUMN, base, agent is not None)
+
+    def _check_writes(self, access: Access, granules: Index, threads: Index, agent: Agent | None, strong: bool) -> None:
+        """Against the last plain write, and the strong ones unless this access is strong too."""
+        marks = self._writes.take(granules)
+        floor = self.clocks.floor
+        if int(marks.max()) >> TIME > (floor if agent is None else 0):
+            seen = self.clocks.floors[self._block[threads]] if agent is None else 0
+            entries = (marks >> TIME > seen).nonzero()[0]
+            if entries.size:
+                who = self._who(threads[entries], agent)
+                generic = access.proxy is Proxy.GENERIC
+                late = unseen_writes(marks[entries], who, self.clocks, generic)
+                self._report(access, granules, threads, agent, entries[late], marks[entries[late]])
+        if self._strong_writes is not None and not strong:
+            self._check_history(self._strong_writes, access, granules, threads, agent)
+
+    def _check_history(
+        self, history: History, access: Access, granules: Index, threads: Index, agent: Agent | None
+    ) -> None:
+        latest = history.latest.take(granules)
+        if int(latest.max()) >> TIME <= self.clocks.floor:
+            return
+        entries = (latest >> TIME > self.clocks.floors[self._block[threads]]).nonzero()[0]
+        if entries.size:
+            found = history.unseen(granules[entries], self._who(threads[entries], agent), self.clocks)
+            late = found.nonzero()[0]
+            self._report(access, granules, threads, agent, entries[late], found[late])
+
+    def _note(self, access: Access, granules: Index, threads: Index, agent: Agent | None, strong: bool) -> None:
+        if not strong:
+            history = self._reads
+        elif access.kind is Kind.READ:
+            history = self._strong_reads = self._strong_reads or History(self._writes.size)
+        else:
+            history = self._strong_writes = self._strong_writes or History(self._writes.size)
+        history.note(granules, self._lows(threads, agent), self.clocks.now, self.clocks.floor)
+
+    # ---- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _bytes(self, access: Access, entries: Index) -> NDArray[np.uint8] | None:
+        """What a write writes to the granules of some entries."""
+        if access.values is None:
+            return None
+        return np.ascontiguousarray(access.values).reshape(-1, self._granule)[entries]
+
+    def _check_values(self, access: Access, granules: Index, threads: Index, lost: Index) -> None:
+        """Several threads write a granule at once: the values must agree."""
+        winners = self._writes[granules] & (THREADS - 1)
+        keys = granules * THREADS + threads
+        order = keys.argsort()
+        winning = order[np.searchsorted(keys, granules[lost] * THREADS + winners[lost], sorter=order)]
+        values = self._bytes(access, np.arange(granules.size))
+        differ = lost if values is None else lost[(values[lost] != values[winning]).any(axis=1)]
+        if differ.size:
+            entry = int(differ[0])
+            other = int(winning[(lost == entry).argmax()])
+            first, second = sorted((int(threads[entry]), int(threads[other])))
+            where = self._range(int(granules[entry]))
+            text = (
+                f"threads {self._thread(first)} and {self._thread(second)} of block {self._block_name(first)} "
+                f"write different values to {where} in one instruction"
+            )
+            self._raise(text, access, second, int(granules[entry]))
+
+    def _report(
+        self, access: Access, granules: Index, threads: Index, agent: Agent | None, entries: Index, marks: Marks
+    ) -> None:
+        """Raises for the first entry that races with the access its mark stands for, if any does."""
+        if access.kind is not Kind.READ and entries.size:
+            # What is written is there already: forgiven, if the other is a write.
+            values = self._bytes(access, entries)
+            if values is not None:
+                same = (values == self._contents[granules[entries]]).all(axis=1)
+                wrote = np.array([self._kinds[int(mark) >> TIME] is not Kind.READ for mark in marks], np.bool_)
+                entries, marks = entries[~(same & wrote)], marks[~(same & wrote)]
+        if not entries.size:
+            return
+        entry, mark = int(entries[0]), int(marks[0])
+        thread, granule = int(threads[entry]), int(granules[entry])
+        self._raise(self._message(access, thread, granule, agent, mark), access, thread, granule)
+
+    def _message(self, access: Access, thread: int, granule: int, agent: Agent | None, mark: int) -> str:
+        time, column, other = mark >> TIME, (mark & LOW) >> COLUMN, mark & (THREADS - 1)
+        warps = self.clocks.warps
+        operation = "an asynchronous operation of " if agent is not None else ""
+        earlier = "an asynchronous operation of " if column >= warps else ""
+        verb = {Kind.READ: "reads", Kind.WRITE: "writes", Kind.ATOMIC: "updates"}[access.kind]
+        past = {Kind.READ: "read", Kind.WRITE: "wrote", Kind.ATOMIC: "updated"}[self._kinds[time]]
+        site = self._sites[time]
+        at = "in the same instruction" if site == access.site else f"at {self._line(site)}"
+        text = (
+            f"{operation}thread {self._thread(thread)} of block {self._block_name(thread)} {verb} "
+            f"{self._range(granule)}, which {earlier}thread {self._thread(other)} {past} {at}"
+        )
+        if agent is not None and access.proxy is Proxy.ASYNC and column < warps:
+            warp = self._warp[thread : thread + 1]
+            base = int(self.clocks.operation_bases(agent, warp)[0])
+            if time <= int(self.clocks.seen.reshape(-1)[base + column]):
+                return f"{text}: a generic write that no fence.proxy.async follows"
+        if column >= warps:
+            return f"{text}; nothing orders them: its completion is not waited for"
+        if agent is None and other // WARP == thread // WARP:
+            return f"{text}; nothing orders them: a bar.warp.sync or a barrier is missing between"
+        return f"{text}; nothing orders them: a barrier is missing between"
+
+    def _raise(self, text: str, access: Access, thread: int, granule: int) -> NoReturn:
+        block, within = self._coordinates(thread)
+        address = f"0x{self._address(granule):x} of the block's shared memory"
+        raise Race(text, Where(self._kernel, self._instructions[access.site], block, within, address))
+
+    def _address(self, granule: int) -> int:
+        return (granule << self._shift) % self._stride
+
+    def _range(self, granule: int) -> str:
+        first = self._address(granule)
+        return f"shared 0x{first:x}" + (f"..0x{first + self._granule - 1:x}" if self._granule > 1 else "")
+
+    def _thread(self, thread: int) -> str:
+        return str(self._coordinates(thread)[1])
+
+    def _block_name(self, thread: int) -> str:
+        return str(self._coordinates(thread)[0])
+
+    def _line(self, site: int) -> str:
+        instruction = self._instructions[site]
+        source = f" (source {instruction.source})" if instruction.source is not None else ""
+        return f"PTX line {instruction.line}{source}"
+
+    # ---- synchronisation ---------------------------------------------------------------------------------------------
+
+    def barrier(self, arriving: Index, leaving: Index) -> None:
+        self.clocks.barrier(arriving, leaving)
+
+    def synchronise(self, warps: Index) -> None:
+        self.clocks.synchronise(warps)
+
+    def release(self, key: Hashable, warps: Index) -> None:
+        self.clocks.release(key, warps)
+
+    def acquire(self, key: Hashable, warps: Index) -> None:
+        self.clocks.acquire(key, warps)
+
+    def forget(self, key: Hashable) -> None:
+        self.clocks.keys.pop(key, None)
+
+    def communicate(self, access: Access, semantics: str = "relaxed") -> None:
+        clocks = self.clocks
+        reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
+        releases = writes and semantics in ("release", "acq_rel")
+        acquires = reads and semantics in ("acquire", "acq_rel")
+        if not (releases or acquires or clocks.fenced or clocks.keys):
+            return
+        flags = (access.addresses.astype(np.intp) >> 2) % FLAGS
+        for flag in np.unique(flags).tolist():
+            key = "flag", access.space, flag
+            warps = np.unique(self._warp[access.threads[flags == flag]])
+            # Acquire before release: what an atomic takes over from the one before it, it hands on.
+            if acquires:
+                clocks.acquire(key, warps)
+            elif reads:
+                clocks.note(key, warps)
+            if releases:
+                clocks.release(key, warps)
+            elif writes:
+                clocks.release_fenced(key, warps)
+
+    def fence(self, warps: Index) -> None:
+        self.clocks.fence(warps)
+
+    def fence_async(self, warps: Index) -> None:
+        self.clocks.fence_async(warps)
+
+    def start(self, warps: Index, together: int = 1, agent: Agent | None = None) -> Agent:
+        agent = self.clocks.start(warps, together, agent)
+        if self.clocks.columns > COLUMNS:
+            raise ValueError(f"more than {COLUMNS} asynchronous operations of a block that nobody has waited for")
+        return agent
+
+    def finish(self, agent: Agent, key: Hashable = None, warps: Index | None = None) -> None:
+        self.clocks.finish(agent, key, warps)

@@ -1,0 +1,295 @@
+"""Vector clocks: what each warp, and each asynchronous operation, has seen of every other.
+
+One would give each agent a clock of its own, counting its synchronisations. Here there is one time for all: the number of the
+access, over the whole launch. An entry ``seen[block, agent, 0, other]`` = t says: the agent has seen all that the other did up to
+time t. Nothing needs to tick, times of different agents compare, and one number per block, its *floor*, stands for "all have seen
+everything up to here", which is what a barrier brings about and what most accesses need to ask.
+
+    warp 0 writes (time 1), warp 1 writes (time 2), barrier:      seen[0] = seen[1] = [2, 2], floor 2
+    warp 0 writes (time 3), releases to a key:                    key = [3, 2]
+    warp 1 acquires the key:                                      seen[1] = [3, 2]; 3 <= 3, so warp 0's write is seen
+
+An agent's own entry is what its *lanes* have seen of each other. Beside each row is a second one (index 1 on the third axis):
+what has been seen and passed a ``fence.proxy.async``, so that an asynchronous operation may look at it.
+
+Asynchronous operations are without number, columns are not. An operation takes the column of an earlier one that is complete
+and whose completion its starters have seen: then whoever has seen the later has seen the earlier, and the column stays true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.machine.active import Index
+
+NEVER: Final = np.iinfo(np.int64).max
+FIRST_COLUMNS: Final = 2
+
+Times = NDArray[np.int64]
+
+
+class Agent:
+    """Asynchronous operations that some warps of any blocks began: ``columns`` (warps,) has the column of each warp's
+    operation, or -1, ``serials`` which of the operations that ever had this column it is."""
+
+    def __init__(self, warps: int = 0) -> None:
+        self.columns: Index = np.full(warps, -1, np.intp)
+        self.serials: Index = np.full(warps, -1, np.intp)
+
+
+class Clocks:
+    """The clocks of ``blocks`` blocks of ``warps`` warps each. Warps are numbered over all blocks."""
+
+    def __init__(self, blocks: int, warps: int) -> None:
+        self.blocks = blocks
+        self.warps = warps
+        self.block_of: Index = np.arange(blocks * warps) // warps
+        self.column_of: Index = np.arange(blocks * warps) % warps
+        self.reset()
+
+    def reset(self, blocks: int | None = None) -> None:
+        """Nobody has done anything; only the first ``blocks`` blocks ever will."""
+        self.now = 0
+        self.columns = self.warps
+        self.seen: Times = np.zeros((self.blocks, self.columns, 2, self.columns), np.int64)
+        self.began: Times = np.zeros((self.blocks, 0), np.int64)
+        self.ended: Times = np.zeros((self.blocks, 0), np.int64)
+        self.serials: Index = np.zeros((self.blocks, 0), np.intp)
+        self._serial = 0
+        self.keys: dict[Hashable, Times] = {}
+        self.floors: Times = np.zeros(self.blocks, np.int64)
+        self.floors[blocks:] = NEVER if blocks is not None else 0
+        self.floor = 0
+        self._fenced: Times | None = None
+        self._noted: Times | None = None
+
+    # ---- what the accesses ask ---------------------------------------------------------------------------------------
+
+    def bases(self, warps: Index) -> Index:
+        """Where in ``seen.ravel()`` each warp's row starts; its second row starts ``columns`` later."""
+        return (self.block_of[warps] * self.columns + self.column_of[warps]) * (2 * self.columns)
+
+    def operation_bases(self, agent: Agent, warps: Index) -> Index:
+        """The same for the operations of these warps."""
+        return (self.block_of[warps] * self.columns + agent.columns[warps]) * (2 * self.columns)
+
+    # ---- synchronisation ---------------------------------------------------------------------------------------------
+
+    def rows(self, warps: Index) -> Times:
+        """What these warps have seen and done, (n, 2, columns); a copy."""
+        own = self.column_of[warps]
+        rows = self.seen[self.block_of[warps], own]
+        rows[np.arange(warps.size), 0, own] = self.now
+        return rows
+
+    def learn(self, warps: Index, rows: Times) -> None:
+        """These warps have seen what the rows (n, 2, columns) say."""
+        place = self.block_of[warps], self.column_of[warps]
+        self.seen[place] = np.maximum(self.seen[place], rows)
+
+    def synchronise(self, warps: Index) -> None:
+        """The lanes of each warp have seen each other."""
+        own = self.column_of[warps]
+        self.seen[self.block_of[warps], own, 0, own] = self.now
+
+    def barrier(self, arriving: Index, leaving: Index) -> None:
+        """In each block, the leaving warps have seen what the arriving ones did."""
+        w = self.warps
+        if arriving.size == leaving.size == self.blocks * w:
+            joined = self.seen[:, :w].max(axis=1)
+            joined[:, 0, :w] = self.now
+            self.seen[:, :w] = joined[:, None]
+            self._lift(np.arange(self.blocks), joined)
+            return
+        came = np.zeros(self.blocks * w, np.bool_)
+        came[arriving] = True
+        came = came.reshape(self.blocks, w)
+        joined = np.where(came[:, :, None, None], self.seen[:, :w], 0).max(axis=1)
+        joined[:, 0, :w] = np.where(came, self.now, joined[:, 0, :w])
+        self.learn(leaving, joined[self.block_of[leaving]])
+        whole = came.all(axis=1) & (np.bincount(self.block_of[leaving], minlength=self.blocks) == w)
+        if whole.any():
+            blocks = whole.nonzero()[0]
+            self._lift(blocks, joined[blocks])
+
+    def _lift(self, blocks: Index, joined: Times) -> None:
+        """All warps of these blocks have seen ``joined``. The floor is what everyone has seen, operations that are under way
+        too: not more than what such an operation had seen, and nothing of an operation that not all know to be complete."""
+        w = self.warps
+        floors = joined[:, 0, :w].min(axis=1)
+        if self.columns > w:
+            ended = self.ended[blocks]
+            floors = np.minimum(floors, np.where(joined[:, 0, w:] < ended, self.began[blocks], NEVER).min(axis=1))
+            if (going := ended == NEVER).any():
+                saw = self.seen[blocks, w:, 0]
+                saw[..., w:] = np.where(saw[..., w:] < ended[:, None], saw[..., w:], NEVER)
+                floors = np.minimum(floors, np.where(going, saw.min(axis=2), NEVER).min(axis=1))
+        self.floors[blocks] = np.maximum(self.floors[blocks], floors)
+        self.floor = int(self.floors.min())
+
+    def release(self, key: Hashable, warps: Index) -> None:
+        """Adds what the warps have seen and done to the key of their block."""
+        self._give(key, self.block_of[warps], self.rows(warps))
+
+    def acquire(self, key: Hashable, warps: Index) -> None:
+        """The warps have seen what was given to the key of their block."""
+        if (record := self.keys.get(key)) is not None:
+            self.learn(warps, self._wide(key, record)[self.block_of[warps]])
+
+    def fence_async(self, warps: Index) -> None:
+        """What the warps have seen and done has passed to the async proxy."""
+        rows = self.rows(warps)
+        place = self.block_of[warps], self.column_of[warps], 1
+        self.seen[place] = np.maximum(self.seen[place], rows[:, 0])
+
+    # ---- fences and relaxed accesses to flags ------------------------------------------------------------------------
+
+    def fence(self, warps: Index) -> None:
+        """Relaxed writes from now on release what the warps have seen; what relaxed reads have noted is seen."""
+        if self._noted is not None:
+            noted = self._noted = self._widened(self._noted)
+            self.learn(warps, noted[warps])
+        if self._fenced is None:
+            self._fenced = np.zeros((self.blocks * self.warps, 2, self.columns), np.int64)
+        fenced = self._fenced = self._widened(self._fenced)
+        fenced[warps] = self.rows(warps)
+
+    @property
+    def fenced(self) -> bool:
+        """Whether any warp has executed a fence."""
+        return self._fenced is not None
+
+    def release_fenced(self, key: Hashable, warps: Index) -> None:
+        """A relaxed write: what the warps had seen and done at their last fence."""
+        if self._fenced is not None:
+            fenced = self._fenced = self._widened(self._fenced)
+            self._give(key, self.block_of[warps], fenced[warps])
+
+    def note(self, key: Hashable, warps: Index) -> None:
+        """A relaxed read: seen at the warps' next fence."""
+        if (record := self.keys.get(key)) is None:
+            return
+        if self._noted is None:
+            self._noted = np.zeros((self.blocks * self.warps, 2, self.columns), np.int64)
+        noted = self._noted = self._widened(self._noted)
+        noted[warps] = np.maximum(noted[warps], self._wide(key, record)[self.block_of[warps]])
+
+    # ---- asynchronous operations -------------------------------------------------------------------------------------
+
+    def start(self, warps: Index, together: int, agent: Agent | None) -> Agent:
+        """Gives each warp (each ``together`` neighbouring warps) an operation that has seen what they have seen; warps that
+        already have one in ``agent`` go on with it."""
+        if agent is None:
+            agent = Agent(self.blocks * self.warps)
+        groups = self.block_of[warps] * self.warps + self.column_of[warps] // together
+        new = np.r_[True, groups[1:] != groups[:-1]]
+        heads, member = new.nonzero()[0], np.cumsum(new) - 1
+        rows = np.maximum.reduceat(self.rows(warps), heads, axis=0)
+        leaders = warps[heads]
+        blocks, columns = self.block_of[leaders], agent.columns[leaders]
+        if (fresh := ~self._going(agent, leaders)).any():
+            columns[fresh] = self._columns_for(blocks[fresh], rows[fresh])
+            rows = _padded(rows, self.columns)
+            agent.columns[warps] = columns[member]
+            agent.serials[warps] = self.serials[blocks, columns - self.warps][member]
+        self.seen[blocks, columns] = np.maximum(self.seen[blocks, columns], rows)
+        return agent
+
+    def finish(self, agent: Agent, key: Hashable, warps: Index | None) -> None:
+        """The operations are complete, and known to the key, or to the warps that began them."""
+        owners = (agent.columns >= 0).nonzero()[0] if warps is None else warps
+        # An operation may be waited for twice; its column may be another's by then, and there is nothing left to say.
+        owners = owners[self._mine(agent, owners)]
+        if not owners.size:
+            return
+        blocks, columns = self.block_of[owners], agent.columns[owners]
+        slots = columns - self.warps
+        self.ended[blocks, slots] = np.minimum(self.ended[blocks, slots], self.now)
+        rows = self.seen[blocks, columns]
+        rows[np.arange(owners.size), 0, columns] = self.now
+        if key is not None:
+            self._give(key, blocks, rows)
+        elif warps is not None:
+            self.learn(owners, rows)
+
+    def _mine(self, agent: Agent, warps: Index) -> NDArray[np.bool_]:
+        """Whether each warp's operation still has its column."""
+        columns = agent.columns[warps]
+        if not self.serials.shape[1]:
+            return columns >= 0
+        slots = np.maximum(columns - self.warps, 0)
+        return (columns >= 0) & (self.serials[self.block_of[warps], slots] == agent.serials[warps])
+
+    def _going(self, agent: Agent, warps: Index) -> NDArray[np.bool_]:
+        """Whether each warp's operation is under way."""
+        mine = self._mine(agent, warps)
+        if mine.any():
+            slots = np.maximum(agent.columns[warps] - self.warps, 0)
+            mine &= self.ended[self.block_of[warps], slots] == NEVER
+        return mine
+
+    def _columns_for(self, blocks: Index, rows: Times) -> Index:
+        """A column for each of several new operations, ``blocks`` ascending."""
+        while True:
+            free = self.ended[blocks] <= rows[:, 0, self.warps :]  # (operations, slots)
+            chosen = np.full(blocks.size, -1, np.intp)
+            rank = np.arange(blocks.size) - np.searchsorted(blocks, blocks)
+            for r in range(int(rank.max()) + 1):
+                here = (rank == r).nonzero()[0]
+                if not free.shape[1] or not free[here].any(axis=1).all():
+                    break
+                chosen[here] = slots = free[here].argmax(axis=1)
+                taken = np.full(self.blocks, -1, np.intp)
+                taken[blocks[here]] = slots
+                free[np.arange(blocks.size), taken[blocks]] &= taken[blocks] < 0
+            else:
+                self.began[blocks, chosen] = self.now
+                self._serial += 1
+                self.serials[blocks, chosen] = self._serial
+                self.ended[blocks, chosen] = NEVER
+                self.seen[blocks, chosen + self.warps] = 0
+                return chosen + self.warps
+            self._grow(int(rank.max()) + 1)
+            rows = _padded(rows, self.columns)
+
+    def _grow(self, least: int) -> None:
+        """More columns."""
+        old = self.columns
+        more = max(FIRST_COLUMNS, least, old - self.warps)
+        self.columns += more
+        seen = np.zeros((self.blocks, self.columns, 2, self.columns), np.int64)
+        seen[:, :old, :, :old] = self.seen
+        self.seen = seen
+        fresh = np.zeros((self.blocks, more), np.int64)
+        self.began = np.concatenate([self.began, fresh], axis=1)
+        self.ended = np.concatenate([self.ended, fresh], axis=1)
+        self.serials = np.concatenate([self.serials, fresh.astype(np.intp)], axis=1)
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def _give(self, key: Hashable, blocks: Index, rows: Times) -> None:
+        if (record := self.keys.get(key)) is None:
+            record = self.keys[key] = np.zeros((self.blocks, 2, self.columns), np.int64)
+        record = self._wide(key, record)
+        if blocks.size > 1 and not (heads := np.r_[True, blocks[1:] != blocks[:-1]]).all():
+            starts = heads.nonzero()[0]
+            rows, blocks = np.maximum.reduceat(rows, starts, axis=0), blocks[starts]
+        record[blocks] = np.maximum(record[blocks], rows)
+
+    def _wide(self, key: Hashable, record: Times) -> Times:
+        if record.shape[-1] != self.columns:
+            record = self.keys[key] = self._widened(record)
+        return record
+
+    def _widened(self, rows: Times) -> Times:
+        return _padded(rows, self.columns)
+
+
+def _padded(rows: Times, columns: int) -> Times:
+    """Rows of fewer columns, with zeros for the others."""
+    missing = columns - rows.shape[-1]
+    return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, missing)]) if missing else rows

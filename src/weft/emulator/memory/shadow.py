@@ -1,0 +1,122 @@
+"""Who accessed each granule of shared memory last, and when.
+
+A granule is as many bytes as the smallest access of the program, so that an access is whole granules. Who and when is one
+number, a *mark*: the time in the upper 32 bits, below it the column of the agent (a warp of its block, or an asynchronous
+operation: `weft.emulator.memory.clocks`) and the thread.
+
+Of the plain writes to a granule only the last counts: writes that do not race are ordered, and who has seen the last has seen
+all. Other accesses (plain reads; strong accesses, which never race with each other) may be many and unordered, so a `History`
+has the last of every column. One would enter each of them as it happens; as nearly all of them are never asked about (a barrier
+comes first, and is enough to know), they are put aside and entered when someone asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.machine.active import Index
+from weft.emulator.memory.clocks import Clocks
+
+TIME: Final = 32
+COLUMN: Final = 20
+COLUMNS: Final = 1 << (31 - COLUMN)
+THREADS: Final = 1 << COLUMN
+LOW: Final = (1 << TIME) - 1
+PENDING: Final = 64
+"""Accesses put aside before they are entered, at most."""
+
+Marks = NDArray[np.int64]
+
+
+@dataclass
+class Who:
+    """Who makes the accesses to some granules, entry by entry: ``low`` the agent and thread (a mark without time), ``column``
+    the agent alone, ``base`` where its row of clocks starts."""
+
+    low: Marks
+    column: Index
+    base: Index
+    operation: bool
+    """Whether these are asynchronous operations."""
+
+    def take(self, entries: Index) -> Who:
+        """Some of the entries."""
+        return Who(self.low[entries], self.column[entries], self.base[entries], self.operation)
+
+
+class History:
+    """The last access of each column to each granule, of accesses that do not order each other."""
+
+    def __init__(self, granules: int) -> None:
+        self.granules = granules
+        self.latest: Marks = np.zeros(granules, np.int64)
+        """The last access by anyone."""
+        self._pending: list[tuple[int, Index, Marks]] = []
+        self._last: dict[int, Marks] = {}
+        self._other: dict[int, Marks] = {}
+
+    def note(self, granules: Index, low: Marks, time: int, floor: int) -> None:
+        """The accesses of one instruction."""
+        self.latest[granules] = time << TIME
+        pending = self._pending
+        pending.append((time, granules, low))
+        if len(pending) > PENDING:
+            self._pending = [entry for entry in pending if entry[0] > floor]
+            if len(self._pending) > PENDING // 2:
+                self._enter()
+
+    def _enter(self) -> None:
+        for time, granules, low in self._pending:
+            columns = low >> COLUMN
+            first = int(columns[0])
+            if (columns == first).all():
+                self._enter_column(first, granules, low + (time << TIME))
+                continue
+            order = columns.argsort(kind="stable")
+            sorted_columns = columns[order]
+            starts = np.r_[True, sorted_columns[1:] != sorted_columns[:-1]].nonzero()[0]
+            for entries in np.split(order, starts[1:]):
+                self._enter_column(int(columns[entries[0]]), granules[entries], low[entries] + (time << TIME))
+        self._pending.clear()
+
+    def _enter_column(self, column: int, granules: Index, marks: Marks) -> None:
+        """``other`` is the last access by a thread that is not the last one's: what the last one's thread has to ask about."""
+        if column not in self._last:
+            self._last[column] = np.zeros(self.granules, np.int64)
+            self._other[column] = np.zeros(self.granules, np.int64)
+        last, other = self._last[column], self._other[column]
+        before = last[granules]
+        last[granules] = marks
+        changed = ((before ^ marks) & LOW != 0).nonzero()[0]
+        other[granules[changed]] = before[changed]
+        lost = (last[granules] != marks).nonzero()[0]  # lanes of this instruction that were not the last
+        other[granules[lost]] = marks[lost]
+
+    def unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
+        """For each entry, the mark of an access to its granule that it has not seen, or 0."""
+        self._enter()
+        found = np.zeros(granules.size, np.int64)
+        seen = clocks.seen.reshape(-1)
+        for column, last in self._last.items():
+            marks = last[granules]
+            own = who.column == column
+            if own.any():
+                inner = 0 if who.operation else np.where((marks ^ who.low) & LOW, marks, self._other[column][granules])
+                marks = np.where(own, inner, marks)
+            late = marks >> TIME > seen[who.base + column]
+            found = np.where(late & (found == 0), marks, found)
+        return found
+
+
+def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
+    """Which of the last writes the entries have not seen. ``generic``: leave proxies out of account."""
+    column = (marks & LOW) >> COLUMN
+    place = who.base + column
+    if who.operation and not generic:
+        place += np.where(column < clocks.warps, clocks.columns, 0)
+    late = marks >> TIME > clocks.seen.reshape(-1)[place]
+    return late & (who.column != column if who.operation else (marks ^ who.low) & LOW != 0)
