@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from weft.emulator.profile import ptxas
 from weft.emulator.profile.counters import Counters
@@ -26,6 +26,12 @@ from weft.emulator.ptx.syntax import Instruction
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from weft.emulator.machine.launch import Outcome
+    from weft.emulator.machine.machine import Checks
+    from weft.emulator.machine.program import Program
+
+Dim3: TypeAlias = tuple[int, int, int]
 
 NOT_MODELLED: Final = (
     "time: no cycles, latencies, stalls or overlap",
@@ -44,8 +50,8 @@ class Launch:
     """What was launched, and how it was watched."""
 
     kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Dim3
+    block: Dim3
     target: str
     """The module's: ``sm_90a``."""
     static_shared: int = 0
@@ -78,7 +84,17 @@ class Profile:
     """What the kernel printed (vprintf)."""
 
     @classmethod
-    def of(
+    def of(cls, program: Program, kernel: str, grid: Dim3, block: Dim3, outcome: Outcome, checks: Checks) -> Profile:
+        """The profile of a launch that is over."""
+        target = next(iter(program.module.target), "")
+        static = outcome.static_shared
+        launch = Launch(kernel, grid, block, target, static, outcome.shared_bytes - static, asdict(checks))
+        functions = [function.name for function in program.function_of]
+        output = "".join(outcome.output)
+        return cls.counted(launch, program.instructions, functions, outcome.counters, program.module.text, output)
+
+    @classmethod
+    def counted(
         cls,
         launch: Launch,
         instructions: Sequence[Instruction],
@@ -282,6 +298,6 @@ def _ends(path: str, end: str) -> bool:
     return path == end or path.endswith("/" + end.lstrip("/"))
 
 
-def _three(values: Sequence[int]) -> tuple[int, int, int]:
+def _three(values: Sequence[int]) -> Dim3:
     x, y, z = values
     return x, y, z

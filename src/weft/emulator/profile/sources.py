@@ -1,6 +1,6 @@
 """The text of the source files a profile speaks of, where it can be had.
 
-PTX names files as the compiler was given them, on the machine that compiled. They are looked for where the PTX says, in a directory
+PTX names files as the compiler was given them, on the machine that compiled. They are looked for there, in a directory that
 one names, or taken from a mapping; a file that is not found is no error, only its text is missing.
 """
 
