@@ -1,0 +1,46 @@
+"""Steps whose result for a thread depends on that thread's operands alone.
+
+All threads are computed, then the active ones are written: NumPy computes a whole array faster than the half of it a mask names,
+and what the inactive threads' operands would give is thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from numpy.typing import NDArray
+
+from weft.emulator.machine.active import Active
+from weft.emulator.ops.registry import Step, masked
+
+Array: TypeAlias = NDArray[Any]
+"""Values of all threads, (T,) or (T, parts), or of shape () where they are all the same constant."""
+
+
+def assign(d: Array, compute: Callable[[], Any]) -> Step:
+    """``d = compute()`` for the active threads."""
+
+    def step(active: Active) -> None:
+        masked(d, compute(), active)
+
+    return step
+
+
+def elementwise(d: Array, ufunc: Callable[..., Any], *inputs: Array) -> Step:
+    """``d = ufunc(*inputs)`` for the active threads, by one of NumPy's functions that take ``out``."""
+    rest = assign(d, lambda: ufunc(*inputs))
+
+    def step(active: Active) -> None:
+        if active.full:
+            ufunc(*inputs, out=d)
+        else:
+            rest(active)
+
+    return step
+
+
+def lanes(x: Array, dtype: str) -> Array:
+    """The parts of packed values: (T, parts) for (T,), (1, parts) for a constant; a view."""
+    flat = x.reshape(-1)
+    return flat.view(dtype).reshape(flat.size, -1)

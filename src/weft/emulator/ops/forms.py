@@ -1,0 +1,45 @@
+"""How an instruction's modifiers are read: each finds its slot, and one that finds none is an error.
+
+One would ask ``"sat" in b.modifiers`` where it matters, and so ignore every modifier that nobody asks for. Here a binder names
+its slots and what may stand in each; the modifiers are sorted into them, and what is left over is refused.
+
+    form(b, mode="hi lo wide", type=INTEGERS)          mad.wide.s32    {"mode": "wide", "type": "s32"}
+    form(b, op="min max", sat="? sat", type="s32")     the ? says it may be missing: then ""
+
+The order of modifiers is free, as it is in the ISA's own examples (min.s16x2.relu, max.relu.s16x2); where two slots accept the
+same word, as for dp4a.u32.s32, the slot named first gets the modifier written first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+SIGNED: Final = "s16 s32 s64"
+INTEGERS: Final = "u16 u32 u64 " + SIGNED
+BITS: Final = "b16 b32 b64"
+
+
+def form(b: Binding, **slots: str) -> dict[str, str]:
+    """The modifier in each slot; "" in a slot that may be empty and is.
+
+    A slot's text lists the words it accepts, after a ``?`` if it may be empty. Raises `PTXError` for a modifier that fits in no
+    slot and for a slot that must be filled and is not.
+    """
+    found: dict[str, str] = {}
+    accepted = {name: tuple(text.replace("?", "").split()) for name, text in slots.items()}
+    for modifier in b.modifiers:
+        for name, words in accepted.items():
+            if name not in found and modifier in words:
+                found[name] = modifier
+                break
+        else:
+            b.unknown(f"'.{modifier}' of {b.instruction.opcode}")
+    for name, text in slots.items():
+        if name not in found:
+            if "?" not in text:
+                b.wrong(f"{b.instruction.opcode} has none of {', '.join('.' + word for word in accepted[name])}")
+            found[name] = ""
+    return found

@@ -1,0 +1,203 @@
+"""Instructions that the lanes of a warp execute together: who must be there, and bar.warp.sync, activemask, elect.
+
+A ``.sync`` instruction names lanes by a mask, in a register, and waits until all of them that have not exited execute it. They
+may come by different ways, so whoever is early is parked (`Binding.together`). What the ISA calls undefined is a fault: a lane
+that its own mask does not name, and lanes that name each other with different masks.
+
+bar.warp.sync alone may be met at different places: lanes at two of them release each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import Undefined
+from weft.emulator.machine.active import WARP, Active, Mask
+from weft.emulator.ops.forms import form
+from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction, masked
+from weft.emulator.ptx.syntax import Pair
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+    from weft.emulator.machine.machine import Machine
+
+Words = NDArray[np.uint32]
+
+EVERYONE: Final = 0xFFFFFFFF
+"""The mask that names all lanes of a warp."""
+
+
+def member_mask(b: Binding, operand: int) -> tuple[Words, int | None]:
+    """A mask operand: (T,) masks, a view of the register; and the mask itself if it is a constant."""
+    found: NDArray[Any] = b.read(operand, TYPES["u32"])
+    if found.ndim:
+        return found, None
+    return np.full(b.machine.threads, found), int(found)
+
+
+def collective(b: Binding, operand: int, step: Step) -> Transfer:
+    """A ``.sync`` instruction: the step is executed for warps whose lanes, as named by the mask operand, are all here."""
+    members, constant = member_mask(b, operand)
+    machine, following = b.machine, b.next
+
+    def checked(active: Active) -> None:
+        if constant is None:
+            agree(b, active, members)
+        step(active)
+
+    together = b.together(lambda: members, checked)
+
+    def run(active: Active) -> Destinations:
+        if constant == EVERYONE:
+            if active.full or _complete(machine, active):
+                step(active)
+                return [(following, active)]
+        else:
+            named(b, active, members)
+        return together(active)
+
+    return run
+
+
+def _complete(machine: Machine, active: Active) -> bool:
+    """Whether every warp that has a lane in the set has all its living ones there."""
+    there = active.lanes
+    return bool(((there | machine.exited.reshape(-1, WARP)).all(axis=1) | ~there.any(axis=1)).all())
+
+
+def named(b: Binding, active: Active, members: Words) -> None:
+    """Raises: Undefined, unless each thread's mask has its own lane."""
+    machine = b.machine
+    outside = active.mask & ((members >> machine.lane.astype(np.uint32)) & np.uint32(1) == 0)
+    if outside.any():
+        thread = int(outside.nonzero()[0][0])
+        message = (
+            f"lane {thread % WARP} executes it with the mask 0x{members[thread]:08x}, which does not name that lane"
+        )
+        raise machine.fault(Undefined, message, b.site, thread)
+
+
+def agree(b: Binding, active: Active, members: Words) -> None:
+    """Raises: Undefined, unless lanes that name each other have the same mask. Lanes that are elsewhere do not count."""
+    if one_mask(active, members):
+        return
+    machine = b.machine
+    rows = members.reshape(-1, WARP)
+    theirs = (rows[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & np.uint32(1) != 0
+    differ = theirs & active.lanes[:, :, None] & active.lanes[:, None, :] & (rows[:, :, None] != rows[:, None, :])
+    if differ.any():
+        warp, lane, other = (int(place[0]) for place in differ.nonzero())
+        message = (
+            f"lane {lane} executes it with the mask 0x{rows[warp, lane]:08x}, "
+            f"lane {other}, which that names, with the mask 0x{rows[warp, other]:08x}"
+        )
+        raise machine.fault(Undefined, message, b.site, warp * WARP + lane)
+
+
+def one_mask(active: Active, members: Words) -> bool:
+    """Whether in each warp all active lanes have the same mask."""
+    rows = members.reshape(-1, WARP)
+    first = np.take_along_axis(rows, active.lanes.argmax(axis=1)[:, None], axis=1)
+    return not ((rows != first) & active.lanes).any()
+
+
+def per_warp(machine: Machine, words: Words) -> Words:
+    """Values of warps as values of their threads."""
+    return words[machine.warp]
+
+
+@instruction("activemask")
+def activemask(b: Binding) -> Step:
+    form(b, type="b32")
+    machine, d = b.machine, b.write(0, TYPES["b32"])
+    return lambda active: masked(d, per_warp(machine, active.ballots), active)
+
+
+@instruction("elect.sync", transfer=True)
+def elect(b: Binding) -> Transfer:
+    """The leader is the lowest lane there is of those the mask names."""
+    form(b, sync="sync")
+    results = b.operand(0)
+    if not isinstance(results, Pair):
+        b.wrong("elect.sync has two results, d|p")
+    machine = b.machine
+    d, p = b.write(results.first, TYPES["u32"]), b.write(results.second, TYPES["pred"])
+    members, _ = member_mask(b, 1)
+
+    def step(active: Active) -> None:
+        there = per_warp(machine, active.ballots) & members
+        lowest = np.bitwise_count((there & (~there + np.uint32(1))) - np.uint32(1))
+        masked(d, lowest, active)
+        masked(p, lowest == machine.lane, active)
+
+    return collective(b, 1, step)
+
+
+class WarpBarrier:
+    """Who waits at bar.warp.sync, wherever in the program, and who may leave it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.waiting: Mask = np.zeros(machine.threads, np.bool_)
+        self.released: Mask = np.zeros(machine.threads, np.bool_)
+        self.members: Words = np.zeros(machine.threads, np.uint32)
+
+    @property
+    def empty(self) -> bool:
+        return not self.waiting.any()
+
+    def arrive(self, active: Active, members: Words) -> None:
+        """Threads come, with their masks."""
+        self.waiting |= active.mask
+        self.released &= ~active.mask
+        self.members[active.index] = members[active.index]
+
+    def release(self) -> Mask:
+        """Lets those go whose named lanes all wait or have exited; whoever has been let go since they came last."""
+        machine = self.machine
+        if self.waiting.any():
+            here = Active(self.waiting | machine.exited, full=False).ballots
+            done = self.waiting & (self.members & ~here[machine.warp] == 0)
+            if done.any():
+                self.waiting &= ~done
+                self.released |= done
+                machine.order.synchronise(Active(done, full=False).warps)
+                machine.stir()
+        return self.released
+
+    def why(self, active: Active) -> str:
+        """What the first of these threads waits for."""
+        thread = int(active.index[0])
+        here = Active(self.waiting | self.machine.exited, full=False).ballots[thread // WARP]
+        missing = int(self.members[thread]) & ~int(here)
+        return (
+            f"lane {thread % WARP} of a warp waits at bar.warp.sync with the mask 0x{self.members[thread]:08x}; "
+            f"lanes 0x{missing:08x} of it never come"
+        )
+
+
+@instruction("bar.warp.sync", transfer=True)
+def warp_barrier(b: Binding) -> Transfer:
+    form(b, level="warp", sync="sync")
+    b.count(1)
+    machine, site, following = b.machine, b.site, b.next
+    members, constant = member_mask(b, 0)
+
+    def run(active: Active) -> Destinations:
+        if constant == EVERYONE and (active.full or _complete(machine, active)):
+            machine.order.synchronise(active.warps)
+            return [(following, active)]
+        named(b, active, members)
+        barrier = machine.extra("bar.warp.sync", lambda: WarpBarrier(machine))
+        barrier.arrive(active, members)
+        leaving = active.narrow(barrier.release())
+        staying = active.narrow(~leaving.mask)
+        if staying:
+            machine.park(staying, following, lambda: barrier.why(staying), barrier.release, site)
+        return [(following, leaving)] if leaving else []
+
+    return run
