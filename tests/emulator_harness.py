@@ -28,8 +28,8 @@ def kernel(
     guard: bool = False,
     module: str = "",
 ) -> str:
-    """The PTX of a kernel ``test`` around ``text``: parameters are a pointer for each input and each output (types by register name,
-    without %; "pred" is a byte). ``guard`` adds a first parameter: a byte per thread, those with 0 skip the text (register %active)."""
+    """The PTX of a kernel ``test`` around ``text``: parameters are a pointer for each input and each output (types by register
+    name, without %; "pred" is a byte). ``guard`` adds a first parameter: a byte per thread, those with 0 skip the text."""
     lines: list[str] = []
     parameters = (["p_active"] if guard else []) + [f"p_{name}" for name in (*inputs, *outputs)]
     registers = {name: kind for name, kind in (*inputs.items(), *outputs.items())}
@@ -91,8 +91,8 @@ def execute(
     module: str = "",
     shared: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """What the outputs are after the text: arrays of the types' NumPy dtypes (bool for predicates). Inputs are arrays of one length
-    (reinterpreted by size, not converted). Where ``active`` is False the text is not run; outputs there are 0."""
+    """What the outputs are after the text: arrays of the types' NumPy dtypes (bool for predicates). Inputs are arrays of one
+    length (reinterpreted, not converted). Where ``active`` is False the text is not run; outputs there are 0."""
     arrays = {name: np.ascontiguousarray(values) for name, (_, values) in inputs.items()}
     count = max((a.shape[0] for a in arrays.values()), default=32)
     size = block or min(count, 256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -58,9 +59,15 @@ class Module:
         Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
         the program does wrong: the arrays are then as before the launch.
         """
-        from weft.emulator.profile.profile import Profile
+        from weft.emulator.profile.profile import Launch, Profile
 
         shape = dim3("grid", grid), dim3("block", block)
         checks = checks or Checks()
         outcome = launch(self._program, kernel, *shape, args, shared, checks)
-        return Profile.of(self._program, kernel, *shape, outcome, checks)
+        program = self._program
+        launched = Launch(
+            kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=dataclasses.asdict(checks)
+        )
+        functions = [function.name for function in program.function_of]
+        printed = "".join(outcome.output)
+        return Profile.of(launched, program.instructions, functions, outcome.counters, self.ptx, printed)

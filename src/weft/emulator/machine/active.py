@@ -33,7 +33,7 @@ class Active:
     @cached_property
     def index(self) -> Index:
         """The threads of the set, ascending."""
-        return self.mask.nonzero()[0]
+        return np.flatnonzero(self.mask)
 
     @cached_property
     def count(self) -> int:
@@ -48,7 +48,7 @@ class Active:
     @cached_property
     def warps(self) -> Index:
         """The warps with a thread in the set, ascending."""
-        return self.lanes.any(axis=1).nonzero()[0]
+        return np.flatnonzero(self.lanes.any(axis=1))
 
     @cached_property
     def warp_count(self) -> int:

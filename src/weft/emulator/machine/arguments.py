@@ -56,9 +56,9 @@ class Range:
     def view(self) -> NDArray[np.uint8]:
         """The host's bytes themselves."""
         size = self.high - self.low
-        return (
-            np.frombuffer((ctypes.c_uint8 * size).from_address(self.low), np.uint8) if size else np.zeros(0, np.uint8)
-        )
+        if not size:
+            return np.zeros(0, np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(self.low))
 
 
 class Arguments:
@@ -77,8 +77,8 @@ class Arguments:
         """What must live until the launch is over."""
         found: list[Range] = []
         for i, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
-            array = value.array if isinstance(value, Scratch | Encoded) else value
-            if isinstance(array, np.ndarray):
+            array = _array(value)
+            if array is not None:
                 self._check_array(i, parameter, value, array)
                 self.kept.append(array)
                 low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
@@ -102,10 +102,10 @@ class Arguments:
 
     def _encode(self, i: int, parameter: Variable, value: Any, starts: Sequence[int]) -> bytes:
         size = size_of(parameter)
-        array = value.array if isinstance(value, Scratch | Encoded) else value
-        if isinstance(array, np.ndarray):
+        array = _array(value)
+        if array is not None:
             address = array.ctypes.data
-            at = next(j for j, r in enumerate(self.ranges) if r.low <= address <= r.high)
+            at = next(j for j, r in enumerate(self.ranges) if r.low <= address < max(r.high, r.low + 1))
             place = starts[at] + address - self.ranges[at].low
             data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
         elif isinstance(value, bytes | bytearray | memoryview):
@@ -145,6 +145,12 @@ class Arguments:
             message = f"argument {i} is a float, but {declared}; pass a NumPy number of its type"
             raise LaunchError(message)
         return np.array(value, f"f{kind.bytes}").tobytes()
+
+
+def _array(value: Any) -> NDArray[Any] | None:
+    """The array whose address is passed; None if the argument is none."""
+    found: Any = value.array if isinstance(value, Scratch | Encoded) else value
+    return found if isinstance(found, np.ndarray) else None
 
 
 def _merge(ranges: list[Range]) -> list[Range]:

@@ -158,7 +158,7 @@ class Binding:
             target = self.write(found, kind)
             return lambda values, active: masked(target, values, active)
         wide = TYPES[("s" if kind.signed else "u") + str(declared.bits)]
-        target = self._view_as(found, declared, wide)
+        target = self.write(found, wide)
         storage = kind.numpy if kind.kind in "us" else STORAGE[kind.bits]
 
         def put(values: Values, active: Active) -> None:

@@ -49,7 +49,7 @@ class Outcome:
 def dim3(name: str, given: int | Sequence[int]) -> Dim3:
     """A grid or block from a number or up to three. Raises: LaunchError."""
     values = (given,) if isinstance(given, int) else tuple(given)
-    if not 1 <= len(values) <= 3 or not all(isinstance(v, int | np.integer) for v in values):
+    if not 1 <= len(values) <= 3:
         raise LaunchError(f"{name} is {given!r}, expected one to three integers")
     x, y, z = (*(int(v) for v in values), 1, 1, 1)[:3]
     if min(x, y, z) < 1:
@@ -90,20 +90,15 @@ def launch(
     memory.fault = machine.fault
     if checks.races and placement.shared_bytes:
         contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
-        memory.order = machine.order = Order(
-            contents,
-            block_threads,
-            _granule(program, placement),
-            program.instructions,
-            lambda thread: (machine.block_of(thread), machine.thread_of(thread)),
-            kernel,
-        )
+        memory.order = machine.order = Order(contents, block_threads, _granule(program, placement))
+        machine.order.attach(machine)
     with np.errstate(all="ignore"), _no_collection():
         scheduler = Scheduler(machine, placement)
         for first in range(0, total, blocks):
             memory.begin()
-            machine.order.reset()
-            scheduler.run(machine.begin(first, min(blocks, total - first)))
+            resident = min(blocks, total - first)
+            machine.order.reset(resident)
+            scheduler.run(machine.begin(first, resident))
         scheduler.count()
     heap = memory.heaps[Space.GLOBAL]
     for r, a in zip(given.ranges, heap.allocations, strict=False):

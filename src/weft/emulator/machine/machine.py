@@ -22,6 +22,7 @@ from weft.emulator.machine.special import special_registers
 from weft.emulator.memory.memory import Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
+from weft.emulator.ptx.syntax import Instruction
 from weft.emulator.ptx.types import STORAGE, TYPES
 
 V = TypeVar("V")
@@ -212,6 +213,11 @@ class Machine:
         return f"lanes 0x{lanes:08x} of a warp wait at {name} for lanes that its mask names and that never come"
 
     # ---- who is who -------------------------------------------------------------------------------------------------
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        """The program's."""
+        return self.program.instructions
 
     def block_of(self, thread: int) -> Dim3:
         """The block index (x, y, z) of a resident thread."""

@@ -173,7 +173,7 @@ class Scheduler:
             step = segment.transfer
             if step is None:
                 return [(segment.following, active)]
-            return step(active)  # pyright: ignore[reportReturnType]
+            return step(active)
         except Exception as error:
             place = segment.steps.index(step) if step is not segment.transfer else len(segment.steps)  # pyright: ignore[reportArgumentType]
             instruction = self.program.instructions[segment.first + place]

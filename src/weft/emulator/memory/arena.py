@@ -58,7 +58,7 @@ class Arena:
     def scatter(self, flat: NDArray[np.intp], width: int, values: NDArray[Any]) -> None:
         """Writes (N, count) words of ``width`` bytes, or (N,), to each of ``flat``. Of several to one place the last stays."""
         first = flat if width == 1 else flat // width
-        index = first if values.ndim == 1 else first[:, None] + np.arange(values.shape[1])
+        index: Any = first if values.ndim == 1 else first[:, None] + np.arange(values.shape[1])
         self._words[width][index] = values
         if self.written is not None:
             self._written[width][index] = int.from_bytes(b"\1" * width, "little")

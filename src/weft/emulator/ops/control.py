@@ -50,7 +50,8 @@ def brx(b: Binding) -> Transfer:
             message = f"index {int(values[wild][0])} into a table of {len(targets)} labels"
             raise machine.fault(Undefined, message, site, thread)
         parted: dict[int, list[int]] = {}
-        for value in np.unique(values).tolist():
+        distinct: list[int] = np.unique(values).tolist()
+        for value in distinct:
             parted.setdefault(targets[value], []).append(value)
         return [(pc, active.narrow(np.isin(index, chosen))) for pc, chosen in parted.items()]
 
@@ -258,7 +259,8 @@ class _Stack:
         machine.depth[active.mask] -= 1
         for level, chosen in self._by_depth(active):
             pcs = self.levels[level]
-            for pc in np.unique(pcs[chosen.index]).tolist():
+            places: list[int] = np.unique(pcs[chosen.index]).tolist()
+            for pc in places:
                 returning = chosen.narrow(pcs == pc)
                 caller = machine.program.function_of[pc - 1].name
                 results = self.leaving[pc]
