@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -26,10 +26,6 @@ from weft.emulator.ptx.syntax import Instruction
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from weft.emulator.machine.launch import Outcome
-    from weft.emulator.machine.machine import Checks
-    from weft.emulator.machine.program import Program
 
 Dim3: TypeAlias = tuple[int, int, int]
 
@@ -84,17 +80,7 @@ class Profile:
     """What the kernel printed (vprintf)."""
 
     @classmethod
-    def of(cls, program: Program, kernel: str, grid: Dim3, block: Dim3, outcome: Outcome, checks: Checks) -> Profile:
-        """The profile of a launch that is over."""
-        target = next(iter(program.module.target), "")
-        static = outcome.static_shared
-        launch = Launch(kernel, grid, block, target, static, outcome.shared_bytes - static, asdict(checks))
-        functions = [function.name for function in program.function_of]
-        output = "".join(outcome.output)
-        return cls.counted(launch, program.instructions, functions, outcome.counters, program.module.text, output)
-
-    @classmethod
-    def counted(
+    def of(
         cls,
         launch: Launch,
         instructions: Sequence[Instruction],
