@@ -1,0 +1,441 @@
+"""mbarrier objects: threads arrive, bytes of copies are expected and completed, and others wait (PTX ISA 9.7.15.16).
+
+What an operation does to an object is `weft.emulator.arith.mbarrier_word`; here is who does it, in which order it makes others
+see what was done before, and how threads wait. One would let try_wait answer "not yet" now and then, as hardware may. Here it
+answers when its phase is complete, and never otherwise: its threads are suspended until then, so that a wait that never ends is
+found at once, with what the phase lacks. The time limit of a try_wait is therefore without meaning. test_wait answers at once.
+
+Order. An arrival with release semantics releases what its warp has done to the phase it arrives in, a completed copy releases its
+writes, and a wait that is answered "complete" acquires. The key of a phase is the object's address and the phase's parity: when a
+phase begins, the one before the last is long acquired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.mbarrier_word import MOST, Counts, Objects, Words, countable, plural, valid
+from weft.emulator.errors import Undefined, Uninitialised
+from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.ops.forms import form
+from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction, masked
+from weft.emulator.ptx.syntax import Operand, Sink
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+    from weft.emulator.machine.machine import Machine
+
+U32: Final = TYPES["u32"]
+U64: Final = TYPES["u64"]
+
+LOCAL: Final = "? shared shared::cta"
+"""The state spaces of objects of one's own block; none is a generic address."""
+
+ANY: Final = LOCAL + " shared::cluster"
+"""A block is a cluster of its own, so that its shared memory is all the cluster has."""
+
+SCOPE: Final = "? cta cluster"
+LAYOUT: Final = "? layout::v0"
+
+NO_OBJECT: Final = "an mbarrier that was never initialised, or was invalidated or overwritten since"
+
+Locate = Callable[[Index], NDArray[np.uint64]]
+"""The shared-memory addresses of these threads' operand."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The phase that threads' objects are in."""
+
+    addresses: NDArray[np.uint64]
+    parity: Counts
+
+
+def shared_address(b: Binding, operand: int | Operand, space: str) -> Locate:
+    """How threads find an operand in shared memory: ``space`` is the instruction's modifier, "" for a generic address."""
+    machine, site = b.machine, b.site
+    if space:
+        explicit = b.address(operand, Space.SHARED)
+        return lambda threads: explicit()[threads]
+    generic = b.address(operand)
+    name = b.instruction.opcode
+
+    def resolve(threads: Index) -> NDArray[np.uint64]:
+        addresses = generic()[threads]
+        found = machine.memory.resolve(addresses)
+        if len(found) == 1 and found[0][0] is Space.SHARED:
+            return found[0][2]
+        wrong, where, _ = next(entry for entry in found if entry[0] is not Space.SHARED)
+        which = 0 if where is None else int(where[0])
+        message = f"{name} of an address that is not in shared memory but in {wrong.value} memory"
+        raise machine.fault(Undefined, message, site, int(threads[which]), f"0x{int(addresses[which]):x}")
+
+    return resolve
+
+
+def per_thread(values: NDArray[Any], threads: Index) -> NDArray[np.int64]:
+    """An operand's value for each of the threads: it is a register's array, or a constant."""
+    if values.ndim == 0:
+        return np.full(threads.size, int(values), np.int64)
+    return values[threads].astype(np.int64)
+
+
+def load(machine: Machine, site: int, threads: Index, addresses: NDArray[np.uint64], kind: Kind) -> tuple[Index, Words]:
+    """The threads' objects, checked to be some: where they are in the arena of shared memory, and their words."""
+    access = Access(site, Space.SHARED, kind, threads, addresses, 8, strong=True)
+    try:
+        words: Words = machine.memory.load(access, 8)
+    except Uninitialised as error:
+        raise Undefined(NO_OBJECT, error.where) from None
+    good = valid(words)
+    if not good.all():
+        raise fault(machine, NO_OBJECT, site, threads, addresses, int((~good).argmax()))
+    flat = access.flat
+    assert flat is not None
+    return flat, words
+
+
+def fault(
+    machine: Machine, message: str, site: int, threads: Index, addresses: NDArray[np.uint64], which: int
+) -> Undefined:
+    """Undefined behaviour of one of the threads at its object."""
+    address = f"0x{int(addresses[which]):x} of the block's shared memory"
+    error = machine.fault(Undefined, message, site, int(threads[which]), address)
+    assert isinstance(error, Undefined)
+    return error
+
+
+def phases(machine: Machine) -> NDArray[np.int32]:
+    """How many phases the object at each eight bytes of shared memory has completed since it was initialised."""
+    return machine.extra("mbarrier phases", lambda: np.zeros(machine.memory.shared.bytes.size // 8, np.int32))
+
+
+def update(
+    machine: Machine,
+    site: int,
+    threads: Index,
+    addresses: NDArray[np.uint64],
+    *,
+    arrivals: NDArray[np.int64] | int = 0,
+    drop: bool = False,
+    transactions: NDArray[np.int64] | int = 0,
+    release: bool = False,
+    may_complete: bool = True,
+) -> tuple[Words, Phase]:
+    """Lanes arrive (and, with ``drop``, leave for good), and wait for more bytes (or fewer): one entry for each of ``threads``.
+
+    Returns the words each found, as if one lane had come after the other, and the phases they were in.
+    """
+    flat, words = load(machine, site, threads, addresses, Kind.ATOMIC)
+    lanes = np.zeros(threads.size, np.int64)
+    arriving, more = lanes + arrivals, lanes + transactions
+    unique, first, lane_of = np.unique(flat, return_index=True, return_inverse=True)
+    objects = Objects.unpack(words[first])
+    total, dropped, bytes_more = _sum(lane_of, arriving, unique.size), 0, _sum(lane_of, more, unique.size)
+    if drop:
+        dropped = total
+    if problem := objects.wrong(total, dropped, bytes_more):
+        raise fault(machine, problem[1], site, threads, addresses, int(first[problem[0]]))
+    phase = Phase(addresses, objects.parity[lane_of])
+    if release and machine.order.active:
+        for key, which in keys(phase):
+            machine.order.release(key, np.unique(machine.warp[threads[which]]))
+    after, done = objects.after(total, dropped, bytes_more)
+    if done.any():
+        if not may_complete:
+            message = (
+                f"{machine.program.instructions[site].name} completes the phase, which .noComplete says it does not"
+            )
+            raise fault(machine, message, site, threads, addresses, int(first[done.argmax()]))
+        phases(machine)[unique[done] // 8] += 1
+        machine.stir()
+    machine.memory.shared.scatter(unique, 8, after.pack())
+    return _found(words, lane_of, arriving, more, unique.size), phase
+
+
+def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
+    """The keys of the threads' phases, for `NullOrder`, and which of the threads each is of. Blocks share keys, not objects."""
+    found: list[tuple[Hashable, Index]] = []
+    both = phase.addresses.astype(np.int64) * 2 + phase.parity
+    for value in np.unique(both).tolist():
+        found.append((key_of(value >> 1, value & 1), (both == value).nonzero()[0]))
+    return found
+
+
+def key_of(address: int, parity: int) -> Hashable:
+    """The key of a phase."""
+    return "mbarrier", address, parity
+
+
+def _sum(lane_of: Index, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    if count == 1:
+        return values.sum(keepdims=True)
+    total = np.zeros(count, np.int64)
+    np.add.at(total, lane_of, values)
+    return total
+
+
+def _found(words: Words, lane_of: Index, arriving: Counts, more: Counts, count: int) -> Words:
+    """What each lane found, given that lanes come in order: less the arrivals before its own, and with its own bytes expected."""
+    if lane_of.size == count:
+        before, tx = np.zeros(lane_of.size, np.int64), more
+    else:
+        order = np.argsort(lane_of, kind="stable")
+        starts = np.searchsorted(lane_of[order], np.arange(count))
+        before, tx = np.empty_like(arriving), np.empty_like(more)
+        for values, sums, own in ((arriving, before, 0), (more, tx, 1)):
+            running = np.concatenate(([0], np.cumsum(values[order])))
+            sums[order] = running[np.arange(order.size) + own] - running[starts][lane_of[order]]
+    found = Objects.unpack(words)
+    return Objects(found.pending - before, found.expected, found.transactions + tx, found.parity).pack()
+
+
+# ---- init, inval ----------------------------------------------------------------------------------------------------
+
+
+@instruction("mbarrier.init")
+def _init(b: Binding) -> Step:
+    f = form(b, op="init", layout=LAYOUT, space=LOCAL, type="b64")
+    b.count(2)
+    locate, counts = shared_address(b, 0, f["space"]), b.read(1, U32)
+    machine, site = b.machine, b.site
+
+    def step(active: Active) -> None:
+        threads = active.index
+        addresses = locate(threads)
+        count = per_thread(counts, threads)
+        if (bad := ~countable(count)).any():
+            which = int(bad.argmax())
+            message = f"an mbarrier that expects {plural(count[which], 'arrival')}; it may expect 1 to {MOST}"
+            raise fault(machine, message, site, threads, addresses, which)
+        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
+        machine.memory.store(access, 8, Objects.initial(count).pack())
+        assert access.flat is not None
+        phases(machine)[access.flat // 8] = 0
+
+    return step
+
+
+@instruction("mbarrier.inval")
+def _inval(b: Binding) -> Step:
+    f = form(b, op="inval", space=LOCAL, type="b64")
+    b.count(1)
+    locate = shared_address(b, 0, f["space"])
+    machine, site = b.machine, b.site
+
+    def step(active: Active) -> None:
+        threads = active.index
+        addresses = locate(threads)
+        load(machine, site, threads, addresses, Kind.ATOMIC)
+        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
+        machine.memory.store(access, 8, np.zeros(threads.size, np.uint64))
+
+    return step
+
+
+# ---- arrivals and bytes ---------------------------------------------------------------------------------------------
+
+
+@instruction("mbarrier.arrive", "mbarrier.arrive_drop")
+def _arrive(b: Binding) -> Step:
+    f = form(
+        b,
+        op="arrive arrive_drop",
+        expect="? expect_tx",
+        no_complete="? noComplete",
+        semantics="? release relaxed",
+        scope=SCOPE,
+        space=ANY,
+        type="b64",
+    )
+    expect, no_complete = bool(f["expect"]), bool(f["no_complete"])
+    b.require(not (expect and no_complete), ".expect_tx and .noComplete exclude each other")
+    given = b.count(3) if expect or no_complete else b.count(2, 3)
+    cluster_sink = f["space"] != "shared::cluster" or isinstance(b.operand(0), Sink)
+    b.require(cluster_sink, "an arrival at .shared::cluster has no state; its first operand must be _")
+    locate = shared_address(b, 1, f["space"])
+    amounts = b.read(2, U32) if given == 3 else np.array(1)
+    tokens = None if isinstance(b.operand(0), Sink) else b.write(0, U64)
+    drop, release = f["op"] == "arrive_drop", f["semantics"] != "relaxed"
+    machine, site = b.machine, b.site
+
+    def step(active: Active) -> None:
+        threads = active.index
+        addresses = locate(threads)
+        amount = per_thread(amounts, threads)
+        if not expect and (bad := ~countable(amount)).any():
+            which = int(bad.argmax())
+            message = f"{plural(amount[which], 'arrival')} at once; there may be 1 to {MOST}"
+            raise fault(machine, message, site, threads, addresses, which)
+        found, _ = update(
+            machine,
+            site,
+            threads,
+            addresses,
+            arrivals=1 if expect else amount,
+            drop=drop,
+            transactions=amount if expect else 0,
+            release=release,
+            may_complete=not no_complete,
+        )
+        if tokens is not None:
+            tokens[threads] = found
+
+    return step
+
+
+@instruction("mbarrier.expect_tx", "mbarrier.complete_tx")
+def _transactions(b: Binding) -> Step:
+    f = form(b, op="expect_tx complete_tx", semantics="? relaxed", scope=SCOPE, space=ANY, type="b64")
+    b.count(2)
+    locate, amounts = shared_address(b, 0, f["space"]), b.read(1, U32)
+    sign = 1 if f["op"] == "expect_tx" else -1
+    machine, site = b.machine, b.site
+
+    def step(active: Active) -> None:
+        threads = active.index
+        update(machine, site, threads, locate(threads), transactions=sign * per_thread(amounts, threads))
+
+    return step
+
+
+@instruction("mbarrier.pending_count")
+def _pending_count(b: Binding) -> Step:
+    form(b, op="pending_count", layout=LAYOUT, type="b64")
+    b.count(2)
+    counts, tokens = b.write(0, U32), b.read(1, U64)
+
+    def step(active: Active) -> None:
+        masked(counts, Objects.unpack(tokens).pending.astype(np.uint32), active)
+
+    return step
+
+
+# ---- waiting --------------------------------------------------------------------------------------------------------
+
+_WAIT: Final = {
+    "op": "test_wait try_wait",
+    "parity": "? parity",
+    "phase": "? phase_type::primary phase_type::conditional",
+    "semantics": "? acquire relaxed",
+    "scope": SCOPE,
+    "space": LOCAL,
+    "type": "b64",
+}
+
+
+class _Waits:
+    """What test_wait and try_wait have in common: which phase is meant, and whether it is complete."""
+
+    def __init__(self, b: Binding) -> None:
+        f = form(b, **_WAIT)
+        self.by_parity = bool(f["parity"])
+        self.machine, self.site = b.machine, b.site
+        self.locate = shared_address(b, 1, f["space"])
+        self.wanted = b.read(2, U32 if self.by_parity else U64)
+        self.acquires = f["semantics"] != "relaxed"
+        self.result = b.write(0, TYPES["pred"])
+
+    def ask(self, threads: Index) -> tuple[Index, NDArray[np.uint64], Counts, Mask]:
+        """Of each thread: its object's place, its address, the parity of the phase meant, and whether that is complete."""
+        addresses = self.locate(threads)
+        flat, words = load(self.machine, self.site, threads, addresses, Kind.READ)
+        if self.by_parity:
+            meant = per_thread(self.wanted, threads) & 1
+        else:
+            tokens = np.broadcast_to(self.wanted, (self.machine.threads,))[threads]
+            if not (good := valid(tokens)).all():
+                message = "a state that no arrival at an mbarrier has given"
+                raise fault(self.machine, message, self.site, threads, addresses, int((~good).argmax()))
+            meant = Objects.unpack(tokens).parity
+        return flat, addresses, meant, Objects.unpack(words).parity != meant
+
+    def acquire(self, threads: Index, addresses: NDArray[np.uint64], parity: Counts) -> None:
+        """These threads have waited for these phases."""
+        order = self.machine.order
+        if self.acquires and order.active and threads.size:
+            for key, which in keys(Phase(addresses, parity)):
+                order.acquire(key, np.unique(self.machine.warp[threads[which]]))
+
+
+@instruction("mbarrier.test_wait", polls=True)
+def _test_wait(b: Binding) -> Step:
+    b.count(3)
+    waits = _Waits(b)
+
+    def step(active: Active) -> None:
+        threads = active.index
+        _, addresses, parity, done = waits.ask(threads)
+        waits.result[threads] = done
+        waits.acquire(threads[done], addresses[done], parity[done])
+
+    return step
+
+
+@instruction("mbarrier.try_wait", transfer=True)
+def _try_wait(b: Binding) -> Transfer:
+    b.count(3, 4)
+    waits = _Waits(b)
+    machine, site, following = b.machine, b.site, b.next
+
+    def run(active: Active) -> Destinations:
+        threads = active.index
+        flat, addresses, parity, done = waits.ask(threads)
+        waits.result[threads] = True  # of those who wait, when they go on
+        waits.acquire(threads[done], addresses[done], parity[done])
+        if done.all():
+            return [(following, active)]
+        waiting = _Suspended(waits, threads[~done], flat[~done], addresses[~done], parity[~done])
+        mask = np.zeros(machine.threads, np.bool_)
+        mask[waiting.threads] = True
+        machine.park(Active(mask, full=False), following, waiting.why, waiting.ready, site)
+        if not done.any():
+            return []
+        return [(following, active.narrow(~mask))]
+
+    return run
+
+
+class _Suspended:
+    """Threads of a try_wait until their phases complete; they are woken even if further phases do before they run."""
+
+    def __init__(
+        self, waits: _Waits, threads: Index, flat: Index, addresses: NDArray[np.uint64], parity: Counts
+    ) -> None:
+        self.waits = waits
+        self.machine = waits.machine
+        self.threads = threads
+        self.places = flat // 8
+        self.addresses = addresses
+        self.parity = parity
+        self.phase = phases(self.machine)[self.places]
+        self.woken = np.zeros(threads.size, np.bool_)
+
+    def ready(self) -> Mask:
+        """Who may go on, (T,); whoever it is has seen what the phase's completion shows."""
+        complete = phases(self.machine)[self.places] != self.phase
+        fresh = complete & ~self.woken
+        self.waits.acquire(self.threads[fresh], self.addresses[fresh], self.parity[fresh])
+        self.woken |= fresh
+        mask = np.zeros(self.machine.threads, np.bool_)
+        mask[self.threads[complete]] = True
+        return mask
+
+    def why(self) -> str:
+        """What those still waiting wait for."""
+        places, first = np.unique(np.where(self.woken, -1, self.places), return_index=True)
+        lines: list[str] = []
+        for place, which in zip(places.tolist(), first.tolist(), strict=True):
+            if place >= 0:
+                words = self.machine.memory.shared.gather(np.array([place * 8]), 8, 8)
+                lacks = Objects.unpack(words).lacks(0)
+                phase = int(phases(self.machine)[place])
+                lines.append(f"mbarrier at shared 0x{int(self.addresses[which]):x}: phase {phase} lacks {lacks}")
+        return "\n    ".join(dict.fromkeys(lines))
