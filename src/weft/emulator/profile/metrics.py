@@ -114,6 +114,13 @@ _ASYNC: Final = tuple(
     )
     for space in ("global", "shared")
     for kind, verb in (("load", "read"), ("store", "write"))
+) + tuple(
+    Metric(
+        f"async_global_{kind}_sectors",
+        "sector",
+        f"32-byte sectors of global memory that bulk and tensor copies {verb}, each once a copy; not part of global_sectors",
+    )
+    for kind, verb in (("load", "read"), ("store", "write"))
 )
 
 _TABLE: Final = (
