@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -111,7 +111,7 @@ class Arguments:
         elif isinstance(value, bytes | bytearray | memoryview):
             data = bytes(value)
         elif isinstance(value, np.generic):
-            data = value.tobytes()
+            data = cast("np.generic[Any]", value).tobytes()
         elif isinstance(value, bool | int):
             data = self._integer(i, parameter, int(value), size)
         elif isinstance(value, float):
@@ -149,8 +149,9 @@ class Arguments:
 
 def _array(value: Any) -> NDArray[Any] | None:
     """The array whose address is passed; None if the argument is none."""
-    found: Any = value.array if isinstance(value, Scratch | Encoded) else value
-    return found if isinstance(found, np.ndarray) else None
+    if isinstance(value, Scratch | Encoded):
+        return value.array
+    return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None
 
 
 def _merge(ranges: list[Range]) -> list[Range]:

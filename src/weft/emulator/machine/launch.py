@@ -90,8 +90,9 @@ def launch(
     memory.fault = machine.fault
     if checks.races and placement.shared_bytes:
         contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
-        memory.order = machine.order = Order(contents, block_threads, _granule(program, placement))
-        machine.order.attach(machine)
+        memory.order = machine.order = Order(
+            contents, block_threads, _granule(program, placement), program.instructions, machine.coordinates, kernel
+        )
     with np.errstate(all="ignore"), _no_collection():
         scheduler = Scheduler(machine, placement)
         for first in range(0, total, blocks):

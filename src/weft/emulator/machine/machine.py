@@ -22,7 +22,6 @@ from weft.emulator.machine.special import special_registers
 from weft.emulator.memory.memory import Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
-from weft.emulator.ptx.syntax import Instruction
 from weft.emulator.ptx.types import STORAGE, TYPES
 
 V = TypeVar("V")
@@ -214,11 +213,6 @@ class Machine:
 
     # ---- who is who -------------------------------------------------------------------------------------------------
 
-    @property
-    def instructions(self) -> list[Instruction]:
-        """The program's."""
-        return self.program.instructions
-
     def block_of(self, thread: int) -> Dim3:
         """The block index (x, y, z) of a resident thread."""
         linear = self.first_block + thread // self.block_threads
@@ -230,6 +224,10 @@ class Machine:
         linear = thread % self.block_threads
         x, y, _ = self.block_shape
         return linear % x, linear // x % y, linear // (x * y)
+
+    def coordinates(self, thread: int) -> tuple[Dim3, Dim3]:
+        """Block and thread index of a resident thread."""
+        return self.block_of(thread), self.thread_of(thread)
 
     def fault(self, kind: type[Fault], message: str, site: int, thread: int, address: str = "") -> Fault:
         """A fault of a resident thread at an instruction."""

@@ -57,11 +57,12 @@ class Arena:
 
     def scatter(self, flat: NDArray[np.intp], width: int, values: NDArray[Any]) -> None:
         """Writes (N, count) words of ``width`` bytes, or (N,), to each of ``flat``. Of several to one place the last stays."""
-        first = flat if width == 1 else flat // width
-        index: Any = first if values.ndim == 1 else first[:, None] + np.arange(values.shape[1])
-        self._words[width][index] = values
+        places: NDArray[np.intp] = flat if width == 1 else flat // width
+        if values.ndim == 2:
+            places = np.ravel(places[:, None] + np.arange(values.shape[1]))
+        self._words[width][places] = values.reshape(-1)
         if self.written is not None:
-            self._written[width][index] = int.from_bytes(b"\1" * width, "little")
+            self._written[width][places] = int.from_bytes(b"\1" * width, "little")
 
     def unwritten(self, flat: NDArray[np.intp], size: int, width: int) -> NDArray[np.bool_] | None:
         """Which accesses read a byte nobody has written; None if none does."""
