@@ -26,7 +26,7 @@ WIDTH: Final = 120
 HOTTEST: Final = 12
 """Lines that are listed."""
 
-_MEMORY: Final = (
+MEMORY: Final = (
     ("shared loads", "shared_load", "wavefronts"),
     ("shared stores", "shared_store", "wavefronts"),
     ("shared atomics", "shared_atomic", "wavefronts"),
@@ -38,7 +38,7 @@ _MEMORY: Final = (
 )
 """The rows of the table of memory: their name, their metrics' prefix, and what they are counted in."""
 
-_OTHERS: Final = (
+OTHERS: Final = (
     "atomics",
     "atomic_collisions",
     "async_global_load_bytes",
@@ -53,8 +53,9 @@ _OTHERS: Final = (
     "matrix_flops",
     "thread_flops",
 )
+"""Metrics that are listed where they are not zero."""
 
-_BAD: Final = 1.01
+BAD: Final = 1.01
 """From how many times the ideal on a number is marked."""
 
 
@@ -120,12 +121,12 @@ def times(count: int, ideal: int) -> Text:
     if not ideal:
         return Text("")
     ratio = count / ideal
-    return Text(f"{ratio:.2f}x", style="bold red" if ratio > _BAD else "green")
+    return Text(f"{ratio:.2f}x", style="bold red" if ratio > BAD else "green")
 
 
 def _memory(profile: Profile) -> Table | None:
     made = _grid("memory", "requests", "bytes", "counted in", "number", "ideal", "of the ideal", text=1)
-    for name, prefix, unit in _MEMORY:
+    for name, prefix, unit in MEMORY:
         if not (requests := profile.total(f"{prefix}_requests")):
             continue
         number, ideal = profile.total(f"{prefix}_{unit}"), profile.total(f"{prefix}_ideal_{unit}")
@@ -136,7 +137,7 @@ def _memory(profile: Profile) -> Table | None:
 
 def _others(profile: Profile) -> Table | None:
     made = _grid("other counts", "number")
-    for name in _OTHERS:
+    for name in OTHERS:
         if count := profile.total(name):
             made.add_row(name.replace("_", " "), f"{count:,}")
     return made if made.row_count else None
@@ -180,6 +181,6 @@ def _costs(row: LineRow | InstructionRow) -> Sequence[Text | str]:
     cells: list[Text | str] = []
     for space, unit in (("shared", "wavefronts"), ("global", "sectors")):
         number, ideal = row[f"{space}_{unit}"], row[f"{space}_ideal_{unit}"]
-        style = "bold red" if number > _BAD * ideal else ""
+        style = "bold red" if number > BAD * ideal else ""
         cells += [Text(f"{number:,}", style=style), f"{ideal:,}"] if number else ["", ""]
     return cells
