@@ -1,0 +1,299 @@
+"""Bulk copies: runs of bytes between global and shared memory, begun by a thread, done by the copy engine (PTX ISA 9.7.10.28.4).
+
+As with cp.async the copy is done when it is issued, and only whoever has waited for it has seen that: for a copy into shared
+memory whoever waits for the phase of the mbarrier that its bytes complete, for a copy out of shared memory the thread itself
+in ``wait_group``. All accesses are of the asynchronous proxy, so that what threads wrote before must have been passed on to it
+with fence.proxy.async.
+
+A block is a cluster of its own: ``.shared::cluster`` is its own shared memory, and a multicast goes to block 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.bulk_reduce import GLOBAL, SHARED, Reduction, reduction
+from weft.emulator.arith.tensor_copy import CHUNK, touched_sectors
+from weft.emulator.errors import Undefined
+from weft.emulator.machine.active import Active, Index
+from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.arena import width_of
+from weft.emulator.memory.order import Agent
+from weft.emulator.ops.async_copy import check_policy
+from weft.emulator.ops.async_groups import Groups
+from weft.emulator.ops.forms import form
+from weft.emulator.ops.mbarrier import U32, Locate, keys, per_thread, shared_address, update
+from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+    from weft.emulator.machine.machine import Machine
+
+KIND: Final = "bulk"
+
+COMPLETE: Final = "mbarrier::complete_tx::bytes"
+GROUP: Final = "bulk_group"
+MULTICAST: Final = "multicast::cluster"
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """The copies that one execution of an instruction makes: who makes them, and in whose name."""
+
+    machine: Machine
+    site: int
+    threads: Index
+    """A thread for each copy."""
+    agent: Agent
+
+    @classmethod
+    def begin(cls, b: Binding, active: Active) -> Transfer:
+        """These threads begin a copy each."""
+        return cls(b.machine, b.site, active.index, b.machine.order.start(active.warps))
+
+    def access(
+        self, space: Space, kind: Kind, of: Any, addresses: NDArray[np.uint64], size: int, alignment: int = CHUNK
+    ) -> Access:
+        """The accesses of copies ``of`` (places in ``threads``, or a slice) at addresses of a space."""
+        access = Access(
+            self.site,
+            space,
+            kind,
+            self.threads[of],
+            addresses,
+            size,
+            proxy=Proxy.ASYNC,
+            alignment=alignment,
+            strong=kind is Kind.ATOMIC,
+            agent=self.agent,
+        )
+        counters = self.machine.counters
+        counters.access(access)
+        if space is Space.GLOBAL:
+            metric = f"async_global_{'load' if kind is Kind.READ else 'store'}_sectors"
+            counters.add(self.site, metric, touched_sectors(np.arange(len(self.threads))[of], addresses, size))
+        return access
+
+    def read(self, access: Access) -> Bytes:
+        """What the copies read, (N, size)."""
+        return self.machine.memory.read(access)
+
+    def write(self, access: Access, values: Bytes) -> None:
+        """Puts the copied values, (N, size), where they go."""
+        access.values = values
+        self.machine.memory.write(access)
+
+    def reduce(self, access: Access, values: Bytes, how: Reduction) -> None:
+        """Combines the copied values, (N, size), with what is there; copies to the same place come one after the other."""
+        flat = self.machine.memory.check(access)
+        arena = self.machine.memory.arenas[access.space]
+        size, alignment = access.size, access.alignment or access.size
+        width = width_of(size, alignment)
+        order = np.argsort(flat, kind="stable")
+        together = bool((flat[order][1:] - flat[order][:-1] >= size).all())
+        for part in [slice(None)] if together else [slice(i, i + 1) for i in range(flat.size)]:
+            old = np.ascontiguousarray(arena.gather(flat[part], size, width)).view(np.uint8).reshape(-1, size)
+            arena.scatter(flat[part], width, how(old, values[part]).view(f"u{width}").reshape(len(old), -1))
+
+    def complete(self, barriers: NDArray[np.uint64], bytes_done: NDArray[np.int64] | int) -> None:
+        """The copies are complete: their mbarriers (N,) have so many bytes less to wait for."""
+        _, phase = update(self.machine, self.site, self.threads, barriers, transactions=-bytes_done)
+        if self.machine.order.active:
+            for key, which in keys(phase):
+                self.machine.order.finish(self.agent, key, np.unique(self.machine.warp[self.threads[which]]))
+
+    def group(self, active: Active) -> None:
+        """The copies belong to the next group that their threads commit."""
+        if self.machine.order.active:
+            Groups.of(self.machine, KIND).begin(self.agent, active)
+
+
+def multicast(b: Binding, modifier: str, operand: int) -> Callable[[Index], None]:
+    """Checks of the mask of blocks that a multicast names, where the instruction has one: there is block 0 only."""
+    if not modifier:
+        return lambda threads: None
+    masks, machine, site = b.read(operand, TYPES["u16"]), b.machine, b.site
+
+    def check(threads: Index) -> None:
+        given = per_thread(masks, threads)
+        if (bad := given != 1).any():
+            which = int(bad.argmax())
+            message = f"a multicast to blocks 0x{given[which]:x} of the cluster; it has block 0 only, which is mask 0x1"
+            raise machine.fault(Undefined, message, site, int(threads[which]))
+
+    return check
+
+
+def sized(b: Binding, operand: int) -> Callable[[Index], list[tuple[int, Index]]]:
+    """The operand size of a bulk copy: each size that threads give, and who gives it. Copies of nothing are left out."""
+    sizes, machine, site = b.read(operand, U32), b.machine, b.site
+
+    def read(threads: Index) -> list[tuple[int, Index]]:
+        given = per_thread(sizes, threads)
+        if (bad := given % CHUNK != 0).any():
+            which = int(bad.argmax())
+            message = f"a bulk copy of {given[which]} bytes, which is no multiple of {CHUNK}"
+            raise machine.fault(Undefined, message, site, int(threads[which]))
+        return [(size, (given == size).nonzero()[0]) for size in np.unique(given).tolist() if size]
+
+    return read
+
+
+@instruction("cp.async.bulk")
+def _copy(b: Binding) -> Step:
+    f = form(
+        b,
+        op="async",
+        bulk="bulk",
+        semantics="? weak",
+        to="shared::cluster shared::cta global",
+        source="global shared::cta",
+        completion=f"{COMPLETE} {GROUP}",
+        multicast=f"? {MULTICAST}",
+        hint="? L2::cache_hint",
+    )
+    direction = (f["to"], f["source"], f["completion"])
+    b.require(
+        direction in _DIRECTIONS, f"there is no bulk copy from .{f['source']} to .{f['to']} with .{f['completion']}"
+    )
+    to_shared, from_shared = f["to"] != "global", f["source"] != "global"
+    b.require(
+        not f["multicast"] or direction[:2] == ("shared::cluster", "global"),
+        "only copies to .shared::cluster multicast",
+    )
+    to, source = _end(b, 0, f["to"]), _end(b, 1, f["source"])
+    sizes = sized(b, 2)
+    barrier = shared_address(b, 3, f["to"]) if to_shared else None
+    check = multicast(b, f["multicast"], 4)
+    check_policy(b, f["hint"], 3 + to_shared + bool(f["multicast"]))
+    from_space = Space.SHARED if from_shared else Space.GLOBAL
+    to_space = Space.SHARED if to_shared else Space.GLOBAL
+
+    def step(active: Active) -> None:
+        copies = Transfer.begin(b, active)
+        threads = copies.threads
+        check(threads)
+        reads, writes = source(threads), to(threads)
+        total = np.zeros(threads.size, np.int64)
+        for size, of in sizes(threads):
+            values = copies.read(copies.access(from_space, Kind.READ, of, reads[of], size))
+            copies.write(copies.access(to_space, Kind.WRITE, of, writes[of], size), values)
+            total[of] = size
+        if barrier is not None:
+            copies.complete(barrier(threads), total)
+        else:
+            copies.group(active)
+
+    return step
+
+
+_DIRECTIONS: Final = {
+    ("shared::cluster", "global", COMPLETE),
+    ("shared::cta", "global", COMPLETE),
+    ("shared::cluster", "shared::cta", COMPLETE),
+    ("global", "shared::cta", GROUP),
+}
+"""Where bulk copies go, from where, and how their end is known."""
+
+
+def _end(b: Binding, operand: int, space: str) -> Locate:
+    """How threads find one end of a copy."""
+    if space != "global":
+        return shared_address(b, operand, space)
+    addresses = b.address(operand, Space.GLOBAL)
+    return lambda threads: addresses()[threads]
+
+
+@instruction("cp.reduce.async.bulk")
+def _reduce(b: Binding) -> Step:
+    f = form(
+        b,
+        op="reduce",
+        how="async",
+        bulk="bulk",
+        semantics="? relaxed",
+        scope="? cta cluster gpu sys",
+        to="shared::cluster global",
+        source="shared::cta",
+        completion=f"{COMPLETE} {GROUP}",
+        hint="? L2::cache_hint",
+        operation=" ".join(GLOBAL),
+        noftz="? noftz",
+        type="b32 b64 u32 s32 u64 s64 f16 bf16 f32 f64",
+    )
+    to_shared = f["to"] != "global"
+    b.require(
+        to_shared == (f["completion"] == COMPLETE),
+        f"a reduction in .{f['to']} memory is not complete by .{f['completion']}",
+    )
+    operation, kind = f["operation"], f["type"]
+    known = (SHARED if to_shared else GLOBAL)[operation]
+    b.require(kind in known, f".{operation} in .{f['to']} memory has types {', '.join(known)}, not {kind}")
+    half_sum = operation == "add" and kind in ("f16", "bf16")
+    b.require(not half_sum or f["noftz"], f".add of .{kind} needs .noftz")
+    b.require(
+        half_sum or not f["noftz"] or (operation, kind) == ("add", "f32"),
+        ".noftz belongs to .add of .f16, .bf16 and .f32",
+    )
+    how = reduction(operation, kind)
+    to, source = _end(b, 0, f["to"]), shared_address(b, 1, f["source"])
+    sizes = sized(b, 2)
+    barrier = shared_address(b, 3, f["to"]) if to_shared else None
+    check_policy(b, f["hint"], 3 + to_shared)
+    to_space = Space.SHARED if to_shared else Space.GLOBAL
+
+    def step(active: Active) -> None:
+        copies = Transfer.begin(b, active)
+        threads = copies.threads
+        reads, writes = source(threads), to(threads)
+        total = np.zeros(threads.size, np.int64)
+        for size, of in sizes(threads):
+            values = copies.read(copies.access(Space.SHARED, Kind.READ, of, reads[of], size))
+            copies.reduce(copies.access(to_space, Kind.ATOMIC, of, writes[of], size), values, how)
+            total[of] = size
+        if barrier is not None:
+            copies.complete(barrier(threads), total)
+        else:
+            copies.group(active)
+
+    return step
+
+
+@instruction("cp.async.bulk.prefetch")
+def _prefetch(b: Binding) -> Step:
+    """A hint, of which only the operands are checked."""
+    f = form(b, op="async", bulk="bulk", what="prefetch", level="L2", source="global", hint="? L2::cache_hint")
+    b.address(0, Space.GLOBAL)
+    sizes = sized(b, 1)
+    check_policy(b, f["hint"], 2)
+
+    def step(active: Active) -> None:
+        sizes(active.index)
+
+    return step
+
+
+@instruction("cp.async.bulk.commit_group")
+def _commit(b: Binding) -> Step:
+    form(b, op="async", bulk="bulk", what="commit_group")
+    b.count(0)
+    machine = b.machine
+    return lambda active: Groups.of(machine, KIND).commit(active) if machine.order.active else None
+
+
+@instruction("cp.async.bulk.wait_group")
+def _wait(b: Binding) -> Step:
+    """With ``.read`` only reads need be complete: the writes, to global memory, are not tracked, so it is the same here."""
+    form(b, op="async", bulk="bulk", what="wait_group", reads="? read")
+    b.count(1)
+    pending, machine = b.constant(0), b.machine
+    b.require(pending >= 0, f"cp.async.bulk.wait_group of {pending} groups")
+    return lambda active: Groups.of(machine, KIND).wait(active, pending) if machine.order.active else None
