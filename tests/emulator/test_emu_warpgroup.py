@@ -94,8 +94,8 @@ NARROW = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "bf16"
 def test_numbers_of_every_pattern(kind: str) -> None:
     size = np.dtype(NARROW[kind]).itemsize
     patterns = np.arange(1 << 8 * size).astype(f"u{size}")
-    found = warpgroup.NUMBERS[kind](patterns.view(np.uint64))
     with np.errstate(invalid="ignore"):  # signalling NaNs
+        found = warpgroup.numbers(patterns.view(np.uint64), kind)
         expected = patterns.view(NARROW[kind]).astype(np.float64)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
@@ -103,14 +103,14 @@ def test_numbers_of_every_pattern(kind: str) -> None:
 
 def test_numbers_of_the_other_types() -> None:
     byte = np.array([0, 1, 127, 128, 255, 7, 200, 100], np.uint8)
-    assert warpgroup.NUMBERS["s8"](byte.view(np.uint64)).tolist() == [0, 1, 127, -128, -1, 7, -56, 100]
-    assert warpgroup.NUMBERS["u8"](byte.view(np.uint64)).tolist() == [0, 1, 127, 128, 255, 7, 200, 100]
-    bits = warpgroup.NUMBERS["b1"](np.array([0x8000_0000_0000_0005], np.uint64))
+    assert warpgroup.numbers(byte.view(np.uint64), "s8").tolist() == [0, 1, 127, -128, -1, 7, -56, 100]
+    assert warpgroup.numbers(byte.view(np.uint64), "u8").tolist() == [0, 1, 127, 128, 255, 7, 200, 100]
+    bits = warpgroup.numbers(np.array([0x8000_0000_0000_0005], np.uint64), "b1")
     assert bits.nonzero()[0].tolist() == [0, 2, 63]
     assert bits.max() == 1
     # tf32 keeps sign, exponent and 10 bits of fraction: 1 + 2^-10 + 2^-11 loses the last.
     words = np.array([1 + 2**-10 + 2**-11, -(1 + 2**-23)], np.float32).view(np.uint64)
-    assert warpgroup.NUMBERS["tf32"](words).tolist() == [1 + 2**-10, -1.0]
+    assert warpgroup.numbers(words, "tf32").tolist() == [1 + 2**-10, -1.0]
 
 
 def rounded(value: Fraction, kind: str) -> float:
@@ -127,13 +127,21 @@ def rounded(value: Fraction, kind: str) -> float:
     return float(round(value / unit) * unit)  # Fraction rounds halves to even
 
 
+def multiplied(
+    a: NDArray[Any], b: NDArray[Any], d: NDArray[Any] | None, kind: str, saturate: bool = False
+) -> NDArray[Any]:
+    """A B + D with columns in their natural order."""
+    packed = kind == "f16"
+    before = None if d is None else in_order(d, packed).view(np.uint32)
+    result = warpgroup.multiply(a, warpgroup.by_packets(b, packed), before, kind, saturate)
+    columns = in_order(np.array(range(b.shape[1]), np.intp), packed)
+    return result[..., np.argsort(columns)]
+
+
 @pytest.mark.parametrize("kind", ["f32", "f16"])
 def test_one_rounding(kind: str) -> None:
-    packed = kind == "f16"
     a, b = RNG.integers(-2048, 2048, (1, 64, 16)) / 512, RNG.integers(-2048, 2048, (1, 8, 16)) / 512
-    d = (RNG.integers(-1000, 1000, (1, 64, 8)) / 128).astype(np.float16 if packed else np.float32)
-    before = in_order(d, packed).view(np.uint32)
-    result = warpgroup.accumulate(warpgroup.product(a, b, packed), before, kind)
+    d = (RNG.integers(-1000, 1000, (1, 64, 8)) / 128).astype(np.float16 if kind == "f16" else np.float32)
     expected = np.zeros((1, 64, 8))
     for row, column in itertools.product(range(64), range(8)):
         total = sum(
@@ -141,42 +149,51 @@ def test_one_rounding(kind: str) -> None:
             Fraction(float(d[0, row, column])),
         )
         expected[0, row, column] = rounded(total, kind)
-    np.testing.assert_array_equal(result, in_order(expected, packed))
+    np.testing.assert_array_equal(multiplied(a, b, d, kind), expected)
 
 
 def test_a_sum_that_float32_would_lose() -> None:
     """2^24 + 1 - 2^24 is 1, in one instruction."""
-    a = np.zeros((1, 64, 16))
+    a, b = np.zeros((1, 64, 16)), np.zeros((1, 8, 16))
     a[0, :, :3] = [2.0**12, 1, -(2.0**12)]
-    b = np.zeros((1, 8, 16))
     b[0, :, :3] = [2.0**12, 1, 2.0**12]
-    result = warpgroup.accumulate(warpgroup.product(a, b, False), None, "f32")
-    assert (result == 1).all()
+    assert (multiplied(a, b, None, "f32") == 1).all()
 
 
 @pytest.mark.parametrize(("kind", "canonical"), [("f32", 0x7FFFFFFF), ("f16", 0x7FFF)])
 def test_not_a_number_is_canonical_and_infinities_stay(kind: str, canonical: int) -> None:
-    values = np.array([[[np.nan, -np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, -0.0]]])
-    result = warpgroup.accumulate(values.copy(), None, kind)
+    a, b = np.ones((1, 64, 16)), np.zeros((1, 8, 16))
+    b[0, :, 3] = [np.nan, -np.nan, np.inf, -np.inf, 1e300, -1e300, 0.0, 2.0]
+    result = multiplied(a, b, None, kind)
     bits = result.view(f"u{result.dtype.itemsize}")
-    assert bits[0, 0, :2].tolist() == [canonical, canonical]
-    assert result[0, 0, 2:].tolist() == [np.inf, -np.inf, np.inf, -np.inf, 0.0, 0.0]
-    assert np.signbit(result[0, 0, 6:]).tolist() == [False, True]
+    assert (bits[0, :, :2] == canonical).all()
+    assert result[0, 7, 2:].tolist() == [np.inf, -np.inf, np.inf, -np.inf, 0.0, 2.0]
 
 
 @pytest.mark.parametrize("saturate", [False, True])
 def test_integers_wrap_or_saturate(saturate: bool) -> None:
     limit = 2**31
-    before = np.array([limit - 1, -limit, 5, limit - 2, 0, -1], np.int64)
-    products = np.array([1, -1, -7, 1, 3, 1], np.float32)
-    result = warpgroup.accumulate(products.copy(), before.astype(np.int32).view(np.uint32), "s32", saturate)
-    wrapped = [-limit, limit - 1, -2, limit - 1, 3, 0]
-    assert result.tolist() == ([limit - 1, -limit, *wrapped[2:]] if saturate else wrapped)
+    a, b = np.zeros((1, 64, 32), np.float32), np.zeros((1, 8, 32), np.float32)
+    a[0, :, 5] = 1
+    b[0, :, 5] = [1, -1, -7, 1, 3, 1, 0, 127]
+    d = np.array([limit - 1, -limit, 5, limit - 2, 0, -1, limit - 1, limit - 127], np.int64)
+    result = multiplied(a, b, np.broadcast_to(d.astype(np.int32), (1, 64, 8)), "s32", saturate)
+    wrapped = [-limit, limit - 1, -2, limit - 1, 3, 0, limit - 1, -limit]
+    limited = [limit - 1, -limit, -2, limit - 1, 3, 0, limit - 1, limit - 1]
+    assert (result == np.array(limited if saturate else wrapped)).all()
 
 
-def test_the_sign_belongs_to_the_factors() -> None:
-    """Negated factors whose sum cancels give +0, not -0."""
-    a, b = np.zeros((1, 64, 16)), np.ones((1, 8, 16))
-    a[0, :, 0], a[0, :, 1] = 1, -1
-    result = warpgroup.accumulate(warpgroup.product(a, b, False, sign=-1), None, "f32")
-    assert not np.signbit(result).any()
+def test_collect_and_spread_choose_warps() -> None:
+    registers = [RNG.integers(0, 1 << 32, (12, 32)).astype(np.uint32) for _ in range(6)]
+    whole = warpgroup.collect(registers, None)
+    np.testing.assert_array_equal(whole[4, 2], registers[4][8:].ravel())
+    warps = np.array([0, 1, 2, 3, 8, 9, 10, 11])
+    some = warpgroup.collect(registers, warps)
+    np.testing.assert_array_equal(some, whole[:, [0, 2]])
+    before = [register.copy() for register in registers]
+    warpgroup.spread(some + 1, registers, warps)
+    for register, old in zip(registers, before, strict=True):
+        np.testing.assert_array_equal(register[4:8], old[4:8])
+        np.testing.assert_array_equal(register[warps], old[warps] + 1)
+    warpgroup.spread(whole, registers, None)
+    np.testing.assert_array_equal(np.stack(registers), np.stack(before))

@@ -1,9 +1,8 @@
 """The arithmetic of wgmma: which thread's register holds which element, and D = A B + D.
 
-One would compute as the tensor core does, which is not documented: the ISA leaves order, rounding and subnormals unspecified,
-and hardware is known to truncate when it aligns the products' exponents. Here the result is defined: products are exact, they
-and the accumulator are added in float64, in whatever order the matrix product of NumPy has, and the sum is rounded once, to
-nearest even, to the accumulator's type; a NaN is the canonical one. Integers are exact: sums wrap, or saturate if so asked.
+One would treat it as four mma.sync. But a warp of wgmma reads all of B, so here a warpgroup's matrices are whole, and products
+are `weft.emulator.arith.products`': exact, summed with D in float64, rounded once, to nearest even. Hardware, of which the ISA
+leaves order, rounding and subnormals unspecified, truncates.
 
 Registers (PTX ISA 9.7.15.5.1.1, "Register Fragments"). A warpgroup is 4 warps of 8 rows of 4 threads. Row 16 w + 8 h + g of D, A
 belongs to warp w, half h (0 or 1), threads 4 g + q. A row of A is 32 bytes, 8 words; D has N / 8 blocks of 8 columns:
@@ -21,61 +20,42 @@ Matrices here are arrays (G, rows, ...) for G warpgroups, B with N as rows. Betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.emulator.arith.products import ELEMENTS, float_product, integer_product
 from weft.emulator.machine.active import Index
 
 M: Final = 64
 """Rows of A and D."""
 
+ACCUMULATORS: Final = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
+"""NumPy's types of D."""
+
+_NOTHING: Final = np.array(0)
+
 _PACKET: Final = np.dtype(np.complex128)
 """Any NumPy type of 16 bytes."""
-
-_FP8: Final = {
-    "e4m3": np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float64),
-    "e5m2": np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e5m2).astype(np.float64),
-}
-
-
-def _widened(bits: NDArray[np.uint32]) -> NDArray[Any]:
-    with np.errstate(invalid="ignore"):  # signalling NaNs
-        return bits.view(np.float32).astype(np.float64)
-
-
-def _bf16(words: NDArray[np.uint64]) -> NDArray[Any]:
-    return _widened(words.view(np.uint16).astype(np.uint32) << np.uint32(16))
-
-
-def _tf32(words: NDArray[np.uint64]) -> NDArray[Any]:
-    return _widened(words.view(np.uint32) & np.uint32(0xFFFF_E000))
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[Any]:
     return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").astype(np.float32)
 
 
-NUMBERS: Final[dict[str, Callable[[NDArray[np.uint64]], NDArray[Any]]]] = {
-    "f16": lambda words: words.view(np.float16).astype(np.float64),
-    "bf16": _bf16,
-    "tf32": _tf32,
-    "e4m3": lambda words: _FP8["e4m3"][words.view(np.uint8)],
-    "e5m2": lambda words: _FP8["e5m2"][words.view(np.uint8)],
-    "s8": lambda words: words.view(np.int8).astype(np.float32),
-    "u8": lambda words: words.view(np.uint8).astype(np.float32),
-    "b1": _bits,
-}
-"""What words hold, by type: (..., n) 64-bit words to (..., 64 n / bits) numbers, the low bits first. float64, or float32 where
-all sums of products of one instruction are integers below 2^24. tf32 is the upper 19 bits of a word."""
+def numbers(words: NDArray[np.uint64], kind: str) -> NDArray[Any]:
+    """What words hold: (..., n) 64-bit words to (..., 64 n / bits) numbers of a multiplicand's type, the low bits first."""
+    if kind == "b1":
+        return _bits(words)
+    element = ELEMENTS[kind]
+    return element.decode(words.view(f"u{element.bits // 8}"))
 
 
 def transposed(lines: NDArray[np.uint64], kind: str) -> NDArray[Any]:
     """An MN-major operand of 16 bits as numbers (G, rows, K), of its lines (G, K, words): line k has all rows' element k."""
-    return np.swapaxes(NUMBERS[kind](lines), 1, 2)
+    return numbers(lines, kind).swapaxes(1, 2)
 
 
 def fragment(registers: NDArray[np.uint32]) -> NDArray[np.uint64]:
@@ -85,14 +65,22 @@ def fragment(registers: NDArray[np.uint32]) -> NDArray[np.uint64]:
     return np.ascontiguousarray(by_place.transpose(2, 3, 1, 4, 0, 5)).reshape(groups, M, 8).view(np.uint64)
 
 
-def product(a: NDArray[Any], b: NDArray[Any], packed: bool, sign: int = 1) -> NDArray[Any]:
-    """``sign * a @ b.T`` of (G, 64, K) and (G, N, K): (G, 64, N), columns in the order of packets.
-
-    Unless D is ``packed`` (f16, two to a register) a block's columns come with c slower than q: 0, 2, 4, 6, 1, 3, 5, 7."""
+def by_packets(b: NDArray[Any], packed: bool) -> NDArray[Any]:
+    """B's numbers (G, N, K) as (G, K, N), the columns in the order of packets: as they are where D is ``packed`` (f16, two to a
+    register); else c is slower than q, so that a block's columns come as 0, 2, 4, 6, 1, 3, 5, 7."""
     groups, n, k = b.shape
     if not packed:
         b = b.reshape(groups, n // 8, 4, 2, k).swapaxes(2, 3).reshape(groups, n, k)
-    return np.matmul(a if sign > 0 else -a, np.swapaxes(b, 1, 2))
+    return b.swapaxes(1, 2)
+
+
+def multiply(
+    a: NDArray[Any], b: NDArray[Any], before: NDArray[np.uint32] | None, kind: str, saturate: bool = False
+) -> NDArray[Any]:
+    """A B + D: numbers (G, 64, K) and `by_packets` (G, K, N), D as `from_registers` gives it or None for none; rounded to
+    ``kind``: f32, f16 or s32."""
+    d = _NOTHING if before is None else before.view(ACCUMULATORS[kind])
+    return integer_product(a, b, d, saturate) if kind == "s32" else float_product(a, b, d, kind)
 
 
 def from_registers(values: NDArray[np.uint32], packed: bool) -> NDArray[np.uint32]:
@@ -114,45 +102,16 @@ def to_registers(rows: NDArray[Any], packed: bool) -> NDArray[np.uint32]:
     return np.ascontiguousarray(by_place).reshape(blocks * 2 * inner, groups, 32).view(np.uint32)
 
 
-def accumulate(
-    products: NDArray[Any], before: NDArray[np.uint32] | None, kind: str, saturate: bool = False
-) -> NDArray[Any]:
-    """``products`` plus the accumulators ``before`` (as `from_registers` gives them; None: nothing), rounded to ``kind``: f32,
-    f16 or s32. Products are overwritten."""
-    if kind == "s32":
-        total = products.astype(np.int64)
-        if before is not None:
-            total += before.view(np.int32)
-        if saturate:
-            np.clip(total, -(1 << 31), (1 << 31) - 1, out=total)
-        return total.astype(np.int32)
-    dtype, bits, canonical = _ROUNDED[kind]
-    with np.errstate(all="ignore"):
-        if before is not None:
-            np.add(products, before.view(dtype), out=products)
-        result = products.astype(dtype)
-        nan = np.isnan(result)
-        if nan.any():
-            result.view(bits)[nan] = canonical
-    return result
-
-
-_ROUNDED: Final = {"f32": (np.float32, np.uint32, 0x7FFF_FFFF), "f16": (np.float16, np.uint16, 0x7FFF)}
-
-
 def collect(registers: Sequence[NDArray[np.uint32]], warps: Index | None) -> NDArray[np.uint32]:
-    """Registers' values (count, G, 128) for the warpgroups made of ``warps``, ascending; None: all warps."""
+    """Values (count, G, 128) of registers (warps, 32), for the warpgroups made of ``warps``, ascending; None: all warps."""
     values = np.concatenate(registers).reshape(len(registers), -1, 32)
-    if warps is not None:
-        values = values[:, warps]
-    return values.reshape(len(registers), -1, 128)
+    return (values if warps is None else values[:, warps]).reshape(len(registers), -1, 128)
 
 
 def spread(values: NDArray[np.uint32], registers: Sequence[NDArray[np.uint32]], warps: Index | None) -> None:
     """The inverse of `collect`: writes the registers."""
-    if warps is None:
-        for register, value in zip(registers, values.reshape(len(registers), -1), strict=True):
+    for register, value in zip(registers, values.reshape(len(registers), -1, 32), strict=True):
+        if warps is None:
             register[...] = value
-    else:
-        for register, value in zip(registers, values.reshape(len(registers), -1, 32), strict=True):
-            register.reshape(-1, 32)[warps] = value
+        else:
+            register[warps] = value

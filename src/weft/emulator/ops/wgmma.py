@@ -1,0 +1,174 @@
+"""wgmma: products of matrices in shared memory, by four warps, asynchronously (PTX ISA 9.7.15).
+
+One would queue the products and compute them when they are waited for. They are computed at once here: what makes them
+asynchronous is only who may rely on what, and that is checked. Until wait_group, shared memory that an instruction reads belongs
+to the operation (`weft.emulator.memory.order`: the async proxy, so generic writes before it need fence.proxy.async, and a write
+before wait_group is a race). Each 16 bytes of an operand are one access of the operation, however many warps use them.
+
+What is not checked: that wgmma.fence stands between other accesses to the registers and wgmma.mma_async (nvcc and ptxas insert
+it), and that nobody touches the accumulators, or registers with A, before wait_group (ptxas then serialises, and warns).
+
+Counted for each warpgroup: ``wgmma``, 1, and ``matrix_flops``, 2 M N K, also for integers and bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith import warpgroup
+from weft.emulator.arith.descriptors import UNIT, Descriptor
+from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.order import Agent
+from weft.emulator.ops.async_groups import Groups
+from weft.emulator.ops.fragments import Warps, collective, registers
+from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction
+from weft.emulator.ops.wgmma_forms import Form, form
+from weft.emulator.ops.wgmma_together import WARPS, Together, first_threads, uniform
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+KIND: Final = "wgmma"
+"""What `Groups` calls these groups."""
+
+
+@instruction("wgmma.fence")
+def fence(b: Binding) -> Step:
+    """``wgmma.fence.sync.aligned``: an order of accesses to registers, which are in order here anyway."""
+    _aligned(b, "fence", 0)
+    check = collective(b)
+
+    def run(active: Active) -> None:
+        check(active)
+
+    return run
+
+
+@instruction("wgmma.commit_group")
+def commit_group(b: Binding) -> Step:
+    """``wgmma.commit_group.sync.aligned``."""
+    _aligned(b, "commit_group", 0)
+    machine, check = b.machine, collective(b)
+
+    def run(active: Active) -> None:
+        check(active)
+        Groups.of(machine, KIND).commit(active)
+
+    return run
+
+
+@instruction("wgmma.wait_group")
+def wait_group(b: Binding) -> Step:
+    """``wgmma.wait_group.sync.aligned N``."""
+    _aligned(b, "wait_group", 1)
+    pending = b.constant(0)
+    b.require(0 <= pending <= 7, f"wgmma.wait_group waits for all but {pending} groups, expected 0 to 7")
+    machine, check = b.machine, collective(b)
+
+    def run(active: Active) -> None:
+        check(active)
+        Groups.of(machine, KIND).wait(active, pending)
+
+    return run
+
+
+@instruction("wgmma.mma_async", transfer=True)
+def mma_async(b: Binding) -> Transfer:
+    """``wgmma.mma_async.sync.aligned.shape.d.a.b  d, a, b-desc, scale-d, ...``."""
+    f = form(b)
+    d = registers(b, 0, f.registers, 32, write=True)
+    left, right = _left(b, f), _shared(b, 2, f.b, f.n, f.b_transposed)
+    scale = b.predicate(3)
+    machine, site, following, counters = b.machine, b.site, b.next, b.machine.counters
+    together = Together(machine, site)
+
+    def run(active: Active) -> Destinations:
+        active, warps = together.who(active)
+        if not active:
+            return []
+        agent = machine.order.start(active.warps, together=WARPS) if machine.order.active else None
+        first = first_threads(machine, warps)
+        x, y = left(warps, first, agent), warpgroup.by_packets(right(warps, first, agent), f.packed)
+        before = accumulators(scale(), warps, first)
+        result = warpgroup.multiply(-x if f.negated else x, y, before, f.d, f.saturate)
+        warpgroup.spread(warpgroup.to_registers(result, f.packed), d, warps)
+        if agent is not None:
+            Groups.of(machine, KIND).begin(agent, active)
+        counters.add(site, "wgmma", first.size)
+        counters.add(site, "matrix_flops", first.size * f.work)
+        return [(following, active)]
+
+    def accumulators(scale_d: Mask, warps: Warps, first: Index) -> NDArray[np.uint32] | None:
+        """D before, zero in warpgroups whose scale-d is false; None if that is all of them."""
+        keep = uniform(machine, site, scale_d, warps, first, "scale-d")
+        if not keep.any():
+            return None
+        before = warpgroup.from_registers(warpgroup.collect(d, warps), f.packed)
+        if not keep.all():
+            before[~keep] = 0
+        return before
+
+    return run
+
+
+def _aligned(b: Binding, name: str, operands: int) -> None:
+    """``wgmma.name.sync.aligned`` with so many operands."""
+    for modifier in b.modifiers[1:]:
+        if modifier not in ("sync", "aligned"):
+            b.unknown(f"'.{modifier}' of wgmma.{name}")
+    for modifier in ("sync", "aligned"):
+        b.require(modifier in b.modifiers, f"{b.instruction.name} has no '.{modifier}'")
+    b.count(operands)
+
+
+Operand = Callable[[Warps, Index, Agent | None], NDArray[Any]]
+"""A multiplicand's numbers, (G, rows, K)."""
+
+
+def _left(b: Binding, f: Form) -> Operand:
+    if not f.in_registers:
+        return _shared(b, 1, f.a, warpgroup.M, f.a_transposed)
+    views = registers(b, 1, 4, 32, write=False)
+
+    def read(warps: Warps, first: Index, agent: Agent | None) -> NDArray[Any]:
+        return warpgroup.numbers(warpgroup.fragment(warpgroup.collect(views, warps)), f.a)
+
+    return read
+
+
+def _shared(b: Binding, operand: int, kind: str, rows: int, transposed: bool) -> Operand:
+    """A matrix in shared memory, by its descriptor."""
+    machine, site = b.machine, b.site
+    memory, counters = machine.memory, machine.counters
+    descriptors = np.broadcast_to(b.read(operand, TYPES["b64"]), (machine.threads,))
+    what = f"the matrix descriptor of {'A' if operand == 1 else 'B'}"
+    count = rows * 2
+
+    def read(warps: Warps, first: Index, agent: Agent | None) -> NDArray[Any]:
+        chosen = uniform(machine, site, descriptors, warps, first, what)
+        addresses = np.concatenate([units(int(bits), rows, transposed) for bits in chosen])
+        access = Access(
+            site, Space.SHARED, Kind.READ, np.repeat(first, count), addresses, UNIT, Proxy.ASYNC, agent=agent
+        )
+        counters.access(access)
+        words = memory.load(access, 8)
+        if transposed:
+            return warpgroup.transposed(words.reshape(first.size, 16, -1), kind)
+        return warpgroup.numbers(words.reshape(first.size, rows, -1), kind)
+
+    return read
+
+
+@lru_cache(maxsize=4096)
+def units(bits: int, rows: int, transposed: bool) -> NDArray[np.uint64]:
+    """Addresses of the 16-byte units of an operand: K-major row by row, MN-major line by line."""
+    descriptor = Descriptor.decode(bits)
+    found = descriptor.mn_major(rows) if transposed else descriptor.k_major(rows)
+    return found.ravel().astype(np.uint64)
