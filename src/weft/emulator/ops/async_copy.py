@@ -66,8 +66,7 @@ def _copy(b: Binding) -> Step:
             values = _partly(b, threads, addresses, bytes_of(threads), size).view(f"u{width}")
         access = Access(site, Space.SHARED, Kind.WRITE, threads, to(threads), size)
         if machine.order.active:
-            access.agent = machine.order.start(active.warps)
-            Groups.of(machine, KIND).begin(access.agent, active)
+            access.agent = Groups.of(machine, KIND).begin(active)
         machine.memory.store(access, width, values)
         machine.counters.access(access)
 
@@ -117,7 +116,7 @@ def _commit(b: Binding) -> Step:
     form(b, op="async", what="commit_group")
     b.count(0)
     machine = b.machine
-    return lambda active: Groups.of(machine, KIND).commit(active)
+    return lambda active: Groups.of(machine, KIND).commit(active) if machine.order.active else None
 
 
 @instruction("cp.async.wait_group")
@@ -126,7 +125,7 @@ def _wait(b: Binding) -> Step:
     b.count(1)
     pending, machine = b.constant(0), b.machine
     b.require(pending >= 0, f"cp.async.wait_group of {pending} groups")
-    return lambda active: Groups.of(machine, KIND).wait(active, pending)
+    return lambda active: Groups.of(machine, KIND).wait(active, pending) if machine.order.active else None
 
 
 @instruction("cp.async.wait_all")
@@ -136,9 +135,10 @@ def _wait_all(b: Binding) -> Step:
     machine = b.machine
 
     def step(active: Active) -> None:
-        groups = Groups.of(machine, KIND)
-        groups.commit(active)
-        groups.wait(active, 0)
+        if machine.order.active:
+            groups = Groups.of(machine, KIND)
+            groups.commit(active)
+            groups.wait(active, 0)
 
     return step
 

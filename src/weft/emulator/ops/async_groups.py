@@ -2,7 +2,7 @@
 
 The copies themselves are done when they are issued; what is left of them is who may rely on it, and where races are not
 checked there is nothing left. A group is per thread, but one instruction begins copies of many threads, which then mostly
-commit and wait together. So what is kept is a list of *batches*, one per instruction executed, with the threads concerned: few
+commit and wait together. So what is kept is a list of *batches*, the copies between two commits, with the threads concerned: few
 vector operations a commit or a wait, however many threads.
 
     copy; commit; copy; commit; wait_group 1        threads     number of the group, in each thread
@@ -13,7 +13,7 @@ vector operations a commit or a wait, however many threads.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,12 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Batch:
-    """Copies that one instruction began, of those threads that have not waited for them."""
+    """Copies that were begun one after the other, of those threads that have not waited for them."""
 
     agent: Agent
     threads: Mask
     numbers: NDArray[np.int32] | None = None
     """Which group each thread has committed them to; None before they are."""
+    sealed: bool = False
+    """Whether further copies belong to another batch."""
+    signalled: bool = False
+    """Whether an mbarrier tracks them."""
 
 
 class Groups:
@@ -51,9 +55,15 @@ class Groups:
         """The groups of the resident blocks; ``kind`` is "cp.async" or "bulk"."""
         return machine.extra(f"{kind} groups", lambda: cls(machine))
 
-    def begin(self, agent: Agent, active: Active) -> None:
-        """These threads have begun copies."""
-        self.open.append(Batch(agent, active.mask.copy()))
+    def begin(self, active: Active) -> Agent:
+        """These threads begin copies: the agent they do it as."""
+        last = self.open[-1] if self.open and not self.open[-1].sealed else None
+        agent = self.machine.order.start(active.warps, agent=last.agent if last else None)
+        if last is None:
+            self.open.append(Batch(agent, active.mask.copy()))
+        else:
+            last.threads = last.threads | active.mask
+        return agent
 
     def commit(self, active: Active) -> None:
         """These threads put what they have begun into a new group."""
@@ -65,10 +75,9 @@ class Groups:
             staying = batch.threads & ~active.mask
             if leaving.any():
                 numbers = self.count.copy() if numbers is None else numbers
-                self.committed.append(Batch(batch.agent, leaving, numbers))
+                self.committed.append(replace(batch, threads=leaving, numbers=numbers))
             if staying.any():
-                batch.threads = staying
-                rest.append(batch)
+                rest.append(replace(batch, threads=staying, sealed=True))
         self.open = rest
 
     def wait(self, active: Active, pending: int) -> None:
@@ -87,13 +96,27 @@ class Groups:
         self.committed = rest
 
     def signal(self, threads: Index, key: Hashable) -> None:
-        """Everything these threads have begun is complete for those who acquire the key (they themselves may still wait)."""
+        """Everything these threads have begun is complete for those who acquire the key.
+
+        The threads themselves may still wait for it; but what a second mbarrier is told of they are taken to know, or a
+        program that only ever waits for mbarriers would have more and more pending.
+        """
         mask = np.zeros(self.machine.threads, np.bool_)
         mask[threads] = True
-        for batch in (*self.committed, *self.open):
+        order = self.machine.order
+
+        def told(batch: Batch) -> bool:
             done = batch.threads & mask
             if done.any():
-                self.machine.order.finish(batch.agent, key, warps_of(done))
+                order.finish(batch.agent, key, warps_of(done))
+                if batch.signalled:
+                    order.finish(batch.agent, warps=warps_of(done))
+                    batch.threads = batch.threads & ~mask
+                batch.signalled = batch.sealed = True
+            return bool(batch.threads.any())
+
+        self.committed = [batch for batch in self.committed if told(batch)]
+        self.open = [batch for batch in self.open if told(batch)]
 
 
 def warps_of(mask: Mask) -> Index:

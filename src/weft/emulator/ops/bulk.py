@@ -55,9 +55,11 @@ class Transfer:
     agent: Agent
 
     @classmethod
-    def begin(cls, b: Binding, active: Active) -> Transfer:
-        """These threads begin a copy each."""
-        return cls(b.machine, b.site, active.index, b.machine.order.start(active.warps))
+    def begin(cls, b: Binding, active: Active, grouped: bool) -> Transfer:
+        """These threads begin a copy each; ``grouped``, it belongs to the next group that they commit."""
+        machine, order = b.machine, b.machine.order
+        agent = Groups.of(machine, KIND).begin(active) if grouped and order.active else order.start(active.warps)
+        return cls(machine, b.site, active.index, agent)
 
     def access(
         self, space: Space, kind: Kind, of: Any, addresses: NDArray[np.uint64], size: int, alignment: int = CHUNK
@@ -109,11 +111,6 @@ class Transfer:
         if self.machine.order.active:
             for key, which in keys(phase):
                 self.machine.order.finish(self.agent, key, np.unique(self.machine.warp[self.threads[which]]))
-
-    def group(self, active: Active) -> None:
-        """The copies belong to the next group that their threads commit."""
-        if self.machine.order.active:
-            Groups.of(self.machine, KIND).begin(self.agent, active)
 
 
 def multicast(b: Binding, modifier: str, operand: int) -> Callable[[Index], None]:
@@ -178,7 +175,7 @@ def _copy(b: Binding) -> Step:
     to_space = Space.SHARED if to_shared else Space.GLOBAL
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active)
+        copies = Transfer.begin(b, active, barrier is None)
         threads = copies.threads
         check(threads)
         reads, writes = source(threads), to(threads)
@@ -189,8 +186,6 @@ def _copy(b: Binding) -> Step:
             total[of] = size
         if barrier is not None:
             copies.complete(barrier(threads), total)
-        else:
-            copies.group(active)
 
     return step
 
@@ -251,7 +246,7 @@ def _reduce(b: Binding) -> Step:
     to_space = Space.SHARED if to_shared else Space.GLOBAL
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active)
+        copies = Transfer.begin(b, active, barrier is None)
         threads = copies.threads
         reads, writes = source(threads), to(threads)
         total = np.zeros(threads.size, np.int64)
@@ -261,8 +256,6 @@ def _reduce(b: Binding) -> Step:
             total[of] = size
         if barrier is not None:
             copies.complete(barrier(threads), total)
-        else:
-            copies.group(active)
 
     return step
 

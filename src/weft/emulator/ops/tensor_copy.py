@@ -135,7 +135,7 @@ def _copy(b: Binding) -> Step:
     check_policy(b, f["hint"], 3 + bool(f["multicast"]))
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active)
+        copies = Transfer.begin(b, active, grouped=False)
         threads = copies.threads
         check(threads)
         bases = to(threads)
@@ -186,7 +186,7 @@ def _store(b: Binding, dimensions: str, hint: str, operation: str = "") -> Step:
     check_policy(b, hint, 2)
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active)
+        copies = Transfer.begin(b, active, grouped=True)
         bases = source(copies.threads)
         for description, of, coordinates in boxes.of(copies.threads):
             _check_start(copies, of, coordinates)
@@ -200,7 +200,6 @@ def _store(b: Binding, dimensions: str, hint: str, operation: str = "") -> Step:
                     copies.write(_global(copies, Kind.WRITE, of, runs, description), values)
                 else:
                     copies.reduce(_global(copies, Kind.ATOMIC, of, runs, description), values, how)
-        copies.group(active)
 
     return step
 
