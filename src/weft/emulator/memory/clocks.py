@@ -39,6 +39,8 @@ class Agent:
     def __init__(self, warps: int = 0) -> None:
         self.columns: Index = np.full(warps, -1, np.intp)
         self.serials: Index = np.full(warps, -1, np.intp)
+        self.finals: list[tuple[Index, Index, Times]] = []
+        """Warps whose operations are complete, which operations, and what is known to whoever knows that."""
 
 
 class Clocks:
@@ -202,17 +204,26 @@ class Clocks:
     def finish(self, agent: Agent, key: Hashable, warps: Index | None) -> None:
         """The operations are complete, and known to the key, or to the warps that began them."""
         owners = (agent.columns >= 0).nonzero()[0] if warps is None else warps
-        # An operation may be waited for twice; its column may be another's by then, and there is nothing left to say.
-        owners = owners[self._mine(agent, owners)]
-        if not owners.size:
-            return
-        blocks, columns = self.block_of[owners], agent.columns[owners]
-        slots = columns - self.warps
-        self.ended[blocks, slots] = np.minimum(self.ended[blocks, slots], self.now)
-        rows = self.seen[blocks, columns]
-        rows[np.arange(owners.size), 0, columns] = self.now
+        mine = self._mine(agent, owners)
+        complete = owners[mine]
+        if complete.size:
+            blocks, columns = self.block_of[complete], agent.columns[complete]
+            slots = columns - self.warps
+            self.ended[blocks, slots] = np.minimum(self.ended[blocks, slots], self.now)
+            rows = self.seen[blocks, columns]
+            rows[np.arange(complete.size), 0, columns] = self.now
+            agent.finals.append((complete, agent.serials[complete], rows))
+            self._tell(complete, rows, key, warps)
+        if complete.size < owners.size:
+            # Said before, and the column is another operation's now: what was known then is known to these, too.
+            again = owners[~mine]
+            for some, serials, rows in agent.finals:
+                known = (np.isin(some, again) & (serials == agent.serials[some])).nonzero()[0]
+                self._tell(some[known], _padded(rows[known], self.columns), key, warps)
+
+    def _tell(self, owners: Index, rows: Times, key: Hashable, warps: Index | None) -> None:
         if key is not None:
-            self._give(key, blocks, rows)
+            self._give(key, self.block_of[owners], rows)
         elif warps is not None:
             self.learn(owners, rows)
 

@@ -17,8 +17,9 @@ What happens before what:
   for others without a bar.warp.sync before is not caught.)
 - An asynchronous operation has seen what its warps had seen when they began it; its accesses are ordered before whoever waits
   for its completion, and are not ordered among themselves.
-- Proxies: an asynchronous operation that meets a plain write of a thread needs a fence.proxy.async between, executed by the
-  writer after the write, or by whoever has seen it since. The completion of an operation is such a fence by itself.
+- Proxies: an operation of the async proxy (wgmma, bulk copies) that meets a plain write of the generic one (st, stmatrix,
+  cp.async) needs a fence.proxy.async between, executed by the writer after the write, or by whoever has seen it since. The
+  completion of an operation of the async proxy is such a fence by itself.
 
     st.shared [x] (warp 0);  bar.sync;  ld.shared [x] (warp 1)                  ordered
     st.shared [x] (warp 0);  ld.shared [x] (warp 1)                             race
@@ -38,7 +39,7 @@ from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, Index
 from weft.emulator.memory.access import Access, Kind, Proxy
 from weft.emulator.memory.clocks import Agent, Clocks
-from weft.emulator.memory.shadow import COLUMN, COLUMNS, LOW, THREADS, TIME, History, Marks, Who, unseen_writes
+from weft.emulator.memory.shadow import ASYNC, COLUMN, COLUMNS, THREADS, TIME, History, Marks, Who, unseen_writes
 from weft.emulator.ptx.syntax import Instruction
 
 __all__ = ["Agent", "NullOrder", "Order"]
@@ -176,7 +177,7 @@ class Order(NullOrder):
             return
         if self._strong_reads is not None:
             self._check_history(self._strong_reads, access, granules, threads, agent)
-        marks = self._lows(threads, agent) + (clocks.now << TIME)
+        marks = self._lows(threads, agent) + ((clocks.now << TIME) + (ASYNC if access.proxy is Proxy.ASYNC else 0))
         self._writes[granules] = marks
         if agent is None and (lost := self._writes.take(granules) != marks).any():
             self._check_values(access, granules, threads, lost.nonzero()[0])
@@ -213,7 +214,7 @@ class Order(NullOrder):
             entries = (marks >> TIME > seen).nonzero()[0]
             if entries.size:
                 who = self._who(threads[entries], agent)
-                generic = access.proxy is Proxy.GENERIC
+                generic = agent is None or access.proxy is Proxy.GENERIC
                 late = unseen_writes(marks[entries], who, self.clocks, generic)
                 self._report(access, granules, threads, agent, entries[late], marks[entries[late]])
         if self._strong_writes is not None and not strong:
@@ -285,7 +286,7 @@ class Order(NullOrder):
         self._raise(self._message(access, thread, granule, agent, mark), access, thread, granule)
 
     def _message(self, access: Access, thread: int, granule: int, agent: Agent | None, mark: int) -> str:
-        time, column, other = mark >> TIME, (mark & LOW) >> COLUMN, mark & (THREADS - 1)
+        time, column, other = mark >> TIME, (mark >> COLUMN) & (COLUMNS - 1), mark & (THREADS - 1)
         warps = self.clocks.warps
         operation = "an asynchronous operation of " if agent is not None else ""
         earlier = "an asynchronous operation of " if column >= warps else ""
@@ -297,7 +298,12 @@ class Order(NullOrder):
             f"{operation}thread {self._thread(thread)} of block {self._block_name(thread)} {verb} "
             f"{self._range(granule)}, which {earlier}thread {self._thread(other)} {past} {at}"
         )
-        if agent is not None and access.proxy is Proxy.ASYNC and column < warps:
+        if (
+            agent is not None
+            and access.proxy is Proxy.ASYNC
+            and not mark & ASYNC
+            and self._kinds[time] is not Kind.READ
+        ):
             warp = self._warp[thread : thread + 1]
             base = int(self.clocks.operation_bases(agent, warp)[0])
             if time <= int(self.clocks.seen.reshape(-1)[base + column]):

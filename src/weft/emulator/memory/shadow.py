@@ -1,8 +1,8 @@
 """Who accessed each granule of shared memory last, and when.
 
 A granule is as many bytes as the smallest access of the program, so that an access is whole granules. Who and when is one
-number, a *mark*: the time in the upper 32 bits, below it the column of the agent (a warp of its block, or an asynchronous
-operation: `weft.emulator.memory.clocks`) and the thread.
+number, a *mark*: the time in the upper 32 bits, below it whether it was the async proxy (1 bit), the column of the agent (11
+bits: a warp of its block, or an asynchronous operation: `weft.emulator.memory.clocks`) and the thread (20 bits).
 
 Of the plain writes to a granule only the last counts: writes that do not race are ordered, and who has seen the last has seen
 all. Other accesses (plain reads; strong accesses, which never race with each other) may be many and unordered, so a `History`
@@ -24,6 +24,7 @@ from weft.emulator.memory.clocks import Clocks
 TIME: Final = 32
 COLUMN: Final = 20
 COLUMNS: Final = 1 << (31 - COLUMN)
+ASYNC: Final = 1 << 31
 THREADS: Final = 1 << COLUMN
 LOW: Final = (1 << TIME) - 1
 PENDING: Final = 64
@@ -34,8 +35,8 @@ Marks = NDArray[np.int64]
 
 @dataclass
 class Who:
-    """Who makes the accesses to some granules, entry by entry: ``low`` the agent and thread (a mark without time), ``column``
-    the agent alone, ``base`` where its row of clocks starts."""
+    """Who makes the accesses to some granules, entry by entry: ``low`` the agent and thread (a mark without time and proxy),
+    ``column`` the agent alone, ``base`` where its row of clocks starts."""
 
     low: Marks
     column: Index
@@ -114,9 +115,9 @@ class History:
 
 def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
     """Which of the last writes the entries have not seen. ``generic``: leave proxies out of account."""
-    column = (marks & LOW) >> COLUMN
+    column = (marks >> COLUMN) & (COLUMNS - 1)
     place = who.base + column
-    if who.operation and not generic:
-        place += np.where(column < clocks.warps, clocks.columns, 0)
+    if not generic:
+        place += np.where(marks & ASYNC, 0, clocks.columns)
     late = marks >> TIME > clocks.seen.reshape(-1)[place]
     return late & (who.column != column if who.operation else (marks ^ who.low) & LOW != 0)

@@ -1,0 +1,391 @@
+"""The race detector against its definition: sets of accesses instead of clocks, every pair compared, on random traces."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.emulator.errors import Race
+from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.order import Agent, NullOrder, Order
+from weft.emulator.ptx.syntax import Instruction, Source
+
+WARP = 32
+BYTES = 16
+"""Of shared memory that traces use."""
+
+
+def instructions(count: int = 64) -> list[Instruction]:
+    """Instruction i is line 10 + i of the PTX, from line 100 + i of k.cu."""
+    return [Instruction("st", (), (), None, 10 + i, Source("k.cu", 100 + i), f"st {i}") for i in range(count)]
+
+
+def detector(blocks: int = 1, warps: int = 2, granule: int = 4) -> tuple[Order, np.ndarray[Any, Any]]:
+    contents = np.zeros((blocks, 256), np.uint8)
+    threads = warps * WARP
+
+    def coordinates(thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        return (thread // threads, 0, 0), (thread % threads, 0, 0)
+
+    return Order(contents, threads, granule, instructions(), coordinates, "test"), contents
+
+
+def access(
+    kind: Kind,
+    threads: list[int],
+    addresses: list[int],
+    size: int = 4,
+    site: int = 0,
+    values: list[int] | None = None,
+    strong: bool = False,
+    proxy: Proxy = Proxy.GENERIC,
+) -> Access:
+    data = None if values is None else np.array(values, np.uint8)[:, None].repeat(size, axis=1)
+    where = np.array(addresses, np.uint64)
+    return Access(site, Space.SHARED, kind, np.array(threads), where, size, proxy, data, strong=strong)
+
+
+def warps(*numbers: int) -> Any:
+    return np.array(numbers, np.intp)
+
+
+# ---- the definition ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Past:
+    """An access that was made."""
+
+    number: int
+    """Of the instruction and its agent."""
+    thread: int
+    agent: Hashable
+    kind: Kind
+    strong: bool
+    generic: bool
+
+
+@dataclass
+class Operation:
+    seen: set[int]
+    fenced: set[int]
+    owner: Hashable
+    done: bool = False
+    made: set[int] = field(default_factory=set[int])
+
+
+class Definition:
+    """What `Order` says it finds, with sets of the numbers of accesses: ``seen`` of each warp is all it has seen."""
+
+    def __init__(self, blocks: int, warps: int, granule: int) -> None:
+        self.warps = warps
+        self.granule = granule
+        self.seen: list[set[int]] = [set() for _ in range(blocks * warps)]
+        self.fenced: list[set[int]] = [set() for _ in range(blocks * warps)]
+        self.made: list[set[int]] = [set() for _ in range(blocks * warps)]
+        self.keys: dict[Hashable, tuple[set[int], set[int]]] = {}
+        self.history: dict[tuple[int, int], list[Past]] = {}
+        self.contents: dict[tuple[int, int], bytes] = {}
+        self.next = 1
+
+    def all_of(self, warp: int) -> set[int]:
+        return self.seen[warp] | self.made[warp]
+
+    def block(self, warp: int) -> int:
+        return warp // self.warps
+
+    # An access -----------------------------------------------------------------------------------------------------
+
+    def races(self, a: Access, operations: dict[int, Operation] | None) -> set[int]:
+        """The threads of the accesses it races with; all are made after it."""
+        found: set[int] = set()
+        strong = a.strong or a.kind is Kind.ATOMIC
+        first: dict[tuple[int, int], tuple[int, bytes | None]] = {}
+        for thread, granule, data in self.entries(a):
+            place = self.block(thread // WARP), granule
+            operation = None if operations is None else operations[thread // WARP]
+            for past in self.history.get(place, ()):
+                if Kind.READ is a.kind is past.kind or (strong and past.strong):
+                    continue
+                if self.ordered(past, thread, operation, a.proxy):
+                    continue
+                wrote = a.kind is not Kind.READ and past.kind is not Kind.READ
+                if wrote and data is not None and data == self.contents.get(place, bytes(self.granule)):
+                    continue
+                found.add(past.thread)
+            if a.kind is Kind.WRITE and not strong and operations is None:
+                other, value = first.setdefault(place, (thread, data))
+                if other != thread and (value != data or data is None):
+                    found.add(other)
+        return found
+
+    def ordered(self, past: Past, thread: int, operation: Operation | None, proxy: Proxy) -> bool:
+        if operation is None:
+            mine = not isinstance(past.agent, int) and past.agent == ("thread", thread)
+            return mine or past.number in self.seen[thread // WARP]
+        if past.number in operation.made:
+            return True
+        needs_fence = proxy is Proxy.ASYNC and past.kind is not Kind.READ and past.generic and not past.strong
+        return past.number in (operation.fenced if needs_fence else operation.seen)
+
+    def entries(self, a: Access) -> list[tuple[int, int, bytes | None]]:
+        found: list[tuple[int, int, bytes | None]] = []
+        for i, thread in enumerate(a.threads.tolist()):
+            for k in range(a.size // self.granule):
+                data = None
+                if a.values is not None:
+                    data = a.values[i, k * self.granule : (k + 1) * self.granule].tobytes()
+                found.append((thread, int(a.addresses[i]) // self.granule + k, data))
+        return found
+
+    def record(self, a: Access, operations: dict[int, Operation] | None) -> None:
+        strong = a.strong or a.kind is Kind.ATOMIC
+        last: dict[tuple[int, int], tuple[int, bytes | None]] = {}
+        for thread, granule, data in self.entries(a):
+            place = self.block(thread // WARP), granule
+            if a.kind is Kind.WRITE and not strong:
+                last[place] = thread, data
+            else:
+                self.add(place, thread, a, strong, operations)
+        forgiven = {place for place, (_, data) in last.items() if data == self.contents.get(place, bytes(self.granule))}
+        for place in forgiven:
+            # A write of what is there takes the place of the plain writes before it.
+            kept = self.history.get(place, [])
+            self.history[place] = [p for p in kept if p.kind is Kind.READ or p.strong]
+        for place, (thread, data) in last.items():
+            self.add(place, thread, a, strong, operations)
+        for thread, granule, data in self.entries(a):
+            if a.kind is Kind.WRITE and data is not None:
+                self.contents[self.block(thread // WARP), granule] = data
+        self.next += 1
+
+    def add(
+        self, place: tuple[int, int], thread: int, a: Access, strong: bool, operations: dict[int, Operation] | None
+    ) -> None:
+        warp = thread // WARP
+        if operations is None:
+            agent: Hashable = ("thread", thread)
+            number = self.next * 1000 + warp
+            self.made[warp].add(number)
+        else:
+            agent = ("operation", id(operations[warp]))
+            number = self.next * 1000 + 500 + warp
+            operations[warp].made.add(number)
+        past = Past(number, thread, agent, a.kind, strong, a.proxy is Proxy.GENERIC)
+        self.history.setdefault(place, []).append(past)
+
+    # Synchronisation -----------------------------------------------------------------------------------------------
+
+    def barrier(self, arriving: list[int], leaving: list[int]) -> None:
+        for block in {self.block(w) for w in leaving}:
+            came = [w for w in arriving if self.block(w) == block]
+            seen = set[int]().union(*(self.all_of(w) for w in came))
+            fenced = set[int]().union(*(self.fenced[w] for w in came))
+            for w in leaving:
+                if self.block(w) == block:
+                    self.seen[w] |= seen
+                    self.fenced[w] |= fenced
+
+    def synchronise(self, which: list[int]) -> None:
+        for w in which:
+            self.seen[w] |= self.made[w]
+
+    def give(self, key: Hashable, seen: set[int], fenced: set[int]) -> None:
+        old = self.keys.get(key, (set(), set()))
+        self.keys[key] = old[0] | seen, old[1] | fenced
+
+    def release(self, key: Hashable, which: list[int]) -> None:
+        for w in which:
+            self.give((self.block(w), key), self.all_of(w), self.fenced[w])
+
+    def acquire(self, key: Hashable, which: list[int]) -> None:
+        for w in which:
+            seen, fenced = self.keys.get((self.block(w), key), (set[int](), set[int]()))
+            self.seen[w] |= seen
+            self.fenced[w] |= fenced
+
+    def fence_async(self, which: list[int]) -> None:
+        for w in which:
+            self.fenced[w] |= self.all_of(w)
+
+    def start(self, which: list[int], together: int, old: dict[int, Operation] | None) -> dict[int, Operation]:
+        operations = dict(old or {})
+        groups: dict[tuple[int, int], list[int]] = {}
+        for w in which:
+            groups.setdefault((self.block(w), w % self.warps // together), []).append(w)
+        for members in groups.values():
+            operation = operations.get(members[0])
+            if operation is None or operation.done:
+                operation = Operation(set(), set(), None)
+            for w in members:
+                operation.seen |= self.all_of(w)
+                operation.fenced |= self.fenced[w]
+                operations[w] = operation
+        return operations
+
+    def finish(self, operations: dict[int, Operation], key: Hashable, which: list[int] | None) -> None:
+        for w in operations if which is None else which:
+            operation = operations.get(w)
+            if operation is None:
+                continue
+            operation.done = True
+            seen = operation.seen | operation.made
+            if key is not None:
+                self.give((self.block(w), key), seen, operation.fenced)
+            elif which is not None:
+                self.seen[w] |= seen
+                self.fenced[w] |= operation.fenced
+
+
+# ---- traces --------------------------------------------------------------------------------------------------------
+
+
+class Trace:
+    """A random trace, given to both; races are avoided, with ``care`` the probability."""
+
+    def __init__(self, seed: int, care: float) -> None:
+        self.random = random.Random(seed)
+        self.care = care
+        self.blocks, self.warps = self.random.choice([(1, 1), (1, 2), (2, 2), (1, 4), (2, 4)])
+        self.granule = self.random.choice([1, 2, 4])
+        self.order, self.contents = detector(self.blocks, self.warps, self.granule)
+        self.definition = Definition(self.blocks, self.warps, self.granule)
+        self.agents: list[tuple[Agent, dict[int, Operation]]] = []
+        self.races = 0
+        self.accesses = 0
+
+    def run(self, length: int) -> None:
+        """Until a race, or ``length`` events."""
+        for _ in range(length):
+            event = self.random.choices(
+                [self.access, self.barrier, self.synchronise, self.key, self.fence, self.start, self.finish],
+                [60, 6, 8, 10, 6, 8, 8],
+            )[0]
+            event()
+            if self.races:
+                return
+
+    def some_warps(self) -> list[int]:
+        everyone = range(self.blocks * self.warps)
+        count = self.random.choice([1, 1, 2, len(everyone)])
+        return sorted(self.random.sample(everyone, min(count, len(everyone))))
+
+    def access(self) -> None:
+        r = self.random
+        kind = r.choices([Kind.READ, Kind.WRITE, Kind.ATOMIC], [5, 4, 1])[0]
+        strong = kind is Kind.ATOMIC or r.random() < 0.1
+        operations: dict[int, Operation] | None = None
+        agent: Agent | None = None
+        proxy = Proxy.GENERIC
+        live = [(a, {w: o for w, o in ops.items() if not o.done}) for a, ops in self.agents]
+        live = [(a, ops) for a, ops in live if ops]
+        if live and kind is not Kind.ATOMIC and r.random() < 0.4:
+            agent, operations = r.choice(live)
+            proxy = Proxy.ASYNC if [a is agent for a, _ in self.agents].index(True) % 2 else Proxy.GENERIC
+            strong = False
+        able = sorted(operations) if operations is not None else list(range(self.blocks * self.warps))
+        count = r.choice([1, 1, 1, 2, 3])
+        lanes = [r.choice(able) * WARP + r.randrange(3) for _ in range(count)]
+        threads = sorted(set(lanes))
+        size = r.choice([s for s in (1, 2, 4, 8) if s >= self.granule])
+        addresses = [r.randrange(BYTES // size) * size for _ in threads]
+        values = None
+        if kind is Kind.WRITE:
+            values = [r.randrange(2) for _ in threads]
+        a = access(kind, threads, addresses, size, r.randrange(64), values, strong, proxy)
+        expected = self.definition.races(a, operations)
+        if expected and r.random() < self.care:
+            return
+        self.accesses += 1
+        if expected:
+            self.races += 1
+            with pytest.raises(Race) as caught:
+                self.order.observe(a, agent)
+            named = re.findall(r"thread \((\d+), 0, 0\)", str(caught.value).replace("threads", "thread"))
+            more = re.findall(r"and \((\d+), 0, 0\)", str(caught.value))
+            per_block = self.warps * WARP
+            assert {int(n) for n in (*named, *more)} & {t % per_block for t in expected}
+            return
+        self.order.observe(a, agent)
+        self.definition.record(a, operations)
+        if a.values is not None:
+            for thread, address, data in zip(threads, addresses, a.values, strict=True):
+                self.contents[thread // WARP // self.warps, address : address + size] = data
+
+    def barrier(self) -> None:
+        r = self.random
+        if r.random() < 0.6:
+            blocks = [b for b in range(self.blocks) if r.random() < 0.7]
+            arriving = leaving = [w for w in range(self.blocks * self.warps) if w // self.warps in blocks]
+        else:
+            arriving = self.some_warps()
+            leaving = [w for w in arriving if r.random() < 0.7]
+        if arriving:
+            self.order.barrier(warps(*arriving), warps(*leaving))
+            self.definition.barrier(arriving, leaving)
+
+    def synchronise(self) -> None:
+        which = self.some_warps()
+        self.order.synchronise(warps(*which))
+        self.definition.synchronise(which)
+
+    def key(self) -> None:
+        which, key = self.some_warps(), self.random.randrange(3)
+        if self.random.random() < 0.5:
+            self.order.release(key, warps(*which))
+            self.definition.release(key, which)
+        else:
+            self.order.acquire(key, warps(*which))
+            self.definition.acquire(key, which)
+
+    def fence(self) -> None:
+        which = self.some_warps()
+        self.order.fence_async(warps(*which))
+        self.definition.fence_async(which)
+
+    def start(self) -> None:
+        r = self.random
+        together = 2 if self.warps >= 2 and r.random() < 0.3 else 1
+        which = self.some_warps()
+        if together == 2:
+            which = sorted({w // 2 * 2 + i for w in which for i in range(2)})
+        if self.agents and together == 1 and r.random() < 0.3:
+            i = r.randrange(len(self.agents))
+            agent, operations = self.agents[i]
+            if any(list(operations.values()).count(o) > 1 for o in operations.values()):
+                return  # warpgroups' operations go on with whole warpgroups only
+            self.order.start(warps(*which), 1, agent)
+            self.agents[i] = agent, self.definition.start(which, 1, operations)
+            return
+        agent = self.order.start(warps(*which), together)
+        self.agents.append((agent, self.definition.start(which, together, None)))
+
+    def finish(self) -> None:
+        if not self.agents:
+            return
+        r = self.random
+        agent, operations = r.choice(self.agents)
+        owners = sorted(operations)
+        some = sorted(r.sample(owners, r.randint(1, len(owners))))
+        key, which = r.choice([(None, some), (7, None), (7, some), (1, None)])
+        self.order.finish(agent, key, None if which is None else warps(*which))
+        self.definition.finish(operations, key, which)
+
+
+@pytest.mark.parametrize("pending", [2, 64])
+def test_random_traces_race_where_the_definition_says_so(pending: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.emulator.memory.shadow.PENDING", pending)
+    races = accesses = 0
+    for seed in range(1000 * pending, 1000 * pending + 250):
+        trace = Trace(seed, care=0.97)
+        trace.run(200)
+        races += trace.races
+        accesses += trace.accesses
+    assert races > 75  # traces do end in races,
+    assert accesses > 5_000  # and are long before they do
