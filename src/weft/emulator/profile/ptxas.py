@@ -29,8 +29,6 @@ class Resources:
     """Bytes of local memory per thread, spills included."""
     shared: int
     """Bytes of static shared memory per block."""
-    constant: int
-    """Bytes of constant memory, parameters included."""
 
 
 MISSING: Final = "ptxas is not on PATH"
@@ -40,7 +38,6 @@ _FRAME: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, 
 _FUNCTION: Final = re.compile(r"Function properties for (\S+)")
 _REGISTERS: Final = re.compile(r"Used (\d+) registers")
 _SHARED: Final = re.compile(r"(\d+) bytes smem")
-_CONSTANT: Final = re.compile(r"(\d+) bytes cmem\[\d+\]")
 
 
 def parse(said: str) -> dict[str, Resources]:
@@ -60,8 +57,7 @@ def parse(said: str) -> dict[str, Resources]:
         elif (match := _REGISTERS.search(line)) and entry:
             stack, stores, loads = frames.get(entry, (0, 0, 0))
             shared = _SHARED.search(line)
-            constant = sum(map(int, _CONSTANT.findall(line)))
-            found[entry] = Resources(int(match[1]), stores, loads, stack, int(shared[1]) if shared else 0, constant)
+            found[entry] = Resources(int(match[1]), stores, loads, stack, int(shared[1]) if shared else 0)
             entry = ""
     return found
 
@@ -83,5 +79,6 @@ def resources(text: str, kernel: str, target: str) -> Resources | str:
     said = done.stdout + done.stderr
     if done.returncode:
         first = next((line for line in said.splitlines() if "error" in line or "fatal" in line), said.strip())
-        return f"ptxas refuses the module: {first.replace(str(source), 'module.ptx').strip()}"
+        reason = " ".join(first.replace(str(source), "module.ptx").removeprefix("ptxas").split())
+        return f"ptxas refuses the module: {reason}"
     return parse(said).get(kernel) or f"ptxas does not mention kernel '{kernel}'"
