@@ -174,11 +174,15 @@ class Shared:
 
 
 def touched_sectors(copy: NDArray[Any], addresses: NDArray[np.uint64], size: int) -> int:
-    """The 32-byte sectors of global memory that runs touch, those that several runs of one copy share once."""
+    """The 32-byte sectors of global memory that runs touch, those that several runs of one copy share once.
+
+    The runs of each copy are together, in any order.
+    """
     first = (addresses >> np.uint64(5)).astype(np.int64)
     last = ((addresses + np.uint64(size - 1)) >> np.uint64(5)).astype(np.int64)
-    if size % 32 == 0 and bool((last - first == size // 32 - 1).all()):
-        return addresses.size * (size // 32)
+    apart = (first[1:] > last[:-1]) | (copy[1:] != copy[:-1])
+    if apart.all():  # rows of boxes are mostly in order, and copies are
+        return int((last - first).sum()) + addresses.size
     order = np.lexsort((first, copy))
     copy, first, last = copy[order], first[order], last[order]
     reached = np.maximum.accumulate(last + copy * (1 << 44)) - copy * (1 << 44)
