@@ -138,14 +138,11 @@ def nearly_halfway(shape: Shape, count: int, seed: int) -> list[tuple[float, flo
     random = np.random.default_rng(seed)
     found: list[tuple[float, float, float]] = []
     for _ in range(count):
-        exponent = (
-            int(random.integers(shape.least + 30, shape.least + 160))
-            if random.random() < 0.5
-            else int(random.integers(-30, 90))
-        )
-        z = float(int(random.integers(2 ** (shape.precision - 1), 2**shape.precision)) * power(exponent))
+        near_least = bool(random.random() < 0.5)
+        exponent = int(random.integers(shape.least + 30, shape.least + 160) if near_least else random.integers(-30, 90))
+        z = float(int(random.integers(1 << (shape.precision - 1), 1 << shape.precision)) * power(exponent))
         hair = power(1 - shape.precision)
-        u, v = 1 + hair * int(random.integers(-2, 3)), 1 + hair * int(random.integers(-2, 3))
+        u, v = (Fraction(1) + hair * int(n) for n in random.integers(-2, 3, 2))
         shift = int(random.integers(0, shape.precision))
         x, y = float(u * power(shift)), float(v * power(exponent - 1 - shift))
         signs = random.choice([-1.0, 1.0], 2)

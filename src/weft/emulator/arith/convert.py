@@ -1,0 +1,53 @@
+"""Conversions between integers and floats (PTX ISA, ``cvt``): one rounding, then saturation.
+
+One would cast: NumPy leaves what does not fit undefined, rounds to nearest only, and the ISA defines all of it. A float is
+rounded to an integral float, which is exact, clamped, and only then cast; an integer of 64 bits is two floats of 32
+bits each, whose sum is rounded once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.rounding import F64, directed, exact_sum, sum_error
+
+INTEGRAL: Final = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+"""Rounding to an integral value, by PTX's modifiers."""
+
+
+def to_integer(x: NDArray[Any], mode: str, target: np.dtype[Any], nan: int) -> NDArray[Any]:
+    """Floats rounded to integers in a mode and clamped to the range of the target; NaN becomes ``nan``."""
+    whole = INTEGRAL[mode](x)
+    info = np.iinfo(target)
+    if target.itemsize < 8:
+        whole = np.where(np.isnan(x), nan, whole.astype(np.float64))
+        return np.fmin(np.fmax(whole, info.min), info.max).astype(np.int64).astype(target)
+    beyond = float(info.max)  # one more than the largest: 2**63, 2**64
+    fits = np.where(whole < beyond, np.fmax(whole, info.min), 0).astype(target)
+    result = np.where(whole >= beyond, target.type(info.max), fits)
+    return np.where(np.isnan(x), np.array(nan, np.uint64).view(target), result)
+
+
+def from_integer(x: NDArray[Any], mode: str) -> F64:
+    """Integers as float64, such that rounding to 24 bits or fewer in ``mode`` rounds the integer."""
+    if x.dtype.itemsize < 8:
+        return np.asarray(x).astype(np.float64)
+    high, low = _parts(x)
+    return exact_sum(high, low, mode)
+
+
+def integer_to_float64(x: NDArray[Any], mode: str) -> F64:
+    """Integers rounded to float64."""
+    if x.dtype.itemsize < 8:
+        return np.asarray(x).astype(np.float64)
+    high, low = _parts(x)
+    near = np.asarray(high + low)
+    return directed(near, sum_error(high, low, near), mode)
+
+
+def _parts(x: NDArray[Any]) -> tuple[F64, F64]:
+    low = x & x.dtype.type(0xFFFF_FFFF)
+    return np.asarray(x - low).astype(np.float64), np.asarray(low).astype(np.float64)
