@@ -10,6 +10,7 @@ import pytest
 
 from emulator_profiles import HEADER, KERNEL, instruction, made
 from weft.emulator.profile import METRICS, Profile
+from weft.emulator.profile.counters import Counters
 from weft.emulator.profile.mix import CLASSES, class_of, flops_of
 
 
@@ -28,6 +29,23 @@ def test_totals():
 def test_operations_of_arithmetic_are_counted_by_thread():
     assert made().total("thread_flops") == 128  # a multiplication by each thread
     assert made().total("flops") == 128
+
+
+def test_shuffles_votes_and_barriers_are_executions():
+    texts = (
+        "shfl.sync.idx.b32",
+        "vote.sync.ballot.b32",
+        "match.any.sync.b32",
+        "bar.sync 0",
+        "barrier.cta.arrive 1, 64",
+    )
+    counters = Counters(len(texts) + 1)
+    for site in range(len(texts)):
+        counters.executed(site, 4 + site, 32)
+    rows = [instruction(text, line) for line, text in enumerate((*texts, "shfl.sync.up.b32"), 1)]
+    profile = Profile.of(made().launch, rows, ["k"] * len(rows), counters)
+    assert [profile.total(name) for name in ("shuffles", "votes", "barriers")] == [4, 5 + 6, 7 + 8]
+    assert profile.ptx_line(6).counts == {}
 
 
 def test_rows_are_those_of_the_functions_that_ran():

@@ -71,6 +71,17 @@ _ARITHMETIC: Final = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1
 """Operations of arithmetic on floats, for each of a pair."""
 
 
+EXECUTIONS: Final[dict[str, str]] = {
+    "shfl": "shuffles",
+    "vote": "votes",
+    "match": "votes",
+    "redux": "votes",
+    "bar": "barriers",
+    "barrier": "barriers",
+}
+"""Opcodes whose executions are a metric of their own."""
+
+
 def class_of(instruction: Instruction) -> str:
     """The class of an instruction, a key of `CLASSES`."""
     if (name := _BY_OPCODE.get(instruction.opcode)) is not None:

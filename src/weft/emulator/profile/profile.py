@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from weft.emulator.profile import ptxas
 from weft.emulator.profile.counters import Counters
 from weft.emulator.profile.metrics import METRICS
-from weft.emulator.profile.mix import CLASSES, class_of, flops_of
+from weft.emulator.profile.mix import CLASSES, EXECUTIONS, class_of, flops_of
 from weft.emulator.profile.ptxas import Resources
 from weft.emulator.profile.rows import Counts, InstructionRow, LineRow, summed
 from weft.emulator.ptx.syntax import Instruction
@@ -97,6 +97,8 @@ class Profile:
             # A function's end, where it is written by nobody, is listed only if threads came there.
             if function not in reached or (not count and instruction.text.startswith("(")):
                 continue
+            if (metric := EXECUTIONS.get(instruction.opcode)) and "executions" in count:
+                count[metric] = count["executions"]
             if flops := flops_of(instruction) * count.get("threads", 0):
                 count["thread_flops"] = count.get("thread_flops", 0) + flops
             source = instruction.source

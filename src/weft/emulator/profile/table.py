@@ -43,6 +43,8 @@ OTHERS: Final = (
     "atomic_collisions",
     "async_global_load_bytes",
     "async_global_store_bytes",
+    "async_global_load_sectors",
+    "async_global_store_sectors",
     "async_shared_load_bytes",
     "async_shared_store_bytes",
     "shuffles",
