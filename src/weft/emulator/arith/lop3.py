@@ -7,7 +7,7 @@ table of an expression is that expression of these three constants (PTX ISA, lop
 
 The obvious evaluation, an ``or`` over the table's ones, costs up to 31 operations. Here expressions are made in order of their
 number of operations until one has the wanted table, so each table gets a shortest one (without sharing of subexpressions): two
-operations for most tables that compilers write, eight at most.
+operations for most tables that compilers write, five at most.
 """
 
 from __future__ import annotations

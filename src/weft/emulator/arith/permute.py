@@ -43,7 +43,7 @@ def gather(a: Array, b: Array, chosen: Array) -> Array:
     chosen = np.broadcast_to(chosen, (count, 4)).astype(np.intp)
     picked = np.take_along_axis(source.view(np.int8), chosen & 7, axis=1)
     signs = picked >> np.int8(7)
-    return np.where(chosen & 8, signs, picked).view(np.uint32)[:, 0]
+    return np.ascontiguousarray(np.where(chosen & 8, signs, picked)).view(np.uint32)[:, 0]
 
 
 def runs(chosen: tuple[int, ...]) -> list[tuple[int, int, int]]:

@@ -1,0 +1,125 @@
+"""Integer instructions against Python's integers: values worth trying, and one check of an instruction on all of them.
+
+The models are functions of Python ints, given the operands as their types read them; results are compared modulo 2**n.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emulator_harness import execute
+from weft.emulator.ptx.types import TYPES
+
+Model: TypeAlias = (
+    Callable[[int], int]
+    | Callable[[int, int], int]
+    | Callable[[int, int, int], int]
+    | Callable[[int, int, int, int], int]
+)
+"""What an instruction gives for operands."""
+
+COUNT = 1024
+"""Threads of a check, at least."""
+
+
+def bits_of(kind: str) -> int:
+    """The width of a type."""
+    return TYPES[kind].bits
+
+
+def wrap(value: int, kind: str) -> int:
+    """The number of a type that is the same modulo 2**n."""
+    n = bits_of(kind)
+    value &= (1 << n) - 1
+    return value - (1 << n) if kind.startswith("s") and value >> (n - 1) else value
+
+
+def edges(kind: str) -> list[int]:
+    """Numbers near which something happens: 0, the ends, powers of two, patterns."""
+    n = bits_of(kind)
+    near = [0, 1, 2, 3, 5, 7, 31, 32, 33, 63, 64, 65, 100, 255, 256]
+    tops = [1 << (n - 1), 1 << (n // 2), (1 << n) // 3, (1 << n) // 5, (1 << 23), (1 << 24) - 1]
+    around = [top + d for top in tops for d in (-1, 0, 1)]
+    return sorted({wrap(sign * v, kind) for v in (*near, *around) for sign in (1, -1)})
+
+
+def samples(*kinds: str, seed: int = 0, count: int = COUNT) -> list[NDArray[Any]]:
+    """Operands: combinations of edges (all pairs of two operands, some of more) and random ones of random lengths."""
+    rng = np.random.default_rng([seed, *map(ord, "".join(kinds))])
+    lists = [edges(kind) for kind in kinds]
+    if len(kinds) <= 2:
+        rows = list(itertools.product(*lists))
+    else:
+        rows = [tuple(values[int(rng.integers(len(values)))] for values in lists) for _ in range(count)]
+    total = -(-(len(rows) + count) // 256) * 256
+    columns: list[NDArray[Any]] = []
+    for i, kind in enumerate(kinds):
+        n = bits_of(kind)
+        words = rng.integers(0, 1 << 63, total, dtype=np.uint64) * np.uint64(2) + rng.integers(
+            0, 2, total, dtype=np.uint64
+        )
+        short = words >> rng.integers(64 - n, 64, total, dtype=np.uint64)
+        values = [row[i] for row in rows] + [int(v) for v in short[len(rows) :]]
+        columns.append(array([wrap(v, kind) for v in values], kind))
+    return columns
+
+
+def array(values: Sequence[int], kind: str) -> NDArray[Any]:
+    """Python ints as an array of a type."""
+    n = bits_of(kind)
+    return np.array([v & ((1 << n) - 1) for v in values], f"u{n // 8}").view(TYPES[kind].numpy)
+
+
+def expected(model: Model, columns: Sequence[NDArray[Any]], kind: str) -> NDArray[Any]:
+    """The model of every row."""
+    call: Callable[..., int] = model
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return array([int(call(*row)) for row in rows], kind)
+
+
+def check(
+    text: str,
+    kinds: Sequence[str],
+    result: str,
+    model: Model,
+    columns: Sequence[NDArray[Any]] | None = None,
+) -> None:
+    """``text`` is an instruction from %a, %b, %c, %e (of these kinds) to %d. It is tried on all threads, on some (the others keep
+    what they had), and with each operand in turn a constant."""
+    columns = samples(*kinds) if columns is None else columns
+    names = "abce"[: len(kinds)]
+    inputs = {name: (kind, column) for name, kind, column in zip(names, kinds, columns, strict=True)}
+    want = expected(model, columns, result)
+    got = execute(text, dict(inputs), {"d": result})["d"]
+    assert_rows(text, columns, got, want)
+
+    some = np.random.default_rng(1).random(len(want)) < 0.6
+    got = execute(text, dict(inputs), {"d": result}, active=some)["d"]
+    assert_rows(text, columns, got, np.where(some, want, np.zeros_like(want)))
+
+    for i, name in enumerate(names):
+        place = len(want) // 3 + 7 * i
+        value = columns[i][place].item()
+        constant = re.sub(rf"%{name}\b", str(value), text)
+        fixed = [np.full_like(c, value) if j == i else c for j, c in enumerate(columns)]
+        rest = {n: v for n, v in inputs.items() if n != name}
+        if rest:
+            got = execute(constant, rest, {"d": result})["d"]
+            assert_rows(constant, fixed, got, expected(model, fixed, result))
+
+
+def assert_rows(text: str, columns: Sequence[NDArray[Any]], got: NDArray[Any], want: NDArray[Any]) -> None:
+    """Fails with the first operands that give something else."""
+    wrong = (got != want).nonzero()[0]
+    if wrong.size:
+        i = int(wrong[0])
+        operands = ", ".join(hex(int(column[i])) for column in columns)
+        raise AssertionError(
+            f"{text}: of ({operands}) gives {hex(int(got[i]))}, expected {hex(int(want[i]))}; {wrong.size} of {len(got)} differ"
+        )
