@@ -2,116 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 import pytest
 
+from emulator_isa import BITS, LEFT, RIGHT, VOLTA, Formula, accumulator, sizes, volta_matrix
 from weft.emulator.arith import fragments
 from weft.emulator.arith.fragments import SPARSITY, Fragment, metadata_place, unpack
 from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
-
-Formula: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""(row, column) of element i of a lane."""
-
-
-def g(lane: int) -> int:
-    """groupID."""
-    return lane >> 2
-
-
-def t(lane: int) -> int:
-    """threadID_in_group."""
-    return lane % 4
-
-
-# ISA 9.7.14.5.2 to 9.7.14.5.13, as written there: shape, type class, number of elements, formula.
-
-LEFT: dict[tuple[str, str], tuple[int, Formula]] = {
-    ("m8n8k4", "f64"): (1, lambda lane, i: (lane >> 2, lane % 4)),
-    ("m8n8k16", "8"): (4, lambda lane, i: (g(lane), t(lane) * 4 + i)),
-    ("m8n8k32", "4"): (8, lambda lane, i: (g(lane), t(lane) * 8 + i)),
-    ("m8n8k128", "b1"): (32, lambda lane, i: (g(lane), t(lane) * 32 + i)),
-    ("m16n8k4", "tf32"): (2, lambda lane, i: (g(lane) if i == 0 else g(lane) + 8, t(lane))),
-    ("m16n8k4", "f64"): (2, lambda lane, i: (g(lane) if i == 0 else g(lane) + 8, t(lane))),
-    ("m16n8k8", "16"): (4, lambda lane, i: (g(lane) if i in (0, 1) else g(lane) + 8, t(lane) * 2 + (i & 1))),
-    ("m16n8k8", "tf32"): (
-        4,
-        lambda lane, i: (g(lane) if i in (0, 2) else g(lane) + 8, t(lane) if i in (0, 1) else t(lane) + 4),
-    ),
-    ("m16n8k8", "f64"): (
-        4,
-        lambda lane, i: (g(lane) if i in (0, 2) else g(lane) + 8, t(lane) if i in (0, 1) else t(lane) + 4),
-    ),
-    ("m16n8k16", "16"): (
-        8,
-        lambda lane, i: (
-            g(lane) if 0 <= i < 2 or 4 <= i < 6 else g(lane) + 8,
-            t(lane) * 2 + (i & 1) if i < 4 else t(lane) * 2 + (i & 1) + 8,
-        ),
-    ),
-    ("m16n8k16", "f64"): (
-        8,
-        lambda lane, i: (
-            g(lane) if i % 2 == 0 else g(lane) + 8,
-            i * 2 + t(lane) if i % 2 == 0 else i * 2 - 2 + t(lane),
-        ),
-    ),
-    ("m16n8k16", "8"): (8, lambda lane, i: (g(lane) if i < 4 else g(lane) + 8, t(lane) * 4 + (i & 3))),
-    ("m16n8k32", "4"): (16, lambda lane, i: (g(lane) if i < 8 else g(lane) + 8, t(lane) * 8 + (i & 7))),
-    ("m16n8k32", "8"): (
-        16,
-        lambda lane, i: (
-            g(lane) if 0 <= i < 4 or 8 <= i < 12 else g(lane) + 8,
-            t(lane) * 4 + (i & 3) if i < 8 else t(lane) * 4 + (i & 3) + 16,
-        ),
-    ),
-    ("m16n8k64", "4"): (
-        32,
-        lambda lane, i: (
-            g(lane) if 0 <= i < 8 or 16 <= i < 24 else g(lane) + 8,
-            t(lane) * 8 + (i & 7) if i < 16 else t(lane) * 8 + (i & 7) + 32,
-        ),
-    ),
-    ("m16n8k128", "b1"): (64, lambda lane, i: (g(lane) if i < 32 else g(lane) + 8, t(lane) * 32 + (i & 0x1F))),
-    ("m16n8k256", "b1"): (
-        128,
-        lambda lane, i: (
-            g(lane) if 0 <= i < 32 or 64 <= i < 96 else g(lane) + 8,
-            # The ISA has "+ i" for i < 64, which would be beyond the row from i = 32 on: as in m16n8k128, i & 0x1F is meant.
-            t(lane) * 32 + (i & 0x1F) if i < 64 else t(lane) * 32 + (i & 0x1F) + 128,
-        ),
-    ),
-}
-
-RIGHT: dict[tuple[str, str], tuple[int, Formula]] = {
-    ("m8n8k4", "f64"): (1, lambda lane, i: (lane % 4, lane >> 2)),
-    ("m8n8k16", "8"): (4, lambda lane, i: (t(lane) * 4 + i, g(lane))),
-    ("m8n8k32", "4"): (8, lambda lane, i: (t(lane) * 8 + i, g(lane))),
-    ("m8n8k128", "b1"): (32, lambda lane, i: (t(lane) * 32 + i, g(lane))),
-    ("m16n8k4", "tf32"): (1, lambda lane, i: (t(lane), g(lane))),
-    ("m16n8k4", "f64"): (1, lambda lane, i: (t(lane), g(lane))),
-    ("m16n8k8", "16"): (2, lambda lane, i: (t(lane) * 2 + i, g(lane))),
-    ("m16n8k8", "tf32"): (2, lambda lane, i: (t(lane) if i == 0 else t(lane) + 4, g(lane))),
-    ("m16n8k8", "f64"): (2, lambda lane, i: (t(lane) if i == 0 else t(lane) + 4, g(lane))),
-    ("m16n8k16", "16"): (4, lambda lane, i: (t(lane) * 2 + (i & 1) + (8 if i >= 2 else 0), g(lane))),
-    ("m16n8k16", "f64"): (4, lambda lane, i: (t(lane) + i * 4, g(lane))),
-    ("m16n8k16", "8"): (4, lambda lane, i: (t(lane) * 4 + i, g(lane))),
-    ("m16n8k32", "4"): (8, lambda lane, i: (t(lane) * 8 + (i & 7), g(lane))),
-    ("m16n8k32", "8"): (8, lambda lane, i: (t(lane) * 4 + (i & 3) + (16 if i >= 4 else 0), g(lane))),
-    ("m16n8k64", "4"): (16, lambda lane, i: (t(lane) * 8 + (i & 7) + (32 if i >= 8 else 0), g(lane))),
-    ("m16n8k128", "b1"): (32, lambda lane, i: (t(lane) * 32 + i, g(lane))),
-    ("m16n8k256", "b1"): (64, lambda lane, i: (t(lane) * 32 + (i & 0x1F) + (128 if i >= 32 else 0), g(lane))),
-}
-
-BITS = {"f64": 64, "tf32": 32, "16": 16, "8": 8, "4": 4, "b1": 1}
-
-
-def sizes(shape: str) -> tuple[int, int, int]:
-    m, rest = shape[1:].split("n")
-    n, k = rest.split("k")
-    return int(m), int(n), int(k)
 
 
 def check(fragment: Fragment, elements: int, formula: Formula) -> None:
@@ -136,70 +33,27 @@ def test_right_operand(shape: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("bits", [16, 32, 64])
-def test_accumulators(bits: int) -> None:
-    # All of m8n8k* and m16n8k* with one formula each; f16 accumulators have the same, two to a register.
-    check(fragments.accumulator(8, 8, bits), 2, lambda lane, i: (g(lane), t(lane) * 2 + (i & 1)))
-    check(
-        fragments.accumulator(16, 8, bits),
-        4,
-        lambda lane, i: (g(lane) if i < 2 else g(lane) + 8, t(lane) * 2 + (i & 1)),
-    )
+@pytest.mark.parametrize("shape", ["m8n8k4", "m16n8k16"])
+def test_accumulators(shape: str, bits: int) -> None:
+    m, n, _ = sizes(shape)
+    check(fragments.accumulator(m, n, bits), *accumulator(shape))
 
 
 # ---- m8n8k4 with f16 (9.7.14.5.1) --------------------------------------------------------------------------------------
 
-
-def volta_matrix(lane: int) -> int:
-    """The ISA's table: computation 1 has lanes 0-3 and 16-19, computation 2 lanes 4-7 and 20-23, ..."""
-    table = {0: (0, 1, 2, 3, 16, 17, 18, 19), 1: (4, 5, 6, 7, 20, 21, 22, 23)}
-    table |= {2: (8, 9, 10, 11, 24, 25, 26, 27), 3: (12, 13, 14, 15, 28, 29, 30, 31)}
-    return next(matrix for matrix, lanes in table.items() if lane in lanes)
-
-
-def volta_x(lane: int, i: int) -> int:
-    return (lane & 0b1) + (i & 0b10)
-
-
-VOLTA: dict[str, tuple[Fragment, int, Formula]] = {
-    "A row": (
-        fragments.volta_left("row"),
-        4,
-        lambda lane, i: (lane % 4 if lane < 16 else lane % 4 + 4, i),
-    ),
-    "A col": (
-        fragments.volta_left("col"),
-        4,
-        lambda lane, i: (i % 4 if lane < 16 else i % 4 + 4, lane % 4),
-    ),
-    "B row": (
-        fragments.volta_right("row"),
-        4,
-        lambda lane, i: (lane % 4, i if lane < 16 else i + 4),
-    ),
-    "B col": (
-        fragments.volta_right("col"),
-        4,
-        lambda lane, i: (i, lane % 4 if lane < 16 else lane % 4 + 4),
-    ),
-    "C f16": (
-        fragments.volta_accumulator(16),
-        8,
-        lambda lane, i: (lane % 4 if lane < 16 else lane % 4 + 4, i),
-    ),
-    "C f32": (
-        fragments.volta_accumulator(32),
-        8,
-        lambda lane, i: (
-            volta_x(lane, i) if lane < 16 else volta_x(lane, i) + 4,
-            (i & 0b100) + (lane & 0b10) + (i & 0b1),
-        ),
-    ),
+VOLTA_FRAGMENTS = {
+    "A row": fragments.volta_left("row"),
+    "A col": fragments.volta_left("col"),
+    "B row": fragments.volta_right("row"),
+    "B col": fragments.volta_right("col"),
+    "C f16": fragments.volta_accumulator(16),
+    "C f32": fragments.volta_accumulator(32),
 }
 
 
 @pytest.mark.parametrize("which", VOLTA)
 def test_volta(which: str) -> None:
-    fragment, elements, formula = VOLTA[which]
+    fragment, (elements, formula) = VOLTA_FRAGMENTS[which], VOLTA[which]
     assert fragment.elements == elements
     cells = [(volta_matrix(lane), *formula(lane, i)) for lane in range(32) for i in range(elements)]
     found = np.stack((fragment.matrix, fragment.row, fragment.column), axis=-1).reshape(-1, 3)

@@ -1,0 +1,112 @@
+"""Warps' matrices in registers: read as arrays, written back (PTX ISA 9.7.14).
+
+An instruction on fragments is collective: all 32 lanes of a warp execute it together, or nothing is defined. Its step therefore
+works on warps: it is given the active ones, gathers their registers into (warps, rows, columns), computes, and scatters. Which
+element lies where says `weft.emulator.arith.fragments`; here are only the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.fragments import Fragment, unpack
+from weft.emulator.errors import Undefined
+from weft.emulator.machine.active import WARP, Active, Index
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+    from weft.emulator.ptx.syntax import Operand
+
+Warps: TypeAlias = Index | None
+"""The warps that execute, ascending; None for all there are."""
+
+ALL_LANES: Final = np.uint32(0xFFFF_FFFF)
+
+ACCUMULATORS: Final = {"f16": "f2", "f32": "f4", "f64": "f8", "s32": "i4"}
+"""NumPy's types of accumulators."""
+
+
+def collective(b: Binding) -> Callable[[Active], Warps]:
+    """For an ``.aligned`` instruction on fragments: the warps that execute it, or a fault if not all 32 lanes of one do."""
+    machine, site, name = b.machine, b.site, b.instruction.name
+
+    def check(active: Active) -> Warps:
+        if active.full:
+            return None
+        warps = machine.whole_warps(active, site)
+        absent = active.ballots[warps] != ALL_LANES
+        if absent.any():
+            warp = int(warps[absent][0])
+            lane = int((~active.lanes[warp]).nonzero()[0][0])
+            message = f"{name} needs all 32 lanes of a warp; this lane has exited or never was"
+            raise machine.fault(Undefined, message, site, warp * WARP + lane)
+        return warps
+
+    return check
+
+
+def registers(b: Binding, operand: int | Operand, count: int, bits: int, write: bool) -> list[NDArray[Any]]:
+    """A vector operand's registers as (warps, 32) views of unsigned integers of ``bits`` bits."""
+    elements = b.elements(operand)
+    what = "result" if write else "operand"
+    b.require(
+        len(elements) == count,
+        f"{b.instruction.name} has {len(elements)} registers in a vector {what}, expected {count}",
+    )
+    kind = TYPES[f"b{bits}"]
+    found: list[NDArray[Any]] = []
+    for element in elements:
+        declared = b.register_type(element)
+        b.require(
+            declared is None or declared.bits == bits,
+            f"{b.instruction.name} has a register of {declared.bits if declared else 0} bits, expected {bits}",
+        )
+        values = b.write(element, kind) if write else b.read(element, kind)
+        found.append(
+            np.broadcast_to(values, (b.machine.threads,)).reshape(-1, WARP)
+            if values.ndim == 0
+            else values.reshape(-1, WARP)
+        )
+    return found
+
+
+def reader(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[Warps], NDArray[Any]]:
+    """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits."""
+    views = registers(b, operand, fragment.registers, fragment.width, write=False)
+    buffer = np.empty((b.machine.warps, len(views), WARP), views[0].dtype)
+    index, bits = fragment.gather(), fragment.bits
+
+    def read(warps: Warps) -> NDArray[Any]:
+        words = buffer
+        if warps is None:
+            for place, view in enumerate(views):
+                words[:, place] = view
+        else:
+            words = buffer[: warps.size]
+            for place, view in enumerate(views):
+                words[:, place] = view[warps]
+        return unpack(words, bits).take(index, axis=1)
+
+    return read
+
+
+def writer(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[NDArray[Any], Warps], None]:
+    """Writes matrices (warps, matrices, rows, columns) to a vector of registers."""
+    views = registers(b, operand, fragment.registers, fragment.width, write=True)
+    index, word = fragment.scatter(), np.dtype(f"u{fragment.width // 8}")
+
+    def write(values: NDArray[Any], warps: Warps) -> None:
+        count = len(values)
+        words = values.reshape(count, -1).take(index, axis=1).view(word).reshape(count, -1, WARP)
+        for place, view in enumerate(views):
+            if warps is None:
+                view[...] = words[:, place]
+            else:
+                view[warps] = words[:, place]
+
+    return write
