@@ -13,7 +13,7 @@ import pytest
 
 from weft.emulator.errors import Race
 from weft.emulator.memory.access import Access, Kind, Proxy, Space
-from weft.emulator.memory.order import Agent, NullOrder, Order
+from weft.emulator.memory.order import Agent, Order
 from weft.emulator.ptx.syntax import Instruction, Source
 
 WARP = 32
@@ -158,7 +158,7 @@ class Definition:
             # A write of what is there takes the place of the plain writes before it.
             kept = self.history.get(place, [])
             self.history[place] = [p for p in kept if p.kind is Kind.READ or p.strong]
-        for place, (thread, data) in last.items():
+        for place, (thread, _) in last.items():
             self.add(place, thread, a, strong, operations)
         for thread, granule, data in self.entries(a):
             if a.kind is Kind.WRITE and data is not None:

@@ -147,9 +147,9 @@ class Order(NullOrder):
 
     def reset(self, blocks: int | None = None) -> None:
         self.clocks.reset(blocks)
-        granules = self._contents.shape[0]
+        granules, room = self._contents.shape[0], self.clocks.blocks
         self._writes: Marks = np.zeros(granules, np.int64)
-        self._reads = History(granules)
+        self._reads = History(granules, room)
         self._strong_reads: History | None = None
         self._strong_writes: History | None = None
         self._sites: list[int] = [0]
@@ -236,9 +236,9 @@ class Order(NullOrder):
         if not strong:
             history = self._reads
         elif access.kind is Kind.READ:
-            history = self._strong_reads = self._strong_reads or History(self._writes.size)
+            history = self._strong_reads = self._strong_reads or History(self._writes.size, self.clocks.blocks)
         else:
-            history = self._strong_writes = self._strong_writes or History(self._writes.size)
+            history = self._strong_writes = self._strong_writes or History(self._writes.size, self.clocks.blocks)
         history.note(granules, self._lows(threads, agent), self.clocks.now, self.clocks.floor)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Index
-from weft.emulator.memory.clocks import Clocks
+from weft.emulator.memory.clocks import NEVER, Clocks
 
 TIME: Final = 32
 COLUMN: Final = 20
@@ -44,21 +44,19 @@ class Who:
     operation: bool
     """Whether these are asynchronous operations."""
 
-    def take(self, entries: Index) -> Who:
-        """Some of the entries."""
-        return Who(self.low[entries], self.column[entries], self.base[entries], self.operation)
-
 
 class History:
     """The last access of each column to each granule, of accesses that do not order each other."""
 
-    def __init__(self, granules: int) -> None:
+    def __init__(self, granules: int, blocks: int) -> None:
         self.granules = granules
         self.latest: Marks = np.zeros(granules, np.int64)
         """The last access by anyone."""
         self._pending: list[tuple[int, Index, Marks]] = []
-        self._last: dict[int, Marks] = {}
-        self._other: dict[int, Marks] = {}
+        self._last: Marks = np.zeros((0, granules), np.int64)
+        self._other: Marks = np.zeros((0, granules), np.int64)
+        self._newest: Marks = np.zeros((blocks, 0), np.int64)
+        """The time of each column's last access to anything."""
 
     def note(self, granules: Index, low: Marks, time: int, floor: int) -> None:
         """The accesses of one instruction."""
@@ -73,44 +71,52 @@ class History:
     def _enter(self) -> None:
         for time, granules, low in self._pending:
             columns = low >> COLUMN
-            first = int(columns[0])
-            if (columns == first).all():
-                self._enter_column(first, granules, low + (time << TIME))
-                continue
-            order = columns.argsort(kind="stable")
-            sorted_columns = columns[order]
-            starts = np.r_[True, sorted_columns[1:] != sorted_columns[:-1]].nonzero()[0]
-            for entries in np.split(order, starts[1:]):
-                self._enter_column(int(columns[entries[0]]), granules[entries], low[entries] + (time << TIME))
+            if (missing := int(columns.max()) + 1 - self._last.shape[0]) > 0:
+                more = np.zeros((missing, self.granules), np.int64)
+                self._last = np.concatenate([self._last, more])
+                self._other = np.concatenate([self._other, more])
+                self._newest = np.pad(self._newest, [(0, 0), (0, missing)])
+            self._enter_one(columns * self.granules + granules, low + (time << TIME))
+            self._newest[granules // (self.granules // self._newest.shape[0]), columns] = time
         self._pending.clear()
 
-    def _enter_column(self, column: int, granules: Index, marks: Marks) -> None:
+    def _enter_one(self, places: Index, marks: Marks) -> None:
         """``other`` is the last access by a thread that is not the last one's: what the last one's thread has to ask about."""
-        if column not in self._last:
-            self._last[column] = np.zeros(self.granules, np.int64)
-            self._other[column] = np.zeros(self.granules, np.int64)
-        last, other = self._last[column], self._other[column]
-        before = last[granules]
-        last[granules] = marks
+        last, other = self._last.reshape(-1), self._other.reshape(-1)
+        before = last[places]
+        last[places] = marks
         changed = ((before ^ marks) & LOW != 0).nonzero()[0]
-        other[granules[changed]] = before[changed]
-        lost = (last[granules] != marks).nonzero()[0]  # lanes of this instruction that were not the last
-        other[granules[lost]] = marks[lost]
+        other[places[changed]] = before[changed]
+        lost = (last[places] != marks).nonzero()[0]  # lanes of this instruction that were not the last
+        other[places[lost]] = marks[lost]
 
     def unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
         """For each entry, the mark of an access to its granule that it has not seen, or 0."""
         self._enter()
         found = np.zeros(granules.size, np.int64)
         seen = clocks.seen.reshape(-1)
-        for column, last in self._last.items():
-            marks = last[granules]
-            own = who.column == column
+        open_ = self._beyond(granules, who, clocks)
+        for column in range(self._last.shape[0] if open_.size else 0):
+            marks = self._last[column][granules[open_]]
+            own = who.column[open_] == column
             if own.any():
-                inner = 0 if who.operation else np.where((marks ^ who.low) & LOW, marks, self._other[column][granules])
+                inner = 0
+                if not who.operation:
+                    inner = np.where((marks ^ who.low[open_]) & LOW, marks, self._other[column][granules[open_]])
                 marks = np.where(own, inner, marks)
-            late = marks >> TIME > seen[who.base + column]
-            found = np.where(late & (found == 0), marks, found)
+            late = (marks >> TIME > seen[who.base[open_] + column]).nonzero()[0]
+            found[open_[late]] = marks[late]
+            open_ = np.delete(open_, late)
         return found
+
+    def _beyond(self, granules: Index, who: Who, clocks: Clocks) -> Index:
+        """The entries whose granule was accessed after what their agent has seen of every column: the others need no look."""
+        columns = self._newest.shape[1]
+        rows, entries = np.unique(who.base, return_inverse=True)
+        seen = clocks.seen.reshape(-1)[rows[:, None] + np.arange(columns)]
+        newest = self._newest[rows // (2 * clocks.columns**2)]
+        limits = np.where(newest > seen, seen, NEVER).min(axis=1)
+        return (self.latest[granules] >> TIME > limits[entries]).nonzero()[0]
 
 
 def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
