@@ -28,7 +28,7 @@ F32: TypeAlias = NDArray[np.float32]
 F64: TypeAlias = NDArray[np.float64]
 Floats: TypeAlias = NDArray[np.floating[Any]]
 
-_T = TypeVar("_T", bound=np.floating[Any])
+_Array = TypeVar("_Array", bound=NDArray[Any])
 
 MODES: Final = ("rn", "rz", "rm", "rp")
 
@@ -99,9 +99,10 @@ def directed(near: F64, error: F64, mode: str) -> F64:
     return np.where(wrong, np.nextafter(near, _INFINITY[mode]), near)
 
 
-def flush(x: NDArray[_T]) -> NDArray[_T]:
+def flush(x: _Array) -> _Array:
     """``.ftz``: subnormal values become zeros of their sign."""
-    return x * (np.abs(x) >= TINY[x.dtype])
+    result: Any = x * (np.abs(x) >= TINY[x.dtype])
+    return result
 
 
 def saturate(x: Floats) -> Any:
@@ -115,5 +116,36 @@ def canonical(x: F32) -> F32:
     flat = x.reshape(-1)
     squares = flat.dot(flat)
     if squares != squares:  # noqa: PLR0124 - NaN is what differs from itself
+        x = np.asarray(x)
         x[np.isnan(x)] = NAN32
     return x
+
+
+def relu(x: _Array) -> _Array:
+    """``.relu``: negative values and -0 become +0; NaN stays."""
+    zero = x.dtype.type(0)
+    return np.maximum(x, zero) + zero
+
+
+_EXTREMES: Final[dict[tuple[bool, bool], Any]] = {
+    (False, False): np.fmin,
+    (False, True): np.minimum,
+    (True, False): np.fmax,
+    (True, True): np.maximum,
+}
+
+
+def extreme(x: _Array, y: _Array, largest: bool, nan: bool) -> _Array:
+    """The smaller or larger of two, where -0 is below +0. NaN counts as missing, unless ``nan``: then it is the result."""
+    result: Any = _EXTREMES[largest, nan](x, y)
+    if np.count_nonzero(result) != result.size:  # equal numbers have equal bits, unless they are zeros of both signs
+        integer = f"u{x.dtype.itemsize}"
+        combine = np.bitwise_and if largest else np.bitwise_or
+        result = np.where(x == y, combine(x.view(integer), y.view(integer)).view(x.dtype), result)
+    return result
+
+
+def copy_sign_of_product(size: Any, x: Any, y: Any) -> Any:
+    """A number with the sign that ``x * y`` has."""
+    negative: Any = np.signbit(x) != np.signbit(y)
+    return np.copysign(size, 1 - 2 * negative.astype(size.dtype))
