@@ -171,8 +171,7 @@ class Machine:
         ``members`` (T,) is the mask each thread names. A warp executes when all its named lanes that have not exited are here;
         else its threads are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
         """
-        missing = (members & ~active.ballots[self.warp]) != 0
-        if active.full and not missing.any():
+        if active.full:
             return active
         absent = members & ~active.ballots[self.warp] & ~Active(self.exited, full=False).ballots[self.warp]
         late = active.mask & (absent != 0)
@@ -182,8 +181,17 @@ class Machine:
         self.counters.executed(site, -waiting.warp_count, -waiting.count)
         place = self.extra("converging", dict[int, Mask])
         place[site] = place[site] | waiting.mask if site in place else waiting.mask.copy()
-        nobody = np.zeros(self.threads, np.bool_)
-        self.park(waiting, site, lambda: self._missing(waiting, site), lambda: nobody, site)
+
+        def left_alone() -> Mask:
+            """Those whose missing lanes have all exited since."""
+            here = Active(place[site] | self.exited, full=False).ballots
+            late = place[site] & (members & ~here[self.warp] != 0)
+            done = place[site] & entry.active.mask & ~self.of_warps(late)
+            place[site] &= ~done
+            return done
+
+        entry = Parked(waiting, site, lambda: self._missing(entry.active, site), left_alone, site)
+        self.parked.append(entry)
         return active.narrow(~waiting.mask)
 
     def unpark(self, site: int, warps_of: Active) -> Active:
