@@ -8,10 +8,11 @@ is a lookup in one dictionary, and closing a scope undoes what it declared.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import replace
 from typing import Final
 
-from weft.emulator.ptx.declarations import SPACES, declaration, parameters
+from weft.emulator.ptx.declarations import SPACES, declaration, parameters, registers
 from weft.emulator.ptx.expressions import constant, integer, is_number
 from weft.emulator.ptx.lexer import END, Words, is_label, is_name
 from weft.emulator.ptx.lines import Lines
@@ -110,24 +111,36 @@ class Body:
         self.names[name] = operand
 
     def declare(self, variable: Variable) -> str:
-        """Enters a variable or register; returns the name it has in the function."""
-        if variable.name in self.declared[-1]:
-            self.words.fail(f"'{variable.name}' is declared twice", self.words.at - 1)
-        self.declared[-1].add(variable.name)
+        """Enters a variable; returns the name it has in the function."""
+        if variable.space == "reg":
+            self.declare_register(variable.name, variable.type, variable.vector)
+            return variable.name
+        self._first(variable.name)
         name = self.unique(variable.name)
-        if variable.space != "reg":
-            self.bind(variable.name, Symbol(name))
-        elif variable.vector == 1:
-            self.registers[name] = variable.type
-            self.bind(variable.name, Register(name))
-        else:
-            elements = tuple(Register(f"{name}.{axis}") for axis in _AXES[: variable.vector])
-            for element, axis, colour in zip(elements, _AXES, _COLOURS, strict=False):
-                self.registers[element.name] = variable.type
-                self.bind(f"{variable.name}.{axis}", element)
-                self.bind(f"{variable.name}.{colour}", element)
-            self.bind(variable.name, Vector(elements))
+        self.bind(variable.name, Symbol(name))
         return name
+
+    def declare_register(self, written: str, type: str, vector: int = 1) -> None:
+        """Enters a register."""
+        self._first(written)
+        name = self.unique(written)
+        if vector == 1:
+            self.registers[name] = type
+            self.bind(written, Register(name))
+            return
+        elements = tuple(Register(f"{name}.{axis}") for axis in _AXES[:vector])
+        for element, axis, colour in zip(elements, _AXES, _COLOURS, strict=False):
+            self.registers[element.name] = type
+            self.bind(f"{written}.{axis}", element)
+            self.bind(f"{written}.{colour}", element)
+        self.bind(written, Vector(elements))
+
+    def _first(self, name: str) -> None:
+        """Raises where a name is declared a second time in a scope."""
+        declared = self.declared[-1]
+        if name in declared:
+            self.words.fail(f"'{name}' is declared twice", self.words.at - 1)
+        declared.add(name)
 
     # ---- statements -------------------------------------------------------------------------------------------------
 
@@ -179,17 +192,15 @@ class Body:
         words = self.words
         scopes: dict[int, list[str]] = {}
         opened: list[int] = []
-        texts = words.words
-        at = words.at
-        while True:
-            word = texts[at]
+        for at in words.structure[bisect_left(words.structure, words.at) :]:
+            word = words.words[at]
             if word == "{":
                 opened.append(at)
             elif word == "}":
                 opened.pop()
                 if not opened:
-                    return scopes
-            elif len(word) > 1 and word[-1] == ":":
+                    break
+            elif len(word) > 1:
                 name = word[:-1].rstrip()
                 labels = scopes.setdefault(opened[-1], [])
                 if name in labels:
@@ -197,7 +208,7 @@ class Body:
                 labels.append(name)
             elif word == END:
                 words.fail("a function's body has no end")
-            at += 1
+        return scopes
 
     def _label(self, name: str) -> None:
         words = self.words
@@ -250,12 +261,15 @@ class Body:
         words = self.words
         if word == ".loc":
             self.lines.location(words)
+        elif word == ".reg":
+            words.at += 1
+            for name, type, vector in registers(words):
+                self.declare_register(name, type, vector)
         elif (space := SPACES.get(word)) is not None:
             words.at += 1
             for variable in declaration(words, space):
                 name = self.declare(variable)
-                if space != "reg":
-                    self.variables.append(variable if name == variable.name else replace(variable, name=name))
+                self.variables.append(variable if name == variable.name else replace(variable, name=name))
         elif word == ".pragma":
             pragma(words)
         else:

@@ -1,7 +1,7 @@
 """Declarations of variables and registers (PTX ISA 5): ``.shared .align 16 .b8 tile[32][33];``, parameters, initialisers.
 
-A declaration is read into `Variable`s, registers too (space ``reg``); whose they are, and under which name, is for the caller
-to say. ``%r<12>`` is twelve of them.
+A declaration is read into `Variable`s; whose they are, and under which name, is for the caller to say. Registers are read apart:
+there are more of them than of anything else, ``%r<2000>`` is two thousand, and all that is said of them is their type.
 """
 
 from __future__ import annotations
@@ -110,20 +110,31 @@ def _attribute(words: Words) -> None:
 
 
 def declaration(words: Words, space: str, external: bool = False) -> Iterator[Variable]:
-    """Reads from behind the state space to the semicolon."""
+    """Reads variables, from behind the state space to the semicolon."""
     head = _Head(words, space)
     while True:
         line = words.line()
+        name = words.name("a name")
+        dimensions = _dimensions(words)
+        initial = _initial(words, dimensions) if words.accept("=") else ()
+        yield head.variable(name, line, dimensions, initial, external)
+        if words.accept(";"):
+            return
+        words.take(",")
+
+
+def registers(words: Words) -> Iterator[tuple[str, str, int]]:
+    """Reads registers, from behind ``.reg`` to the semicolon: name, type, and elements of its vector."""
+    head = _Head(words, "reg")
+    while True:
         name = words.name("a name")
         if words.accept("<"):
             count = number(words)
             words.take(">")
             for index in range(count):
-                yield head.variable(f"{name}{index}", line, [])
+                yield f"{name}{index}", head.type, head.vector
         else:
-            dimensions = _dimensions(words)
-            initial = _initial(words, dimensions) if words.accept("=") else ()
-            yield head.variable(name, line, dimensions, initial, external)
+            yield name, head.type, head.vector
         if words.accept(";"):
             return
         words.take(",")

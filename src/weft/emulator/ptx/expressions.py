@@ -78,7 +78,10 @@ _WIDTHS: Final = {"single": 32, "double": 64}
 
 def _literal(words: Words) -> Value:
     """A numeric word."""
-    word = words.word
+    word = words.words[words.at]
+    if word.isdigit() and len(word) < 19 and (word[0] != "0" or word == "0"):  # what nearly all of them are
+        words.at += 1
+        return Whole(int(word), False)
     match = _NUMBER.fullmatch(word)
     if match is None or match.lastgroup is None:
         words.fail(f"'{word}' is no number")
@@ -252,7 +255,8 @@ def _binary(words: Words, level: int) -> Value:
 
 
 def _conditional(words: Words) -> Value:
-    if is_number(words.word) and words.words[words.at + 1] not in _OPERATORS:
+    at = words.at
+    if words.words[at][:1].isdigit() and words.words[at + 1] not in _OPERATORS:
         return _literal(words)
     condition = _binary(words, 0)
     if not words.accept("?"):

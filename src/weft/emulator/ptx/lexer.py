@@ -40,14 +40,14 @@ class Words:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.words: list[str] = []
-        self.starts: list[int] = []
-        for match in _WORD.finditer(text):
-            self.words.append(match[1])
-            self.starts.append(match.start(1))
+        matches = list(_WORD.finditer(text))
+        self.words = [match[1] for match in matches]
+        self.starts = [match.start(1) for match in matches]
         self.words += (END, END)  # so that looking one word ahead is always possible
         self.starts += (len(text), len(text))
         self.at = 0
+        self.structure = [at for at, word in enumerate(self.words) if word[-1:] in "{:}"]
+        """Where braces and labels are, and the end."""
         self._lines = [match.end() for match in re.finditer("\n", text)]
 
     @property

@@ -20,10 +20,9 @@ class Lines:
         self.current: Source | None = None
         self._seen: dict[tuple[int, int, int], Source] = {}
         start = words.at
-        for at, word in enumerate(words.words):
-            if word == ".file":
-                words.at = at
-                self.file(words)
+        for _ in range(words.words.count(".file")):
+            words.at = words.words.index(".file", words.at)
+            self.file(words)
         words.at = start
 
     def enter(self) -> None:
