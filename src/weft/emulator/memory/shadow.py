@@ -100,7 +100,7 @@ class History:
             marks = self._last[column][granules[open_]]
             own = who.column[open_] == column
             if own.any():
-                inner = 0
+                inner = np.zeros_like(marks)
                 if not who.operation:
                     inner = np.where((marks ^ who.low[open_]) & LOW, marks, self._other[column][granules[open_]])
                 marks = np.where(own, inner, marks)
