@@ -41,7 +41,7 @@ class Batch:
 
 
 class Groups:
-    """The pending copies of all threads of a machine, of one of the two kinds: cp.async's, or bulk copies'."""
+    """The pending copies of all threads of a machine, of one of a kind: cp.async's, bulk copies', or wgmma's products."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -52,13 +52,13 @@ class Groups:
 
     @classmethod
     def of(cls, machine: Machine, kind: str) -> Groups:
-        """The groups of the resident blocks; ``kind`` is "cp.async" or "bulk"."""
+        """The groups of the resident blocks; ``kind`` is "cp.async", "bulk" or "wgmma"."""
         return machine.extra(f"{kind} groups", lambda: cls(machine))
 
-    def begin(self, active: Active) -> Agent:
-        """These threads begin copies: the agent they do it as."""
+    def begin(self, active: Active, together: int = 1) -> Agent:
+        """These threads begin copies, so many warps one of them ``together``: the agent they do it as."""
         last = self.open[-1] if self.open and not self.open[-1].sealed else None
-        agent = self.machine.order.start(active.warps, agent=last.agent if last else None)
+        agent = self.machine.order.start(active.warps, together, last.agent if last else None)
         if last is None:
             self.open.append(Batch(agent, active.mask.copy()))
         else:

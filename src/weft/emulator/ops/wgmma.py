@@ -5,8 +5,8 @@ asynchronous is only who may rely on what, and that is checked. Until wait_group
 to the operation (`weft.emulator.memory.order`: the async proxy, so generic writes before it need fence.proxy.async, and a write
 before wait_group is a race). Each 16 bytes of an operand are one access of the operation, however many warps use them.
 
-What is not checked: that wgmma.fence stands between other accesses to the registers and wgmma.mma_async (nvcc and ptxas insert
-it), and that nobody touches the accumulators, or registers with A, before wait_group (ptxas then serialises, and warns).
+What is not checked, because ptxas mends it: accumulators used before wait_group (it inserts the wait, and says C7517), registers
+that wgmma.mma_async uses without a wgmma.fence after other accesses (it inserts the fence, C7519).
 
 Counted for each warpgroup: ``wgmma``, 1, and ``matrix_flops``, 2 M N K, also for integers and bits.
 """
@@ -93,14 +93,12 @@ def mma_async(b: Binding) -> Transfer:
         active, warps = together.who(active)
         if not active:
             return []
-        agent = machine.order.start(active.warps, together=WARPS) if machine.order.active else None
+        agent = Groups.of(machine, KIND).begin(active, together=WARPS) if machine.order.active else None
         first = first_threads(machine, warps)
         x, y = left(warps, first, agent), warpgroup.by_packets(right(warps, first, agent), f.packed)
         before = accumulators(scale(), warps, first)
         result = warpgroup.multiply(-x if f.negated else x, y, before, f.d, f.saturate)
         warpgroup.spread(warpgroup.to_registers(result, f.packed), d, warps)
-        if agent is not None:
-            Groups.of(machine, KIND).begin(agent, active)
         counters.add(site, "wgmma", first.size)
         counters.add(site, "matrix_flops", first.size * f.work)
         return [(following, active)]
