@@ -156,7 +156,7 @@ class Binding:
         declared = self.register_type(found)
         if declared is None or declared.bits <= kind.bits or declared.bits == 128:
             target = self.write(found, kind)
-            return lambda values, active: masked(target, values, active)
+            return lambda values, active: masked(target, values.view(target.dtype), active)
         wide = TYPES[("s" if kind.signed else "u") + str(declared.bits)]
         target = self.write(found, wide)
         storage = kind.numpy if kind.kind in "us" else STORAGE[kind.bits]
