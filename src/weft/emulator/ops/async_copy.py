@@ -32,11 +32,15 @@ HINTS: Final = {"hint": "? L2::cache_hint", "prefetch": "? L2::64B L2::128B L2::
 """Modifiers of copies that change nothing but speed."""
 
 
+POLICY: Final = "a cache policy is given where there is .L2::cache_hint, and only there"
+OPERANDS: Final = "the number of operands is not what the modifiers ask for"
+
+
 def check_policy(b: Binding, hint: str, operand: int) -> None:
-    """A cache policy is a 64-bit operand, there exactly where ``.L2::cache_hint`` is; it changes nothing."""
+    """A cache policy is a 64-bit operand, there exactly where ``.L2::cache_hint`` is; it changes nothing. It is the last operand,
+    number ``operand``."""
     b.require(
-        len(b.operands) == operand + bool(hint),
-        "a cache policy is given where there is .L2::cache_hint, and only there",
+        len(b.operands) == operand + bool(hint), POLICY if len(b.operands) in (operand, operand + 1) else OPERANDS
     )
     if hint:
         b.read(operand, TYPES["b64"])
@@ -45,7 +49,7 @@ def check_policy(b: Binding, hint: str, operand: int) -> None:
 @instruction("cp.async")
 def _copy(b: Binding) -> Step:
     f = form(b, op="async", cache="ca cg", to="shared shared::cta", source="global", **HINTS)
-    given = b.count(3, 4, 5) - bool(f["hint"])
+    given = min(max(b.count(3, 4, 5) - bool(f["hint"]), 3), 4)
     check_policy(b, f["hint"], given)
     size = b.constant(2)
     sizes = (16,) if f["cache"] == "cg" else (4, 8, 16)

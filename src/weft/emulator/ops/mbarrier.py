@@ -106,7 +106,7 @@ def fault(
     machine: Machine, message: str, site: int, threads: Index, addresses: NDArray[np.uint64], which: int
 ) -> Undefined:
     """Undefined behaviour of one of the threads at its object."""
-    address = f"0x{int(addresses[which]):x} of the block's shared memory"
+    address = machine.memory.describe(Space.SHARED, int(addresses[which]))
     error = machine.fault(Undefined, message, site, int(threads[which]), address)
     assert isinstance(error, Undefined)
     return error
