@@ -167,10 +167,10 @@ def test_swizzled_boxes_that_end_within_a_line(swizzle: Swizzle, size: int) -> N
     table = TABLES[swizzle]
     arranged = places.arrange(dense)
     at = {(int(c), int(a)): values for c, a, values in zip(places.copy, places.addresses, arranged, strict=True)}
-    for copy, base in enumerate(bases.tolist()):
+    for copy, base in enumerate((256, 1152)):
         for chunk in range(size // 16):
             line, cell = (base + 16 * chunk) // 128, chunk % 8
-            row: str = table[line % len(table)]
+            row = table[line % len(table)]
             where = line * 128 + 16 * row.index(str(cell))
             np.testing.assert_array_equal(at.pop((copy, where)), dense[copy, 16 * chunk :][:16])
     assert not at
