@@ -164,7 +164,8 @@ def _granule(program: Program, placement: Placement) -> int:
     smallest = 4
     for function in placement.functions:
         for i in function.instructions:
-            if i.opcode in ("ld", "st", "atom", "red") and not {"global", "const", "param", "local"} & set(i.modifiers):
+            elsewhere = {"global", "const", "param", "local"} & set(i.modifiers)
+            if i.opcode in ("ld", "st", "atom", "red", "wmma") and not elsewhere:
                 smallest = min(smallest, *(TYPES[m].bytes for m in i.modifiers if m in TYPES), 4)
     return smallest
 

@@ -8,8 +8,9 @@ How hardware splits a load into accesses is as open. Here a lane loads or stores
 adjacent in memory (A by rows, B by columns), else element by element, a request of the warp each time; copies are not loaded
 again. What is counted follows from that.
 
-The address and the stride must be the same in all lanes of a warp, the stride not below the matrix's, and the start of each row
-(or column) a multiple of the fragment's bytes, as 9.7.14.4.2 asks.
+The address and the stride must be the same in all lanes of a warp and the stride not below the matrix's. 9.7.14.4.2 wants the
+start of each row (or column) at a multiple of the fragment's bytes, which its own default strides of m8n32k16 are not; so
+the rule here is the weaker of that and of CUDA C++ (Warp Matrix Functions): addresses at multiples of 32, strides of 16 bytes.
 """
 
 from __future__ import annotations
@@ -188,11 +189,11 @@ class _Plan:
             return
         size = self.fragment.registers * self.fragment.width // 8
         pitch = stride * np.uint64(self.bits) // np.uint64(8)
-        for what, values in (("starts at an address", start), ("has rows of a number of bytes", pitch)):
-            off = values % np.uint64(size) != 0
+        for what, values, most in (("an address", start, 32), ("a stride in bytes", pitch, 16)):
+            off = values % np.uint64(min(size, most)) != 0
             if off.any():
                 which = int(off.nonzero()[0][0])
-                message = f"{name} {what} that is no multiple of {size}, the size of a fragment"
+                message = f"{name} has {what} that is no multiple of {min(size, most)}"
                 raise machine.fault(Misaligned, message, site, int(threads[which]), f"0x{int(start[which]):x}")
 
 
