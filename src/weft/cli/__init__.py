@@ -27,11 +27,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "the type and meaning of an expression in Triton, JAX, MAX, DALI, NumPy and PyTorch",
     ),
     "layout": ("weft.cli.layout", "layouts of tensors drawn, converted, laid into memory and compared"),
+    "profile": ("weft.cli.profile", "a kernel of a PTX file run on the emulator: bank conflicts, sectors, faults"),
 }
 """Each subcommand: its module and its summary."""
 
 _DESCRIPTION: Final = (
-    "Kernels in the Triton language on the CPU you have; what promotion means in six systems; layouts as pictures."
+    "Kernels in the Triton language on the CPU you have; what promotion means in six systems; layouts as pictures; "
+    "PTX without a GPU."
 )
 
 WRONG: Final = 2

@@ -270,10 +270,14 @@ class Profile:
 
         return page(self, sources)
 
-    def __rich__(self) -> RenderableType:
+    def render(self, sources: Mapping[str, str] | str | Path | None = None) -> RenderableType:
+        """What is printed, for rich; ``sources`` as in `html`."""
         from weft.emulator.profile.table import table
 
-        return table(self)
+        return table(self, sources)
+
+    def __rich__(self) -> RenderableType:
+        return self.render()
 
     def __str__(self) -> str:
         from weft.emulator.profile.table import plain

@@ -7,7 +7,8 @@ ideal, and how often the number is the ideal: the column to look at.
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from rich import box
@@ -69,10 +70,10 @@ def plain(profile: Profile) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def table(profile: Profile) -> RenderableType:
-    """Everything there is to print."""
+def table(profile: Profile, sources: Mapping[str, str] | str | Path | None = None) -> RenderableType:
+    """Everything there is to print; ``sources`` as in `Profile.html`."""
     parts: list[RenderableType] = [_heading(profile), *_launch(profile), Text()]
-    for part in (_memory(profile), _others(profile), _mix(profile), _hottest(profile)):
+    for part in (_memory(profile), _others(profile), _mix(profile), _hottest(profile, Sources.of(profile, sources))):
         if part is not None:
             parts += [part, Text()]
     if profile.output:
@@ -157,11 +158,10 @@ def _mix(profile: Profile) -> Table | None:
     return made
 
 
-def _hottest(profile: Profile) -> Table | None:
+def _hottest(profile: Profile, sources: Sources) -> Table | None:
     rows = profile.hottest(HOTTEST)
     if not rows:
         return None
-    sources = Sources.of(profile)
     what = "hottest lines" if profile.lines else "hottest instructions"
     made = _grid(what, "", "executions", "lanes", "wavefronts", "ideal", "sectors", "ideal", text=2)
     made.columns[1].ratio = 1
