@@ -196,6 +196,9 @@ def _shape(spelled: str, text: str) -> tuple[int, ...]:
 
 def _number(spelled: str, text: str, dtype: np.dtype[Any], expected: str) -> Any:
     try:
-        return int(text, 0) if dtype.kind in "iu" else bool(int(text)) if dtype.kind == "b" else float(text)
+        number = int(text, 0) if dtype.kind in "iub" else float(text)
     except ValueError:
         raise ValueError(f"--arg '{spelled}': the value is '{text}', expected {expected}") from None
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        raise ValueError(f"--arg '{spelled}': {number} does not fit {dtype}")
+    return number
