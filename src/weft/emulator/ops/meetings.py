@@ -1,0 +1,210 @@
+"""Who has come to a block's barriers and not yet gone on: the tables behind `weft.emulator.ops.barrier`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.errors import BarrierFault
+from weft.emulator.machine.active import WARP, Active, Index, Mask
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.machine import Machine
+
+
+class Meeting:
+    """One of the barriers, in all resident blocks: who has come and not yet gone on."""
+
+    def __init__(self, machine: Machine, number: int) -> None:
+        self.number = number
+        threads = machine.threads
+        self.present: Mask = np.zeros(threads, np.bool_)
+        self.waits: Mask = np.zeros(threads, np.bool_)
+        """Those of the present that wait; the others have only arrived."""
+        self.site: Index = np.zeros(threads, np.intp)
+        """The instruction at which each present thread came."""
+        self.expected: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
+        """The thread count of each block's barrier; 0 is everyone."""
+        self.predicate: Mask = np.zeros(threads, np.bool_)
+
+
+class Barriers:
+    """The barriers of the resident blocks."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.meetings: dict[int, Meeting] = {}
+        self.released: Mask = np.zeros(machine.threads, np.bool_)
+        """Threads that were waiting, and may go on."""
+        self.finishers: dict[int, Callable[[Mask, Mask, Active], None]] = {}
+        """For each site of a reduction: what writes its result."""
+        self._gone = -1
+
+    @classmethod
+    def of(cls, machine: Machine) -> Barriers:
+        return machine.extra("barriers", lambda: cls(machine))
+
+    def ready(self) -> Mask:
+        """Those who waited and need not any more: threads that have ended since may have been the last to be waited for."""
+        gone = int(np.count_nonzero(self.machine.exited))
+        if gone != self._gone:
+            self._gone = gone
+            for meeting in self.meetings.values():
+                if meeting.present.any():
+                    self.settle(meeting)
+        return self.released
+
+    def come(self, site: int, number: int, active: Active, counts: NDArray[np.int64] | None, waits: bool) -> None:
+        """Threads come to a barrier. ``counts`` (T,) is how many threads it is for; None is for all."""
+        meeting = self.meetings.get(number)
+        if meeting is None:
+            meeting = self.meetings[number] = Meeting(self.machine, number)
+        if (twice := active.mask & meeting.present).any():
+            message = f"a thread arrives at barrier {number} again before all others have come"
+            raise self.fault(message, site, twice)
+        self._agree(meeting, site, active, counts)
+        meeting.present |= active.mask
+        meeting.site[active.mask] = site
+        if waits:
+            meeting.waits |= active.mask
+            self.released &= ~active.mask
+
+    def _agree(self, meeting: Meeting, site: int, active: Active, counts: NDArray[np.int64] | None) -> None:
+        """Notes how many threads the barrier of each block is for; all must say the same."""
+        blocks = self.machine.block
+        here = np.zeros(self.machine.blocks, np.bool_)
+        here[blocks[active.mask]] = True
+        fresh = here & ~any_of(meeting.present.reshape(here.size, -1))
+        wanted = np.zeros(self.machine.threads, np.int64) if counts is None else counts
+        first = np.zeros(self.machine.blocks, np.int64)
+        first[blocks[active.index[::-1]]] = wanted[active.index[::-1]]
+        meeting.expected[fresh] = first[fresh]
+        differ = active.mask & (wanted != meeting.expected[blocks])
+        if differ.any():
+            thread = int(differ.nonzero()[0][0])
+            theirs = self._people(int(meeting.expected[blocks[thread]]))
+            message = (
+                f"barrier {meeting.number} is for {self._people(int(wanted[thread]))} here, and for {theirs} elsewhere"
+            )
+            raise self.fault(message, site, differ)
+
+    @staticmethod
+    def _people(count: int) -> str:
+        return f"{count} threads" if count else "all threads"
+
+    def settle(self, meeting: Meeting) -> Mask:
+        """Lets those go on whose barrier is complete; the threads of these blocks who had come."""
+        machine = self.machine
+        blocks = machine.blocks
+        present = meeting.present.reshape(blocks, -1, WARP)
+        came = any_of(present)
+        whole = came & all_of((meeting.present | machine.exited).reshape(present.shape))
+        arrived = whole.sum(axis=1) * WARP
+        everyone = all_of((meeting.present | machine.exited).reshape(blocks, -1)) & any_of(came)
+        done = np.where(meeting.expected == 0, everyone, arrived == meeting.expected)
+        if (over := (meeting.expected > 0) & (arrived > meeting.expected)).any():
+            block = int(over.nonzero()[0][0])
+            message = (
+                f"{arrived[block]} threads come to barrier {meeting.number}, which is for {meeting.expected[block]}"
+            )
+            some = meeting.present & (machine.block == block)
+            raise self.fault(message, int(meeting.site[some][0]), some)
+        if not done.any():
+            return np.zeros(machine.threads, np.bool_)
+        members = meeting.present & (done[machine.block] if blocks > 1 else done[0])
+        self._finish(meeting, members)
+        return members
+
+    def _finish(self, meeting: Meeting, members: Mask) -> None:
+        leaving = members & meeting.waits
+        machine = self.machine
+        machine.order.barrier(warps_of(members), warps_of(leaving))
+        sites: list[int] = np.unique(meeting.site[members]).tolist()
+        for site in sites:
+            if site in self.finishers:
+                if not (meeting.site[members] == site).all() and not self._same_reduction(meeting, members):
+                    message = f"barrier {meeting.number} is used for a reduction and for something else at once"
+                    raise self.fault(message, site, members & (meeting.site == site))
+                self.finishers[site](meeting.predicate, members, Active(leaving & (meeting.site == site), full=False))
+        meeting.present &= ~members
+        meeting.waits &= ~members
+        meeting.predicate &= ~members
+        self.released |= leaving
+        machine.stir()
+
+    def _same_reduction(self, meeting: Meeting, members: Mask) -> bool:
+        instructions = self.machine.program.instructions
+        sites: list[int] = np.unique(meeting.site[members]).tolist()
+        ignored = ("cta", "aligned")
+        return len({tuple(m for m in instructions[site].modifiers if m not in ignored) for site in sites}) == 1
+
+    def parted(self, site: int, active: Active) -> None:
+        """Raises: BarrierFault, if lanes of these warps wait at another barrier instruction."""
+        machine = self.machine
+        for meeting in self.meetings.values():
+            there = meeting.waits & (meeting.site != site)
+            if not there.any():
+                continue
+            parted = there & machine.of_warps(active.mask)
+            if parted.any():
+                other = int(parted.nonzero()[0][0])
+                line = machine.program.instructions[int(meeting.site[other])].line
+                message = (
+                    f"a warp is divided between two barriers: thread {machine.thread_of(other)} and "
+                    f"{int(np.count_nonzero(parted)) - 1} more wait at the one at PTX line {line}"
+                )
+                raise self.fault(message, site, active.mask & machine.of_warps(parted))
+
+    def why(self, meeting: Meeting, site: int) -> str:
+        """Who waits at an instruction, for a program that goes on no more."""
+        machine = self.machine
+        waiting = (meeting.waits & (meeting.site == site)).reshape(machine.blocks, -1)
+        blocks = waiting.any(axis=1).nonzero()[0]
+        instruction = machine.program.instructions[site]
+        if not blocks.size:
+            return f"nobody waits at {instruction.name} any more"
+        block = int(blocks[0])
+        live = int(np.count_nonzero(~machine.exited.reshape(machine.blocks, -1)[block]))
+        wanted = int(meeting.expected[block]) or live
+        members = meeting.present.reshape(machine.blocks, -1)[block]
+        name = machine.block_of(block * machine.block_threads)
+        source = f" (source {instruction.source})" if instruction.source is not None else ""
+        text = (
+            f"block {name}: {int(np.count_nonzero(members))} of {wanted} threads have come to barrier {meeting.number}; "
+            f"{int(np.count_nonzero(waiting[block]))} wait at {instruction.name}, PTX line {instruction.line}{source}"
+        )
+        alive = ~machine.exited.reshape(machine.blocks, -1, WARP)[block]
+        lanes = members.reshape(-1, WARP)
+        partial = lanes.any(axis=1) & (alive & ~lanes).any(axis=1)
+        if partial.any():
+            warp = int(partial.nonzero()[0][0])
+            came, all_ = int(np.count_nonzero(lanes[warp])), int(np.count_nonzero(alive[warp]))
+            text += f"; of warp {warp} only {came} of {all_} threads have come"
+        if blocks.size > 1:
+            text += f"; {blocks.size - 1} more blocks wait so"
+        return text
+
+    def fault(self, message: str, site: int, threads: Mask) -> BarrierFault:
+        found = self.machine.fault(BarrierFault, message, site, int(threads.nonzero()[0][0]))
+        assert isinstance(found, BarrierFault)
+        return found
+
+
+def warps_of(mask: Mask) -> Index:
+    """The warps that have a thread in the mask."""
+    return any_of(mask.reshape(-1, WARP)).nonzero()[0]
+
+
+def any_of(rows: Mask) -> Mask:
+    """Whether there is one in each row."""
+    found: Mask = np.logical_or.reduce(rows, axis=-1)
+    return found
+
+
+def all_of(rows: Mask) -> Mask:
+    """Whether each row is full."""
+    found: Mask = np.logical_and.reduce(rows, axis=-1)
+    return found
