@@ -24,6 +24,7 @@ from weft.emulator.errors import (
 from weft.emulator.machine.arguments import Scratch
 from weft.emulator.machine.machine import Checks
 from weft.emulator.module import Module
+from weft.emulator.tensor_map import TensorMap
 
 __all__ = [
     "BarrierFault",
@@ -36,6 +37,7 @@ __all__ = [
     "PTXError",
     "Race",
     "Scratch",
+    "TensorMap",
     "Trap",
     "Undefined",
     "Uninitialised",
