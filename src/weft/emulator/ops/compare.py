@@ -77,6 +77,7 @@ def setp(b: Binding) -> Step:
     first, second = (results.first, results.second) if isinstance(results, Pair) else (results, None)
     packed = kind.name in PACKED
     b.require(not packed or second is not None, f"setp of .{kind.name} has two results, p|q")
+    b.require(kind.name not in ("f16", "bf16") or second is None, f"setp of .{kind.name} has one result")
     p = b.write(first, TYPES["pred"])
     if second is None or (isinstance(second, Sink) and not packed):
         if not f["combine"] and isinstance(compare, np.ufunc) and kind.kind in "usb":
@@ -99,7 +100,7 @@ def _two(p: Array, q: Array, compare: Callable[[], Array], combine: Callable[[An
     return step
 
 
-def _set_types(b: Binding, target: Type, kind: Type) -> bool:
+def _set_types(target: Type, kind: Type) -> bool:
     """Whether ``set`` may write such a result for such operands (PTX ISA: set, and set of half precision)."""
     name, narrow = target.name, kind.name in NARROW.split()
     if name in ("f16x2", "bf16x2"):
@@ -107,7 +108,7 @@ def _set_types(b: Binding, target: Type, kind: Type) -> bool:
     if kind.name in PACKED:
         return name in ("u32", "s32")
     if name in ("f16", "bf16"):
-        return kind.name == name or not narrow
+        return kind.name in (name, "f16") or not narrow
     if name in ("u16", "s16"):
         return narrow
     return name in ("u32", "s32") or (name == "f32" and not narrow)
@@ -119,7 +120,11 @@ def set_(b: Binding) -> Step:
     targets = f"u16 s16 u32 s32 f32 {NARROW}"
     f = form(b, cmp=COMPARISONS, combine="? and or xor", ftz="? ftz", target=targets, type=NUMBERS)
     target, kind = TYPES[f["target"]], TYPES[f["type"]]
-    b.require(_set_types(b, target, kind), f"set does not compare .{kind.name} into .{target.name}")
+    b.require(
+        b.types == (target, kind) and _set_types(target, kind),
+        f"set gives no .{b.types[0].name} of .{b.types[-1].name}",
+    )
+    b.require(not f["ftz"] or target.name != "bf16", ".ftz is not for a result of .bf16")
     compare, combine = _plain(b, f, kind), _combiner(b, f)
     x, y = _numbers(b, 1, kind, bool(f["ftz"])), _numbers(b, 2, kind, bool(f["ftz"]))
     parts = 2 if kind.name in PACKED else 1
