@@ -108,10 +108,10 @@ class Arguments:
             at = next(j for j, r in enumerate(self.ranges) if r.low <= address < max(r.high, r.low + 1))
             place = starts[at] + address - self.ranges[at].low
             data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
-        elif isinstance(value, bytes | bytearray | memoryview):
+        elif isinstance(value, bytes | bytearray):
             data = bytes(value)
-        elif isinstance(value, np.generic):
-            data = cast("np.generic[Any]", value).tobytes()
+        elif (scalar := _scalar(value)) is not None:
+            data = scalar
         elif isinstance(value, bool | int):
             data = self._integer(i, parameter, int(value), size)
         elif isinstance(value, float):
@@ -152,6 +152,12 @@ def _array(value: Any) -> NDArray[Any] | None:
     if isinstance(value, Scratch | Encoded):
         return value.array
     return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None
+
+
+def _scalar(value: Any) -> bytes | None:
+    """A NumPy scalar's bytes; None if the argument is none."""
+    dtype = getattr(value, "dtype", None)
+    return None if dtype is None else np.array(value, dtype).tobytes()
 
 
 def _merge(ranges: list[Range]) -> list[Range]:

@@ -12,8 +12,11 @@ instructions cannot depend on another thread.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Final
+
+import numpy as np
 
 from weft.emulator.errors import BarrierFault, Fault, PTXError
 from weft.emulator.machine.active import Active, Mask
@@ -27,8 +30,10 @@ from weft.emulator.ptx.syntax import Register
 PATIENCE: Final = 256
 """Polls that a group may make while others wait."""
 
-HOPELESS: Final = 1000
-"""How often all groups may fall asleep without anybody having written, before that is called a livelock."""
+HOPELESS: Final = 2_000
+"""After so many polls all state is looked at; when it is the same `STRIKES` times in a row, nothing will ever change."""
+
+STRIKES: Final = 3
 
 _WRITES: Final = frozenset(
     {"st", "atom", "red", "mbarrier", "cp", "stmatrix", "bar", "barrier", "exit", "ret", "multimem"}
@@ -71,6 +76,9 @@ class Scheduler:
                 self._bind(site)
         self.start = self.program.start[placement.kernel.name]
         self.patience = 0
+        self.polls = 0
+        self.strikes = 0
+        self.seen = b""
 
     # ---- binding ----------------------------------------------------------------------------------------------------
 
@@ -125,7 +133,6 @@ class Scheduler:
         groups: dict[int, Active] = {self.start: starting}
         asleep: dict[int, Active] = {}
         machine, priority = self.machine, self.program.priority
-        strikes = 0
         while True:
             if machine.stirred or not groups:
                 machine.stirred = False
@@ -134,9 +141,6 @@ class Scheduler:
                 if not asleep:
                     break
                 groups, asleep = asleep, {}
-                strikes += 1
-                if strikes > HOPELESS:
-                    raise self._livelock(groups)
             pc = next(iter(groups)) if len(groups) == 1 else min(groups, key=priority.__getitem__)
             active = groups.pop(pc)
             segment = self.segments.get(pc)
@@ -145,6 +149,8 @@ class Scheduler:
             destinations = self._execute(segment, active)
             for target, threads in destinations:
                 self._join(groups, target, threads)
+            if segment.polls and not self.timed:
+                self._watch(segment, active)
             if segment.polls and (groups.keys() - {t for t, _ in destinations} or asleep or machine.parked):
                 self.patience += segment.polls
                 if self.patience > PATIENCE:
@@ -154,7 +160,6 @@ class Scheduler:
                             self._join(asleep, target, groups.pop(target))
                     continue
             if asleep and segment.writes:
-                strikes = 0
                 for target, threads in asleep.items():
                     self._join(groups, target, threads)
                 asleep = {}
@@ -213,12 +218,24 @@ class Scheduler:
         message = "threads wait for what will never come:\n    " + "\n    ".join(lines)
         return machine.fault(BarrierFault, message, first.site, int(first.active.index[0]))
 
-    def _livelock(self, groups: dict[int, Active]) -> Fault:
-        pc, active = next(iter(groups.items()))
-        message = (
-            f"{active.count} threads repeat a loop that waits for another thread, and no other thread writes anything"
-        )
-        return self.machine.fault(BarrierFault, message, pc, int(active.index[0]))
+    def _watch(self, segment: Segment, active: Active) -> None:
+        """Raises once a loop that polls has been seen to leave all registers and all memory as they are."""
+        self.polls += segment.polls
+        if self.polls < HOPELESS:
+            return
+        self.polls = 0
+        machine = self.machine
+        digest = hashlib.blake2b()
+        for array in (*machine.registers.values(), *(arena.bytes for arena in machine.memory.arenas.values())):
+            digest.update(np.ascontiguousarray(array).data)
+        seen = digest.digest()
+        self.strikes = self.strikes + 1 if seen == self.seen else 0
+        self.seen = seen
+        if self.strikes >= STRIKES:
+            message = (
+                f"{active.count} threads repeat a loop that waits for another thread, and no thread changes anything"
+            )
+            raise machine.fault(BarrierFault, message, segment.first, int(active.index[0]))
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 

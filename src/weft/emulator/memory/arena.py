@@ -59,7 +59,8 @@ class Arena:
         """Writes (N, count) words of ``width`` bytes, or (N,), to each of ``flat``. Of several to one place the last stays."""
         places: NDArray[np.intp] = flat if width == 1 else flat // width
         if values.ndim == 2:
-            places = np.ravel(places[:, None] + np.arange(values.shape[1]))
+            columns: NDArray[np.intp] = np.arange(values.shape[1], dtype=np.intp)
+            places = (np.expand_dims(places, 1) + columns).reshape(-1)
         self._words[width][places] = values.reshape(-1)
         if self.written is not None:
             self._written[width][places] = int.from_bytes(b"\1" * width, "little")

@@ -84,7 +84,7 @@ def ret(b: Binding) -> Transfer:
 
     def run(active: Active) -> Destinations:
         stack = machine.extra("return addresses", lambda: _Stack(machine))
-        return stack.pop(active)
+        return stack.pop(active, b.function.name)
 
     return run
 
@@ -116,7 +116,9 @@ def _direct(b: Binding, name: str, arguments: tuple[Operand, ...], results: tupl
     start = machine.program.start[name]
 
     def run(active: Active) -> Destinations:
-        machine.extra("return addresses", lambda: _Stack(machine)).push(active, following, b.site, enter[1])
+        stack = machine.extra("return addresses", lambda: _Stack(machine))
+        stack.leaving[following, name] = enter[1]
+        stack.push(active, following, b.site)
         for copy in enter[0]:
             copy(active)
         return [(start, active)]
@@ -229,13 +231,12 @@ class _Stack:
         self.machine = machine
         self.levels: list[NDArray[np.int64]] = []
         """For each depth, the pc each thread returns to."""
-        self.leaving: dict[int, list[_Copy]] = {}
-        """For each pc returned to, how results get out."""
+        self.leaving: dict[tuple[int, str], list[_Copy]] = {}
+        """For each pc returned to and function returned from, how results get out."""
         self.saved: list[dict[tuple[str, str], NDArray[Any]]] = []
 
-    def push(self, active: Active, pc: int, site: int, leaving: list[_Copy]) -> None:
+    def push(self, active: Active, pc: int, site: int) -> None:
         machine = self.machine
-        self.leaving[pc] = leaving
         for level, chosen in self._by_depth(active):
             if level >= RECURSION:
                 message = f"calls are more than {RECURSION} deep"
@@ -253,7 +254,7 @@ class _Stack:
                     masked(saved[key], array, chosen)
         machine.depth[active.mask] += 1
 
-    def pop(self, active: Active) -> Destinations:
+    def pop(self, active: Active, function: str) -> Destinations:
         machine = self.machine
         destinations: list[tuple[int, Active]] = []
         machine.depth[active.mask] -= 1
@@ -263,7 +264,7 @@ class _Stack:
             for pc in places:
                 returning = chosen.narrow(pcs == pc)
                 caller = machine.program.function_of[pc - 1].name
-                results = self.leaving[pc]
+                results = self.leaving[pc, function]
                 if caller in machine.program.recursive:
                     self._restore(level, caller, returning, results)
                 else:
