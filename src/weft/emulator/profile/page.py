@@ -38,7 +38,7 @@ def page(profile: Profile, sources: Mapping[str, str] | str | Path | None = None
     missing = [name for name in profile.files if not found.lines(name)]
     parts = [
         _heading(profile),
-        f'<div class="flow">{_memory(profile)}{_mix(profile)}{_others(profile)}</div>',
+        f'<div class="flow"><div>{_memory(profile)}{_others(profile)}</div>{_mix(profile)}</div>\n',
         *views,
         _missing(missing),
         _ptx(profile),

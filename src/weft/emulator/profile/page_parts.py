@@ -29,10 +29,10 @@ td.text { white-space: pre; tab-size: 4; padding-right: 24px; }
 td.bad { color: var(--bad); font-weight: 600; } td.good { color: var(--good); }
 tbody tr:hover { background: var(--panel); } tr.lit, tr.lit:hover { background: var(--mark); }
 .lines tbody tr.has { cursor: pointer; }
-.flow { display: flex; gap: 44px; flex-wrap: wrap; align-items: flex-start; }
+.flow { display: flex; gap: 0 56px; flex-wrap: wrap; align-items: flex-start; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; max-height: 78vh; overflow-y: auto; }
 .scroll thead th { position: sticky; top: 0; background: var(--panel); z-index: 1; }
-.scroll table { width: 100%; } .scroll td.text { width: 100%; }
+.scroll table { width: 100%; } .scroll td { height: 24px; } .scroll td.text { width: 100%; }
 .heat { display: block; height: 9px; min-width: 1px; background: var(--heat); border-radius: 2px; }
 td.heats { width: 76px; padding: 2px 6px; }
 .mixbar { display: inline-block; height: 9px; background: var(--bar); border-radius: 2px; vertical-align: middle; }
