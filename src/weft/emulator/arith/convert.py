@@ -31,6 +31,12 @@ def to_integer(x: NDArray[Any], mode: str, target: np.dtype[Any], nan: int) -> N
     return np.where(np.isnan(x), np.array(nan, np.uint64).view(target), result)
 
 
+def clamped(x: NDArray[Any], target: np.dtype[Any]) -> NDArray[Any]:
+    """Integers clamped to the range of another integer type."""
+    here, there = np.iinfo(x.dtype), np.iinfo(target)
+    return np.clip(x, max(here.min, there.min), min(here.max, there.max)).astype(target)
+
+
 def from_integer(x: NDArray[Any], mode: str) -> F64:
     """Integers as float64, such that rounding to 24 bits or fewer in ``mode`` rounds the integer."""
     if x.dtype.itemsize < 8:

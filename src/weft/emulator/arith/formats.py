@@ -55,6 +55,11 @@ class Format:
         return 1 << (self.exponent + self.mantissa) if self.signed else 0
 
     @property
+    def bits(self) -> int:
+        """How wide a code is, the spill not counted."""
+        return self.signed + self.exponent + self.mantissa
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """What codes are kept in."""
         return np.dtype(f"u{self.storage // 8}")
@@ -206,6 +211,11 @@ def to_bfloat(x: F32) -> Codes:
     return _settle(x.astype(ml_dtypes.bfloat16).view(np.uint16), x)
 
 
+def to_tf32(x: F32) -> Codes:
+    """Float32 values rounded to tf32, to nearest and ties away from zero; NaNs are canonical."""
+    return _settle((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFF_E000), x, 0x7FFF_FFFF)
+
+
 def half_of_exact(x: F64) -> Codes:
     """Float64 values, as `encode` takes them, rounded to f16, to nearest; NaNs are canonical."""
     return _settle(np.asarray(x).astype(np.float16).view(np.uint16), x)
@@ -228,9 +238,10 @@ def bfloat_of_exact(x: F64) -> Codes:
     return to_bfloat(near)
 
 
-def _settle(codes: Codes, x: Any) -> Codes:
+def _settle(codes: Codes, x: Any, nan: int = 0x7FFF) -> Codes:
     flat = x.reshape(-1)
     squares = flat.dot(flat)
     if squares != squares:  # noqa: PLR0124 - NaN is what differs from itself
-        codes[np.isnan(x)] = 0x7FFF
+        codes = np.asarray(codes)
+        codes[np.isnan(x)] = nan
     return codes
