@@ -1,0 +1,68 @@
+"""membar and fence (PTX ISA 9.7.13.5): what they order here.
+
+Accesses are made one after the other, so a fence never changes a value. It matters to the race detector alone: relaxed accesses
+with fences around them order what they surround, and plain writes to shared memory need a fence before an operation of the
+async proxy meets them. The other proxies and mbarrier_init order nothing that could be out of order here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weft.emulator.machine.active import Active, Index
+from weft.emulator.ops.registry import Step, instruction
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+_SCOPES: Final = ("cta", "cluster", "gpu", "sys")
+
+NOTHING: Final = frozenset(
+    {"fence.mbarrier_init.release.cluster", "fence.proxy.alias", "membar.proxy.alias", "fence.proxy.async.global"}
+)
+"""Fences of what is in order here: constants, aliases of one address, global memory."""
+
+ASYNC: Final = frozenset(
+    {"fence.proxy.async", "fence.proxy.async.shared::cta", "fence.proxy.async.shared::cluster", "membar.proxy.async"}
+)
+"""Fences between the generic proxy and the asynchronous one, on shared memory."""
+
+BOTH: Final = frozenset(
+    f"fence.proxy.async::generic.{semantics}.sync_restrict::shared::{space}.cluster"
+    for semantics, space in (("acquire", "cluster"), ("release", "cta"))
+)
+"""Fences of memory and proxies at once."""
+
+MEMORY: Final = frozenset(
+    {f"membar.{level}" for level in ("cta", "gl", "sys")}
+    | {f"fence.{scope}" for scope in _SCOPES}
+    | {f"fence.{semantics}.{scope}" for semantics in ("sc", "acq_rel", "acquire", "release") for scope in _SCOPES}
+    | {"fence.acquire.sync_restrict::shared::cluster.cluster", "fence.release.sync_restrict::shared::cta.cluster"}
+)
+"""Fences of memory."""
+
+
+@instruction("fence", "membar")
+def fence(b: Binding) -> Step:
+    """Orders what the table says."""
+    name, order = b.instruction.name, b.machine.order
+    b.count(0)
+    if name in NOTHING:
+        return lambda active: None
+    if name not in ASYNC | BOTH | MEMORY:
+        b.unknown(f"'{name}'")
+    if not order.active:
+        return lambda active: None
+    memory, proxy = name not in ASYNC, name not in MEMORY
+    every_warp: Index = np.arange(b.machine.warps)
+
+    def step(active: Active) -> None:
+        warps = every_warp if active.full else active.warps
+        if memory:
+            order.fence(warps)
+        if proxy:
+            order.fence_async(warps)
+
+    return step
