@@ -13,24 +13,19 @@ Counted for each warpgroup: ``wgmma``, 1, and ``matrix_flops``, 2 M N K, also fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith import warpgroup
-from weft.emulator.arith.descriptors import UNIT, Descriptor
 from weft.emulator.machine.active import Active, Index, Mask
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
-from weft.emulator.memory.order import Agent
 from weft.emulator.ops.async_groups import Groups
 from weft.emulator.ops.fragments import Warps, collective, registers
 from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction
-from weft.emulator.ops.wgmma_forms import Form, form
+from weft.emulator.ops.wgmma_forms import form
+from weft.emulator.ops.wgmma_operands import operands
 from weft.emulator.ops.wgmma_together import WARPS, Together, first_threads, uniform
-from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -84,7 +79,7 @@ def mma_async(b: Binding) -> Transfer:
     """``wgmma.mma_async.sync.aligned.shape.d.a.b  d, a, b-desc, scale-d, ...``."""
     f = form(b)
     d = registers(b, 0, f.registers, 32, write=True)
-    left, right = _left(b, f), _shared(b, 2, f.b, f.n, f.b_transposed)
+    multiplicands = operands(b, f)
     scale = b.predicate(3)
     machine, site, following, counters = b.machine, b.site, b.next, b.machine.counters
     together = Together(machine, site)
@@ -95,9 +90,10 @@ def mma_async(b: Binding) -> Transfer:
             return []
         agent = Groups.of(machine, KIND).begin(active, together=WARPS) if machine.order.active else None
         first = first_threads(machine, warps)
-        x, y = left(warps, first, agent), warpgroup.by_packets(right(warps, first, agent), f.packed)
+        left, right = multiplicands(warps, first, agent)
+        right = warpgroup.by_packets(right, f.packed)
         before = accumulators(scale(), warps, first)
-        result = warpgroup.multiply(-x if f.negated else x, y, before, f.d, f.saturate)
+        result = warpgroup.multiply(-left if f.negated else left, right, before, f.d, f.saturate)
         warpgroup.spread(warpgroup.to_registers(result, f.packed), d, warps)
         counters.add(site, "wgmma", first.size)
         counters.add(site, "matrix_flops", first.size * f.work)
@@ -124,49 +120,3 @@ def _aligned(b: Binding, name: str, operands: int) -> None:
     for modifier in ("sync", "aligned"):
         b.require(modifier in b.modifiers, f"{b.instruction.name} has no '.{modifier}'")
     b.count(operands)
-
-
-Operand = Callable[[Warps, Index, Agent | None], NDArray[Any]]
-"""A multiplicand's numbers, (G, rows, K)."""
-
-
-def _left(b: Binding, f: Form) -> Operand:
-    if not f.in_registers:
-        return _shared(b, 1, f.a, warpgroup.M, f.a_transposed)
-    views = registers(b, 1, 4, 32, write=False)
-
-    def read(warps: Warps, first: Index, agent: Agent | None) -> NDArray[Any]:
-        return warpgroup.numbers(warpgroup.fragment(warpgroup.collect(views, warps)), f.a)
-
-    return read
-
-
-def _shared(b: Binding, operand: int, kind: str, rows: int, transposed: bool) -> Operand:
-    """A matrix in shared memory, by its descriptor."""
-    machine, site = b.machine, b.site
-    memory, counters = machine.memory, machine.counters
-    descriptors = np.broadcast_to(b.read(operand, TYPES["b64"]), (machine.threads,))
-    what = f"the matrix descriptor of {'A' if operand == 1 else 'B'}"
-    count = rows * 2
-
-    def read(warps: Warps, first: Index, agent: Agent | None) -> NDArray[Any]:
-        chosen = uniform(machine, site, descriptors, warps, first, what)
-        addresses = np.concatenate([units(int(bits), rows, transposed) for bits in chosen])
-        access = Access(
-            site, Space.SHARED, Kind.READ, np.repeat(first, count), addresses, UNIT, Proxy.ASYNC, agent=agent
-        )
-        counters.access(access)
-        words = memory.load(access, 8)
-        if transposed:
-            return warpgroup.transposed(words.reshape(first.size, 16, -1), kind)
-        return warpgroup.numbers(words.reshape(first.size, rows, -1), kind)
-
-    return read
-
-
-@lru_cache(maxsize=4096)
-def units(bits: int, rows: int, transposed: bool) -> NDArray[np.uint64]:
-    """Addresses of the 16-byte units of an operand: K-major row by row, MN-major line by line."""
-    descriptor = Descriptor.decode(bits)
-    found = descriptor.mn_major(rows) if transposed else descriptor.k_major(rows)
-    return found.ravel().astype(np.uint64)

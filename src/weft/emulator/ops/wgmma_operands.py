@@ -1,0 +1,117 @@
+"""What wgmma.mma_async multiplies: A from registers or shared memory, B from shared memory.
+
+One would read one operand after the other. Checks cost the same for many accesses as for few, so the units of 16 bytes of both
+operands, of all warpgroups, are one access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith import warpgroup
+from weft.emulator.arith.descriptors import UNIT, Descriptor
+from weft.emulator.machine.active import Index
+from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.order import Agent
+from weft.emulator.ops.fragments import Warps, registers
+from weft.emulator.ops.wgmma_forms import Form
+from weft.emulator.ops.wgmma_together import first_threads, uniform
+from weft.emulator.ptx.types import TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+Numbers: TypeAlias = NDArray[Any]
+
+Operands: TypeAlias = Callable[[Warps, Index, Agent | None], tuple[Numbers, Numbers]]
+"""A, (G, 64, K), and B, (G, N, K), of the warpgroups of these warps, whose first threads are given; for the agent that reads."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A matrix in shared memory, of ``rows`` rows along M or N."""
+
+    operand: int
+    name: str
+    kind: str
+    rows: int
+    depth: int
+    """Bytes of a row, along K."""
+    transposed: bool
+
+    @property
+    def count(self) -> int:
+        """Units of 16 bytes."""
+        return self.rows * self.depth // UNIT
+
+    def numbers(self, words: NDArray[np.uint64]) -> Numbers:
+        """(G, rows, K), of its units' words (G, count, 2)."""
+        if self.transposed:
+            return warpgroup.transposed(words.reshape(len(words), self.depth // 2, -1), self.kind)
+        return warpgroup.numbers(words.reshape(len(words), self.rows, -1), self.kind)
+
+
+@lru_cache(maxsize=4096)
+def units(bits: int, matrix: Shared) -> NDArray[np.uint64]:
+    """Addresses of the units of a matrix with this descriptor: K-major row by row, MN-major line by line."""
+    descriptor = Descriptor.decode(bits)
+    if matrix.transposed:
+        found = descriptor.mn_major(matrix.rows, matrix.depth // 2)
+    else:
+        found = descriptor.k_major(matrix.rows, matrix.depth // UNIT)
+    return found.ravel().astype(np.uint64)
+
+
+def operands(b: Binding, f: Form) -> Operands:
+    """Reads A and B."""
+    right = Shared(2, "B", f.b, f.n, 32, f.b_transposed)
+    if not f.in_registers:
+        both = _reader(b, (Shared(1, "A", f.a, warpgroup.M, 32, f.a_transposed), right))
+
+        def read_both(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
+            left, right = both(warps, first, agent)
+            return left, right
+
+        return read_both
+
+    views, shared = registers(b, 1, 4, 32, write=False), _reader(b, (right,))
+
+    def read_right(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
+        left = warpgroup.fragment(warpgroup.collect(views, warps))
+        return warpgroup.numbers(left, f.a), shared(warps, first, agent)[0]
+
+    return read_right
+
+
+def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, Index, Agent | None], list[Numbers]]:
+    """Reads these matrices, by their descriptors."""
+    machine, site = b.machine, b.site
+    memory, counters = machine.memory, machine.counters
+    descriptors = [np.broadcast_to(b.read(m.operand, TYPES["b64"]), (machine.threads,)) for m in matrices]
+    names = [f"the matrix descriptor of {m.name}" for m in matrices]
+    count = sum(m.count for m in matrices)
+    starts = np.cumsum([0, *(m.count for m in matrices)]).tolist()
+    everyone = np.repeat(first_threads(machine, None), count)
+
+    def read(warps: Warps, first: Index, agent: Agent | None) -> list[Numbers]:
+        chosen = [
+            uniform(machine, site, values, warps, first, name).tolist()
+            for values, name in zip(descriptors, names, strict=True)
+        ]
+        parts = [units(bits, m) for group in zip(*chosen, strict=True) for bits, m in zip(group, matrices, strict=True)]
+        threads = everyone if warps is None else np.repeat(first, count)
+        access = Access(site, Space.SHARED, Kind.READ, threads, np.concatenate(parts), UNIT, Proxy.ASYNC, agent=agent)
+        counters.access(access)
+        words: NDArray[np.uint64] = memory.load(access, 8).reshape(first.size, count, 2)
+        return [
+            m.numbers(np.ascontiguousarray(words[:, start : start + m.count]))
+            for m, start in zip(matrices, starts, strict=False)
+        ]
+
+    return read
