@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -223,11 +223,16 @@ class TensorMap:
             raise ValueError(f"TensorMap: {reason}")
 
     def encode(self, address: int) -> bytes:
-        """The 128 bytes of the map, where the array's first element is at ``address`` of global memory."""
+        """The 128 bytes of the map, where the array's first element is at ``address`` of global memory.
+
+        Raises: `ValueError` if the tensor then begins at no multiple of 16.
+        """
         found = self._description
         t = found.tensor
-        placed = Tensor(address + self.offset, t.element, t.sizes, t.strides, t.box, t.steps)
-        return Description(placed, found.element, found.swizzle, found.fill, found.promotion).encode()
+        placed = replace(found, tensor=replace(t, address=address + self.offset))
+        if reason := why_invalid(placed):
+            raise ValueError(f"TensorMap: {reason}")
+        return placed.encode()
 
     def __repr__(self) -> str:
         found = self._description

@@ -1,0 +1,159 @@
+"""Tensor maps: what a NumPy array becomes, the layout of the 128 bytes, and everything that is refused, word for word."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from weft.emulator import TensorMap
+from weft.emulator.arith.swizzle import Swizzle
+from weft.emulator.tensor_map import Description, decode
+
+ADDRESS = 0x10_0000_0100
+
+
+def test_the_layout_of_the_bytes() -> None:
+    array = np.zeros((6, 5, 64), np.float16)
+    encoded = TensorMap(
+        array, box=(2, 3, 32), element_strides=(2, 1, 1), swizzle="64B", fill="nan", l2_promotion="256B"
+    ).encode(ADDRESS)
+    expected = b"weftTMAP" + struct.pack("<Q", ADDRESS)
+    expected += bytes([2, 6, 0, 2, 0, 1, 3, 0])  # rank - 1, f16, no interleave, 64B, 16B atoms, NaN, 256B
+    expected += struct.pack("<5I", 64, 5, 6, 0, 0)
+    expected += struct.pack("<5I", 32, 3, 2, 0, 0)
+    expected += struct.pack("<4Q", 128, 640, 0, 0)
+    expected += struct.pack("<5I", 1, 1, 2, 0, 0)
+    assert encoded == expected + bytes(12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        (np.uint8, "u8"),
+        (np.int8, "u8"),
+        (np.bool_, "u8"),
+        (ml_dtypes.float8_e4m3fn, "u8"),
+        (np.uint16, "u16"),
+        (np.int16, "u16"),
+        (np.uint32, "u32"),
+        (np.int32, "s32"),
+        (np.uint64, "u64"),
+        (np.int64, "s64"),
+        (np.float16, "f16"),
+        (ml_dtypes.bfloat16, "bf16"),
+        (np.float32, "f32"),
+        (np.float64, "f64"),
+    ],
+)
+def test_element_types(dtype: Any, name: str) -> None:
+    array = np.zeros((4, 32), dtype)
+    described = TensorMap(array, box=(2, 16))
+    found = decode(described.encode(ADDRESS))
+    assert isinstance(found, Description)
+    assert (found.element.name, found.element.bytes, found.tensor.strides) == (
+        name,
+        array.itemsize,
+        (array.itemsize, 32 * array.itemsize),
+    )
+    assert repr(described) == f"TensorMap((4, 32) of {name}, box (2, 16), swizzle none)"
+
+
+def test_views_and_buffers() -> None:
+    memory = np.zeros((10, 12, 32), np.float32)
+    view = memory[1:9:2, 2:7, 4:28]
+    found = decode(TensorMap(view, box=(1, 2, 8), swizzle="32B").encode(ADDRESS))
+    assert isinstance(found, Description)
+    assert found.tensor.sizes == (24, 5, 4)
+    assert found.tensor.strides == (4, 128, 2 * 12 * 128)
+    assert found.swizzle is Swizzle.B32
+    buffer = np.zeros(4096, np.uint8)
+    found = decode(TensorMap(buffer, shape=(8, 16), dtype=np.float16, offset=64, box=(8, 8)).encode(ADDRESS))
+    assert isinstance(found, Description)
+    assert (found.tensor.address, found.tensor.sizes, found.tensor.strides) == (ADDRESS + 64, (16, 8), (2, 32))
+
+
+ARRAY = np.zeros((8, 64), np.float32)
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"box": (8,)}, "box has 1 entries, expected 2, one for each axis"),
+    ({"element_strides": (1, 1, 1)}, "element_strides has 3 entries, expected 2, one for each axis"),
+    ({"shape": (8, 8), "strides": (4,)}, "strides has 1 entries, expected 2, one for each axis"),
+    ({"shape": (1,) * 6, "box": (1,) * 6}, "the tensor has 6 axes, expected 1 to 5"),
+    ({"dtype": np.complex64}, "elements of type complex64 cannot be copied"),
+    ({"element": "e4m3"}, "elements of type e4m3 cannot be copied"),
+    ({"element": "f16"}, "element f16 does not have 4 bytes"),
+    (
+        {"element": "tf32"},
+        "elements of type tf32 are not copied: the ISA does not say what a copy does to its values",
+    ),
+    ({"element": "b4x16"}, "elements of type b4x16 are not copied: sub-byte elements need sm_100"),
+    (
+        {"shape": (8, 8), "strides": (256, 16)},
+        "elements of the last axis are 16 bytes apart, not side by side",
+    ),
+    ({"interleave": "16B"}, "interleave is '16B', and the emulator knows 'none' only"),
+    ({"swizzle": "96B"}, "swizzle is '96B', expected one of none, 32B, 64B, 128B"),
+    ({"fill": "ones"}, "fill is 'ones', expected one of zeros, nan"),
+    ({"l2_promotion": "512B"}, "l2_promotion is '512B', expected one of none, 64B, 128B, 256B"),
+    ({"shape": (9, 64)}, "the tensor does not fit into the array's memory"),
+    ({"offset": -16}, "the tensor does not fit into the array's memory"),
+    ({"shape": (8, 32), "strides": (-128, 4)}, "the tensor does not fit into the array's memory"),
+    ({"box": (8, 257)}, "the box has 257 elements in dimension 0, expected 1 to 256"),
+    ({"box": (0, 4)}, "the box has 0 elements in dimension 1, expected 1 to 256"),
+    ({"element_strides": (9, 1)}, "the element stride of dimension 1 is 9, expected 1 to 8"),
+    ({"box": (8, 6)}, "a row of the box has 24 bytes, expected a multiple of 16"),
+    ({"box": (8, 12), "swizzle": "32B"}, "a row of the box has 48 bytes, expected at most 32 with the 32B swizzle"),
+    (
+        {"shape": (4, 8), "strides": (24, 4)},
+        "the stride of dimension 1 is 24 bytes, expected a multiple of 16 below 2**40",
+    ),
+    ({"shape": (8, 0)}, "dimension 0 has 0 elements, expected 1 to 2**32 - 1"),
+    ({"dtype": np.uint32, "fill": "nan"}, "elements of type u32 have no NaN to fill with"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED)
+def test_what_no_tensor_map_has(changed: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"box": (4, 8)} | changed
+    with pytest.raises(ValueError) as caught:
+        TensorMap(ARRAY, **given)
+    assert str(caught.value) == f"TensorMap: {message}"
+
+
+def test_an_address_that_no_tensor_has() -> None:
+    with pytest.raises(ValueError) as caught:
+        TensorMap(ARRAY, box=(4, 8)).encode(ADDRESS + 8)
+    assert str(caught.value) == "TensorMap: the address 0x1000000108 is no multiple of 16"
+
+
+def patched(**fields: Any) -> bytes:
+    """The bytes of a good map with others at some offsets: ``at17=14``."""
+    raw = bytearray(TensorMap(ARRAY, box=(4, 8)).encode(ADDRESS))
+    for name, value in fields.items():
+        raw[int(name.removeprefix("at"))] = value
+    return bytes(raw)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (patched(at16=5), "the tensor map has rank 6, expected 1 to 5"),
+        (patched(at18=1), "the tensor map has interleave layout 1, and the emulator knows 0 only"),
+        (patched(at19=4), "the tensor map has swizzle mode 4 of atomicity 0, which the emulator does not know"),
+        (patched(at19=3, at20=1), "the tensor map has swizzle mode 3 of atomicity 1, which the emulator does not know"),
+        (patched(at17=16), "the tensor map has element type 16 and fill mode 0, which do not exist"),
+        (patched(at21=2), "the tensor map has element type 7 and fill mode 2, which do not exist"),
+        (
+            patched(at17=11),
+            "the tensor map is invalid: elements of type tf32 are not copied: "
+            "the ISA does not say what a copy does to its values",
+        ),
+        (patched(at8=8), "the tensor map is invalid: the address 0x1000000108 is no multiple of 16"),
+    ],
+)
+def test_what_decoding_finds_wrong(raw: bytes, message: str) -> None:
+    assert decode(raw) == message
