@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.errors import LaunchError
 from weft.emulator.machine.placement import size_of
+from weft.emulator.memory.arena import PAGE
 from weft.emulator.ptx.syntax import Function, Variable
 from weft.emulator.ptx.types import TYPES
 
@@ -49,6 +50,10 @@ class Range:
 
     low: int
     high: int
+    skew: int
+    """How far from a multiple of a page it begins, in the array it is a view of: alignment that CUDA's allocation would give."""
+    number: int
+    """Of the first argument that has it."""
     name: str
     writeable: bool
     defined: bool
@@ -83,7 +88,8 @@ class Arguments:
                 self.kept.append(array)
                 low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
                 defined = not isinstance(value, Scratch)
-                found.append(Range(low, high, f"argument {i}", bool(array.flags.writeable), defined))
+                skew = (low - _owner(array)) % PAGE
+                found.append(Range(low, high, skew, i, f"argument {i}", bool(array.flags.writeable), defined))
         self.ranges = _merge(found)
 
     def _check_array(self, i: int, parameter: Variable, value: Any, array: NDArray[Any]) -> None:
@@ -154,6 +160,13 @@ def _array(value: Any) -> NDArray[Any] | None:
     return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None
 
 
+def _owner(array: NDArray[Any]) -> int:
+    """Where the array begins that an array is a view of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return byte_bounds(array)[0] if array.size else array.ctypes.data
+
+
 def _scalar(value: Any) -> bytes | None:
     """A NumPy scalar's bytes; None if the argument is none."""
     dtype = getattr(value, "dtype", None)
@@ -161,15 +174,17 @@ def _scalar(value: Any) -> bytes | None:
 
 
 def _merge(ranges: list[Range]) -> list[Range]:
+    """Ranges that overlap are one; in the order of the arguments."""
     merged: list[Range] = []
     for r in sorted(ranges, key=lambda r: (r.low, r.high)):
         last = merged[-1] if merged else None
         if last is not None and (r.low < last.high or (r.low, r.high) == (last.low, last.high)):
             last.high = max(last.high, r.high)
+            last.number = min(last.number, r.number)
             last.writeable |= r.writeable
             last.defined |= r.defined
             if r.name not in last.name:
                 last.name += f" and {r.name.removeprefix('argument ')}"
         else:
             merged.append(r)
-    return merged
+    return sorted(merged, key=lambda r: r.number)

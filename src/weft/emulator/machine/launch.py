@@ -73,7 +73,7 @@ def launch(
         raise LaunchError(f"the module has no kernel '{kernel}'; it has {names}")
     _check_shape(function.name, function.directives, grid, block)
     given = Arguments(function, arguments)
-    sizes = [(r.name, r.high - r.low) for r in given.ranges]
+    sizes = [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     placement = Placement(program, kernel, sizes, dynamic_shared)
     if placement.shared_bytes > SHARED_LIMIT:
         needs = f"{kernel} needs {placement.shared_bytes} bytes of shared memory a block"
@@ -153,7 +153,7 @@ def _memory(placement: Placement, given: Arguments, blocks: int, block_threads: 
 
 
 def _parameter_layout(placement: Placement):
-    (allocation,) = layout([("the parameters", placement.parameter_bytes)])
+    (allocation,) = layout([("the parameters", placement.parameter_bytes, 0)])
     for key in [k for k in placement.addresses if placement.spaces[k] is Space.PARAM]:
         placement.addresses[key] += allocation.start
     return [allocation]

@@ -33,9 +33,11 @@ def size_of(variable: Variable) -> int:
 
 class Placement:
     """Addresses of the variables that ``kernel`` and what it calls use. ``arguments`` are allocations of the launch:
-    (name, bytes); ``dynamic_shared`` bytes."""
+    (name, bytes, skew); ``dynamic_shared`` bytes."""
 
-    def __init__(self, program: Program, kernel: str, arguments: list[tuple[str, int]], dynamic_shared: int) -> None:
+    def __init__(
+        self, program: Program, kernel: str, arguments: list[tuple[str, int, int]], dynamic_shared: int
+    ) -> None:
         self.program = program
         self.kernel = program.module.functions[kernel]
         self.functions = _reachable(program, kernel)
@@ -44,13 +46,13 @@ class Placement:
         module = list(program.module.variables.values())
         self.globals = [v for v in module if v.space == "global"]
         self.constants = [v for v in module if v.space == "const"]
-        self.arguments = layout(arguments + [(GLOBAL + v.name, size_of(v)) for v in self.globals])
+        self.arguments = layout(arguments + [(GLOBAL + v.name, size_of(v), 0) for v in self.globals])
         self.addresses: dict[tuple[str, str], int] = {}
         """By (function, or "" for a module's, and name): the address within the variable's space."""
         self.spaces: dict[tuple[str, str], Space] = {}
         for v, a in zip(self.globals, self.arguments[len(arguments) :], strict=True):
             self._place("", v.name, Space.GLOBAL, WINDOW[Space.GLOBAL] + a.start)
-        self.constant_layout = layout([(v.name, size_of(v)) for v in self.constants])
+        self.constant_layout = layout([(v.name, size_of(v), 0) for v in self.constants])
         for v, a in zip(self.constants, self.constant_layout, strict=True):
             self._place("", v.name, Space.CONST, a.start)
         self.static_shared = 0

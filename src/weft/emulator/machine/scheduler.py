@@ -171,10 +171,14 @@ class Scheduler:
         segment.threads += active.count
         step: Step | Transfer | None = None
         try:
-            for step in segment.steps:
-                step(active)
             if self.timed:
-                self.machine.issued[active.warps] += segment.length
+                for step in segment.steps:
+                    step(active)
+                    self.machine.issued[active.warps] += 1
+                self.machine.issued[active.warps] += segment.transfer is not None
+            else:
+                for step in segment.steps:
+                    step(active)
             step = segment.transfer
             if step is None:
                 return [(segment.following, active)]

@@ -124,13 +124,14 @@ class Heap(Arena):
         return f"{here}: {past} bytes past the end of '{nearest.name}' ({nearest.size} bytes)"
 
 
-def layout(sizes: list[tuple[str, int]]) -> list[Allocation]:
-    """Places allocations one after the other, each on pages of its own, with at least a free page before and after each."""
+def layout(sizes: list[tuple[str, int, int]]) -> list[Allocation]:
+    """Places allocations (name, bytes, skew) one after the other, each on pages of its own and ``skew`` bytes, less than a
+    page, into the first, with at least a free page before and after each."""
     placed: list[Allocation] = []
     start = PAGE
-    for name, size in sizes:
-        placed.append(Allocation(name, start, size))
-        start += (-(-size // PAGE) + 1) * PAGE
+    for name, size, skew in sizes:
+        placed.append(Allocation(name, start + skew, size))
+        start += (-(-(size + skew) // PAGE) + 1) * PAGE
     return placed
 
 
