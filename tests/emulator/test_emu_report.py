@@ -214,8 +214,8 @@ def test_a_page_without_lines_is_the_ptx():
     html = dataclasses.replace(profile, instructions=rows).html()
     assert re.findall(r"<h2>(.*?)</h2>", html) == [
         "memory",
-        "instruction mix",
         "other counts",
+        "instruction mix",
         "PTX",
         "printed by the kernel",
         "what this does not know",

@@ -65,9 +65,10 @@ class Counters:
         """Counts an execution's access: of each thread at most one, threads ascending.
 
         Accesses of the asynchronous proxy are no requests of a warp: only their bytes are counted, by a metric of their own.
+        Parameters are not counted: a kernel's lie in constant memory, a function's mostly in registers.
         """
         count = access.threads.size
-        if not count:
+        if not count or access.space is Space.PARAM:
             return
         key = (access.space, access.kind, access.proxy)
         columns = self._columns.get(key)

@@ -46,16 +46,14 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "global": ("load", "store", "atomic"),
     "local": ("load", "store"),
     "const": ("load",),
-    "param": ("load", "store"),
 }
-"""How each space may be accessed."""
+"""How each space may be accessed. Parameters are not counted: kernels' lie in constant memory, functions' in registers."""
 
 QUANTITIES: Final[dict[str, tuple[str, ...]]] = {
     "shared": ("requests", "bytes", "wavefronts", "ideal_wavefronts"),
     "global": ("requests", "bytes", "sectors", "ideal_sectors"),
     "local": ("requests", "bytes", "sectors", "ideal_sectors"),
     "const": ("requests", "bytes"),
-    "param": ("requests", "bytes"),
 }
 """What is counted of accesses to each space."""
 
@@ -163,7 +161,7 @@ _TABLE: Final = (
     Metric("shuffles", "warp", "shuffles: shfl"),
     Metric("votes", "warp", "votes, matches and warp-wide reductions: vote, match, redux"),
     Metric("barriers", "warp", "arrivals of warps at barriers: bar, barrier"),
-    Metric("mma", "warp", "matrix instructions of a warp: mma", "sm__inst_executed_pipe_tensor"),
+    Metric("mma", "warp", "matrix instructions of a warp: mma"),
     Metric("wgmma", "warp group", "matrix instructions of four warps: wgmma.mma_async"),
     Metric("matrix_flops", "operation", "multiplications and additions in matrix instructions: 2 m n k each"),
     Metric(
