@@ -25,12 +25,13 @@ def width(x: Array) -> int:
 
 
 def length(x: Array) -> Array:
-    """The position of the highest one of unsigned numbers, plus one; 0 for 0. int32.
+    """The position of the highest one of unsigned numbers, plus one; 0 for 0. int64.
 
-    It is the exponent of the number as a float64. So that conversion does not round up to the next power of two, the lower of any
-    two neighbouring ones is cleared first.
+    It is the exponent of the number as a float64 (biased by 1023, in the bits from 52 on). So that conversion of 64 bits does not
+    round up to the next power of two, the lower of any two neighbouring ones is cleared first.
     """
-    return np.frexp((x & ~(x >> np.uint8(1))).astype(np.float64))[1]
+    exact = x if x.dtype.itemsize <= 4 else x & ~(x >> np.uint8(1))
+    return np.maximum((np.asarray(exact, np.float64).view(np.int64) >> 52) - 1022, 0)
 
 
 def leading_zeros(x: Array) -> Array:
@@ -59,16 +60,18 @@ def clamp(amount: Array, limit: int, dtype: np.dtype[Any]) -> Array:
     return np.minimum(amount, amount.dtype.type(limit)).astype(dtype)
 
 
-def field(x: Array, start: Array, size: Array) -> Array:
-    """``size`` bits of x from bit ``start`` on, zero- or sign-extended as x is signed; the sign of bits beyond x is x's.
+def field_shifts(start: Array, size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """How far `field` shifts to the right, and then to the left and back; start and size are unsigned."""
+    n = 8 * dtype.itemsize
+    return clamp(start, n, dtype), np.asarray(n - clamp(size, n, np.dtype("i8"))).astype(dtype)
 
-    The field is brought to the bottom and from there to the top and back again: that fills what is above it. start and size are
-    unsigned.
+
+def field(x: Array, down: Array, up: Array) -> Array:
+    """A field of bits, zero- or sign-extended as x is signed; the sign of bits beyond x is x's.
+
+    The field is brought to the bottom and from there to the top and back again: that fills what is above it.
     """
-    n = width(x)
-    bottom = x >> clamp(start, n, x.dtype)
-    up = np.asarray(n - clamp(size, n, np.dtype("i8"))).astype(x.dtype)
-    return (bottom << up) >> up
+    return ((x >> down) << up) >> up
 
 
 def ones(size: Array, dtype: np.dtype[Any]) -> Array:
@@ -77,11 +80,15 @@ def ones(size: Array, dtype: np.dtype[Any]) -> Array:
     return ~(every << clamp(size, 8 * dtype.itemsize, dtype))
 
 
-def insert(part: Array, into: Array, start: Array, size: Array) -> Array:
-    """``into`` with its ``size`` bits from ``start`` on replaced by the lowest of ``part``; bits beyond its width are lost."""
-    shift = clamp(start, width(into), into.dtype)
-    mask = ones(size, into.dtype) << shift
-    return (into & ~mask) | ((part << shift) & mask)
+def insertion(start: Array, size: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
+    """How far `insert` shifts, and what it replaces; start and size are unsigned. Bits beyond the width are lost."""
+    shift = clamp(start, 8 * dtype.itemsize, dtype)
+    return shift, ones(size, dtype) << shift
+
+
+def insert(part: Array, into: Array, shift: Array, mask: Array) -> Array:
+    """``into`` with the bits of the mask replaced by those of ``part`` shifted left."""
+    return into ^ ((into ^ (part << shift)) & mask)
 
 
 def nth_set(mask: Array, base: Array, offset: Array) -> Array:

@@ -40,10 +40,12 @@ def gather(a: Array, b: Array, chosen: Array) -> Array:
     count = max(a.size, b.size, len(chosen))
     source = np.empty((count, 2), np.uint32)
     source[:, 0], source[:, 1] = a, b
-    chosen = np.broadcast_to(chosen, (count, 4)).astype(np.intp)
-    picked = np.take_along_axis(source.view(np.int8), chosen & 7, axis=1)
-    signs = picked >> np.int8(7)
-    return np.ascontiguousarray(np.where(chosen & 8, signs, picked)).view(np.uint32)[:, 0]
+    places = (chosen & 7).astype(np.intp) + np.arange(0, 8 * count, 8)[:, None]
+    picked = source.reshape(-1).view(np.int8)[places]
+    signed = (chosen & 8) != 0
+    if signed.any():
+        picked = np.where(signed, picked >> np.int8(7), picked)
+    return np.ascontiguousarray(picked).view(np.uint32)[:, 0]
 
 
 def runs(chosen: tuple[int, ...]) -> list[tuple[int, int, int]]:

@@ -29,6 +29,7 @@ class Active:
         self.full = bool(mask.all()) if full is None else full
         self.where: Any = True if self.full else mask
         """What to give a ufunc's ``where=``."""
+        self._bits: dict[int, NDArray[Any]] = {}
 
     @cached_property
     def index(self) -> Index:
@@ -58,6 +59,13 @@ class Active:
     def ballots(self) -> NDArray[np.uint32]:
         """Bit i of entry w: lane i of warp w is in the set; (warps,)."""
         return np.packbits(self.lanes, axis=1, bitorder="little").view(np.uint32).reshape(-1)
+
+    def bits(self, size: int) -> NDArray[Any]:
+        """The mask as unsigned integers of ``size`` bytes, all ones for the threads in the set, (T,)."""
+        if (found := self._bits.get(size)) is None:
+            ones = np.negative(self.mask.view(np.int8))
+            found = self._bits[size] = ones.astype(f"i{size}").view(f"u{size}")
+        return found
 
     def narrow(self, predicate: Mask) -> Active:
         """Those for which the predicate holds."""

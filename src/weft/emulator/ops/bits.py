@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,30 +64,43 @@ def fns(b: Binding) -> Step:
     return step
 
 
-def _byte(x: Array) -> Array:
-    """Positions and lengths of bit fields count modulo 256."""
-    return x & np.uint32(0xFF)
+def _prepared(prepare: Callable[[], tuple[Array, Array]], *operands: Array) -> Callable[[], tuple[Array, Array]]:
+    """What is to be prepared of operands: once, if they are constants."""
+    if any(operand.ndim for operand in operands):
+        return prepare
+    fixed = prepare()
+    return lambda: fixed
+
+
+def _position_and_size(b: Binding, first: int) -> tuple[Array, Array, Callable[[], tuple[Array, Array]]]:
+    """Two operands that say where a field is; as they are, and when asked modulo 256."""
+    start, size = b.read(first, TYPES["u32"]), b.read(first + 1, TYPES["u32"])
+    byte = np.uint32(0xFF)
+    return start, size, lambda: (start & byte, size & byte)
 
 
 @instruction("bfe")
 def bfe(b: Binding) -> Step:
     kind = TYPES[form(b, type="u32 u64 s32 s64")["type"]]
-    x, start, size = b.read(1, kind), b.read(2, TYPES["u32"]), b.read(3, TYPES["u32"])
-    d = b.write(0, kind)
-    return assign(d, lambda: arith.field(x, _byte(start), _byte(size)))
+    x, d = b.read(1, kind), b.write(0, kind)
+    start, size, place = _position_and_size(b, 2)
+    shifts = _prepared(lambda: arith.field_shifts(*place(), kind.numpy), start, size)
+    return assign(d, lambda: arith.field(x, *shifts()))
 
 
 @instruction("bfi")
 def bfi(b: Binding) -> Step:
     kind = TYPES[form(b, type="b32 b64")["type"]]
-    part, into, start, size = b.read(1, kind), b.read(2, kind), b.read(3, TYPES["u32"]), b.read(4, TYPES["u32"])
-    d = b.write(0, kind)
-    return assign(d, lambda: arith.insert(part, into, _byte(start), _byte(size)))
+    part, into, d = b.read(1, kind), b.read(2, kind), b.write(0, kind)
+    start, size, place = _position_and_size(b, 3)
+    insertion = _prepared(lambda: arith.insertion(*place(), kind.numpy), start, size)
+    return assign(d, lambda: arith.insert(part, into, *insertion()))
 
 
-def _amount(b: Binding, operand: int, mode: str) -> tuple[Array, np.uint32]:
-    """A position or size and what to mask it with: 5 bits for ``.wrap``, all for ``.clamp``."""
-    return b.read(operand, TYPES["u32"]), np.uint32(31 if mode == "wrap" else 0xFFFFFFFF)
+def _amount(b: Binding, operand: int, mode: str) -> Callable[[], Array]:
+    """A position or size: of ``.wrap`` the lowest 5 bits."""
+    some, amount = np.uint32(31 if mode == "wrap" else 0xFFFFFFFF), b.read(operand, TYPES["u32"])
+    return lambda: amount & some
 
 
 @instruction("bmsk")
@@ -94,8 +108,8 @@ def bmsk(b: Binding) -> Step:
     """Ones from bit a on, b of them."""
     f = form(b, mode="clamp wrap", type="b32")
     d = b.write(0, TYPES["b32"])
-    (start, some), (size, _) = _amount(b, 1, f["mode"]), _amount(b, 2, f["mode"])
-    return assign(d, lambda: arith.ones(size & some, d.dtype) << arith.clamp(start & some, 32, d.dtype))
+    start, size = _amount(b, 1, f["mode"]), _amount(b, 2, f["mode"])
+    return assign(d, lambda: arith.insertion(start(), size(), d.dtype)[1])
 
 
 @instruction("szext")
@@ -103,6 +117,6 @@ def szext(b: Binding) -> Step:
     """The lowest b bits of a, extended."""
     f = form(b, mode="clamp wrap", type="u32 s32")
     kind = TYPES[f["type"]]
-    x, d, (size, some) = b.read(1, kind), b.write(0, kind), _amount(b, 2, f["mode"])
+    x, d, size = b.read(1, kind), b.write(0, kind), _amount(b, 2, f["mode"])
     bottom = np.zeros((), np.uint32)
-    return assign(d, lambda: arith.field(x, bottom, size & some))
+    return assign(d, lambda: arith.field(x, *arith.field_shifts(bottom, size(), kind.numpy)))

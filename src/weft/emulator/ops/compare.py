@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.emulator.arith import compare as arith
 from weft.emulator.machine.active import Active
-from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes
+from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes, select, words
 from weft.emulator.ops.forms import BITS, INTEGERS, form
 from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.syntax import Pair, Sink
@@ -131,13 +131,17 @@ def set_(b: Binding) -> Step:
     d = b.write(0, TYPES[f"u{target.bits}"])
     part = np.dtype(f"u{d.dtype.itemsize // parts}")
     true = np.array(ONES[target.name] if target.name in ONES else np.iinfo(part).max, part)
-    into = lanes(d, part.str) if parts == 2 else d
     zero = np.zeros((), part)
-    return assign(into, lambda: np.where(combine(np.asarray(compare(x(), y()))), true, zero))
+
+    def compute() -> Array:
+        result = select(combine(np.asarray(compare(x(), y()))), true, zero)
+        return words(result, d.dtype) if parts == 2 else result
+
+    return assign(d, compute)
 
 
 def _choose(d: Array, where: Callable[[], Array], x: Array, y: Array) -> Step:
-    return assign(d, lambda: np.where(where(), x, y))
+    return assign(d, lambda: select(where(), x, y))
 
 
 @instruction("selp")

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active
-from weft.emulator.ops.registry import Step, masked
+from weft.emulator.ops.registry import MANY, Step, masked
 
 Array: TypeAlias = NDArray[Any]
 """Values of all threads, (T,) or (T, parts), or of shape () where they are all the same constant."""
@@ -40,7 +41,22 @@ def elementwise(d: Array, ufunc: Callable[..., Any], *inputs: Array) -> Step:
     return step
 
 
+def select(mask: Array, x: Array, y: Array) -> Array:
+    """x where the mask holds, else y; all of one type. Of many by bits, as `masked` does."""
+    if mask.size < MANY or x.dtype.kind == "b":
+        return np.where(mask, x, y)
+    size = x.dtype.itemsize
+    bits = np.negative(mask.view(np.int8)).astype(f"i{size}").view(f"u{size}")
+    a, b = x.view(bits.dtype), y.view(bits.dtype)
+    return (((a ^ b) & bits) ^ b).view(x.dtype)
+
+
 def lanes(x: Array, dtype: str) -> Array:
     """The parts of packed values: (T, parts) for (T,), (1, parts) for a constant; a view."""
     flat = x.reshape(-1)
     return flat.view(dtype).reshape(flat.size, -1)
+
+
+def words(parts: Array, dtype: np.dtype[Any]) -> Array:
+    """What `lanes` took apart: (T,) of a type for (T, parts)."""
+    return np.ascontiguousarray(parts).reshape(-1).view(dtype)

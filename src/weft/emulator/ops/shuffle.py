@@ -41,7 +41,7 @@ def _shuffle(b: Binding, mode: str, members: Words, constant: int | None) -> Ste
 
     def step(active: Active) -> None:
         source, valid = places() if fixed is None else fixed
-        if not active.full or constant != EVERYONE:
+        if constant != EVERYONE or not active.full and (active.mask & ~active.mask[source]).any():
             _check(b, active, source, members)
         values: Any = a[source] if a.ndim else a
         masked(d, values, active)

@@ -32,14 +32,17 @@ VOTES: Final[dict[str, Callable[[Words, Words], Any]]] = {
 """What comes out of the lanes that say yes and the lanes that are asked."""
 
 
-def _vote(b: Binding, f: dict[str, str], members: Words) -> Step:
+def _vote(b: Binding, f: dict[str, str], members: Words, constant: int | None) -> Step:
     b.require((f["mode"] == "ballot") == (f["type"] == "b32"), f"vote.{f['mode']} does not give .{f['type']}")
-    machine, d, predicate = b.machine, b.write(0, TYPES[f["type"]]), b.predicate(1)
+    d, predicate = b.write(0, TYPES[f["type"]]), b.predicate(1)
     decide = VOTES[f["mode"]]
 
     def step(active: Active) -> None:
         yes = Active(active.mask & predicate(), full=False).ballots
-        masked(d, decide(per_warp(machine, yes) & members, per_warp(machine, active.ballots) & members), active)
+        if constant == EVERYONE:
+            masked(d, per_warp(decide(yes, active.ballots)), active)
+        else:
+            masked(d, decide(per_warp(yes) & members, per_warp(active.ballots) & members), active)
 
     return step
 
@@ -48,7 +51,7 @@ def _vote(b: Binding, f: dict[str, str], members: Words) -> Step:
 def vote_sync(b: Binding) -> Transfer:
     f = form(b, sync="sync", mode=" ".join(VOTES), type="pred b32")
     b.count(3)
-    return collective(b, 2, _vote(b, f, member_mask(b, 2)[0]))
+    return collective(b, 2, _vote(b, f, *member_mask(b, 2)))
 
 
 @instruction("vote")
@@ -56,7 +59,7 @@ def vote(b: Binding) -> Step:
     """Without waiting: whoever is there (targets below sm_70)."""
     f = form(b, mode=" ".join(VOTES), type="pred b32")
     b.count(2)
-    return _vote(b, f, np.full(b.machine.threads, np.uint32(EVERYONE)))
+    return _vote(b, f, np.full(b.machine.threads, np.uint32(EVERYONE)), EVERYONE)
 
 
 def _pack(flags: NDArray[np.bool_]) -> Words:
@@ -84,7 +87,7 @@ def match(b: Binding) -> Transfer:
         if f["mode"] == "any":
             masked(d, same, active)
             return
-        asked = per_warp(machine, active.ballots) & members
+        asked = per_warp(active.ballots) & members
         masked(d, np.where(same == asked, asked, np.uint32(0)), active)
         if p is not None:
             masked(p, same == asked, active)

@@ -105,16 +105,16 @@ def one_mask(active: Active, members: Words) -> bool:
     return not ((rows != first) & active.lanes).any()
 
 
-def per_warp(machine: Machine, words: Words) -> Words:
+def per_warp(words: Words) -> Words:
     """Values of warps as values of their threads."""
-    return words[machine.warp]
+    return np.repeat(words, WARP)
 
 
 @instruction("activemask")
 def activemask(b: Binding) -> Step:
     form(b, type="b32")
-    machine, d = b.machine, b.write(0, TYPES["b32"])
-    return lambda active: masked(d, per_warp(machine, active.ballots), active)
+    d = b.write(0, TYPES["b32"])
+    return lambda active: masked(d, per_warp(active.ballots), active)
 
 
 @instruction("elect.sync", transfer=True)
@@ -129,7 +129,7 @@ def elect(b: Binding) -> Transfer:
     members, _ = member_mask(b, 1)
 
     def step(active: Active) -> None:
-        there = per_warp(machine, active.ballots) & members
+        there = per_warp(active.ballots) & members
         lowest = np.bitwise_count((there & (~there + np.uint32(1))) - np.uint32(1))
         masked(d, lowest, active)
         masked(p, lowest == machine.lane, active)
