@@ -25,6 +25,7 @@ docs: .venv/weft
 	$(BIN)/python tools/semantics_docs.py
 	$(BIN)/python tools/layout_docs.py
 	$(BIN)/python tools/layout_plans_table.py
+	$(BIN)/python tools/emulator_docs.py
 
 bench: .venv/weft
 	$(BIN)/python benchmarks/bench.py $(ARGS)

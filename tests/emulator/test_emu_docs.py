@@ -47,6 +47,16 @@ def test_the_command_of_the_page(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "16,384" in capsys.readouterr().out
 
 
+def test_the_command_of_the_readme(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^```\nweft (profile .*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    assert main(shlex.split(command.replace("\\\n", ""))) == 0
+    loads = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("shared loads"))
+    assert loads.split()[5:7] == ["16,384", "512"]
+    assert "takes 16,384 passes over the banks of shared memory where 512 would do" in readme
+
+
 def test_the_difference_that_is_shown_is_that_of_the_padding() -> None:
     before, after = (snapshots.snapshot(transpose(kernel)) for kernel in ("padded", "conflicts"))
     found = snapshots.differences(before, after)
