@@ -1,4 +1,4 @@
-"""Integer arithmetic that NumPy lacks: high halves, saturation, division that truncates, dot products of bytes.
+"""Integer arithmetic that NumPy lacks: high halves, saturation, division that truncates.
 
 All functions take NumPy integer arrays (or 0-d ones) and wrap modulo 2**n, as NumPy's own operations do. They are used with
 NumPy's warnings off (division by zero has a value here, see `quotient`).
@@ -80,10 +80,3 @@ def low24(x: Array) -> Array:
     """The lowest 24 bits as a 64-bit number, signed as x is."""
     eight = np.array(8, x.dtype)
     return ((x << eight) >> eight).astype("i8")
-
-
-def part(x: Array, index: int, bits: int, signed: bool) -> Array:
-    """The index-th part of so many bits of 32-bit words, as int32: moved to the top, then down."""
-    words = x.view(np.int32 if signed else np.uint32)
-    up, down = np.uint8(32 - bits * (index + 1)), np.uint8(32 - bits)
-    return ((words << up) >> down).view(np.int32)

@@ -171,16 +171,17 @@ def dot_product(b: Binding) -> Step:
     """Bytes of a (dp2a: halves) by bytes of b, summed onto c; dp2a takes b's lower or upper two bytes."""
     two = b.instruction.opcode == "dp2a"
     f = form(b, mode="lo hi" if two else "?", left="u32 s32", right="u32 s32")
-    kind = TYPES["s32"]
-    x, y, c, d = b.read(1, kind), b.read(2, kind), b.read(3, kind), b.write(0, kind)
-    bits = 16 if two else 8
+    kind, c, d = TYPES["s32"], b.read(3, TYPES["s32"]), b.write(0, TYPES["s32"])
+    letter = {"u32": "u", "s32": "i"}
+    x = lanes(b.read(1, kind), letter[f["left"]] + ("2" if two else "1"))
+    y = lanes(b.read(2, kind), letter[f["right"]] + "1")
     first = 2 if f["mode"] == "hi" else 0
+    factors = [(x[:, i], y[:, first + i]) for i in range(x.shape[1])]
 
     def compute() -> Array:
         total = c
-        for i in range(32 // bits):
-            left = arith.part(x, i, bits, f["left"] == "s32")
-            total = total + left * arith.part(y, first + i, 8, f["right"] == "s32")
+        for left, right in factors:
+            total = total + np.multiply(left, right, dtype=np.int32)
         return total
 
     return assign(d, compute)
