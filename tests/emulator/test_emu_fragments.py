@@ -7,7 +7,7 @@ import pytest
 
 from emulator_isa import BITS, LEFT, RIGHT, VOLTA, Formula, accumulator, sizes, volta_matrix
 from weft.emulator.arith import fragments
-from weft.emulator.arith.fragments import SPARSITY, Fragment, metadata_place, unpack
+from weft.emulator.arith.fragments import SPARSITY, Fragment, metadata_place, ordered, runs, unpack
 from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
 
 
@@ -141,19 +141,51 @@ def test_wmma_accumulators(m: int, n: int) -> None:
         fragments.left(16, 16, 64),
     ],
 )
-def test_gather_and_scatter_follow_rows_and_columns(fragment: Fragment) -> None:
+def test_gather_follows_rows_and_columns(fragment: Fragment) -> None:
     # A warp's slots numbered; element i of a lane is in register i // per, place i % per.
     per = fragment.width // fragment.bits
-    gather, scatter = fragment.gather(), fragment.scatter()
+    gather = fragment.gather()
     seen: set[tuple[int, int, int]] = set()
     for i in range(fragment.elements):
         for lane in range(32):
-            slot = (i // per * 32 + lane) * per + i % per
             cell = (int(fragment.matrix[lane, i]), int(fragment.row[lane, i]), int(fragment.column[lane, i]))
-            assert scatter[slot] == (cell[0] * fragment.rows + cell[1]) * fragment.columns + cell[2]
             if cell not in seen:
-                assert gather[cell] == slot
+                assert gather[cell] == (i // per * 32 + lane) * per + i % per
             seen.add(cell)
+    assert len(seen) == gather.size
+
+
+@pytest.mark.parametrize(
+    ("index", "size", "expected", "width"),
+    [
+        ([8, 9, 10, 11, 0, 1, 2, 3], 4, [2, 0], 16),
+        ([8, 9, 10, 11, 0, 1, 2, 3], 8, [4, 5, 0, 1], 16),
+        ([8, 9, 2, 3, 4, 5, 0, 1], 4, [4, 1, 2, 0], 8),
+        ([1, 2, 3, 4], 4, [1, 2, 3, 4], 4),  # together, but not aligned
+        ([1, 0, 3, 2], 2, [1, 0, 3, 2], 2),  # aligned, but not ascending
+        ([0, 1, 2], 4, [0, 1, 2], 4),  # no whole number of runs
+        ([2, 3, 0, 1], 1, [1, 0], 2),
+        ([1, 0], 16, [1, 0], 16),
+    ],
+)
+def test_runs(index: list[int], size: int, expected: list[int], width: int) -> None:
+    found, dtype = runs(np.array(index), size)
+    assert (found.tolist(), dtype.itemsize) == (expected, width)
+
+
+@pytest.mark.parametrize(("fragment", "bytes_"), [(fragments.left(16, 16, 16), 2), (fragments.left(16, 64, 4), 1)])
+def test_rows_of_a_are_runs_of_sixteen_bytes(fragment: Fragment, bytes_: int) -> None:
+    assert runs(fragment.gather(), bytes_)[1].itemsize == 16
+
+
+def test_ordered_columns_of_accumulators_are_runs_of_sixteen_bytes() -> None:
+    fragment = fragments.accumulator(16, 8, 32)
+    assert runs(fragment.gather(), 4)[1].itemsize == 4
+    index = ordered(fragment, fragment.gather(), 8)
+    assert runs(index, 4)[1].itemsize == 16
+    np.testing.assert_array_equal(index[0], fragment.gather()[0][:, [0, 2, 4, 6, 1, 3, 5, 7]])
+    half = fragments.accumulator(16, 8, 16)
+    np.testing.assert_array_equal(ordered(half, half.gather(), 8), half.gather())  # two to a register: as they are
 
 
 def test_unpack_nibbles_bits_and_bytes() -> None:

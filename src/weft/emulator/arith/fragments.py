@@ -83,13 +83,6 @@ class Fragment:
         found[places.T[::-1].ravel()] = slots.T[::-1].ravel()
         return found.reshape(self.matrices, self.rows, self.columns)
 
-    def scatter(self) -> Index:
-        """The element of the flattened matrices that each slot holds, (slots,)."""
-        places = (self.matrix * self.rows + self.row) * self.columns + self.column
-        found = np.empty(self.slots, np.intp)
-        found[self.slot(_LANES, np.arange(self.elements))] = places
-        return found
-
 
 def _fragment(
     shape: tuple[int, int], bits: int, row: Index, column: Index, matrix: Index | int = 0, matrices: int = 1
@@ -217,12 +210,30 @@ def metadata_place(contraction: int, bits: int) -> tuple[Index, Index, int]:
 
 # ---- registers to matrices and back ----------------------------------------------------------------------------------------
 
+ORDER: Final = (0, 2, 4, 6, 1, 3, 5, 7)
+"""Columns of accumulators in an order in which the four lanes of a row have four neighbours each: register by register."""
 
-def packed(registers: list[NDArray[Any]], warps: Index | None) -> NDArray[Any]:
-    """Registers, each (T,), of the given warps (None: all) as (warps, registers, 32)."""
-    if warps is None:
-        return np.stack([register.reshape(-1, WARP) for register in registers], axis=1)
-    return np.stack([register.reshape(-1, WARP)[warps] for register in registers], axis=1)
+
+def ordered(fragment: Fragment, index: Index, columns: int) -> Index:
+    """An index (matrices, rows, columns) of B, C or D with the columns of a product reordered (`ORDER` in each eight) where
+    that keeps lanes together: for accumulators ``fragment`` of whole registers."""
+    if fragment.bits < 32:
+        return index
+    return index.reshape(*index.shape[:-1], columns // 8, 8)[..., list(ORDER)].reshape(index.shape)
+
+
+def runs(index: Index, size: int) -> tuple[Index, np.dtype[Any]]:
+    """An index of elements of ``size`` bytes as one of aligned runs of up to 16 bytes that stay together, and a NumPy type as
+    wide as a run: moving runs costs a fraction of moving elements."""
+    flat = index.ravel()
+    for width, code in ((16, "c16"), (8, "u8"), (4, "u4"), (2, "u2")):
+        count = width // size
+        if count < 2 or flat.size % count:
+            continue
+        groups = flat.reshape(-1, count)
+        if (groups == groups[:, :1] + np.arange(count)).all() and not (groups[:, 0] % count).any():
+            return groups[:, 0] // count, np.dtype(code)
+    return flat, np.dtype(f"u{size}" if size <= 8 else "c16")
 
 
 def unpack(words: NDArray[Any], bits: int) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.arith.fragments import Fragment, unpack
+from weft.emulator.arith.fragments import Fragment, runs, unpack
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import WARP, Active, Index
 from weft.emulator.ptx.types import TYPES
@@ -75,11 +75,14 @@ def registers(b: Binding, operand: int | Operand, count: int, bits: int, write: 
     return found
 
 
-def reader(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[Warps], NDArray[Any]]:
-    """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits."""
+def reader(b: Binding, operand: int | Operand, fragment: Fragment, index: Index) -> Callable[[Warps], NDArray[Any]]:
+    """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits; ``index`` is
+    `Fragment.gather`, or that with columns in another order."""
     views = registers(b, operand, fragment.registers, fragment.width, write=False)
     buffer = np.empty((b.machine.warps, len(views), WARP), views[0].dtype)
-    index, bits = fragment.gather(), fragment.bits
+    bits, shape = fragment.bits, index.shape
+    places, run = runs(index, max(bits, 8) // 8)
+    element = np.dtype(f"u{max(bits, 8) // 8}")
 
     def read(warps: Warps) -> NDArray[Any]:
         words = buffer
@@ -90,19 +93,24 @@ def reader(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[
             words = buffer[: warps.size]
             for place, view in enumerate(views):
                 words[:, place] = view[warps]
-        return unpack(words, bits).take(index, axis=1)
+        return unpack(words, bits).view(run).take(places, axis=1).view(element).reshape(-1, *shape)
 
     return read
 
 
-def writer(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[NDArray[Any], Warps], None]:
-    """Writes matrices (warps, matrices, rows, columns) to a vector of registers."""
+def writer(
+    b: Binding, operand: int | Operand, fragment: Fragment, index: Index
+) -> Callable[[NDArray[Any], Warps], None]:
+    """Writes matrices (warps, matrices, rows, columns) to a vector of registers; ``index`` as in `reader`."""
     views = registers(b, operand, fragment.registers, fragment.width, write=True)
-    index, word = fragment.scatter(), np.dtype(f"u{fragment.width // 8}")
+    word = np.dtype(f"u{fragment.width // 8}")
+    slots = np.empty(fragment.slots, np.intp)
+    slots[index.ravel()] = np.arange(fragment.slots)
+    places, run = runs(slots, fragment.bits // 8)
 
     def write(values: NDArray[Any], warps: Warps) -> None:
         count = len(values)
-        words = values.reshape(count, -1).take(index, axis=1).view(word).reshape(count, -1, WARP)
+        words = values.reshape(count, -1).view(run).take(places, axis=1).view(word).reshape(count, -1, WARP)
         for place, view in enumerate(views):
             if warps is None:
                 view[...] = words[:, place]

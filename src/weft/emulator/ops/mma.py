@@ -28,7 +28,7 @@ from weft.emulator.arith.products import (
     float_product,
     integer_product,
 )
-from weft.emulator.machine.active import Active
+from weft.emulator.machine.active import Active, Index
 from weft.emulator.ops.fragments import ACCUMULATORS, Warps, collective, reader, writer
 from weft.emulator.ops.registry import Step, instruction
 
@@ -163,6 +163,10 @@ class Fragments:
     old: Fragment
     new: Fragment
 
+    def arranged(self, matrix: Fragment) -> Index:
+        """Where the elements of B, C or D are, with the columns in an order that keeps D's lanes together."""
+        return fragments.ordered(self.new, matrix.gather(), matrix.columns)
+
 
 def accumulator_bits(name: str) -> int:
     """Of an accumulator's type."""
@@ -205,8 +209,9 @@ def step(
     m, n, k = f.size
     work = 2 * m * n * k * where.left.matrices
     members = collective(b)
-    read_a, read_b, read_c = reader(b, 1, where.left), reader(b, 2, where.right), reader(b, 3, where.old)
-    write = writer(b, 0, where.new)
+    read_a = reader(b, 1, where.left, where.left.gather())
+    read_b, read_c = (reader(b, i, x, where.arranged(x)) for i, x in ((2, where.right), (3, where.old)))
+    write = writer(b, 0, where.new, where.arranged(where.new))
     counters, site, all_warps = b.machine.counters, b.site, b.machine.warps
 
     def run(active: Active) -> None:
