@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.emulator.arith.mbarrier_word import MOST, Objects, countable, valid
+from weft.emulator.arith.mbarrier_word import MOST, Object, countable, initial, parity, pending, valid
 
 
 @dataclass
@@ -54,7 +54,7 @@ OPERATIONS = st.lists(
 @given(st.integers(1, 12), OPERATIONS)
 def test_a_sequence_of_operations(count: int, operations: list[tuple[str, int]]) -> None:
     model = Model(count, count)
-    objects = Objects.initial(array(count))
+    word = int(initial(array(count))[0])
     for name, wanted in operations:
         amount = wanted
         before = model.phase
@@ -64,37 +64,39 @@ def test_a_sequence_of_operations(count: int, operations: list[tuple[str, int]])
                 if not amount:
                     continue
                 model.arrive(amount)
-                objects, done = objects.after(arrivals=amount)
+                found, done = Object.unpack(word).after(arrivals=amount)
             case "drop":
                 amount = min(amount, model.pending, model.expected - 1)
                 if amount < 1:
                     continue
                 model.drop(amount)
-                objects, done = objects.after(arrivals=amount, dropped=amount)
+                found, done = Object.unpack(word).after(arrivals=amount, dropped=amount)
             case "expect":
                 model.transact(16 * amount)
-                objects, done = objects.after(transactions=16 * amount)
+                found, done = Object.unpack(word).after(transactions=16 * amount)
             case _:
                 model.transact(-16 * amount)
-                objects, done = objects.after(transactions=-16 * amount)
-        objects = Objects.unpack(objects.pack())
-        state = tuple(int(x[0]) for x in (objects.expected, objects.pending, objects.transactions, objects.parity))
-        assert state == (model.expected, model.pending, model.tx, model.phase % 2)
-        assert bool(done[0]) == (model.phase > before)
+                found, done = Object.unpack(word).after(transactions=-16 * amount)
+        word = found.pack()
+        assert found == Object.unpack(word)
+        assert found == (model.pending, model.expected, model.tx, model.phase % 2)
+        assert done == (model.phase > before)
+        words = np.array([word], np.uint64)
+        assert (pending(words)[0], parity(words)[0]) == (model.pending, model.phase % 2)
 
 
-def test_the_layout() -> None:
-    # By the table: pending in bits 0-19, expected in 20-39, tx in 40-60, parity in 61, 2 in 62-63.
-    objects = Objects(array(3, 0, MOST), array(5, 1, MOST), array(-16, MOST, -MOST), array(0, 1, 1))
-    expected = [
-        3 | 5 << 20 | (2**21 - 16) << 40 | 2 << 62,
-        0 | 1 << 20 | MOST << 40 | 1 << 61 | 2 << 62,
-        MOST | MOST << 20 | (2**21 - MOST) << 40 | 1 << 61 | 2 << 62,
-    ]
-    assert objects.pack().tolist() == expected
-    back = Objects.unpack(objects.pack())
-    for name in ("pending", "expected", "transactions", "parity"):
-        assert getattr(back, name).tolist() == getattr(objects, name).tolist()
+@pytest.mark.parametrize(
+    ("fields", "word"),
+    [
+        ((3, 5, -16, 0), 3 | 5 << 20 | (2**21 - 16) << 40 | 2 << 62),
+        ((0, 1, MOST, 1), 1 << 20 | MOST << 40 | 1 << 61 | 2 << 62),
+        ((MOST, MOST, -MOST, 1), MOST | MOST << 20 | (2**21 - MOST) << 40 | 1 << 61 | 2 << 62),
+    ],
+)
+def test_the_layout(fields: tuple[int, int, int, int], word: int) -> None:
+    """By the table: pending in bits 0-19, expected in 20-39, tx in 40-60, parity in 61, 2 in 62-63."""
+    assert Object(*fields).pack() == word
+    assert Object.unpack(word) == fields
 
 
 def test_which_words_are_objects() -> None:
@@ -106,25 +108,27 @@ def test_which_words_are_objects() -> None:
 @pytest.mark.parametrize(
     ("arrivals", "dropped", "transactions", "message"),
     [
-        (array(1, 3), 0, 0, (1, "3 arrivals in a phase that waits for 2 arrivals")),
-        (array(5, 0), 0, 0, (0, "5 arrivals in a phase that waits for 4 arrivals")),
-        (array(1, 2), array(0, 2), 0, (1, "2 arrivals dropped of 2 expected: none would be left to expect")),
-        (0, 0, array(MOST + 1, 0), (0, "a tx-count of 1048576 bytes; it may be -1048575 to 1048575")),
-        (0, 0, array(0, -MOST - 1), (1, "a tx-count of -1048576 bytes; it may be -1048575 to 1048575")),
-        (array(4, 2), array(1, 1), array(MOST, -MOST), None),
+        (3, 0, 0, "3 arrivals in a phase that waits for 2 arrivals"),
+        (2, 2, 0, "2 arrivals dropped of 2 expected: none would be left to expect"),
+        (0, 0, MOST + 1, "a tx-count of 1048576 bytes; it may be -1048575 to 1048575"),
+        (0, 0, -MOST - 1, "a tx-count of -1048576 bytes; it may be -1048575 to 1048575"),
+        (2, 1, MOST, ""),
+        (2, 0, -MOST, ""),
     ],
 )
-def test_what_no_object_may_do(arrivals: object, dropped: object, transactions: object, message: object) -> None:
-    objects = Objects.initial(array(4, 2))
-    assert objects.wrong(arrivals, dropped, transactions) == message  # pyright: ignore[reportArgumentType]
+def test_what_no_object_may_do(arrivals: int, dropped: int, transactions: int, message: str) -> None:
+    assert Object(2, 2).wrong(arrivals, dropped, transactions) == message
 
 
-def test_what_a_phase_lacks() -> None:
-    objects = Objects(array(1, 2, 0, 0, 1), array(4, 4, 4, 4, 4), array(4096, 0, 1, -32, -1), array(0, 0, 0, 0, 0))
-    assert [objects.lacks(i) for i in range(5)] == [
-        "1 arrival and 4096 bytes",
-        "2 arrivals",
-        "1 byte",
-        "an expect_tx of 32 bytes that came already",
-        "1 arrival and an expect_tx of 1 byte that came already",
-    ]
+@pytest.mark.parametrize(
+    ("pending", "transactions", "words"),
+    [
+        (1, 4096, "1 arrival and 4096 bytes"),
+        (2, 0, "2 arrivals"),
+        (0, 1, "1 byte"),
+        (0, -32, "an expect_tx of 32 bytes that came already"),
+        (1, -1, "1 arrival and an expect_tx of 1 byte that came already"),
+    ],
+)
+def test_what_a_phase_lacks(pending: int, transactions: int, words: str) -> None:
+    assert Object(pending, 4, transactions).lacks() == words

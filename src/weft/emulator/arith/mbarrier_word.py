@@ -14,13 +14,13 @@ Law: whenever an operation leaves no pending arrival and a tx-count of 0, the ph
 arrivals are pending as are expected. An arrival token (the ``state`` operand) is the word as it was before the arrival.
 
 Several lanes of one instruction may act on one barrier: their operations are added up, which is what any order of them does, as
-long as no more arrive than are pending; more are a fault.
+long as no more arrive than are pending; more are a fault. What is computed here is one object at a time, in Python's integers:
+few of a block's threads act on a barrier at once, and mostly on the same one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,98 +33,77 @@ MOST: Final = 2**20 - 1
 
 VALID: Final = 2
 
-_FIELD: Final = np.uint64(0xFFFFF)
 
+class Object(NamedTuple):
+    """A valid mbarrier object, unpacked."""
 
-@dataclass(frozen=True)
-class Objects:
-    """Valid mbarrier objects, unpacked: arrays of one length."""
-
-    pending: Counts
-    expected: Counts
-    transactions: Counts
-    parity: Counts
+    pending: int
+    expected: int
+    transactions: int = 0
+    parity: int = 0
 
     @classmethod
-    def initial(cls, counts: Counts) -> Objects:
-        """What mbarrier.init makes of counts that are `countable`."""
-        zero = np.zeros(counts.shape, np.int64)
-        return cls(counts, counts, zero, zero)
+    def unpack(cls, word: int) -> Object:
+        """The object in a `valid` word."""
+        transactions = word >> 40 & 0x1FFFFF
+        return cls(word & MOST, word >> 20 & MOST, transactions - (transactions >> 20 << 21), word >> 61 & 1)
 
-    @classmethod
-    def unpack(cls, words: Words) -> Objects:
-        """The objects in these words; of words that are no `valid` objects, anything."""
-        transactions = ((words >> np.uint64(40)) & np.uint64(0x1FFFFF)).astype(np.int64)
-        return cls(
-            (words & _FIELD).astype(np.int64),
-            ((words >> np.uint64(20)) & _FIELD).astype(np.int64),
-            transactions - ((transactions >> 20) << 21),
-            ((words >> np.uint64(61)) & np.uint64(1)).astype(np.int64),
+    def pack(self) -> int:
+        """Its word."""
+        return (
+            self.pending | self.expected << 20 | (self.transactions & 0x1FFFFF) << 40 | self.parity << 61 | VALID << 62
         )
 
-    def pack(self) -> Words:
-        """The words of these objects."""
-        word = self.pending | (self.expected << 20) | ((self.transactions & 0x1FFFFF) << 40) | (self.parity << 61)
-        return word.astype(np.uint64) | np.uint64(VALID << 62)
+    def after(self, arrivals: int = 0, dropped: int = 0, transactions: int = 0) -> tuple[Object, bool]:
+        """The object after ``arrivals`` arrivals, ``dropped`` of them for good, and ``transactions`` more bytes to wait for
+        (fewer, if negative); and whether that completes the phase. Requires: `wrong` finds nothing."""
+        pending, expected = self.pending - arrivals, self.expected - dropped
+        total = self.transactions + transactions
+        if pending or total:
+            return Object(pending, expected, total, self.parity), False
+        return Object(expected, expected, 0, self.parity ^ 1), True
 
-    @property
-    def complete(self) -> NDArray[np.bool_]:
-        """Whether the phase is complete, before it has turned into the next."""
-        return (self.pending == 0) & (self.transactions == 0)
+    def wrong(self, arrivals: int = 0, dropped: int = 0, transactions: int = 0) -> str:
+        """Why it may not do `after` with these; "" if it may."""
+        if arrivals > self.pending:
+            return f"{plural(arrivals, 'arrival')} in a phase that waits for {plural(self.pending, 'arrival')}"
+        if dropped and dropped >= self.expected:
+            return f"{plural(dropped, 'arrival')} dropped of {self.expected} expected: none would be left to expect"
+        if abs(total := self.transactions + transactions) > MOST:
+            return f"a tx-count of {total} bytes; it may be {-MOST} to {MOST}"
+        return ""
 
-    def after(
-        self, arrivals: Counts | int = 0, dropped: Counts | int = 0, transactions: Counts | int = 0
-    ) -> tuple[Objects, NDArray[np.bool_]]:
-        """The objects after ``arrivals`` arrivals, ``dropped`` of them for good, and ``transactions`` more bytes to wait for
-        (fewer, if negative); and which of them have completed their phase. Requires: `wrong` finds nothing."""
-        changed = replace(
-            self,
-            pending=self.pending - arrivals,
-            expected=self.expected - dropped,
-            transactions=self.transactions + transactions,
-        )
-        done = changed.complete
-        if done.any():
-            pending = np.where(done, changed.expected, changed.pending)
-            changed = replace(changed, pending=pending, parity=changed.parity ^ done)
-        return changed, done
-
-    def wrong(
-        self, arrivals: Counts | int = 0, dropped: Counts | int = 0, transactions: Counts | int = 0
-    ) -> tuple[int, str] | None:
-        """The first object that may not do `after` with these, and why; None if all may."""
-        zero = np.zeros(self.pending.shape, np.int64)
-        arriving, leaving, more = zero + arrivals, zero + dropped, zero + transactions
-        if (bad := arriving > self.pending).any():
-            i = int(bad.argmax())
-            return i, f"{plural(arriving[i], 'arrival')} in a phase that waits for {plural(self.pending[i], 'arrival')}"
-        if (bad := (leaving > 0) & (leaving >= self.expected)).any():
-            i = int(bad.argmax())
-            return (
-                i,
-                f"{plural(leaving[i], 'arrival')} dropped of {self.expected[i]} expected: none would be left to expect",
-            )
-        total = self.transactions + more
-        if (bad := np.abs(total) > MOST).any():
-            return int(bad.argmax()), f"a tx-count of {total[int(bad.argmax())]} bytes; it may be {-MOST} to {MOST}"
-        return None
-
-    def lacks(self, index: int) -> str:
-        """What the current phase of one object still waits for, in words."""
+    def lacks(self) -> str:
+        """What its current phase still waits for, in words."""
         parts: list[str] = []
-        if pending := int(self.pending[index]):
-            parts.append(plural(pending, "arrival"))
-        transactions = int(self.transactions[index])
-        if transactions > 0:
-            parts.append(plural(transactions, "byte"))
-        elif transactions < 0:
-            parts.append(f"an expect_tx of {plural(-transactions, 'byte')} that came already")
+        if self.pending:
+            parts.append(plural(self.pending, "arrival"))
+        if self.transactions > 0:
+            parts.append(plural(self.transactions, "byte"))
+        elif self.transactions < 0:
+            parts.append(f"an expect_tx of {plural(-self.transactions, 'byte')} that came already")
         return " and ".join(parts)
+
+
+def initial(counts: NDArray[Any]) -> Words:
+    """What mbarrier.init makes of counts that are `countable`."""
+    words = counts.astype(np.uint64)
+    return words | words << np.uint64(20) | np.uint64(VALID << 62)
 
 
 def valid(words: Words) -> NDArray[np.bool_]:
     """Which words are mbarrier objects."""
     return (words >> np.uint64(62)) == VALID
+
+
+def pending(words: Words) -> NDArray[np.uint32]:
+    """The pending arrivals of objects, or tokens."""
+    return words.astype(np.uint32) & np.uint32(MOST)
+
+
+def parity(words: Words) -> Counts:
+    """The parity of the phase that objects are in, or that tokens are of."""
+    return (words >> np.uint64(61)).view(np.int64) & 1
 
 
 def countable(counts: NDArray[Any]) -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -138,7 +138,8 @@ class Shared:
     size: int
     copy: NDArray[np.intp]
     chunks: NDArray[np.intp] | None
-    """For each copy, the chunk of the dense box that each chunk in order of ``addresses`` is; None if they are in order."""
+    """The chunk of the dense box that each chunk in order of ``addresses`` is: for all copies, or for each of them (copies,
+    chunks). None if they are in order."""
 
     @classmethod
     def of(cls, bases: NDArray[np.uint64], size: int, swizzle: Swizzle) -> Shared:
@@ -149,28 +150,46 @@ class Shared:
         copies = np.arange(bases.size)
         if swizzle is Swizzle.NONE:
             return cls(bases, size, copies, None)
-        places = swizzle(bases[:, None] + np.arange(0, size, CHUNK, dtype=np.uint64))
-        order = np.argsort(places, axis=1)
+        starts = (bases % np.uint64(swizzle.period)).tolist()
+        orders = [_swizzled(start, size, swizzle) for start in starts]
+        alike = all(start == starts[0] for start in starts)
+        chunks = orders[0][0] if alike else np.stack([order for order, _ in orders])
         if size % LINE == 0:
-            return cls(bases, size, copies, order)
-        ordered = np.take_along_axis(places, order, axis=1)
-        return cls(ordered.reshape(-1), CHUNK, np.repeat(copies, order.shape[1]), order)
+            return cls(bases, size, copies, chunks)
+        places = np.stack([places for _, places in orders]) + bases[:, None]
+        return cls(places.reshape(-1), CHUNK, np.repeat(copies, places.shape[1]), chunks)
 
     def arrange(self, boxes: Bytes) -> Bytes:
         """What dense boxes, (N, bytes), put at the addresses: (K, size)."""
         if self.chunks is None:
             return boxes
-        cells = boxes.reshape(len(boxes), -1, CHUNK)
-        return np.take_along_axis(cells, self.chunks[:, :, None], axis=1).reshape(-1, self.size)
+        cells = boxes.view(_CELL)
+        moved = cells[:, self.chunks] if self.chunks.ndim == 1 else np.take_along_axis(cells, self.chunks, axis=1)
+        return moved.view(np.uint8).reshape(-1, self.size)
 
     def collect(self, values: Bytes) -> Bytes:
         """The dense boxes, (N, bytes), of what is at the addresses, (K, size): the inverse of `arrange`."""
         if self.chunks is None:
             return values
-        cells = values.reshape(len(self.chunks), -1, CHUNK)
+        cells = np.ascontiguousarray(values).reshape(-1, CHUNK * self.chunks.shape[-1]).view(_CELL)
         dense = np.empty_like(cells)
-        np.put_along_axis(dense, self.chunks[:, :, None], cells, axis=1)
-        return dense.reshape(len(self.chunks), -1)
+        if self.chunks.ndim == 1:
+            dense[:, self.chunks] = cells
+        else:
+            np.put_along_axis(dense, self.chunks, cells, axis=1)
+        return dense.view(np.uint8)
+
+
+_CELL: Final = np.dtype(np.complex128)
+"""A type of as many bytes as a chunk, to move chunks as a whole."""
+
+
+@lru_cache(maxsize=1024)
+def _swizzled(start: int, size: int, swizzle: Swizzle) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
+    """The chunks of a dense box at ``start`` in the order in which they are in memory, and where each is from the start."""
+    places = swizzle(np.arange(start, start + size, CHUNK))
+    order = np.argsort(places)
+    return order, (places[order] - start).astype(np.uint64)
 
 
 def touched_sectors(copy: NDArray[Any], addresses: NDArray[np.uint64], size: int) -> int:

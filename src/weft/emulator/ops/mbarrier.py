@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.arith.mbarrier_word import MOST, Counts, Objects, Words, countable, plural, valid
+from weft.emulator.arith.mbarrier_word import (
+    MOST,
+    Counts,
+    Object,
+    Words,
+    countable,
+    initial,
+    parity,
+    pending,
+    plural,
+    valid,
+)
 from weft.emulator.errors import Undefined, Uninitialised
 from weft.emulator.machine.active import Active, Index, Mask
 from weft.emulator.memory.access import Access, Kind, Space
@@ -52,7 +63,7 @@ Locate = Callable[[Index], NDArray[np.uint64]]
 
 @dataclass(frozen=True)
 class Phase:
-    """The phase that threads' objects are in."""
+    """The phases that threads' objects are in."""
 
     addresses: NDArray[np.uint64]
     parity: Counts
@@ -131,70 +142,58 @@ def update(
 ) -> tuple[Words, Phase]:
     """Lanes arrive (and, with ``drop``, leave for good), and wait for more bytes (or fewer): one entry for each of ``threads``.
 
-    Returns the words each found, as if one lane had come after the other, and the phases they were in.
+    Returns the words each found, and the phases they were in.
     """
     flat, words = load(machine, site, threads, addresses, Kind.ATOMIC)
-    lanes = np.zeros(threads.size, np.int64)
-    arriving, more = lanes + arrivals, lanes + transactions
-    unique, first, lane_of = np.unique(flat, return_index=True, return_inverse=True)
-    objects = Objects.unpack(words[first])
-    total, dropped, bytes_more = _sum(lane_of, arriving, unique.size), 0, _sum(lane_of, more, unique.size)
-    if drop:
-        dropped = total
-    if problem := objects.wrong(total, dropped, bytes_more):
-        raise fault(machine, problem[1], site, threads, addresses, int(first[problem[0]]))
-    phase = Phase(addresses, objects.parity[lane_of])
+    phase = Phase(addresses, parity(words))
     if release and machine.order.active:
         for key, which in keys(phase):
             machine.order.release(key, np.unique(machine.warp[threads[which]]))
-    after, done = objects.after(total, dropped, bytes_more)
-    if done.any():
-        if not may_complete:
-            message = (
-                f"{machine.program.instructions[site].name} completes the phase, which .noComplete says it does not"
-            )
-            raise fault(machine, message, site, threads, addresses, int(first[done.argmax()]))
-        phases(machine)[unique[done] // 8] += 1
-        machine.stir()
-    machine.memory.shared.scatter(unique, 8, after.pack())
-    return _found(words, lane_of, arriving, more, unique.size), phase
+    for lanes in _by_object(flat):
+        first = int(lanes[0])
+        arriving, more = _total(arrivals, lanes), _total(transactions, lanes)
+        leaving = arriving if drop else 0
+        was = Object.unpack(int(words[first]))
+        if problem := was.wrong(arriving, leaving, more):
+            raise fault(machine, problem, site, threads, addresses, first)
+        after, done = was.after(arriving, leaving, more)
+        if done:
+            if not may_complete:
+                name = machine.program.instructions[site].name
+                message = f"{name} completes the phase, which .noComplete says it does not"
+                raise fault(machine, message, site, threads, addresses, first)
+            phases(machine)[flat[first] // 8] += 1
+            machine.stir()
+        machine.memory.shared.scatter(flat[first : first + 1], 8, np.array([after.pack()], np.uint64))
+    return words, phase
 
 
 def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
     """The keys of the threads' phases, for `NullOrder`, and which of the threads each is of. Blocks share keys, not objects."""
-    found: list[tuple[Hashable, Index]] = []
     both = phase.addresses.astype(np.int64) * 2 + phase.parity
-    for value in np.unique(both).tolist():
-        found.append((key_of(value >> 1, value & 1), (both == value).nonzero()[0]))
+    return [(("mbarrier", *divmod(int(both[which[0]]), 2)), which) for which in _by_object(both)]
+
+
+def _by_object(places: NDArray[Any]) -> list[Index]:
+    """The lanes, ascending, at each place; places ascending."""
+    if places.size == 1 or (places == places[0]).all():
+        return [np.arange(places.size)]
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    return np.split(order, (ordered[1:] != ordered[:-1]).nonzero()[0] + 1)
+
+
+def _total(values: NDArray[np.int64] | int, lanes: Index) -> int:
+    return values * lanes.size if isinstance(values, int) else int(values[lanes].sum())
+
+
+def _tokens(words: Words, flat: NDArray[Any], arrivals: Counts) -> Words:
+    """What each lane found, as if they had come one after the other: less the arrivals of those before it."""
+    found = words.copy()
+    for lanes in _by_object(flat):
+        mine = arrivals[lanes]
+        found[lanes] -= (np.cumsum(mine) - mine).astype(np.uint64)
     return found
-
-
-def key_of(address: int, parity: int) -> Hashable:
-    """The key of a phase."""
-    return "mbarrier", address, parity
-
-
-def _sum(lane_of: Index, values: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    if count == 1:
-        return values.sum(keepdims=True)
-    total = np.zeros(count, np.int64)
-    np.add.at(total, lane_of, values)
-    return total
-
-
-def _found(words: Words, lane_of: Index, arriving: Counts, more: Counts, count: int) -> Words:
-    """What each lane found, given that lanes come in order: less the arrivals before its own, and with its own bytes expected."""
-    if lane_of.size == count:
-        before, tx = np.zeros(lane_of.size, np.int64), more
-    else:
-        order = np.argsort(lane_of, kind="stable")
-        starts = np.searchsorted(lane_of[order], np.arange(count))
-        before, tx = np.empty_like(arriving), np.empty_like(more)
-        for values, sums, own in ((arriving, before, 0), (more, tx, 1)):
-            running = np.concatenate(([0], np.cumsum(values[order])))
-            sums[order] = running[np.arange(order.size) + own] - running[starts][lane_of[order]]
-    found = Objects.unpack(words)
-    return Objects(found.pending - before, found.expected, found.transactions + tx, found.parity).pack()
 
 
 # ---- init, inval ----------------------------------------------------------------------------------------------------
@@ -216,7 +215,7 @@ def _init(b: Binding) -> Step:
             message = f"an mbarrier that expects {plural(count[which], 'arrival')}; it may expect 1 to {MOST}"
             raise fault(machine, message, site, threads, addresses, which)
         access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
-        machine.memory.store(access, 8, Objects.initial(count).pack())
+        machine.memory.store(access, 8, initial(count))
         assert access.flat is not None
         phases(machine)[access.flat // 8] = 0
 
@@ -286,7 +285,8 @@ def _arrive(b: Binding) -> Step:
             may_complete=not no_complete,
         )
         if tokens is not None:
-            tokens[threads] = found
+            blocks = addresses.astype(np.int64) + (machine.block[threads] << 32)
+            tokens[threads] = _tokens(found, blocks, np.ones_like(amount) if expect else amount)
 
     return step
 
@@ -310,10 +310,10 @@ def _transactions(b: Binding) -> Step:
 def _pending_count(b: Binding) -> Step:
     form(b, op="pending_count", layout=LAYOUT, type="b64")
     b.count(2)
-    counts, tokens = b.write(0, U32), b.read(1, U64)
+    counts, tokens = b.write(0, U32), np.broadcast_to(b.read(1, U64), (b.machine.threads,))
 
     def step(active: Active) -> None:
-        masked(counts, Objects.unpack(tokens).pending.astype(np.uint32), active)
+        masked(counts, pending(tokens), active)
 
     return step
 
@@ -354,14 +354,14 @@ class _Waits:
             if not (good := valid(tokens)).all():
                 message = "a state that no arrival at an mbarrier has given"
                 raise fault(self.machine, message, self.site, threads, addresses, int((~good).argmax()))
-            meant = Objects.unpack(tokens).parity
-        return flat, addresses, meant, Objects.unpack(words).parity != meant
+            meant = parity(tokens)
+        return flat, addresses, meant, parity(words) != meant
 
-    def acquire(self, threads: Index, addresses: NDArray[np.uint64], parity: Counts) -> None:
+    def acquire(self, threads: Index, addresses: NDArray[np.uint64], meant: Counts) -> None:
         """These threads have waited for these phases."""
         order = self.machine.order
         if self.acquires and order.active and threads.size:
-            for key, which in keys(Phase(addresses, parity)):
+            for key, which in keys(Phase(addresses, meant)):
                 order.acquire(key, np.unique(self.machine.warp[threads[which]]))
 
 
@@ -372,9 +372,9 @@ def _test_wait(b: Binding) -> Step:
 
     def step(active: Active) -> None:
         threads = active.index
-        _, addresses, parity, done = waits.ask(threads)
+        _, addresses, meant, done = waits.ask(threads)
         waits.result[threads] = done
-        waits.acquire(threads[done], addresses[done], parity[done])
+        waits.acquire(threads[done], addresses[done], meant[done])
 
     return step
 
@@ -387,12 +387,12 @@ def _try_wait(b: Binding) -> Transfer:
 
     def run(active: Active) -> Destinations:
         threads = active.index
-        flat, addresses, parity, done = waits.ask(threads)
+        flat, addresses, meant, done = waits.ask(threads)
         waits.result[threads] = True  # of those who wait, when they go on
-        waits.acquire(threads[done], addresses[done], parity[done])
+        waits.acquire(threads[done], addresses[done], meant[done])
         if done.all():
             return [(following, active)]
-        waiting = _Suspended(waits, threads[~done], flat[~done], addresses[~done], parity[~done])
+        waiting = _Suspended(waits, threads[~done], flat[~done], addresses[~done], meant[~done])
         mask = np.zeros(machine.threads, np.bool_)
         mask[waiting.threads] = True
         machine.park(Active(mask, full=False), following, waiting.why, waiting.ready, site)
@@ -407,14 +407,14 @@ class _Suspended:
     """Threads of a try_wait until their phases complete; they are woken even if further phases do before they run."""
 
     def __init__(
-        self, waits: _Waits, threads: Index, flat: Index, addresses: NDArray[np.uint64], parity: Counts
+        self, waits: _Waits, threads: Index, flat: Index, addresses: NDArray[np.uint64], meant: Counts
     ) -> None:
         self.waits = waits
         self.machine = waits.machine
         self.threads = threads
         self.places = flat // 8
         self.addresses = addresses
-        self.parity = parity
+        self.meant = meant
         self.phase = phases(self.machine)[self.places]
         self.woken = np.zeros(threads.size, np.bool_)
 
@@ -422,7 +422,7 @@ class _Suspended:
         """Who may go on, (T,); whoever it is has seen what the phase's completion shows."""
         complete = phases(self.machine)[self.places] != self.phase
         fresh = complete & ~self.woken
-        self.waits.acquire(self.threads[fresh], self.addresses[fresh], self.parity[fresh])
+        self.waits.acquire(self.threads[fresh], self.addresses[fresh], self.meant[fresh])
         self.woken |= fresh
         mask = np.zeros(self.machine.threads, np.bool_)
         mask[self.threads[complete]] = True
@@ -434,8 +434,8 @@ class _Suspended:
         lines: list[str] = []
         for place, which in zip(places.tolist(), first.tolist(), strict=True):
             if place >= 0:
-                words = self.machine.memory.shared.gather(np.array([place * 8]), 8, 8)
-                lacks = Objects.unpack(words).lacks(0)
+                word = int(self.machine.memory.shared.gather(np.array([place * 8]), 8, 8)[0])
+                lacks = Object.unpack(word).lacks()
                 phase = int(phases(self.machine)[place])
                 lines.append(f"mbarrier at shared 0x{int(self.addresses[which]):x}: phase {phase} lacks {lacks}")
         return "\n    ".join(dict.fromkeys(lines))
