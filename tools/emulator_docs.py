@@ -22,19 +22,29 @@ _PART = re.compile(r"(<!-- metrics: .*? -->\n).*?(<!-- /metrics -->)", re.DOTALL
 
 
 def table() -> str:
-    """The metrics as Markdown."""
-    head = "| metric | unit | meaning | Nsight Compute |\n|---|---|---|---|\n"
-    return head + "".join(map(_row, METRICS.values()))
+    """The metrics as Markdown. Those of one kind of access are not rows of their own, but named in the row of their sum."""
+    parts = {part for metric in METRICS.values() if _is_sum(metric) for part in metric.plus}
+    head = "| metric | kinds | unit | meaning | Nsight Compute |\n|---|---|---|---|---|\n"
+    return head + "".join(_row(metric) for metric in METRICS.values() if metric.name not in parts)
+
+
+def _is_sum(metric: Metric) -> bool:
+    """Whether it is the sum over the kinds of access to a space: its parts are called ``space_kind_quantity``."""
+    space, _, quantity = metric.name.partition("_")
+    return bool(metric.plus) and all(p.startswith(f"{space}_") and p.endswith(f"_{quantity}") for p in metric.plus)
 
 
 def _row(metric: Metric) -> str:
-    meaning = metric.meaning
-    if metric.derived and not metric.minus:
-        meaning += f" (the sum of {', '.join(f'`{part}`' for part in metric.plus)})"
-    elif metric.derived:
-        meaning += f" (`{metric.plus[0]}` less `{metric.minus[0]}`)"
-    ncu = " + ".join(f"`{name}`" for name in metric.ncu.split(" + ")) if metric.ncu else ""
-    return f"| `{metric.name}` | {metric.unit} | {meaning} | {ncu} |\n"
+    meaning, kinds, ncu = metric.meaning, "", [metric.ncu]
+    if _is_sum(metric):
+        kinds = ", ".join(part.split("_")[1] for part in metric.plus)
+        ncu += [METRICS[part].ncu for part in metric.plus]
+    elif metric.minus:
+        meaning += f": `{metric.plus[0]}` less `{metric.minus[0]}`"
+    elif metric.plus:
+        meaning += f": {' and '.join(f'`{part}`' for part in metric.plus)}"
+    counters = ", ".join(f"`{name}`" for names in ncu for name in names.split(" + ") if name)
+    return f"| `{metric.name}` | {kinds} | {metric.unit} | {meaning} | {counters} |\n"
 
 
 def written(page: str) -> str:
