@@ -164,7 +164,11 @@ class Shared:
         if self.chunks is None:
             return boxes
         cells = boxes.view(_CELL)
-        moved = cells[:, self.chunks] if self.chunks.ndim == 1 else np.take_along_axis(cells, self.chunks, axis=1)
+        moved = (
+            np.take(cells, self.chunks, axis=1)
+            if self.chunks.ndim == 1
+            else np.take_along_axis(cells, self.chunks, axis=1)
+        )
         return moved.view(np.uint8).reshape(-1, self.size)
 
     def collect(self, values: Bytes) -> Bytes:
