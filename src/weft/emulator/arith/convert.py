@@ -19,12 +19,12 @@ INTEGRAL: Final = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.c
 
 
 def to_integer(x: NDArray[Any], mode: str, target: np.dtype[Any], nan: int) -> NDArray[Any]:
-    """Floats rounded to integers in a mode and clamped to the range of the target; NaN becomes ``nan``."""
+    """Floats rounded to integers in a mode and clamped to the range of the target; NaN becomes the bits ``nan``."""
     whole = INTEGRAL[mode](x)
     info = np.iinfo(target)
     if target.itemsize < 8:
-        whole = np.where(np.isnan(x), nan, whole.astype(np.float64))
-        return np.fmin(np.fmax(whole, info.min), info.max).astype(np.int64).astype(target)
+        clamped = np.fmin(np.fmax(whole.astype(np.float64), info.min), info.max).astype(np.int64)
+        return np.where(np.isnan(x), nan, clamped).astype(target)
     beyond = float(info.max)  # one more than the largest: 2**63, 2**64
     fits = np.where(whole < beyond, np.fmax(whole, info.min), 0).astype(target)
     result = np.where(whole >= beyond, target.type(info.max), fits)

@@ -90,14 +90,13 @@ def bind_packed(b: Binding) -> Step:
     f = form(b, mode=row.modes, relu=row.relu, satfinite=row.satfinite, to=to, source=source)
     target = FORMATS[to]
     mode, relu, satfinite = f["mode"], bool(f["relu"]), bool(f["satfinite"])
+    b.count(2 + (mode == "rs") + (source == "f32" and target.count == 2))
     values = _values(b, target.count, source)
     if mode == "rs":
         randoms = _random_bits(b, target)
         encode = [_stochastic(target.element, relu, satfinite, noise) for noise in randoms]
     else:
         encode = [_encoder(target.element, mode, relu, satfinite)] * target.count
-    expected = 2 + (mode == "rs") + (source == "f32" and target.count == 2)
-    b.count(expected)
     put, dtype = b.extend(0, TYPES[target.storage]), TYPES[target.storage].numpy
     shifts = [np.array(target.field * i, dtype) for i in reversed(range(target.count))]
 
