@@ -104,7 +104,7 @@ class Operation:
 
     def _accumulator(self, memory: Words, turns: Turns, values: Words) -> np.ufunc | None:
         """The ufunc that takes the steps of one place after the other just as `result` does, if there is one."""
-        if self.name in _UFUNCS and self.kind[0] in "usb":
+        if self.name in _UFUNCS and self.kind not in ("f16", "bf16"):
             return _UFUNCS[self.name]
         if self.name == "add" and self.kind in ("f32", "f64"):
             # NaNs have their bits, and subnormal sums may be flushed: leave these to `result`.
