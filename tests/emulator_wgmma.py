@@ -128,7 +128,7 @@ def to_a(matrix: Matrix, kind: str) -> NDArray[np.uint32]:
 @dataclass
 class Kernel:
     """A kernel in which each warpgroup loads D, does ``body`` and stores D. The body names {d} and {a} (lists of registers), %da
-    and %db (descriptors), %s (a predicate). Shared memory of ``size`` bytes comes from an image for each block."""
+    and %db (descriptors), %s (a predicate), %m (metadata). Shared memory of ``size`` bytes comes from an image for each block."""
 
     n: int
     d: str
@@ -154,9 +154,10 @@ class Kernel:
 .version 8.7
 .target sm_90a
 .address_size 64
-.visible .entry test(.param .u64 p_image, .param .u64 p_desc, .param .u64 p_d, .param .u64 p_a)
+.visible .entry test(.param .u64 p_image, .param .u64 p_desc, .param .u64 p_d, .param .u64 p_a, .param .u64 p_m)
 {{
-  .reg .b32 %d<{self.registers}>; .reg .b32 %a<4>; .reg .b32 %t<12>; .reg .b64 %x<8>; .reg .b64 %pd, %pa, %da, %db;
+  .reg .b32 %d<{self.registers}>; .reg .b32 %a<4>; .reg .b32 %t<12>; .reg .b32 %m;
+  .reg .b64 %x<8>; .reg .b64 %pd, %pa, %pm, %da, %db;
   .reg .pred %s, %more, %p;
   .shared .align 1024 .b8 memory[{self.size}];
   mov.u32 %t0, %tid.x; mov.u32 %t1, %ctaid.x; mov.u32 %t2, memory;
@@ -173,6 +174,7 @@ copy:
   mad.lo.u32 %t9, %t1, {128 * self.groups}, %t0;
   ld.param.u64 %pd, [p_d]; mul.wide.u32 %x4, %t9, {4 * self.registers}; add.s64 %pd, %pd, %x4;
   ld.param.u64 %pa, [p_a]; mul.wide.u32 %x5, %t9, 16; add.s64 %pa, %pa, %x5;
+  ld.param.u64 %pm, [p_m]; mul.wide.u32 %x5, %t9, 4; add.s64 %pm, %pm, %x5; ld.global.b32 %m, [%pm];
   ld.param.u64 %x6, [p_desc]; shr.u32 %t10, %t9, 7; mul.wide.u32 %x7, %t10, 32; add.s64 %x6, %x6, %x7;
   ld.global.v2.u64 {{%da, %db}}, [%x6];
   ld.global.u32 %t11, [%x6 + 16]; setp.ne.u32 %s, %t11, 0;
@@ -198,10 +200,11 @@ def launch(
     a: Sequence[Matrix] | None = None,
     scale: Sequence[int] | None = None,
     kind: str = "",
+    metadata: Sequence[NDArray[np.uint32]] | None = None,
     checks: Checks | None = None,
 ) -> tuple[list[Matrix], Outcome]:
     """Runs it: one image (blocks, size) for each block; for each warpgroup of the grid a pair of descriptors, D before and, in
-    registers, A. The D's after, and what was counted."""
+    registers, A, and ``metadata`` (128,). The D's after, and what was counted."""
     count = kernel.groups * kernel.blocks
     before = np.ascontiguousarray(np.stack([to_d(np.asarray(m, DTYPES[kernel.d])) for m in d]))
     assert before.shape == (count, 128, kernel.n // 2)
@@ -211,9 +214,10 @@ def launch(
     fragments = np.zeros((count, 128, 4), np.uint32)
     if a is not None:
         fragments = np.stack([to_a(m, kind) for m in a])
+    words = np.zeros((count, 128), np.uint32) if metadata is None else np.stack(metadata)
     outcome = run(
         kernel.ptx,
-        [np.ascontiguousarray(images), rows, before, fragments],
+        [np.ascontiguousarray(images), rows, before, fragments, words],
         kernel.blocks,
         128 * kernel.groups,
         checks=checks,

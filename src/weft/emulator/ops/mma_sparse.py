@@ -51,21 +51,21 @@ def mma_sp(b: Binding) -> Step:
     contraction = f.size[2]
     rule = SPARSITY[ELEMENTS[left].bits]
     where = picture(f, d, left, right, c, contraction * rule.kept // rule.group)
-    return step(b, f, where, product(f, d, left, right, c), _dense(b, contraction, ELEMENTS[left].bits))
+    return step(b, f, where, product(f, d, left, right, c), dense_left(b, contraction, ELEMENTS[left].bits, 4))
 
 
-def _dense(b: Binding, contraction: int, bits: int) -> Callable[[NDArray[Any], Warps], NDArray[Any]]:
-    """What makes the stored elements (warps, 1, 16, stored) a dense A, by the metadata in operand 4 and the selector in 5."""
+def dense_left(b: Binding, contraction: int, bits: int, operand: int) -> Callable[[NDArray[Any], Warps], NDArray[Any]]:
+    """What makes the stored elements (warps, 1, 16, stored) a dense A, by metadata in ``operand`` and the selector after it."""
     machine, site, name = b.machine, b.site, b.instruction.name
     thread, low, threads = metadata_place(contraction, bits)
-    selector, choices = b.constant(5), 4 // threads
+    selector, choices = b.constant(operand + 1), 4 // threads
     b.require(
         0 <= selector < choices,
         f"{name} has a sparsity selector of {selector}, expected {'0' if choices == 1 else f'0 to {choices - 1}'}",
     )
     lanes = 4 * (np.arange(16)[:, None] % 8) + thread + threads * selector
     shifts = low.astype(np.uint32)
-    (metadata,) = registers(b, 4, 1, 32, write=False)
+    (metadata,) = registers(b, operand, 1, 32, write=False)
     rule = SPARSITY[bits]
     good = meaningful(rule.kept, "sp::ordered_metadata" in b.modifiers)
 

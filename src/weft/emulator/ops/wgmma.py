@@ -8,7 +8,8 @@ before wait_group is a race). Each 16 bytes of an operand are one access of the 
 What is not checked, because ptxas mends it: accumulators used before wait_group (it inserts the wait, and says C7517), registers
 that wgmma.mma_async uses without a wgmma.fence after other accesses (it inserts the fence, C7519).
 
-Counted for each warpgroup: ``wgmma``, 1, and ``matrix_flops``, 2 M N K, also for integers and bits.
+Counted for each warpgroup: ``wgmma``, 1, and ``matrix_flops``, 2 M N K, also for integers and bits, and for a sparse A as if
+it were dense.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ def wait_group(b: Binding) -> Step:
 
 @instruction("wgmma.mma_async", transfer=True)
 def mma_async(b: Binding) -> Transfer:
-    """``wgmma.mma_async.sync.aligned.shape.d.a.b  d, a, b-desc, scale-d, ...``."""
+    """``wgmma.mma_async{.sp}.sync.aligned.shape.d.a.b  d, a, b-desc, {metadata, selector,} scale-d, ...``."""
     f = form(b)
     d = registers(b, 0, f.registers, 32, write=True)
     multiplicands = operands(b, f)
-    scale = b.predicate(3)
+    scale = b.predicate(5 if f.sparse else 3)
     machine, site, following, counters = b.machine, b.site, b.next, b.machine.counters
     together = Together(machine, site)
 

@@ -1,7 +1,7 @@
 """What wgmma.mma_async multiplies: A from registers or shared memory, B from shared memory.
 
 One would read one operand after the other. Checks cost the same for many accesses as for few, so the units of 16 bytes of both
-operands, of all warpgroups, are one access.
+operands, of all warpgroups, are one access. A sparse A is made whole.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from weft.emulator.arith import warpgroup
 from weft.emulator.arith.descriptors import UNIT, Descriptor
+from weft.emulator.arith.products import ELEMENTS
+from weft.emulator.arith.swizzle import Swizzle
+from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Index
 from weft.emulator.memory.access import Access, Kind, Proxy, Space
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.fragments import Warps, registers
+from weft.emulator.ops.mma_sparse import dense_left
 from weft.emulator.ops.wgmma_forms import Form
 from weft.emulator.ops.wgmma_together import first_threads, uniform
 from weft.emulator.ptx.types import TYPES
@@ -70,13 +74,14 @@ def units(bits: int, matrix: Shared) -> NDArray[np.uint64]:
 
 def operands(b: Binding, f: Form) -> Operands:
     """Reads A and B."""
-    right = Shared(2, "B", f.b, f.n, 32, f.b_transposed)
+    right = Shared(2, "B", f.b, f.n, 64 if f.sparse else 32, f.b_transposed)
+    whole = _whole(b, f)
     if not f.in_registers:
         both = _reader(b, (Shared(1, "A", f.a, warpgroup.M, 32, f.a_transposed), right))
 
         def read_both(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
             left, right = both(warps, first, agent)
-            return left, right
+            return whole(left, warps), right
 
         return read_both
 
@@ -84,9 +89,22 @@ def operands(b: Binding, f: Form) -> Operands:
 
     def read_right(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
         left = warpgroup.fragment(warpgroup.collect(views, warps))
-        return warpgroup.numbers(left, f.a), shared(warps, first, agent)[0]
+        return whole(warpgroup.numbers(left, f.a), warps), shared(warps, first, agent)[0]
 
     return read_right
+
+
+def _whole(b: Binding, f: Form) -> Callable[[Numbers, Warps], Numbers]:
+    """A sparse A with its zeros, a dense one as it is. Each warp's 16 rows have their metadata as those of an mma.sp."""
+    if not f.sparse:
+        return lambda left, warps: left
+    dense = dense_left(b, f.k, ELEMENTS[f.a].bits, 3)
+
+    def whole(left: Numbers, warps: Warps) -> Numbers:
+        groups, _, stored = left.shape
+        return dense(left.reshape(-1, 1, 16, stored), warps).reshape(groups, warpgroup.M, f.k)
+
+    return whole
 
 
 def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, Index, Agent | None], list[Numbers]]:
@@ -99,11 +117,23 @@ def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, Index, A
     starts = np.cumsum([0, *(m.count for m in matrices)]).tolist()
     everyone = np.repeat(first_threads(machine, None), count)
 
+    def _fits(matrix: Shared, descriptors: list[int], first: Index) -> None:
+        for thread, bits in zip(first, descriptors, strict=True):
+            swizzle = Descriptor.decode(bits).swizzle
+            if swizzle is Swizzle.B32:
+                message = (
+                    f"a row of {matrix.name} has {matrix.depth} bytes, more than the 32B swizzle of its descriptor"
+                )
+                raise machine.fault(Undefined, message, site, int(thread))
+
     def read(warps: Warps, first: Index, agent: Agent | None) -> list[Numbers]:
         chosen = [
             uniform(machine, site, values, warps, first, name).tolist()
             for values, name in zip(descriptors, names, strict=True)
         ]
+        for m, bits in zip(matrices, chosen, strict=True):
+            if m.depth > 32 and not m.transposed:
+                _fits(m, bits, first)
         parts = [units(bits, m) for group in zip(*chosen, strict=True) for bits, m in zip(group, matrices, strict=True)]
         threads = everyone if warps is None else np.repeat(first, count)
         access = Access(site, Space.SHARED, Kind.READ, threads, np.concatenate(parts), UNIT, Proxy.ASYNC, agent=agent)
