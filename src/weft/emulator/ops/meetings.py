@@ -29,6 +29,8 @@ class Meeting:
         self.expected: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
         """The thread count of each block's barrier; 0 is everyone."""
         self.predicate: Mask = np.zeros(threads, np.bool_)
+        self.phase: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
+        """How often each block's barrier has been complete."""
 
 
 class Barriers:
@@ -71,6 +73,10 @@ class Barriers:
         if waits:
             meeting.waits |= active.mask
             self.released &= ~active.mask
+        else:
+            # They go on: what counts is what they have done up to now.
+            for key, warps in self._keys(meeting, active.warps):
+                self.machine.order.release(key, warps)
 
     def _agree(self, meeting: Meeting, site: int, active: Active, counts: NDArray[np.int64] | None) -> None:
         """Notes how many threads the barrier of each block is for; all must say the same."""
@@ -121,7 +127,13 @@ class Barriers:
     def _finish(self, meeting: Meeting, members: Mask) -> None:
         leaving = members & meeting.waits
         machine = self.machine
-        machine.order.barrier(warps_of(members), warps_of(leaving))
+        waiting = warps_of(leaving)
+        if waiting.size:
+            machine.order.barrier(waiting, waiting)
+        if waiting.size and (members & ~leaving).any():
+            for key, warps in self._keys(meeting, waiting):
+                machine.order.acquire(key, warps)
+        meeting.phase[np.unique(machine.block[members])] += 1
         sites: list[int] = np.unique(meeting.site[members]).tolist()
         for site in sites:
             if site in self.finishers:
@@ -134,6 +146,13 @@ class Barriers:
         meeting.predicate &= ~members
         self.released |= leaving
         machine.stir()
+
+    def _keys(self, meeting: Meeting, warps: Index) -> list[tuple[tuple[str, int, int], Index]]:
+        """What stands for the barrier of these warps' blocks, in the phase that it is in. (Four phases on, the name is used
+        again: what was released then is known to whoever has come so far.)"""
+        phases = meeting.phase[self.machine.block[warps * WARP]] % 4
+        found: list[int] = np.unique(phases).tolist()
+        return [(("barrier", meeting.number, phase), warps[phases == phase]) for phase in found]
 
     def _same_reduction(self, meeting: Meeting, members: Mask) -> bool:
         instructions = self.machine.program.instructions
