@@ -177,17 +177,16 @@ def test_swizzled_boxes_that_end_within_a_line(swizzle: Swizzle, size: int) -> N
     np.testing.assert_array_equal(places.collect(arranged), dense)
 
 
-@pytest.mark.parametrize("size", [16, 256, 1024])
+@pytest.mark.parametrize("size", [16, 256, 8192])
 def test_several_boxes_at_once(size: int) -> None:
     """Alike in the pattern, or not: each as if it were alone."""
-    dense = np.random.default_rng(size).integers(0, 256, (3, size)).astype(np.uint8)
-    for bases in ([0, 2048, 5120], [128, 2048, 3200]):
+    dense = np.random.default_rng(size).integers(0, 256, (64, size)).astype(np.uint8)
+    for bases in ([8192 * k for k in range(64)], [8192 * k + 128 * (k % 5) for k in range(64)]):
         together = Shared.of(np.array(bases, np.uint64), size, Swizzle.B128)
         arranged = together.arrange(dense)
         alone = [Shared.of(np.array([base], np.uint64), size, Swizzle.B128) for base in bases]
-        np.testing.assert_array_equal(
-            arranged, np.concatenate([p.arrange(d[None]) for p, d in zip(alone, dense, strict=True)])
-        )
+        expected = [places.arrange(box[None]) for places, box in zip(alone, dense, strict=True)]
+        np.testing.assert_array_equal(arranged, np.concatenate(expected))
         assert together.addresses.tolist() == [int(a) for p in alone for a in p.addresses]
         np.testing.assert_array_equal(together.collect(arranged), dense)
 

@@ -149,50 +149,64 @@ def update(
     if release and machine.order.active:
         for key, which in keys(phase):
             machine.order.release(key, np.unique(machine.warp[threads[which]]))
-    for lanes in _by_object(flat):
-        first = int(lanes[0])
-        arriving, more = _total(arrivals, lanes), _total(transactions, lanes)
-        leaving = arriving if drop else 0
-        was = Object.unpack(int(words[first]))
-        if problem := was.wrong(arriving, leaving, more):
-            raise fault(machine, problem, site, threads, addresses, first)
-        after, done = was.after(arriving, leaving, more)
+    order, starts = _by_object(flat)
+    heads = order[starts]
+    ends = np.append(starts[1:], order.size)
+    arriving = _totals(arrivals, order, starts, ends)
+    more = _totals(transactions, order, starts, ends)
+    completed: list[int] = []
+    after: list[int] = []
+    for i, word in enumerate(words[heads].tolist()):
+        was, leaving = Object.unpack(word), arriving[i] if drop else 0
+        if problem := was.wrong(arriving[i], leaving, more[i]):
+            raise fault(machine, problem, site, threads, addresses, int(heads[i]))
+        now, done = was.after(arriving[i], leaving, more[i])
+        after.append(now.pack())
         if done:
-            if not may_complete:
-                name = machine.program.instructions[site].name
-                message = f"{name} completes the phase, which .noComplete says it does not"
-                raise fault(machine, message, site, threads, addresses, first)
-            phases(machine)[flat[first] // 8] += 1
-            machine.stir()
-        machine.memory.shared.scatter(flat[first : first + 1], 8, np.array([after.pack()], np.uint64))
+            completed.append(i)
+    if completed:
+        if not may_complete:
+            name = machine.program.instructions[site].name
+            message = f"{name} completes the phase, which .noComplete says it does not"
+            raise fault(machine, message, site, threads, addresses, int(heads[completed[0]]))
+        phases(machine)[flat[heads[completed]] // 8] += 1
+        machine.stir()
+    machine.memory.shared.scatter(flat[heads], 8, np.array(after, np.uint64))
     return words, phase
 
 
 def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
     """The keys of the threads' phases, for `NullOrder`, and which of the threads each is of. Blocks share keys, not objects."""
     both = phase.addresses.astype(np.int64) * 2 + phase.parity
-    return [(("mbarrier", *divmod(int(both[which[0]]), 2)), which) for which in _by_object(both)]
+    order, starts = _by_object(both)
+    parts = [order] if starts.size == 1 else [np.sort(part) for part in np.split(order, starts[1:])]
+    return [(("mbarrier", *divmod(int(both[which[0]]), 2)), which) for which in parts]
 
 
-def _by_object(places: NDArray[Any]) -> list[Index]:
-    """The lanes, ascending, at each place; places ascending."""
+def _by_object(places: NDArray[Any]) -> tuple[Index, Index]:
+    """The lanes in the order of their places, at each place ascending; and where in that order each place begins."""
     if places.size == 1 or (places == places[0]).all():
-        return [np.arange(places.size)]
+        return np.arange(places.size), np.zeros(1, np.intp)
     order = np.argsort(places, kind="stable")
     ordered = places[order]
-    return np.split(order, (ordered[1:] != ordered[:-1]).nonzero()[0] + 1)
+    return order, np.concatenate(([0], (ordered[1:] != ordered[:-1]).nonzero()[0] + 1))
 
 
-def _total(values: NDArray[np.int64] | int, lanes: Index) -> int:
-    return values * lanes.size if isinstance(values, int) else int(values[lanes].sum())
+def _totals(values: NDArray[np.int64] | int, order: Index, starts: Index, ends: Index) -> list[int]:
+    """The sum of each place's values."""
+    if isinstance(values, int):
+        return (values * (ends - starts)).tolist()
+    return np.add.reduceat(values[order], starts).tolist()
 
 
-def _tokens(words: Words, flat: NDArray[Any], arrivals: Counts) -> Words:
-    """What each lane found, as if they had come one after the other: less the arrivals of those before it."""
+def _tokens(words: Words, places: NDArray[Any], arrivals: Counts) -> Words:
+    """What each lane found, as if they had come one after the other: less the arrivals of those before it at its place."""
+    order, starts = _by_object(places)
+    mine = arrivals[order]
+    running = np.cumsum(mine) - mine
+    lanes = np.diff(np.append(starts, order.size))
     found = words.copy()
-    for lanes in _by_object(flat):
-        mine = arrivals[lanes]
-        found[lanes] -= (np.cumsum(mine) - mine).astype(np.uint64)
+    found[order] -= (running - np.repeat(running[starts], lanes)).astype(np.uint64)
     return found
 
 
