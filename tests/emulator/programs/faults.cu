@@ -17,7 +17,7 @@ extern "C" __global__ void off_by_one(const float *x, float *out, int n) {
 // An index one before the array's start.
 extern "C" __global__ void before_start(const float *x, float *out) {
     int i = threadIdx.x;
-    out[i] = x[i] - IF_REPAIRED(i == 0 ? 0 :) x[i - 1];
+    out[i] = x[i] - (IF_REPAIRED(i == 0 ? 0 :) x[i - 1]);
 }
 
 // Shared memory beyond the array's end.
@@ -120,7 +120,7 @@ extern "C" __global__ void local_overrun(const int *x, int *out) {
 
 // A device-side assertion's last word.
 extern "C" __global__ void trapped(const int *x, int *out) {
-    if (x[threadIdx.x] IF_BROKEN(>) IF_REPAIRED(<) 1000) __trap();
+    if (x[threadIdx.x] > IF_BROKEN(1000) IF_REPAIRED(2000)) __trap();
     out[threadIdx.x] = x[threadIdx.x];
 }
 
