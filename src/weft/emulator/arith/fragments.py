@@ -236,11 +236,12 @@ def runs(index: Index, size: int) -> tuple[Index, np.dtype[Any]]:
     return flat, np.dtype(f"u{size}" if size <= 8 else "c16")
 
 
-def unpack(words: NDArray[Any], bits: int) -> NDArray[Any]:
-    """The elements of (warps, registers, 32) words as unsigned integers of ``bits`` bits (8 for fewer), (warps, slots)."""
+def unpack(words: NDArray[Any], bits: int, nibbles: NDArray[np.uint8]) -> NDArray[Any]:
+    """The elements of (warps, registers, 32) words as unsigned integers of 8 ``bits`` or more, (warps, slots); elements of 4 bits
+    as bytes, in ``nibbles`` (warps, slots)."""
     if bits >= 8:
         return words.view(f"u{bits // 8}").reshape(len(words), -1)
-    if bits == 1:
-        return np.unpackbits(words.view(np.uint8).reshape(len(words), -1), axis=1, bitorder="little")
-    octets = words.view(np.uint8).reshape(len(words), -1, 1)
-    return ((octets >> np.array([0, 4], np.uint8)) & 15).reshape(len(words), -1)
+    octets = words.view(np.uint8).reshape(len(words), -1)
+    np.bitwise_and(octets, np.uint8(15), out=nibbles[:, ::2])
+    np.right_shift(octets, np.uint8(4), out=nibbles[:, 1::2])
+    return nibbles

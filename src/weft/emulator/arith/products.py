@@ -30,61 +30,91 @@ from weft.emulator.arith import double
 Matrices: TypeAlias = NDArray[Any]
 """(..., rows, columns)."""
 
-MAX_EXACT: Final = 1 << 24
-"""Integers up to here are float32 values."""
+Decoder: TypeAlias = Callable[[NDArray[Any], NDArray[Any], NDArray[np.uint64]], None]
+"""Unsigned integers with an element's bits (they may be overwritten), where its numbers go, and room for as many integers."""
 
 
 @dataclass(frozen=True)
 class Element:
-    """A multiplicand's type: ``bits`` wide, and how unsigned integers with those bits become numbers to multiply."""
+    """A multiplicand's type: ``bits`` wide, which products it takes part in, and what numbers it is multiplied as."""
 
     bits: int
     family: str
-    """"float", "double", "integer" or "bit": which products it takes part in."""
-    decode: Callable[[NDArray[Any]], NDArray[Any]]
+    """"float", "double", "integer" or "bit"."""
+    number: str = ""
+    """NumPy's type of the numbers; "" where they are the bits as they are."""
+    decode: Decoder = lambda bits, out, spare: None
 
 
-def _table(dtype: Any) -> Callable[[NDArray[Any]], NDArray[Any]]:
+def _like(spare: NDArray[np.uint64], bits: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    """Room for an integer for each of the bits."""
+    return spare.view(dtype)[: bits.size].reshape(bits.shape)
+
+
+def _table(dtype: Any) -> Decoder:
     values = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
-    return lambda bits: values.take(bits)
+
+    def decode(bits: NDArray[Any], out: NDArray[Any], spare: NDArray[np.uint64]) -> None:
+        index = _like(spare, bits, np.intp)
+        np.copyto(index, bits)
+        values.take(index, out=out, mode="clip")
+
+    return decode
 
 
-def _bf16(bits: NDArray[Any]) -> NDArray[Any]:
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+def _bf16(bits: NDArray[Any], out: NDArray[Any], spare: NDArray[np.uint64]) -> None:
+    wide = _like(spare, bits, np.uint32)
+    np.copyto(wide, bits)
+    wide <<= np.uint32(16)
+    np.copyto(out, wide.view(np.float32))
 
 
-def _tf32(bits: NDArray[Any]) -> NDArray[Any]:
-    return (bits & np.uint32(0xFFFF_E000)).view(np.float32).astype(np.float64)
+def _tf32(bits: NDArray[Any], out: NDArray[Any], spare: NDArray[np.uint64]) -> None:
+    np.bitwise_and(bits, np.uint32(0xFFFF_E000), out=bits)
+    np.copyto(out, bits.view(np.float32))
+
+
+def _s4(bits: NDArray[Any], out: NDArray[Any], spare: NDArray[np.uint64]) -> None:
+    np.bitwise_xor(bits, np.uint8(8), out=bits)
+    np.copyto(out, bits.view(np.int8))
+    out -= out.dtype.type(8)
+
+
+def _as(dtype: Any) -> Decoder:
+    return lambda bits, out, spare: np.copyto(out, bits.view(dtype))
 
 
 ELEMENTS: Final = {
-    "f16": Element(16, "float", lambda bits: bits.view(np.float16).astype(np.float64)),
-    "bf16": Element(16, "float", _bf16),
-    "tf32": Element(32, "float", _tf32),
-    "e4m3": Element(8, "float", _table(ml_dtypes.float8_e4m3fn)),
-    "e5m2": Element(8, "float", _table(ml_dtypes.float8_e5m2)),
-    "f64": Element(64, "double", lambda bits: bits.view(np.float64)),
-    "u8": Element(8, "integer", lambda bits: bits.astype(np.float32)),
-    "s8": Element(8, "integer", lambda bits: bits.view(np.int8).astype(np.float32)),
-    "u4": Element(4, "integer", lambda bits: bits.astype(np.float32)),
-    "s4": Element(4, "integer", lambda bits: ((bits ^ 8).view(np.int8) - np.int8(8)).astype(np.float32)),
-    "b1": Element(1, "bit", lambda bits: bits),
+    "f16": Element(16, "float", "f8", _as(np.float16)),
+    "bf16": Element(16, "float", "f8", _bf16),
+    "tf32": Element(32, "float", "f8", _tf32),
+    "e4m3": Element(8, "float", "f8", _table(ml_dtypes.float8_e4m3fn)),
+    "e5m2": Element(8, "float", "f8", _table(ml_dtypes.float8_e5m2)),
+    "f64": Element(64, "double"),
+    "u8": Element(8, "integer", "f4", _as(np.uint8)),
+    "s8": Element(8, "integer", "f4", _as(np.int8)),
+    "u4": Element(4, "integer", "f4", _as(np.uint8)),
+    "s4": Element(4, "integer", "f4", _s4),
+    "b1": Element(1, "bit"),
 }
-"""Multiplicands' types. ``b1`` is decoded in words of 32."""
+"""Multiplicands' types. ``b1`` comes in words of 32."""
 
-QUIET: Final = {"f32": np.uint32(0x7FFF_FFFF).view(np.float32), "f16": np.uint16(0x7FFF).view(np.float16)}
+QUIET: Final = {
+    np.dtype(np.float32): np.uint32(0x7FFF_FFFF).view(np.float32),
+    np.dtype(np.float16): np.uint16(0x7FFF).view(np.float16),
+}
 """The canonical NaNs."""
 
 
-def float_product(a: Matrices, b: Matrices, c: Matrices, result: str) -> Matrices:
-    """A B + C of decoded floats (float64), rounded to ``result``, "f32" or "f16"."""
+def float_product(a: Matrices, b: Matrices, c: Matrices, total: Matrices, result: Matrices) -> None:
+    """``result`` (float32 or float16) = A B + C of float64 A and B; ``total`` is float64 room of its shape."""
     with np.errstate(all="ignore"):
-        total = np.matmul(a, b)
-        total += c
-        rounded = total.astype(QUIET[result].dtype)
-    if np.isnan(rounded).any():
-        rounded[np.isnan(rounded)] = QUIET[result]
-    return rounded
+        np.matmul(a, b, out=total)
+        np.add(total, c, out=total)
+        np.copyto(result, total, casting="same_kind")
+    odd = np.isnan(result)
+    if odd.any():
+        result[odd] = QUIET[result.dtype]
 
 
 def double_product(a: Matrices, b: Matrices, c: Matrices, rounding: str) -> Matrices:
@@ -96,20 +126,24 @@ def double_product(a: Matrices, b: Matrices, c: Matrices, rounding: str) -> Matr
     return total
 
 
-def integer_product(a: Matrices, b: Matrices, c: Matrices, saturate: bool) -> Matrices:
-    """A B + C of decoded integers and C int32, as int32."""
-    total = np.matmul(a, b).astype(np.int64)
-    total += c
+def integer_product(
+    a: Matrices, b: Matrices, c: Matrices, total: Matrices, wide: Matrices, result: Matrices, saturate: bool
+) -> None:
+    """``result`` (int32) = A B + C of float32 A and B; ``total`` (float32) and ``wide`` (int64) are room of its shape."""
+    np.matmul(a, b, out=total)
+    np.copyto(wide, total, casting="unsafe")
+    np.add(wide, c, out=wide)
     if saturate:
-        np.clip(total, -(1 << 31), (1 << 31) - 1, out=total)
-    return total.astype(np.int32)
+        np.clip(wide, -(1 << 31), (1 << 31) - 1, out=wide)
+    np.copyto(result, wide, casting="same_kind")
 
 
-def bit_product(a: Matrices, b: Matrices, c: Matrices, operation: str) -> Matrices:
-    """The bits set in the xor or and of each row of A and column of B, plus C: words of 32 bits along the contraction."""
+def bit_product(a: Matrices, b: Matrices, c: Matrices, result: Matrices, operation: str) -> None:
+    """``result`` (int32) = C plus the bits set in the xor or and of each row of A and column of B, words of 32 bits."""
     combine = np.bitwise_xor if operation == "xor" else np.bitwise_and
-    counts = np.bitwise_count(combine(a[..., :, :, None], b[..., None, :, :]))
-    return (counts.sum(axis=-2, dtype=np.int64) + c).astype(np.int32)
+    np.copyto(result, c)
+    for k in range(a.shape[-1]):
+        np.add(result, np.bitwise_count(combine(a[..., :, k, None], b[..., k, None, :])), out=result)
 
 
 # ---- sparse matrices -------------------------------------------------------------------------------------------------------
@@ -121,12 +155,15 @@ def expand(stored: Matrices, fields: NDArray[np.uint8], group: int, kept: int, r
     ``fields`` (..., rows, groups) are the four metadata bits of each group: two places, the low bits' first; where only one
     element is stored (tf32) the place is the upper two bits' half.
     """
-    groups = fields.shape[-1]
-    dense = np.zeros((*stored.shape[:-1], groups, group // run, run), stored.dtype)
-    places = (fields >> 3)[..., None] if kept == 1 else np.stack((fields & 3, fields >> 2), axis=-1)
-    values = stored.reshape(*stored.shape[:-1], groups, kept // run, run)
-    np.put_along_axis(dense, places.astype(np.intp)[..., None], values, axis=-2)
-    return dense.reshape(*stored.shape[:-1], groups * group)
+    groups, places = fields.shape[-1], group // run
+    unit = np.dtype(f"u{stored.dtype.itemsize * run}")
+    values = stored.view(unit).reshape(*stored.shape[:-1], groups, kept // run)
+    which = (fields >> 3,) if kept == 1 else (fields & 3, fields >> 2)
+    dense = np.empty((*stored.shape[:-1], groups, places), unit)
+    for place in range(places):
+        chosen = [values[..., i] * (where == place) for i, where in enumerate(which)]
+        dense[..., place] = chosen[0] if len(chosen) == 1 else chosen[0] + chosen[1]
+    return dense.reshape(*stored.shape[:-1], groups * places).view(stored.dtype)
 
 
 def meaningful(kept: int, ordered: bool) -> NDArray[np.bool_]:

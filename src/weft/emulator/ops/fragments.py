@@ -7,8 +7,10 @@ element lies where says `weft.emulator.arith.fragments`; here are only the regis
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
+    from weft.emulator.machine.machine import Machine
     from weft.emulator.ptx.syntax import Operand
 
 Warps: TypeAlias = Index | None
@@ -75,25 +78,43 @@ def registers(b: Binding, operand: int | Operand, count: int, bits: int, write: 
     return found
 
 
-def reader(b: Binding, operand: int | Operand, fragment: Fragment, index: Index) -> Callable[[Warps], NDArray[Any]]:
-    """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits; ``index`` is
-    `Fragment.gather`, or that with columns in another order."""
+_SCRATCH: WeakKeyDictionary[Machine, dict[str, NDArray[np.uint8]]] = WeakKeyDictionary()
+
+
+def scratch(machine: Machine, role: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """An array (warps, *shape) for what lives only within a step, shared by all steps of a launch with the same role.
+
+    Arrays of this size made anew in each step cost more, in pages that the system hands out and takes back, than the
+    arithmetic on them.
+    """
+    kind = np.dtype(dtype)
+    size = machine.warps * math.prod(shape) * kind.itemsize
+    room = _SCRATCH.setdefault(machine, {})
+    if role not in room or room[role].size < size:
+        room[role] = np.empty(size, np.uint8)
+    return room[role][:size].view(kind).reshape(machine.warps, *shape)
+
+
+def reader(
+    b: Binding, operand: int | Operand, fragment: Fragment, index: Index, role: str
+) -> Callable[[Warps], NDArray[Any]]:
+    """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits, until the next
+    step with the same ``role`` runs; ``index`` is `Fragment.gather`, or that with columns in another order."""
     views = registers(b, operand, fragment.registers, fragment.width, write=False)
-    buffer = np.empty((b.machine.warps, len(views), WARP), views[0].dtype)
-    bits, shape = fragment.bits, index.shape
-    places, run = runs(index, max(bits, 8) // 8)
-    element = np.dtype(f"u{max(bits, 8) // 8}")
+    bits, element = fragment.bits, np.dtype(f"u{max(fragment.bits, 8) // 8}")
+    places, run = runs(index, element.itemsize)
+    buffer = scratch(b.machine, "words", (len(views), WARP), views[0].dtype)
+    nibbles = scratch(b.machine, "nibbles", (fragment.slots,), np.uint8)
+    found = scratch(b.machine, role, index.shape, element)
+    moved = found.reshape(b.machine.warps, -1).view(run)
 
     def read(warps: Warps) -> NDArray[Any]:
-        words = buffer
-        if warps is None:
-            for place, view in enumerate(views):
-                words[:, place] = view
-        else:
-            words = buffer[: warps.size]
-            for place, view in enumerate(views):
-                words[:, place] = view[warps]
-        return unpack(words, bits).view(run).take(places, axis=1).view(element).reshape(-1, *shape)
+        count = len(buffer) if warps is None else warps.size
+        words = buffer[:count]
+        for place, view in enumerate(views):
+            words[:, place] = view if warps is None else view[warps]
+        unpack(words, bits, nibbles[:count]).view(run).take(places, axis=1, out=moved[:count], mode="clip")
+        return found[:count]
 
     return read
 
@@ -103,14 +124,16 @@ def writer(
 ) -> Callable[[NDArray[Any], Warps], None]:
     """Writes matrices (warps, matrices, rows, columns) to a vector of registers; ``index`` as in `reader`."""
     views = registers(b, operand, fragment.registers, fragment.width, write=True)
-    word = np.dtype(f"u{fragment.width // 8}")
     slots = np.empty(fragment.slots, np.intp)
     slots[index.ravel()] = np.arange(fragment.slots)
     places, run = runs(slots, fragment.bits // 8)
+    buffer = scratch(b.machine, "words", (len(views), WARP), f"u{fragment.width // 8}")
+    moved = buffer.reshape(b.machine.warps, -1).view(run)
 
     def write(values: NDArray[Any], warps: Warps) -> None:
         count = len(values)
-        words = values.reshape(count, -1).view(run).take(places, axis=1).view(word).reshape(count, -1, WARP)
+        values.reshape(count, -1).view(run).take(places, axis=1, out=moved[:count], mode="clip")
+        words = buffer[:count]
         for place, view in enumerate(views):
             if warps is None:
                 view[...] = words[:, place]

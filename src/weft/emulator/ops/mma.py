@@ -29,7 +29,7 @@ from weft.emulator.arith.products import (
     integer_product,
 )
 from weft.emulator.machine.active import Active, Index
-from weft.emulator.ops.fragments import ACCUMULATORS, Warps, collective, reader, writer
+from weft.emulator.ops.fragments import ACCUMULATORS, Warps, collective, reader, scratch, writer
 from weft.emulator.ops.registry import Step, instruction
 
 if TYPE_CHECKING:
@@ -137,23 +137,6 @@ def options(b: Binding, f: Form, family: str) -> None:
         b.require(needed, f"{f.name} of bits needs '.xor.popc' or '.and.popc'")
 
 
-def product(f: Form, d: str, left: str, right: str, c: str) -> Product:
-    """The arithmetic of these types on the bits of A, B and C."""
-    first, second, old = ELEMENTS[left], ELEMENTS[right], np.dtype(ACCUMULATORS[c])
-    match first.family:
-        case "float":
-            return lambda x, y, z: float_product(first.decode(x), second.decode(y), z.view(old), d)
-        case "double":
-            rounding = f.one_of(*ROUNDINGS) or "rn"
-            return lambda x, y, z: double_product(first.decode(x), second.decode(y), z.view(old), rounding)
-        case "integer":
-            saturate = "satfinite" in f.rest
-            return lambda x, y, z: integer_product(first.decode(x), second.decode(y), z.view(old), saturate)
-        case _:
-            operation = f.one_of(*OPERATIONS)
-            return lambda x, y, z: bit_product(x, y, z.view(old), operation)
-
-
 @dataclass(frozen=True)
 class Fragments:
     """Where the matrices of an instruction lie."""
@@ -173,9 +156,10 @@ def accumulator_bits(name: str) -> int:
     return np.dtype(ACCUMULATORS[name]).itemsize * 8
 
 
-def picture(f: Form, d: str, left: str, right: str, c: str, stored: int, least: int = 0) -> Fragments:
+def picture(f: Form, types: tuple[str, str, str, str], stored: int, least: int = 0) -> Fragments:
     """Fragments of the general picture; ``stored`` columns of A are in registers, and A and B have at least ``least`` of these.
     Bits go in words of 32."""
+    d, left, right, c = types
     m, n, k = f.size
     narrow, wide = ELEMENTS[left].bits, ELEMENTS[right].bits
     if left == "b1":
@@ -198,19 +182,62 @@ def volta(f: Form, d: str, c: str) -> Fragments:
     )
 
 
+def product(b: Binding, f: Form, where: Fragments, types: tuple[str, str, str, str]) -> Product:
+    """The arithmetic of ``types`` (D, A, B, C) on the bits of A, B and C; the result lives until the next product."""
+    d, left, right, c = types
+    first, second, old = ELEMENTS[left], ELEMENTS[right], np.dtype(ACCUMULATORS[c])
+    matrices, m, n = where.new.matrices, where.new.rows, where.new.columns
+    k = where.right.rows
+
+    def room(role: str, rows: int, columns: int, dtype: Any) -> NDArray[Any]:
+        return scratch(b.machine, role, (matrices, rows, columns), dtype)
+
+    if first.family == "double":
+        rounding = f.one_of(*ROUNDINGS) or "rn"
+        return lambda x, y, z: double_product(x.view(old), y.view(old), z.view(old), rounding)
+    result = room("D", m, n, ACCUMULATORS[d])
+    if first.family == "bit":
+        operation = f.one_of(*OPERATIONS)
+
+        def bits(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+            bit_product(x, y, z.view(old), result[: len(x)], operation)
+            return result[: len(x)]
+
+        return bits
+    a, e = room("A", m, k, first.number), room("B", k, n, second.number)
+    total, wide = room("sum", m, n, first.number), room("wide sum", m, n, np.int64)
+    spare = room("spare", max(m, n), k, np.uint64).reshape(-1)
+    integers, saturate = first.family == "integer", "satfinite" in f.rest
+
+    def numbers(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+        count = len(x)
+        first.decode(x, a[:count], spare)
+        second.decode(y, e[:count], spare)
+        new, parts = result[:count], (a[:count], e[:count], z.view(old), total[:count])
+        if integers:
+            integer_product(*parts, wide[:count], new, saturate)
+        else:
+            float_product(*parts, new)
+        return new
+
+    return numbers
+
+
 def step(
     b: Binding,
     f: Form,
     where: Fragments,
-    multiply: Product,
+    types: tuple[str, str, str, str],
     dense: Callable[[NDArray[Any], Warps], NDArray[Any]] | None = None,
 ) -> Step:
     """The instruction d, a, b, c; ``dense`` makes a sparse A whole."""
     m, n, k = f.size
     work = 2 * m * n * k * where.left.matrices
     members = collective(b)
-    read_a = reader(b, 1, where.left, where.left.gather())
-    read_b, read_c = (reader(b, i, x, where.arranged(x)) for i, x in ((2, where.right), (3, where.old)))
+    multiply = product(b, f, where, types)
+    read_a = reader(b, 1, where.left, where.left.gather(), "bits of A")
+    read_b = reader(b, 2, where.right, where.arranged(where.right), "bits of B")
+    read_c = reader(b, 3, where.old, where.arranged(where.old), "bits of C")
     write = writer(b, 0, where.new, where.arranged(where.new))
     counters, site, all_warps = b.machine.counters, b.site, b.machine.warps
 
@@ -232,12 +259,12 @@ def mma(b: Binding) -> Step:
     """``mma.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c``."""
     f = form(b, "mma", "sync", "aligned", "satfinite", "popc", *ROUNDINGS, *OPERATIONS)
     b.require("aligned" in f.rest, f"{b.instruction.name} has no '.aligned'")
-    d, left, right, c = listed(b, MMA, f, f.types)
+    types = listed(b, MMA, f, f.types)
+    d, left, _, c = types
     options(b, f, ELEMENTS[left].family)
     b.count(4)
     four = f.shape == "m8n8k4" and left == "f16"
     b.require(len(f.layouts) == 2, f"{b.instruction.name} has {len(f.layouts)} layouts, expected two")
     if not four:
         b.require(f.layouts == ("row", "col"), f"{b.instruction.name} must have layouts .row.col")
-    where = volta(f, d, c) if four else picture(f, d, left, right, c, f.size[2])
-    return step(b, f, where, product(f, d, left, right, c))
+    return step(b, f, volta(f, d, c) if four else picture(f, types, f.size[2]), types)

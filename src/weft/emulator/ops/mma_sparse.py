@@ -22,7 +22,7 @@ from weft.emulator.arith.products import ELEMENTS, expand, meaningful
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import WARP
 from weft.emulator.ops.fragments import Warps, registers
-from weft.emulator.ops.mma import HALF, INTEGER, SINGLE, Row, form, listed, options, picture, product, step
+from weft.emulator.ops.mma import HALF, INTEGER, SINGLE, Row, form, listed, options, picture, step
 from weft.emulator.ops.registry import Step, instruction
 
 if TYPE_CHECKING:
@@ -43,15 +43,16 @@ SPARSE: Final = (
 def mma_sp(b: Binding) -> Step:
     """``mma.sp.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c, metadata, selector``."""
     f = form(b, "mma.sp", "sp", "sp::ordered_metadata", "sync", "aligned", "satfinite")
-    d, left, right, c = listed(b, SPARSE, f, f.types)
+    types = listed(b, SPARSE, f, f.types)
+    left = types[1]
     options(b, f, ELEMENTS[left].family)
     b.count(6)
     b.require("aligned" in f.rest, f"{b.instruction.name} has no '.aligned'")
     b.require(f.layouts == ("row", "col"), f"{b.instruction.name} must have layouts .row.col")
     contraction = f.size[2]
     rule = SPARSITY[ELEMENTS[left].bits]
-    where = picture(f, d, left, right, c, contraction * rule.kept // rule.group)
-    return step(b, f, where, product(f, d, left, right, c), dense_left(b, contraction, ELEMENTS[left].bits, 4))
+    where = picture(f, types, contraction * rule.kept // rule.group)
+    return step(b, f, where, types, dense_left(b, contraction, ELEMENTS[left].bits, 4))
 
 
 def dense_left(b: Binding, contraction: int, bits: int, operand: int) -> Callable[[NDArray[Any], Warps], NDArray[Any]]:

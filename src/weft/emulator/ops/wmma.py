@@ -42,7 +42,6 @@ from weft.emulator.ops.mma import (
     listed,
     options,
     picture,
-    product,
     step,
 )
 from weft.emulator.ops.registry import Step, instruction
@@ -79,14 +78,15 @@ def wmma_mma(b: Binding) -> Step:
     types = f.types
     if len(types) == 2:
         types = (types[0], "f16", "f16", types[1])
-    d, left, right, c = listed(b, WMMA, f, types)
+    types = listed(b, WMMA, f, types)
+    left = types[1]
     options(b, f, ELEMENTS[left].family)
     b.count(4)
     b.require(len(f.layouts) == 2, f"{b.instruction.name} has {len(f.layouts)} layouts, expected two")
     if ELEMENTS[left].bits < 8:
         b.require(f.layouts == ("row", "col"), f"{b.instruction.name} must have layouts .row.col")
     least = HALF_REGISTERS if left == "f16" else 0
-    return step(b, f, picture(f, d, left, right, c, f.size[2], least), product(f, d, left, right, c))
+    return step(b, f, picture(f, types, f.size[2], least), types)
 
 
 # ---- loads and stores ------------------------------------------------------------------------------------------------------
