@@ -46,11 +46,15 @@ def _bits(words: NDArray[np.uint64]) -> NDArray[Any]:
 
 
 def numbers(words: NDArray[np.uint64], kind: str) -> NDArray[Any]:
-    """What words hold: (..., n) 64-bit words to (..., 64 n / bits) numbers of a multiplicand's type, the low bits first."""
+    """What words hold: (..., n) 64-bit words to (..., 64 n / bits) numbers of a multiplicand's type, the low bits first. The
+    words may be overwritten."""
     if kind == "b1":
         return _bits(words)
     element = ELEMENTS[kind]
-    return element.decode(words.view(f"u{element.bits // 8}"))
+    bits = words.view(f"u{element.bits // 8}")
+    found = np.empty(bits.shape, element.number)
+    element.decode(bits, found, np.empty(bits.size, np.uint64))
+    return found
 
 
 def transposed(lines: NDArray[np.uint64], kind: str) -> NDArray[Any]:
@@ -80,7 +84,13 @@ def multiply(
     """A B + D: numbers (G, 64, K) and `by_packets` (G, K, N), D as `from_registers` gives it or None for none; rounded to
     ``kind``: f32, f16 or s32."""
     d = _NOTHING if before is None else before.view(ACCUMULATORS[kind])
-    return integer_product(a, b, d, saturate) if kind == "s32" else float_product(a, b, d, kind)
+    shape = (len(a), M, b.shape[2])
+    total, result = np.empty(shape, a.dtype), np.empty(shape, ACCUMULATORS[kind])
+    if kind == "s32":
+        integer_product(a, b, d, total, np.empty(shape, np.int64), result, saturate)
+    else:
+        float_product(a, b, d, total, result)
+    return result
 
 
 def from_registers(values: NDArray[np.uint32], packed: bool) -> NDArray[np.uint32]:
