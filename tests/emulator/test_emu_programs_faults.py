@@ -273,7 +273,10 @@ def test_faults_are_reported(seeded: Seeded) -> None:
     with pytest.raises(seeded.error) as caught:
         launch("faults", seeded)
     code, instruction = seeded.other
-    template = f"{seeded.message}\n  kernel {seeded.kernel}\n  source faults.cu:{{code}}\n  PTX line {{ptx}}: {{text}}\n{seeded.where}"
+    template = (
+        f"{seeded.message}\n  kernel {seeded.kernel}\n  source faults.cu:{{code}}\n  PTX line {{ptx}}: {{text}}\n"
+    )
+    template += seeded.where
     template = template.replace("{code}", str(source_line("faults.cu", seeded.kernel, seeded.code)))
     if code:
         template = template.replace("{other}", str(source_line("faults.cu", seeded.kernel, code)))
@@ -312,10 +315,10 @@ def test_a_missing_proxy_fence_is_a_race() -> None:
     a, b, c = integers(1, 64, 64), integers(2, 64, 64), np.zeros((64, 64), np.float32)
     with pytest.raises(Race) as caught:
         program("hopper_unfenced").launch("matmul_wgmma", 1, 128, [a, b, Scratch(c), 64, 64])
-    load = "*(uint4 *)&left[row][place] ="
+    wrote = source_line("hopper.cu", "__launch_bounds__", "*(uint4 *)&left[row][place] =")
     template = (
         "race: an asynchronous operation of thread (0, 0, 0) of block (0, 0, 0) reads shared 0x0..0x3, "
-        f"which thread (0, 0, 0) wrote at PTX line {{other_ptx}} (source hopper.cu:{source_line('hopper.cu', '__launch_bounds__', load)}): "
+        f"which thread (0, 0, 0) wrote at PTX line {{other_ptx}} (source hopper.cu:{wrote}): "
         "a generic write that no fence.proxy.async follows\n"
         "  kernel matmul_wgmma\n"
         f"  source hopper.cu:{source_line('hopper.cu', 'wgmma', ': ROW(0), ROW(1)')}\n"
