@@ -1,0 +1,90 @@
+"""st.async and red.async: stores into shared memory that an mbarrier counts (PTX ISA 9.7.9.12, 9.7.13.8).
+
+They are bulk copies of a register: done when issued, seen by whoever waits for the phase of the mbarrier whose bytes they complete.
+Their addresses are of the cluster, which is the block itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from weft.emulator.arith.bulk_reduce import SHARED, reduction
+from weft.emulator.machine.active import Active
+from weft.emulator.memory.access import Kind, Space
+from weft.emulator.ops.bulk import COMPLETE, Transfer
+from weft.emulator.ops.forms import form
+from weft.emulator.ops.mbarrier import shared_address
+from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ptx.types import STORAGE
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.binding import Binding
+
+_SPACE: Final = "shared::cluster"
+
+
+@instruction("st.async")
+def _store(b: Binding) -> Step:
+    f = form(
+        b,
+        how="async",
+        semantics="? weak",
+        space=_SPACE,
+        completion=COMPLETE,
+        vector="? v2 v4",
+        type="b32 b64 u32 u64 s32 s64 f32 f64",
+    )
+    b.count(3)
+    kind = b.type()
+    parts = b.elements(1)
+    count = {"": 1, "v2": 2, "v4": 4}[f["vector"]]
+    b.require(len(parts) == count, f"{len(parts)} values, expected {count}")
+    size = kind.bytes * count
+    b.require(size <= 16, f"a store of {size} bytes; at most 16 can be stored at once")
+    sources = [b.read(part, kind) for part in parts]
+    to, barrier = shared_address(b, 0, _SPACE), shared_address(b, 2, _SPACE)
+
+    def step(active: Active) -> None:
+        stores = Transfer.begin(b, active, grouped=False)
+        threads = stores.threads
+        words = np.empty((threads.size, count), STORAGE[kind.bits])
+        for i, source in enumerate(sources):
+            words[:, i] = np.broadcast_to(source.view(words.dtype), (b.machine.threads,))[threads]
+        access = stores.access(Space.SHARED, Kind.WRITE, slice(None), to(threads), size, alignment=size)
+        stores.write(access, words.view(np.uint8))
+        stores.complete(barrier(threads), size)
+
+    return step
+
+
+@instruction("red.async")
+def _reduce(b: Binding) -> Step:
+    f = form(
+        b,
+        how="async",
+        semantics="? relaxed",
+        scope="? cluster",
+        space=_SPACE,
+        completion=COMPLETE,
+        operation=" ".join(SHARED),
+        type="b32 u32 s32 u64",
+    )
+    b.count(3)
+    operation, kind = f["operation"], b.type()
+    known = [name for name in SHARED[operation] if name in ("b32", "u32", "s32", "u64")]
+    b.require(kind.name in known, f".{operation} has types {', '.join(known)}, not {kind.name}")
+    how = reduction(operation, kind.name)
+    source = b.read(1, kind).view(STORAGE[kind.bits])
+    to, barrier = shared_address(b, 0, _SPACE), shared_address(b, 2, _SPACE)
+
+    def step(active: Active) -> None:
+        stores = Transfer.begin(b, active, grouped=False)
+        threads = stores.threads
+        values = np.broadcast_to(source, (b.machine.threads,))[threads][:, None]
+        access = stores.access(Space.SHARED, Kind.ATOMIC, slice(None), to(threads), kind.bytes, alignment=kind.bytes)
+        stores.reduce(access, np.ascontiguousarray(values).view(np.uint8), how)
+        stores.complete(barrier(threads), kind.bytes)
+
+    return step
