@@ -190,10 +190,33 @@ def test_a_page_has_every_line_with_its_numbers():
         "",
         "512",
         "11",
-        "ld.shared.f32 %f1, [%r2]",
         "kernel.cu:3",
+        "ld.shared.f32 %f1, [%r2]",
     ] in page.rows
     assert ["shared loads", "4", "512", "128 wavefronts", "4", "32.00×"] in page.rows
+
+
+def test_lines_far_from_any_that_has_instructions_are_folded():
+    rows = made().instructions
+    moved = tuple(
+        dataclasses.replace(row, source_line=row.source_line * 10) if row.file == KERNEL else row for row in rows
+    )
+    html = dataclasses.replace(made(), instructions=moved).html({"kernel.cu": "// x\n" * 50})
+    page = Elements(html)
+    folds = [row[-1] for row in page.rows if row[-1].startswith("line") and row[-2] == ""]
+    assert folds == ["lines 1 to 26", "lines 34 to 36", "lines 44 to 50"]  # lines 30 and 40 have instructions
+    assert sum(attributes.get("class") == "far" for tag, attributes in page.tags if tag == "tr") == 26 + 3 + 7
+
+
+def test_the_hottest_lines_come_first_where_there_are_many():
+    assert "hottest lines" not in made().html()
+    row = made().ptx_line(11)
+    rows = tuple(dataclasses.replace(row, source_line=n, counts={"executions": n}) for n in range(1, 12))
+    html = dataclasses.replace(made(), instructions=rows).html({"kernel.cu": SOURCE})
+    page = Elements(html.partition("<h2>hottest lines</h2>")[2].partition("</div>")[0].partition(">")[2])
+    assert [line[-2:] for line in page.rows[1:3]] == [["kernel.cu:11", ""], ["kernel.cu:10", ""]]
+    assert page.rows[8][-2:] == ["kernel.cu:4", "out[8 * threadIdx.x] = square(x);"]
+    assert len(page.rows) == 9
 
 
 def test_a_page_says_what_it_does_not_know():
@@ -220,7 +243,7 @@ def test_a_page_without_lines_is_the_ptx():
         "printed by the kernel",
         "what this does not know",
     ]
-    assert "data-place" not in html.partition("<script>")[0]
+    assert not [attributes for _, attributes in Elements(html).tags if "data-place" in attributes]
 
 
 def test_a_page_stands_alone():
@@ -254,8 +277,11 @@ head("wavefronts").click(); said.reversed = column();
 head("text").click(); said.text = column(); said.marked = ptx.querySelectorAll("th[aria-sort]").length;
 head("line").click(); said.line = column();
 const lit = () => [...document.querySelectorAll("tr.lit")].map(row => row.querySelector("td.place").textContent).join(" ");
+const shown = () => [...document.querySelectorAll("table.lines tbody tr")].filter(row => getComputedStyle(row).display !== "none")
+  .map(row => row.querySelector("td.place")?.textContent ?? "fold").join(" ");
 document.querySelectorAll("table.lines tr.has")[0].click(); said.lit = lit();
 [...ptx.tBodies[0].rows][3].click(); said.litback = lit();
+said.folded = shown(); document.querySelector("tr.fold").click(); said.unfolded = shown();
 const back = () => getComputedStyle(document.body).backgroundColor;
 document.documentElement.dataset.theme = "light"; said.light = back();
 document.getElementById("theme").click(); said.dark = back(); said.theme = document.documentElement.dataset.theme;
@@ -265,7 +291,7 @@ document.getElementById("said").textContent = JSON.stringify(said);
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no chromium to run the page's script")
 def test_the_page_in_a_browser(tmp_path: Path):
-    html = made().html({"kernel.cu": SOURCE})
+    html = made().html({"kernel.cu": SOURCE + "// the end\n" * 6})
     assert html.count("</body>") == 1
     page = tmp_path / "page.html"
     page.write_text(html.replace("</body>", _PROBE))
@@ -286,6 +312,8 @@ def test_the_page_in_a_browser(tmp_path: Path):
         "line": "10 11 12 13 14",
         "lit": "3 10 11",  # the line, and the instructions it was compiled to
         "litback": "4 13",
+        "folded": "1 2 3 4 5 6 7 fold",
+        "unfolded": "1 2 3 4 5 6 7 8 9 10 11",
         "light": "rgb(255, 255, 255)",
         "dark": "rgb(15, 19, 28)",
         "theme": "dark",

@@ -28,7 +28,8 @@ td.place { color: var(--soft); user-select: none; }
 td.text { white-space: pre; tab-size: 4; padding-right: 24px; }
 td.bad { color: var(--bad); font-weight: 600; } td.good { color: var(--good); }
 tbody tr:hover { background: var(--panel); } tr.lit, tr.lit:hover { background: var(--mark); }
-.lines tbody tr.has { cursor: pointer; }
+.lines tbody tr.has, .hot tbody tr, .ptx tr[data-place], tr.fold { cursor: pointer; }
+.lines:not(.all) tr.far, .lines.all tr.fold { display: none; } tr.fold td.text { color: var(--soft); }
 .flow { display: flex; gap: 0 56px; flex-wrap: wrap; align-items: flex-start; }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; max-height: 78vh; overflow-y: auto; }
 .scroll thead th { position: sticky; top: 0; background: var(--panel); z-index: 1; }
@@ -71,16 +72,18 @@ SCRIPT: Final = """\
       body.append(...rows);
     });
   }
-  const light = (selector, scroll) => {
-    for (const row of document.querySelectorAll("tr.lit")) row.classList.remove("lit");
-    const rows = document.querySelectorAll(selector);
-    for (const row of rows) row.classList.add("lit");
-    const hidden = [...rows].find(row => row.closest(".ptx") ? scroll === "ptx" : scroll === "lines");
-    if (hidden) hidden.scrollIntoView({ block: "nearest" });
-  };
   for (const row of document.querySelectorAll("tr[data-place]")) {
-    const there = row.closest(".ptx") ? "lines" : "ptx";
-    row.addEventListener("click", () => light(`tr[data-place="${row.dataset.place}"]`, there));
+    row.addEventListener("click", () => {
+      for (const other of document.querySelectorAll("tr.lit")) other.classList.remove("lit");
+      const rows = [...document.querySelectorAll(`tr[data-place="${row.dataset.place}"]`)];
+      for (const other of rows) other.classList.add("lit");
+      const there = row.closest(".lines") ? ".ptx" : ".lines";
+      const away = rows.find(other => other.closest(there));
+      if (away) away.scrollIntoView({ block: row.closest(".hot") ? "center" : "nearest" });
+    });
+  }
+  for (const fold of document.querySelectorAll("tr.fold")) {
+    fold.addEventListener("click", () => fold.closest("table").classList.add("all"));
   }
 })();
 """
