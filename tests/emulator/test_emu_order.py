@@ -13,7 +13,7 @@ import pytest
 
 from weft.emulator.errors import Race
 from weft.emulator.memory.access import Access, Kind, Proxy, Space
-from weft.emulator.memory.order import Agent, Order
+from weft.emulator.memory.order import Agent, NullOrder, Order
 from weft.emulator.ptx.syntax import Instruction, Source
 
 WARP = 32
@@ -389,3 +389,232 @@ def test_random_traces_race_where_the_definition_says_so(pending: int, monkeypat
         accesses += trace.accesses
     assert races > 75  # traces do end in races,
     assert accesses > 5_000  # and are long before they do
+
+
+# ---- what is said ----------------------------------------------------------------------------------------------------
+
+X = 0x40
+NEXT = "nothing orders them: a barrier is missing between"
+
+
+def race(order: Order, a: Access, agent: Agent | None = None) -> str:
+    with pytest.raises(Race) as caught:
+        order.observe(a, agent)
+    return caught.value.message
+
+
+def test_a_read_after_another_warps_write() -> None:
+    order, _ = detector(blocks=2)
+    order.observe(access(Kind.WRITE, [64 + 3], [X], site=1, values=[1]))
+    with pytest.raises(Race) as caught:
+        order.observe(access(Kind.READ, [64 + 40], [X], site=2))
+    assert str(caught.value) == (
+        "race: thread (40, 0, 0) of block (1, 0, 0) reads shared 0x40..0x43, which thread (3, 0, 0) wrote at PTX line 11 "
+        "(source k.cu:101); nothing orders them: a barrier is missing between\n"
+        "  kernel test\n"
+        "  source k.cu:102\n"
+        "  PTX line 12: st 2\n"
+        "  block (1, 0, 0), thread (40, 0, 0)\n"
+        "  address 0x40 of the block's shared memory"
+    )
+
+
+def test_lanes_of_a_warp() -> None:
+    order, _ = detector()
+    order.observe(access(Kind.READ, [3, 4], [X, X], site=1))
+    text = race(order, access(Kind.WRITE, [3], [X], site=1, values=[1]))
+    assert text == (
+        "thread (3, 0, 0) of block (0, 0, 0) writes shared 0x40..0x43, which thread (4, 0, 0) read in the same instruction; "
+        "nothing orders them: a bar.warp.sync or a barrier is missing between"
+    )
+
+
+def test_a_byte_and_an_atomic() -> None:
+    order, _ = detector(granule=1)
+    order.observe(access(Kind.ATOMIC, [0], [X], size=4, site=1))
+    text = race(order, access(Kind.READ, [33], [X + 3], size=1, site=2))
+    assert text == (
+        "thread (33, 0, 0) of block (0, 0, 0) reads shared 0x43, which thread (0, 0, 0) updated at PTX line 11 "
+        "(source k.cu:101); nothing orders them: a barrier is missing between"
+    )
+    order, _ = detector()
+    order.observe(access(Kind.READ, [0], [X], site=1))
+    assert race(order, access(Kind.ATOMIC, [33], [X], site=2)).startswith(
+        "thread (33, 0, 0) of block (0, 0, 0) updates"
+    )
+
+
+def test_two_values_in_one_instruction() -> None:
+    order, _ = detector()
+    order.observe(access(Kind.WRITE, [1, 2, 3], [X, X, X], values=[5, 5, 5]))
+    order, _ = detector()
+    text = race(order, access(Kind.WRITE, [1, 2, 34], [X, X + 4, X], values=[5, 5, 6]))
+    assert text == (
+        "threads (1, 0, 0) and (34, 0, 0) of block (0, 0, 0) write different values to shared 0x40..0x43 in one instruction"
+    )
+
+
+def test_writing_what_is_there() -> None:
+    order, contents = detector()
+    order.observe(access(Kind.WRITE, [1], [X], values=[7]))
+    contents[0, X : X + 4] = 7
+    order.observe(access(Kind.WRITE, [40], [X], values=[7]))  # redundant
+    assert race(order, access(Kind.WRITE, [1], [X], values=[8])).endswith(NEXT)
+    order, _ = detector()
+    order.observe(access(Kind.READ, [1], [X]))  # reads what is there: a later write races with it all the same
+    assert race(order, access(Kind.WRITE, [40], [X], values=[0])).endswith(NEXT)
+
+
+def test_a_copy_that_nobody_waits_for() -> None:
+    order, _ = detector()
+    copy = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]), copy)
+    text = race(order, access(Kind.READ, [0], [X], site=2))
+    assert text == (
+        "thread (0, 0, 0) of block (0, 0, 0) reads shared 0x40..0x43, which an asynchronous operation of thread (0, 0, 0) "
+        "wrote at PTX line 11 (source k.cu:101); nothing orders them: its completion is not waited for"
+    )
+    order, _ = detector()
+    copy = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]), copy)
+    order.finish(copy, warps=warps(0))
+    order.observe(access(Kind.READ, [0], [X], site=2))
+    assert race(order, access(Kind.READ, [32], [X], site=2)).endswith("its completion is not waited for")
+
+
+def test_a_missing_proxy_fence() -> None:
+    order, _ = detector()
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]))
+    order.barrier(warps(0, 1), warps(0, 1))
+    copy = order.start(warps(1))
+    text = race(order, access(Kind.READ, [32], [X], site=2, proxy=Proxy.ASYNC), copy)
+    assert text == (
+        "an asynchronous operation of thread (32, 0, 0) of block (0, 0, 0) reads shared 0x40..0x43, which thread (0, 0, 0) "
+        "wrote at PTX line 11 (source k.cu:101): a generic write that no fence.proxy.async follows"
+    )
+    # Without a barrier it is an ordinary race, whatever the proxy.
+    order, _ = detector()
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]))
+    order.fence_async(warps(0))
+    copy = order.start(warps(1))
+    assert race(order, access(Kind.READ, [32], [X], site=2, proxy=Proxy.ASYNC), copy).endswith(NEXT)
+
+
+@pytest.mark.parametrize("fencing", [0, 1])
+def test_the_writer_fences_or_whoever_has_seen_the_write(fencing: int) -> None:
+    order, _ = detector()
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    if fencing == 0:
+        order.fence_async(warps(0))
+    order.barrier(warps(0, 1), warps(0, 1))
+    if fencing == 1:
+        order.fence_async(warps(1))
+    order.observe(access(Kind.READ, [32], [X], proxy=Proxy.ASYNC), order.start(warps(1)))
+
+
+def test_what_cp_async_wrote_needs_a_fence_too() -> None:
+    order, _ = detector()
+    copy = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]), copy)  # cp.async is of the generic proxy
+    order.finish(copy, warps=warps(0))
+    text = race(order, access(Kind.READ, [0], [X], proxy=Proxy.ASYNC), order.start(warps(0)))
+    assert text.endswith(
+        "which an asynchronous operation of thread (0, 0, 0) wrote at PTX line 11 (source k.cu:101): "
+        "a generic write that no fence.proxy.async follows"
+    )
+
+
+def test_blocks_share_nothing() -> None:
+    order, _ = detector(blocks=2)
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    order.observe(access(Kind.READ, [64], [X]))
+    order.release("key", warps(0))
+    order.acquire("key", warps(3))  # the key of block 1, which nobody has released
+    order.observe(access(Kind.WRITE, [65], [X + 4], values=[1]))
+    assert race(order, access(Kind.READ, [96], [X + 4])).endswith(NEXT)
+
+
+def test_other_blocks_start_anew() -> None:
+    order, _ = detector(blocks=2)
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    order.reset(1)
+    order.observe(access(Kind.READ, [40], [X]))
+    order.barrier(warps(0, 1), warps(0, 1))
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    assert race(order, access(Kind.READ, [40], [X])).endswith(NEXT)
+
+
+def test_a_forgotten_key_orders_nothing() -> None:
+    order, _ = detector()
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    order.release("key", warps(0))
+    order.forget("key")
+    order.forget("never used")
+    order.acquire("key", warps(1))
+    assert race(order, access(Kind.READ, [40], [X])).endswith(NEXT)
+
+
+def test_an_operation_that_goes_on_has_seen_more() -> None:
+    order, _ = detector()
+    group = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    order.start(warps(0), agent=group)
+    order.observe(access(Kind.READ, [0], [X]), group)
+    order, _ = detector()
+    group = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]))
+    assert race(order, access(Kind.READ, [0], [X]), group).endswith(NEXT)
+
+
+def test_columns_are_used_again() -> None:
+    order, _ = detector(blocks=3, warps=4)
+    everyone = np.arange(12)
+    for _ in range(50):
+        copy = order.start(everyone)
+        order.finish(copy, warps=everyone)
+    assert order.clocks.columns <= 4 + 8
+    # With nobody waiting there is no end to them, but one that is said.
+    with pytest.raises(
+        ValueError, match="more than 2048 asynchronous operations of a block that nobody has waited for"
+    ):
+        for _ in range(600):
+            order.start(everyone)
+
+
+def test_an_operation_waited_for_twice() -> None:
+    order, _ = detector()
+    first = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], values=[1]), first)
+    order.finish(first, warps=warps(0))
+    second = order.start(warps(0))  # in the same column
+    order.observe(access(Kind.WRITE, [0], [X + 4], values=[1]), second)
+    order.finish(first, "key")
+    order.acquire("key", warps(1))
+    order.observe(access(Kind.READ, [40], [X]))
+    assert race(order, access(Kind.READ, [40], [X + 4])).endswith("its completion is not waited for")
+
+
+def test_too_many_threads() -> None:
+    with pytest.raises(ValueError, match="2097152 resident threads: races are checked for 1048576 at most"):
+        Order(np.zeros((2048, 256), np.uint8), 1024, 4, [], lambda _: ((0, 0, 0), (0, 0, 0)))
+
+
+def test_without_checks_nothing_is_seen() -> None:
+    order = NullOrder()
+    agent = order.start(warps(0))
+    a = access(Kind.WRITE, [0], [X], values=[1])
+    order.observe(a)
+    order.observe(access(Kind.READ, [40], [X]), agent)
+    order.barrier(warps(0), warps(0))
+    order.synchronise(warps(0))
+    order.release("key", warps(0))
+    order.acquire("key", warps(0))
+    order.forget("key")
+    order.communicate(a, "acq_rel")
+    order.fence(warps(0))
+    order.fence_async(warps(0))
+    order.finish(agent, "key")
+    order.reset()
+    assert not order.active
+    methods = {name for name in vars(Order) if not name.startswith("_")}
+    assert methods <= {name for name in vars(NullOrder) if not name.startswith("_")} | {"clocks"}

@@ -122,8 +122,13 @@ class History:
 def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
     """Which of the last writes the entries have not seen. ``generic``: leave proxies out of account."""
     column = (marks >> COLUMN) & (COLUMNS - 1)
-    place = who.base + column
+    seen = clocks.seen.reshape(-1)
+    times, place = marks >> TIME, who.base + column
+    unseen = times > seen[place]
+    if not who.operation:
+        return unseen & ((marks ^ who.low) & LOW != 0)
+    # Of an operation's own column, it has not seen what it did itself.
+    own = unseen & (who.column == column)
     if not generic:
-        place += np.where(marks & ASYNC, 0, clocks.columns)
-    late = marks >> TIME > clocks.seen.reshape(-1)[place]
-    return late & (who.column != column if who.operation else (marks ^ who.low) & LOW != 0)
+        unseen = times > seen[place + np.where(marks & ASYNC, 0, clocks.columns)]
+    return unseen & ~own
