@@ -19,7 +19,7 @@ DECLARATIONS = """.shared .align 8 .b64 bar[8]; .shared .align 16 .b8 data[1024]
 
 def device(text: str, block: int = 32, outputs: dict[str, str] | None = None, **inputs: Any) -> dict[str, Any]:
     """Runs the text with the declarations above; each input is (type, values), each output a type."""
-    given = inputs or {"tid": ("u32", np.arange(block, dtype=np.uint32))}
+    given = inputs or {"unused": ("u32", np.zeros(block, np.uint32))}
     return execute(text, given, outputs or {}, DECLARATIONS, block)
 
 
@@ -68,7 +68,7 @@ class Model:
 def test_sequences_of_operations(count: int, operations: list[tuple[str, int]]) -> None:
     """After each operation: the pending count its token has, and whether each parity's phase, and the token's, is complete."""
     model = Model(count, count)
-    lines = [f"mbarrier.init.shared.b64 [bar], {count};", "ld.param.u64 %y0, [p_d];"]
+    lines = [f"mbarrier.init.shared.b64 [bar], {count};", "ld.param.u64 %y0, [p_d]; mov.u32 %x15, 7;"]
     expected: list[int] = []
     for name, wanted in operations:
         amount = wanted
@@ -103,7 +103,7 @@ def test_sequences_of_operations(count: int, operations: list[tuple[str, int]]) 
         lines.append("mbarrier.pending_count.b64 %x1, %s0; st.global.u32 [%y0], %x1;")
         tests = [
             "mbarrier.test_wait.parity.shared.b64 %q1, [bar], 0;",
-            "mbarrier.test_wait.parity.shared.b64 %q1, [bar], 7;",
+            "mbarrier.test_wait.parity.shared.b64 %q1, [bar], %x15;",
         ]
         if state:
             tests.append("mbarrier.test_wait.acquire.cta.shared::cta.b64 %q1, [bar], %s0;")
@@ -212,8 +212,8 @@ def test_producers_and_consumers(op: str) -> None:
 
 
 def test_many_blocks_wait_for_their_own() -> None:
-    tid = np.arange(64 * 5, dtype=np.uint32)
-    found = execute(pipeline(), {"tid": ("u32", tid)}, {"d": "u32"}, DECLARATIONS, 64)["d"].reshape(5, 64)
+    unused = np.zeros(64 * 5, np.uint32)
+    found = execute(pipeline(), {"unused": ("u32", unused)}, {"d": "u32"}, DECLARATIONS, 64)["d"].reshape(5, 64)
     assert (found[:, 32:] == 2800 + 8 * np.arange(32)).all()
 
 
