@@ -196,6 +196,17 @@ def test_a_page_has_every_line_with_its_numbers():
     assert ["shared loads", "4", "512", "128 wavefronts", "4", "32.00×"] in page.rows
 
 
+def test_a_line_s_other_counts_are_shown_where_a_pointer_rests():
+    page = Elements(made().html({"kernel.cu": SOURCE}))
+    titles = [attributes.get("title") for tag, attributes in page.tags if tag == "tr"]
+    said = "executions: 4\nthreads: 128\nthread flops: 128"
+    assert titles.count(said) == 1  # the multiplication, whose source is not there
+    stored = (
+        "global store requests: 4\nglobal store bytes: 384\nglobal store sectors: 96\nglobal store ideal sectors: 12"
+    )
+    assert titles.count(f"executions: 4\nthreads: 96\n{stored}") == 2
+
+
 def test_lines_far_from_any_that_has_instructions_are_folded():
     rows = made().instructions
     moved = tuple(

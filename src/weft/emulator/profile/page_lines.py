@@ -91,6 +91,12 @@ def _head(sortable: bool, last: Sequence[tuple[str, str]]) -> str:
     return f"<thead><tr>{''.join(cells)}</tr></thead>"
 
 
+def _all(row: Counts) -> str:
+    """Every count of a row, shown where a pointer rests on it."""
+    text = "\n".join(f"{name.replace('_', ' ')}: {count:,}" for name, count in row.counts.items())
+    return f' title="{escape(text)}"' if text else ""
+
+
 def _place(file: str, line: int, files: Sequence[str]) -> str:
     """What ties the two views together."""
     return f' data-place="{files.index(file)}:{line}"' if line else ""
@@ -109,7 +115,7 @@ def source(profile: Profile, file: str, lines: Sequence[str]) -> str:
         if number not in near and (number == 1 or number - 1 in near):
             end = next((n for n in range(number, len(lines) + 1) if n in near), len(lines) + 1)
             body.append(f'<tr class="fold">{_EMPTY}<td></td><td class="text">lines {number} to {end - 1}</td></tr>\n')
-        attributes = f' class="has"{_place(file, number, profile.files)}' if row else ""
+        attributes = f' class="has"{_all(row)}{_place(file, number, profile.files)}' if row else ""
         attributes = attributes if number in near else ' class="far"'
         body.append(
             f'<tr{attributes}>{numbers}<td class="place">{number}</td><td class="text">{escape(text)}</td></tr>\n'
@@ -125,7 +131,7 @@ def hottest(profile: Profile, sources: Sources) -> str:
         return ""
     rows = profile.hottest(HOTTEST)
     body = "".join(
-        f"<tr{_place(row.file, row.line, profile.files)}>{_counted(row, rows[0].heat)}"
+        f"<tr{_all(row)}{_place(row.file, row.line, profile.files)}>{_counted(row, rows[0].heat)}"
         f'<td class="place">{escape(row.name)}</td>'
         f'<td class="text">{escape(sources.line(row.file, row.line).strip())}</td></tr>\n'
         for row in rows
@@ -151,7 +157,7 @@ def _ptx_row(row: InstructionRow, hottest: int, files: Sequence[str]) -> str:
     place = f"{row.file.rpartition('/')[2]}:{row.source_line}" if row.source_line else ""
     source = f' data-source="{row.source_line}"' if row.source_line else ""
     return (
-        f'<tr data-line="{row.line}"{data}{source}{_place(row.file, row.source_line, files)}>{_counted(row, hottest)}'
+        f'<tr data-line="{row.line}"{_all(row)}{data}{source}{_place(row.file, row.source_line, files)}>{_counted(row, hottest)}'
         f'<td class="place">{row.line}</td><td class="place">{escape(place)}</td>'
         f'<td class="text" title="{escape(CLASSES[row.kind])}">{escape(row.text)}</td></tr>\n'
     )
