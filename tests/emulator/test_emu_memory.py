@@ -445,3 +445,14 @@ def test_a_view_keeps_the_alignment_it_has_in_its_array() -> None:
     with pytest.raises(Misaligned) as caught:
         module.launch("k", 1, 1, [x[1:], y])
     assert caught.value.where.address == "0x1000000104: byte 0 of 'argument 0' (28 bytes)"
+
+
+@pytest.mark.parametrize("offset", [-4, 28])
+def test_what_is_beside_a_view_is_out_of_bounds(offset: int) -> None:
+    module = simple(f"ld.global.u32 %r1, [%rd0+{offset}]; st.global.u32 [%rd1], %r1;")
+    x, y = np.arange(16, dtype=np.uint32), np.zeros(1, np.uint32)
+    with pytest.raises(OutOfBounds):
+        module.launch("k", 1, 1, [x[3:10], y])
+    inside = simple("ld.global.u32 %r1, [%rd0+24]; st.global.u32 [%rd1], %r1;")
+    inside.launch("k", 1, 1, [x[3:10], y])
+    assert y[0] == 9

@@ -88,9 +88,10 @@ class Heap(Arena):
         self.base = base
         self.allocations = allocations
         pages = self.bytes.size // PAGE
-        self.begins: NDArray[np.int64] = np.full(pages, 1, np.int64)
-        """For each page, where the allocation that has it begins; 1 with an end of 0 if none has."""
+        self.begins: NDArray[np.int64] = np.zeros(pages, np.int64)
+        """For each page, where the allocation that has it begins."""
         self.ends: NDArray[np.int64] = np.zeros(pages, np.int64)
+        """And where it ends; 0 if none has it."""
         for a in allocations:
             if a.size:
                 pages_of = slice(a.start // PAGE, (a.start + a.size - 1) // PAGE + 1)
@@ -99,11 +100,14 @@ class Heap(Arena):
 
     def outside(self, flat: NDArray[np.int64], size: int) -> NDArray[np.bool_] | None:
         """Which accesses are not inside an allocation; None if all are."""
-        within = (flat >= 0) & (flat <= self.bytes.size - size)
-        if not within.all():
-            flat = np.where(within, flat, self.bytes.size - PAGE)
-        end = self.ends[flat // PAGE]
-        bad = flat + size > end
+        low, high = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
+        if low >= 0 and high < self.bytes.size:
+            page = low // PAGE
+            if self.begins[page] <= low and high + size <= self.ends[page]:  # all in one
+                return None
+        within = (flat >= 0) & (flat < self.bytes.size)
+        pages = np.where(within, flat, self.bytes.size - PAGE) // PAGE
+        bad = ~within | (flat < self.begins[pages]) | (flat + size > self.ends[pages])
         return bad if bad.any() else None
 
     def describe(self, flat: int) -> str:

@@ -69,6 +69,10 @@ class Memory:
         track = checks.uninitialised
         self.heaps = {Space.GLOBAL: heap, Space.CONST: constants, Space.PARAM: parameters}
         self.shared = Arena(self.shared_stride * blocks, track)
+        self.shared_starts: NDArray[np.int64] | None = None
+        """Where each thread's block's shared memory begins, if there are several."""
+        if blocks > 1:
+            self.shared_starts = np.repeat(np.arange(blocks) * self.shared_stride, block_threads)
         self.local = Arena(self.local_stride * blocks * block_threads, track)
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
@@ -86,15 +90,15 @@ class Memory:
 
         With bounds checks off, accesses outside are led to bytes that belong to nobody.
         """
+        if not access.threads.size:
+            access.flat = np.zeros(0, np.intp)
+            return access.flat
         flat = access.flat = self._flat(access)
         alignment = access.size if access.alignment is None else access.alignment
-        if self.checks.alignment and alignment > 1:
+        if self.checks.alignment and int(np.bitwise_or.reduce(access.addresses)) & (alignment - 1):
             off = (access.addresses & np.uint64(alignment - 1)) != 0
-            if off.any():
-                message = (
-                    f"{_VERB[access.kind]} of {access.size} bytes at an address that is no multiple of {alignment}"
-                )
-                raise self._fault(Misaligned, message, access, off)
+            message = f"{_VERB[access.kind]} of {access.size} bytes at an address that is no multiple of {alignment}"
+            raise self._fault(Misaligned, message, access, off)
         if access.kind is not Kind.WRITE and self.checks.uninitialised:
             width = width_of(access.size, alignment)
             bad = self.arenas[access.space].unwritten(flat, access.size, width)
@@ -176,14 +180,18 @@ class Memory:
         else:
             shared = space is Space.SHARED
             limit = self.shared_bytes if shared else self.local_bytes
-            stride = self.shared_stride if shared else self.local_stride
-            bad = access.addresses > np.uint64(max(limit - access.size, 0)) if limit >= access.size else None
-            if limit < access.size:
-                bad = np.ones(access.addresses.shape, np.bool_)
-            elif bad is not None and not bad.any():
-                bad = None
-            owner = access.threads // self.block_threads if shared else access.threads
-            flat = access.addresses.view(np.int64) + owner * stride
+            stride = self.local_stride
+            bad = None
+            if int(np.maximum.reduce(access.addresses)) + access.size > limit:
+                last = limit - access.size
+                bad = (
+                    access.addresses > np.uint64(max(last, 0)) if last >= 0 else np.ones(access.threads.shape, np.bool_)
+                )
+            flat = access.addresses.view(np.int64)
+            if not shared:
+                flat = flat + access.threads * stride
+            elif self.shared_starts is not None:
+                flat = flat + self.shared_starts[access.threads]
             spare = 0
         if bad is None:
             return flat
