@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from emulator_programs import program
 from weft.emulator import Fault, Module, PTXError, TensorMap, Undefined
 
 HEAD = """
@@ -133,6 +134,20 @@ def test_a_map_in_shared_memory_is_not_used() -> None:
     with pytest.raises(Fault) as caught:
         launched(text, array)
     assert caught.value.message == "a tensor map in shared memory; it may be in param, const or global memory"
+
+
+def test_descriptors_that_triton_makes_on_the_device() -> None:
+    """A matmul whose sizes are no multiples of its tiles, stored and then added once more: twice the product."""
+    rng = np.random.default_rng(0)
+    m, n, k = 100, 72, 160
+    a, b = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+    c, maps = np.zeros((m, n), np.float16), np.zeros(4 * 384, np.uint8)
+    module = program("triton_matmul_made_descriptors_sm90")
+    profile = module.launch("matmul_made_descriptors", (2, 2), 128, [a, b, c, m, n, k, maps, 0], shared=49176)
+    np.testing.assert_array_equal(c, (2 * (a.astype(np.float32) @ b.astype(np.float32))).astype(np.float16))
+    # Each block loads whole boxes of 64 x 64 from both, as many as cover k, and stores a box twice.
+    assert profile.total("async_shared_store_bytes") == 4 * 3 * 2 * 64 * 64 * 2
+    assert profile.total("async_global_store_bytes") == 2 * c.nbytes
 
 
 REFUSED = [

@@ -4,8 +4,8 @@ interpreter of an environment that has triton 3.9 (a GPU is not needed; ``make o
 Each PTX says in its first line which compiler made it, with which options, and how much dynamic shared memory it needs.
 """
 
+import argparse
 import re
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,6 +92,19 @@ def matmul_descriptor(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.conste
 
 
 @triton.jit
+def matmul_made_descriptors(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    left = tl.make_tensor_descriptor(a, [m, k], [k, 1], [M, K])
+    right = tl.make_tensor_descriptor(b, [k, n], [n, 1], [K, N])
+    result = tl.make_tensor_descriptor(c, [m, n], [n, 1], [M, N])
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        total = tl.dot(left.load([row, start]), right.load([start, column]), total)
+    result.store([row, column], total.to(tl.float16))
+    result.atomic_add([row, column], total.to(tl.float16))
+
+
+@triton.jit
 def attention(q, k, v, out, keys, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns, dims = tl.arange(0, N), tl.arange(0, D)
@@ -158,6 +171,12 @@ RECIPES = (
         {"num_warps": 4, "num_stages": 3},
     ),
     Recipe(
+        matmul_made_descriptors,
+        "*fp16 *fp16 *fp16 i32 i32 i32",
+        {"M": 64, "N": 64, "K": 64},
+        (90,),
+    ),
+    Recipe(
         attention,
         "*fp16 *fp16 *fp16 *fp32 i32 fp32",
         {"M": 64, "N": 32, "D": 32},
@@ -175,11 +194,17 @@ def without_paths(ptx: str) -> str:
 
 def main() -> None:
     """Writes every fixture, or those of the kernels named."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, default=HERE, help="write into this folder, not beside this file"
+    )
+    parser.add_argument("kernels", nargs="*", help="kernels; all of them if none is named")
+    chosen = parser.parse_args()
     for recipe in RECIPES:
-        if len(sys.argv) == 1 or recipe.kernel.__name__ in sys.argv[1:]:
+        if not chosen.kernels or recipe.kernel.__name__ in chosen.kernels:
             for architecture in recipe.architectures:
                 name, ptx = recipe.compile(architecture)
-                (HERE / f"{name}.ptx").write_text(ptx)
+                (chosen.out / f"{name}.ptx").write_text(ptx)
 
 
 if __name__ == "__main__":
