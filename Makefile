@@ -33,9 +33,10 @@ bench: .venv/weft
 fuzz: .venv/dev
 	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ) $(ARGS)
 
-# Installs jax, dali, triton, torch and max, each into an environment of its own under .oracles.
-oracles: .venv/weft
+# Installs jax, dali, triton, torch, max and nvrtc, each into an environment of its own under .oracles.
+oracles: .venv/dev
 	$(BIN)/python tests/oracles/compare.py $(ARGS)
+	$(BIN)/python tests/oracles/emulator.py
 
 clean:
 	rm -rf .venv .oracles build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from emulator_programs import PROGRAMS, program
+from emulator_programs import PROGRAMS, SOURCES, program
 from weft.emulator import (
     BarrierFault,
     Checks,
@@ -185,7 +185,7 @@ SEEDED = (
         "forgotten_arrival",
         BarrierFault,
         "barrier: 32 threads repeat a loop that waits for another thread, and no thread changes anything",
-        '"{ .reg .pred done; AGAIN: mbarrier.test_wait',
+        'asm volatile(WAIT ::"r"(address) : "memory");',
         "mbarrier.test_wait.parity.shared.b64 done,",
         "  block (0, 0, 0), thread (0, 0, 0)",
         lambda: [X.copy(), out(32)],
@@ -232,7 +232,7 @@ BY_NAME = pytest.mark.parametrize("seeded", SEEDED, ids=lambda seeded: seeded.ke
 
 def source_line(file: str, function: str, code: str) -> int:
     """The line, from 1, on which code stands, from a function's beginning on."""
-    lines = (PROGRAMS / file).read_text().splitlines()
+    lines = (SOURCES / file).read_text().splitlines()
     start = next(i for i, line in enumerate(lines) if f"{function}(" in line and line[0] not in "/ ")
     return next(i for i in range(start, len(lines)) if code in lines[i]) + 1
 

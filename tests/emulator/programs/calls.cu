@@ -1,6 +1,8 @@
 // Functions: called, recursive, pointed to; a jump through a table; printf.
 
+#ifndef __CUDACC_RTC__ // there printf is known
 #include <cstdio>
+#endif
 
 __device__ __noinline__ float cube(float x) { return x * x * x; }
 __device__ __noinline__ float shift(float x) { return x + 100; }

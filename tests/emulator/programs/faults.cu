@@ -98,6 +98,8 @@ extern "C" __global__ void divergent_barrier(const float *x, float *out) {
     IF_REPAIRED(__syncthreads();)
 }
 
+#define WAIT "{ .reg .pred done; AGAIN: mbarrier.test_wait.parity.shared.b64 done, [%0], 0; @!done bra AGAIN; }"
+
 // One lane of those that are counted does not arrive.
 extern "C" __global__ void forgotten_arrival(const float *x, float *out) {
     __shared__ unsigned long long bar;
@@ -106,8 +108,7 @@ extern "C" __global__ void forgotten_arrival(const float *x, float *out) {
     __syncthreads();
     IF_BROKEN(if (threadIdx.x != 5))
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address) : "memory");
-    asm volatile(
-        "{ .reg .pred done; AGAIN: mbarrier.test_wait.parity.shared.b64 done, [%0], 0; @!done bra AGAIN; }" ::"r"(address) : "memory");
+    asm volatile(WAIT ::"r"(address) : "memory");
     out[threadIdx.x] = x[threadIdx.x];
 }
 

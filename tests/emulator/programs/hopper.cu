@@ -126,12 +126,12 @@ __device__ unsigned long long descriptor(const void *p) {
 #define ROW(i) "+f"(d[8 * i]), "+f"(d[8 * i + 1]), "+f"(d[8 * i + 2]), "+f"(d[8 * i + 3]), \
                "+f"(d[8 * i + 4]), "+f"(d[8 * i + 5]), "+f"(d[8 * i + 6]), "+f"(d[8 * i + 7])
 
+#define WGMMA "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " \
+    "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
+    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1, 0, 0;"
+
 __device__ void wgmma(float (&d)[32], unsigned long long a, unsigned long long b) {
-    asm volatile(
-        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-        "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-        "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, %32, %33, 1, 1, 1, 0, 0;"
-        : ROW(0), ROW(1), ROW(2), ROW(3) : "l"(a), "l"(b));
+    asm volatile(WGMMA : ROW(0), ROW(1), ROW(2), ROW(3) : "l"(a), "l"(b));
 }
 
 __device__ void multiply(float (&d)[32], const half (*a)[64], const half (*b)[64]) {

@@ -1,16 +1,19 @@
 """Compiles the CUDA C programs of this folder to the PTX beside them (``python tests/emulator/programs/make.py``; needs nvcc).
 
 Each PTX says in its first line which compiler made it, and how. Paths in it are cut to file names, so that the same compiler
-makes the same text anywhere.
+makes the same text anywhere. ``--nvrtc FOLDER`` compiles with NVRTC instead, of the packages ``nvidia-cuda-nvrtc``,
+``-runtime`` and ``-crt``, into another folder.
 """
 
 from __future__ import annotations
 
+import argparse
+import ctypes
 import re
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -68,11 +71,48 @@ def compile_with_nvcc(recipe: Recipe, nvcc: str = "nvcc") -> str:
     return f"// Compiled by nvcc {release}: nvcc {' '.join(arguments)}\n{without_paths(ptx)}"
 
 
+def compile_with_nvrtc(recipe: Recipe) -> str:
+    """The PTX of a recipe, by the library of the installed package."""
+    spec = find_spec("nvidia")
+    if spec is None or not spec.submodule_search_locations:
+        raise SystemExit("NVRTC is not installed: pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt")
+    roots = [Path(place) for place in spec.submodule_search_locations]
+    (library,) = [path for root in roots for path in root.glob("*/lib/libnvrtc.so.[0-9]*")]
+    nvrtc = ctypes.CDLL(str(library))
+    options = [f"--gpu-architecture={recipe.architecture.replace('sm', 'compute')}", *recipe.flags]
+    includes = [f"-I{folder}" for root in roots for folder in root.glob("*/include")]
+    arguments = [option.encode() for option in (*options, *includes)]
+    handle = ctypes.c_void_p()
+    source = (HERE / recipe.file).read_bytes()
+    status = nvrtc.nvrtcCreateProgram(ctypes.byref(handle), source, recipe.file.encode(), 0, None, None)
+    status = status or nvrtc.nvrtcCompileProgram(handle, len(arguments), (ctypes.c_char_p * len(arguments))(*arguments))
+    if status:
+        raise SystemExit(f"NVRTC does not compile {recipe.file}:\n{_text(nvrtc, 'ProgramLog', handle)}")
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    head = f"// Compiled by NVRTC {major.value}.{minor.value}: {' '.join(options)} {recipe.file}\n"
+    return head + without_paths(_text(nvrtc, "PTX", handle))
+
+
+def _text(nvrtc: ctypes.CDLL, what: str, handle: ctypes.c_void_p) -> str:
+    """A text that NVRTC has: ``nvrtcGetPTX`` and its like."""
+    size = ctypes.c_size_t()
+    getattr(nvrtc, f"nvrtcGet{what}Size")(handle, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{what}")(handle, text)
+    return text.value.decode()
+
+
 def main() -> None:
     """Writes every fixture, or those named."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--nvrtc", metavar="FOLDER", type=Path, help="compile with NVRTC, into this folder")
+    parser.add_argument("names", nargs="*", help="fixtures; all of them if none is named")
+    chosen = parser.parse_args()
     for recipe in RECIPES:
-        if len(sys.argv) == 1 or recipe.name in sys.argv[1:]:
-            (HERE / f"{recipe.name}.ptx").write_text(compile_with_nvcc(recipe))
+        if not chosen.names or recipe.name in chosen.names:
+            ptx = compile_with_nvrtc(recipe) if chosen.nvrtc else compile_with_nvcc(recipe)
+            ((chosen.nvrtc or HERE) / f"{recipe.name}.ptx").write_text(ptx)
 
 
 if __name__ == "__main__":
