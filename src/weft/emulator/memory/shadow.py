@@ -97,16 +97,18 @@ class History:
         seen = clocks.seen.reshape(-1)
         open_ = self._beyond(granules, who, clocks)
         for column in range(self._last.shape[0] if open_.size else 0):
-            marks = self._last[column][granules[open_]]
+            marks: Marks = self._last[column][granules[open_]]
             own = who.column[open_] == column
             if own.any():
-                inner = np.zeros_like(marks)
+                inner: Marks = np.zeros_like(marks)
                 if not who.operation:
                     inner = np.where((marks ^ who.low[open_]) & LOW, marks, self._other[column][granules[open_]])
                 marks = np.where(own, inner, marks)
             late = (marks >> TIME > seen[who.base[open_] + column]).nonzero()[0]
             found[open_[late]] = marks[late]
-            open_ = np.delete(open_, late)
+            keep = np.ones(open_.size, np.bool_)
+            keep[late] = False
+            open_ = open_[keep]
         return found
 
     def _beyond(self, granules: Index, who: Who, clocks: Clocks) -> Index:

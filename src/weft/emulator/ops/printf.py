@@ -93,7 +93,7 @@ def _convert(
     (value,) = struct.unpack("<d", take(8))
     negative = struct.pack(">d", value)[0] >= 0x80
     if conversion in "aA":
-        text = _hexadecimal(abs(value), digits)
+        text = _hexadecimal(abs(value), digits, "#" in flags)
         text = text.upper() if conversion == "A" else text
     else:
         precision = "" if digits is None else f".{digits}"
@@ -107,12 +107,10 @@ def _sign(negative: bool, flags: str) -> str:
     return "-" if negative else "+" if "+" in flags else " " if " " in flags else ""
 
 
-def _hexadecimal(value: float, digits: int | None) -> str:
-    """%a: one digit before the point, as many after it as are needed or asked for."""
+def _hexadecimal(value: float, digits: int | None, point: bool) -> str:
+    """%a: one digit before the point, as many after it as are needed or asked for; ``point``: the point even without any."""
     if not math.isfinite(value):
         return str(value)
-    if value == 0:
-        return "0x0" + ("." + "0" * digits if digits else "") + "p+0"
     mantissa, exponent = value.hex()[2:].split("p")
     lead, fraction = mantissa.split(".")
     if digits is None:
@@ -127,4 +125,4 @@ def _hexadecimal(value: float, digits: int | None) -> str:
         else:
             whole <<= -shift
         lead, fraction = f"{whole >> 4 * digits:x}", f"{whole & ((1 << 4 * digits) - 1):0{digits}x}" if digits else ""
-    return f"0x{lead}{'.' + fraction if fraction else ''}p{int(exponent):+d}"
+    return f"0x{lead}{'.' if fraction or point else ''}{fraction}p{int(exponent):+d}"

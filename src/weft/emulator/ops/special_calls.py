@@ -15,6 +15,7 @@ from weft.emulator.errors import OutOfBounds, PTXError, Trap, Where
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access import Space
 from weft.emulator.ops.externals import EXTERNALS
+from weft.emulator.ops.forms import form
 from weft.emulator.ops.printf import printf
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.types import TYPES
@@ -45,7 +46,7 @@ def trap(b: Binding) -> Step:
 @instruction("nanosleep", polls=True)
 def nanosleep(b: Binding) -> Step:
     """There is no time to sleep for: the others go on."""
-    b.only()
+    form(b, type="u32")
     b.count(1)
     b.read(0, TYPES["u32"])
     return lambda active: None
