@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from weft.emulator.arith.swizzle import Swizzle
@@ -106,6 +108,29 @@ def test_runs_gather_what_they_scatter(
     rows = zip(start, box, t.steps[::-1], strict=True)
     view[tuple(slice(c, c + b, s) for c, b, s in rows)] = 1
     np.testing.assert_array_equal(written, memory * mark)
+
+
+@st.composite
+def drawn(draw: st.DrawFn) -> tuple[tuple[int, ...], int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]]:
+    """A small tensor, its box, and where the box begins: around the tensor on all sides."""
+    rank = draw(st.integers(1, 5))
+    element = draw(st.sampled_from([1, 2, 4, 8]))
+    shape = tuple(draw(st.integers(1, 6)) for _ in range(rank - 1)) + (draw(st.integers(1, 40)),)
+    steps = tuple(draw(st.integers(1, 3)) for _ in range(rank - 1)) + (1,)
+    box = tuple(draw(st.integers(1, 4)) for _ in range(rank - 1)) + (16 // element * draw(st.integers(1, 2)),)
+    start = tuple(draw(st.integers(-b - 1, n + 1)) for b, n in zip(box, shape, strict=True))
+    return shape, element, box, steps, 16 * draw(st.integers(0, 1)), start
+
+
+@settings(max_examples=200, deadline=None)
+@given(drawn())
+def test_any_box_of_any_tensor(
+    case: tuple[tuple[int, ...], int, tuple[int, ...], tuple[int, ...], int, tuple[int, ...]],
+) -> None:
+    shape, element, box, steps, pad, start = case
+    t, memory = tensor(shape, element, box, steps, pad)
+    (dense,) = load(t, memory, [start])
+    np.testing.assert_array_equal(dense, expected_box(t, memory, start))
 
 
 def test_a_box_outside_moves_nothing() -> None:

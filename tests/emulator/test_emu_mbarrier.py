@@ -217,6 +217,34 @@ def test_many_blocks_wait_for_their_own() -> None:
     assert (found[:, 32:] == 2800 + 8 * np.arange(32)).all()
 
 
+def test_blocks_in_different_phases() -> None:
+    """Block i sends 4 + 3 i values from warp to warp; all blocks are resident, and their barriers have the same addresses."""
+    text = pipeline().replace("mov.u32 %x1, 0;", "mov.u32 %x1, 0; mov.u32 %x11, %ctaid.x; mad.lo.u32 %x11, %x11, 3, 4;")
+    text = text.replace("setp.lt.u32 %q3, %x1, 8", "setp.lt.u32 %q3, %x1, %x11")
+    found = execute(text, {"unused": ("u32", np.zeros(64 * 6, np.uint32))}, {"d": "u32"}, DECLARATIONS, 64)["d"]
+    rounds = 4 + 3 * np.arange(6)[:, None]
+    expected = 100 * (rounds * (rounds - 1) // 2) + rounds * np.arange(32)
+    np.testing.assert_array_equal(found.reshape(6, 2, 32)[:, 1], expected)
+
+
+def test_objects_that_come_and_go() -> None:
+    """One place is an object of 64 arrivals, of 32, and of 64 again: each begins with phase 0."""
+    text = """
+    mov.u32 %x0, %tid.x; mov.u32 %x1, 0; setp.eq.u32 %q0, %x0, 0; mov.u32 %d, 0;
+    AGAIN:
+    and.b32 %x2, %x1, 1; shr.u32 %x3, 64, %x2;
+    @%q0 mbarrier.init.shared.b64 [bar], %x3;
+    bar.sync 0;
+    setp.lt.u32 %q1, %x0, %x3;
+    @%q1 mbarrier.arrive.shared.b64 %s0, [bar];
+    WAIT: mbarrier.try_wait.parity.shared.b64 %q2, [bar], 0; @!%q2 bra WAIT;
+    bar.sync 0;
+    @%q0 mbarrier.inval.shared.b64 [bar];
+    add.u32 %d, %d, %x3; add.u32 %x1, %x1, 1; setp.lt.u32 %q3, %x1, 3; @%q3 bra AGAIN;
+    """
+    assert device(text, 64, {"d": "u32"})["d"].tolist() == [160] * 64
+
+
 @pytest.mark.parametrize("changed", [{"wait": "relaxed.cta."}, {"arrive": "relaxed.cta."}])
 def test_a_relaxed_barrier_orders_nothing(changed: dict[str, str]) -> None:
     with pytest.raises(Race):

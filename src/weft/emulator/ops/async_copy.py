@@ -62,12 +62,13 @@ def _copy(b: Binding) -> Step:
     def step(active: Active) -> None:
         threads = active.index
         addresses = source()[threads]
-        if bytes_of is None:
+        sizes = None if bytes_of is None else bytes_of(threads)
+        if sizes is None or int(sizes.min()) == size:
             read = Access(site, Space.GLOBAL, Kind.READ, threads, addresses, size)
             values: NDArray[Any] = machine.memory.load(read, width)
             machine.counters.access(read)
         else:
-            values = _partly(b, threads, addresses, bytes_of(threads), size).view(f"u{width}")
+            values = _partly(b, threads, addresses, sizes, size).view(f"u{width}")
         access = Access(site, Space.SHARED, Kind.WRITE, threads, to(threads), size)
         if machine.order.active:
             access.agent = Groups.of(machine, KIND).begin(active)
