@@ -36,7 +36,7 @@ fuzz: .venv/dev
 # Installs jax, dali, triton, torch, max and nvrtc, each into an environment of its own under .oracles.
 oracles: .venv/dev
 	$(BIN)/python tests/oracles/compare.py $(ARGS)
-	$(BIN)/python tests/oracles/emulator.py
+	$(if $(ARGS),,$(BIN)/python tests/oracles/emulator.py)
 
 clean:
 	rm -rf .venv .oracles build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info

@@ -23,6 +23,7 @@ _WORD: Final = re.compile(
     | \d+\.\d* (?: [eE][+-]?\d+ )? (?!\w) | \d+ [eE][+-]?\d+ (?!\w)                           # a float
     | \d\w*                                                                                # any other number
     | " [^"\n]* "
+    | /\* [\s\S]*                                                                        # a comment without an end
     | << | >> | == | != | <= | >= | && | \|\|
     | \S
     | \Z
@@ -89,7 +90,7 @@ class Words:
             self.fail(f"the text ends where {wanted} is expected")
         if word == '"':
             self.fail("a string without an end")
-        if word == "/" and self.words[self.at + 1] == "*":
+        if word.startswith("/*"):
             self.fail("a comment without an end")
         self.fail(f"expected {wanted}, not '{word}'")
 
