@@ -342,6 +342,22 @@ class TestSpinning:
             ret;""")
         np.testing.assert_array_equal(run(module), np.ones(64))
 
+    def test_a_lock_that_every_lane_of_every_block_takes(self) -> None:
+        """The lanes of a warp compete for it too, which needs those who have it to go on while others spin (since Volta)."""
+        module = entry("""
+        TAKE:
+            atom.global.acquire.gpu.cas.b32 %r1, [%rd1], 0, 1;
+            setp.ne.u32 %p0, %r1, 0;
+            @%p0 bra TAKE;
+            ld.global.u32 %r2, [%rd1+4];
+            add.u32 %r2, %r2, 1;
+            st.global.u32 [%rd1+4], %r2;
+            atom.global.release.gpu.exch.b32 %r3, [%rd1], 0;
+            ret;""")
+        out = np.zeros(2, np.uint32)
+        module.launch("k", 3, 40, [out])
+        assert out.tolist() == [0, 120]
+
     def test_a_flag_that_nobody_sets(self) -> None:
         module = entry("""
         WAIT:

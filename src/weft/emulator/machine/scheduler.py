@@ -5,9 +5,9 @@ Threads at one place in the program are a group, and run together up to the next
 for a mbarrier) are parked until what they wait for has happened. When nobody can run and somebody waits, that is a deadlock.
 
 Spinning. A loop that reads a flag until another thread sets it would run for ever, if the other thread is further on in the
-program. So a group that has executed `PATIENCE` polling instructions (volatile and acquiring loads, atomics, test_wait,
-nanosleep) while others could have run is put to sleep until another group has written something. Loops without such
-instructions cannot depend on another thread.
+program. So a segment with polling instructions (volatile and acquiring loads, atomics, test_wait, nanosleep) has some patience;
+when that is used up, whoever executes it lets others run in turns. Loops without such instructions cannot depend on another
+thread. Lanes that have left such a loop may then be ahead of those that are in it, and not meet them again.
 """
 
 from __future__ import annotations
@@ -28,16 +28,15 @@ from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
 from weft.emulator.ptx.syntax import Register
 
 PATIENCE: Final = 256
-"""Polls that a group may make while others wait."""
+"""Polls of a segment, while others wait, before those who make them are taken to be spinning."""
+
+TURNS: Final = 16
+"""Segments that others then execute before they may poll again."""
 
 HOPELESS: Final = 2_000
 """After so many polls all state is looked at; when it is the same `STRIKES` times in a row, nothing will ever change."""
 
 STRIKES: Final = 3
-
-_WRITES: Final = frozenset(
-    {"st", "atom", "red", "mbarrier", "cp", "stmatrix", "bar", "barrier", "exit", "ret", "multimem"}
-)
 
 WEAK_POLLS: Final = frozenset({"volatile", "relaxed", "acquire"})
 """Modifiers that make a load one that may be repeated until another thread writes."""
@@ -54,7 +53,7 @@ class Segment:
         self.warps = 0
         self.threads = 0
         self.polls = 0
-        self.writes = False
+        self.patience = PATIENCE
         self.length = len(steps) + (transfer is not None)
 
 
@@ -75,7 +74,6 @@ class Scheduler:
             for site in range(first, first + len(function.instructions) + 1):
                 self._bind(site)
         self.start = self.program.start[placement.kernel.name]
-        self.patience = 0
         self.polls = 0
         self.strikes = 0
         self.seen = b""
@@ -110,11 +108,10 @@ class Scheduler:
         steps: list[Step] = []
         transfer: Transfer | None = None
         site = first
-        polls, writes = 0, False
+        polls = 0
         while True:
             bound, is_transfer, polling = self.steps[site]
             polls += polling
-            writes |= self.program.instructions[site].opcode in _WRITES
             site += 1
             if is_transfer:
                 transfer = bound  # pyright: ignore[reportAssignmentType]
@@ -123,7 +120,7 @@ class Scheduler:
             if site in self.program.leaders:
                 break
         segment = Segment(first, steps, transfer, site)
-        segment.polls, segment.writes = polls, writes
+        segment.polls = polls
         return segment
 
     # ---- running ----------------------------------------------------------------------------------------------------
@@ -132,6 +129,7 @@ class Scheduler:
         """Runs a batch of blocks to its end."""
         groups: dict[int, Active] = {self.start: starting}
         asleep: dict[int, Active] = {}
+        turns = 0
         machine, priority = self.machine, self.program.priority
         while True:
             if machine.stirred or not groups:
@@ -152,14 +150,15 @@ class Scheduler:
             if segment.polls and not self.timed:
                 self._watch(segment, active)
             if segment.polls and (groups.keys() - {t for t, _ in destinations} or asleep or machine.parked):
-                self.patience += segment.polls
-                if self.patience > PATIENCE:
-                    self.patience = 0
+                segment.patience -= segment.polls
+                if segment.patience < 0:
+                    segment.patience = 0
                     for target, _ in destinations:
                         if target in groups:
                             self._join(asleep, target, groups.pop(target))
+                    turns = TURNS
                     continue
-            if asleep and segment.writes:
+            if asleep and (turns := turns - 1) == 0:
                 for target, threads in asleep.items():
                     self._join(groups, target, threads)
                 asleep = {}
