@@ -149,6 +149,26 @@ def test_mn_major_reads_what_the_layout_stores(swizzle: Swizzle, rows: int) -> N
             assert units[k, unit] == base + stored[16 * piece + k, 8 * unit]
 
 
+# What Triton 3.9 emits for tl.dot of 64x64 by 64x128 float16 with num_warps 4, a pair for each 16 of K: A's and B's
+# descriptor without the start address (PTX: 4611686293305294848 | start, and 33554432 | ..., + 128, + 256, + 384 for B).
+TRITON_A = [4611686293305294848 + 2 * step for step in range(4)]
+TRITON_B = [4611686293305294848 + 33554432 + 128 * step for step in range(4)]
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_descriptors_that_triton_emits(step: int) -> None:
+    """Both operands are nvmma_shared with 128 bytes, the last dimension fastest: A K-major, B MN-major, two boxes wide."""
+    start = 0x6000
+    stored = offset_of(nvmma_shared((64, 64), 128, 16), 2)
+    units = Descriptor.decode(TRITON_A[step] + start // 16).k_major(64)
+    for row, unit in itertools.product(range(64), range(2)):
+        assert units[row, unit] == start + stored[row, 16 * step + 8 * unit]
+    stored = offset_of(nvmma_shared((64, 128), 128, 16), 2)
+    units = Descriptor.decode(TRITON_B[step] + start // 16).mn_major(128)
+    for k, unit in itertools.product(range(16), range(16)):
+        assert units[k, unit] == start + stored[16 * step + k, 8 * unit]
+
+
 @pytest.mark.parametrize("swizzle", list(MODE_BITS), ids=lambda s: s.name)
 def test_each_unit_has_a_place_of_its_own(swizzle: Swizzle) -> None:
     for rows in (8, 24, 64, 256):

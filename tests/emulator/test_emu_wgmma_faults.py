@@ -192,6 +192,12 @@ def test_a_missing_barrier() -> None:
     assert message.startswith("race: ")
 
 
+def test_the_warps_of_a_warpgroup_count_as_one() -> None:
+    """Each has written a part, and fenced it; thread 96 overwrites what all have read."""
+    body = PRODUCT + WAIT.format(0) + FIRST.replace("%t0, 0", "%t0, 96") + OVERWRITE
+    go(Kernel(8, "f32", body, SIZE, before="fence.proxy.async;"))
+
+
 def test_an_operand_overwritten_too_early() -> None:
     message, found = fault(PRODUCT + FIRST + OVERWRITE)
     assert message.startswith("race: ")
