@@ -262,9 +262,11 @@ def why_invalid(description: Description) -> str:
             return f"the stride of dimension {k} is {t.strides[k]} bytes, expected a multiple of 16 below 2**40"
     if t.row % CHUNK:
         return f"a row of the box has {t.row} bytes, expected a multiple of {CHUNK}"
-    if description.swizzle is not Swizzle.NONE and t.row > description.swizzle.span:
-        span = description.swizzle.span
+    span = description.swizzle.span
+    if description.swizzle is not Swizzle.NONE and t.row > span:
         return f"a row of the box has {t.row} bytes, expected at most {span} with the {span}B swizzle"
+    if description.swizzle is not Swizzle.NONE and t.row < span:
+        return f"a row of the box has {t.row} bytes, and how the {span}B swizzle places rows shorter than {span} is not documented"
     if description.fill == "nan" and not element.nan:
         return f"elements of type {element.name} have no NaN to fill with"
     return ""
