@@ -120,31 +120,42 @@ def test_counts_are_kept_for_each_instruction():
     assert counters.value(1, "wgmma") == 0
 
 
-def test_remembered_patterns_count_like_new_ones(monkeypatch: pytest.MonkeyPatch):
-    """Patterns elsewhere, at other threads, with lanes missing, of another size: against counters that remember nothing."""
-    rng = np.random.default_rng(5)
-    patterns = [rng.integers(0, 512, 96) * 16 for _ in range(4)]
-    accesses: list[Access] = []
-    for _ in range(400):
-        threads = np.arange(96)[rng.random(96) < rng.choice([0.1, 0.9, 1.0])] + 32 * rng.integers(0, 3)
-        if not threads.size:
-            continue
-        space = rng.choice(np.array([Space.SHARED, Space.GLOBAL, Space.LOCAL]))
-        kind = Kind.READ if space is Space.LOCAL else rng.choice(np.array([Kind.READ, Kind.ATOMIC]))
-        addresses = patterns[rng.integers(4)][threads % 96] + 16 * int(rng.integers(0, 4))
-        accesses.append(access(space, kind, threads, addresses, int(rng.choice([1, 2, 4, 8, 16]))))
-    remembered = counted(*accesses)
-    monkeypatch.setattr(module, "REMEMBERED", 0)
-    forgetful = Counters(1)
-    for one in accesses:
-        forgetful.access(one)
-    assert remembered == forgetful.of(0)
-    expected = sum(
-        counting.wavefronts(one.threads, one.addresses.astype(np.int64), one.size)[0]
-        for one in accesses
-        if one.space is Space.SHARED and one.kind is Kind.READ
-    )
-    assert remembered["shared_load_wavefronts"] == expected
+RULES = {
+    Space.SHARED: counting.wavefronts,
+    Space.GLOBAL: counting.sectors,
+    Space.LOCAL: counting.local_sectors,
+}
+
+THREADS = [
+    LANE,
+    LANE + 1,  # two warps
+    LANE + 16,
+    LANE + 64,
+    2 * LANE,
+    np.concatenate([LANE[:20], LANE[21:], [32]]),
+    LANE[:31],
+    LANE[1:],
+]
+"""Sets of threads; two of them may have the same addresses, in order, and count otherwise."""
+
+
+@pytest.mark.parametrize("space", list(RULES))
+@pytest.mark.parametrize("size", [1, 4, 8, 16])
+def test_patterns_that_look_alike_count_by_the_rules(space: Space, size: int):
+    """One after the other, each twice: whatever was remembered of the others must not be mistaken for this one."""
+    counters = Counters(1)
+    unit = "wavefronts" if space is Space.SHARED else "sectors"
+    transactions = ideal = 0
+    for stride in (0, 1, 2, 3, 33):
+        for threads in THREADS:
+            for start in (0, size, 2 * size, 3 * size, 32, 64 + size):
+                addresses = start + size * stride * np.arange(len(threads))
+                counts = RULES[space](threads, addresses, size)
+                transactions, ideal = transactions + 2 * counts[0], ideal + 2 * counts[1]
+                for _ in range(2):
+                    counters.access(access(space, Kind.READ, threads, addresses, size))
+    assert counters.value(0, f"{space.value}_load_{unit}") == transactions
+    assert counters.value(0, f"{space.value}_load_ideal_{unit}") == ideal
 
 
 def test_a_pattern_is_counted_once(monkeypatch: pytest.MonkeyPatch):

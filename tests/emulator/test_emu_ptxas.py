@@ -48,6 +48,13 @@ def test_kernels_are_told_apart():
     assert parse(SAID) == {"second": Resources(32, 768, 11776, 512, 1024), "first": Resources(40, 0, 0, 256, 0)}
 
 
+def test_frames_are_those_of_the_kernel():
+    """A function's frame may be told between a kernel's and the kernel's registers."""
+    lines = SAID.splitlines()
+    moved = "\n".join([*lines[:4], "ptxas info    : Function properties for f", lines[7 + 1], *lines[4:]])
+    assert parse(moved) == parse(SAID)
+
+
 def test_older_releases():
     assert parse(OLDER) == {"add": Resources(12, 0, 0, 0, 128)}
 

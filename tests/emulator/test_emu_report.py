@@ -207,16 +207,21 @@ def test_a_line_s_other_counts_are_shown_where_a_pointer_rests():
     assert titles.count(f"executions: 4\nthreads: 96\n{stored}") == 2
 
 
-def test_lines_far_from_any_that_has_instructions_are_folded():
-    rows = made().instructions
-    moved = tuple(
-        dataclasses.replace(row, source_line=row.source_line * 10) if row.file == KERNEL else row for row in rows
+@pytest.mark.parametrize(
+    ("spread", "folded", "hidden"),
+    [
+        (10, ["lines 1 to 26", "lines 34 to 36", "lines 44 to 50"], 26 + 3 + 7),  # lines 30 and 40 have instructions
+        (8, ["lines 1 to 20", "lines 36 to 50"], 20 + 15),  # 24 and 32: line 28 is alone between
+    ],
+)
+def test_lines_far_from_any_that_has_instructions_are_folded(spread: int, folded: list[str], hidden: int):
+    rows = tuple(
+        dataclasses.replace(row, source_line=row.source_line * spread) if row.file == KERNEL else row
+        for row in made().instructions
     )
-    html = dataclasses.replace(made(), instructions=moved).html({"kernel.cu": "// x\n" * 50})
-    page = Elements(html)
-    folds = [row[-1] for row in page.rows if row[-1].startswith("line") and row[-2] == ""]
-    assert folds == ["lines 1 to 26", "lines 34 to 36", "lines 44 to 50"]  # lines 30 and 40 have instructions
-    assert sum(attributes.get("class") == "far" for tag, attributes in page.tags if tag == "tr") == 26 + 3 + 7
+    page = Elements(dataclasses.replace(made(), instructions=rows).html({"kernel.cu": "// x\n" * 50}))
+    assert [row[-1] for row in page.rows if row[-1].startswith("line") and row[-2] == ""] == folded
+    assert sum(attributes.get("class") == "far" for tag, attributes in page.tags if tag == "tr") == hidden
 
 
 def test_the_hottest_lines_come_first_where_there_are_many():
