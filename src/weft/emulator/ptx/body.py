@@ -8,6 +8,7 @@ is a lookup in one dictionary, and closing a scope undoes what it declared.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from dataclasses import replace
 from typing import Final
@@ -23,9 +24,11 @@ from weft.emulator.ptx.syntax import (
     Guard,
     Immediate,
     Instruction,
+    Minus,
     Not,
     Operand,
     Pair,
+    Part,
     Register,
     Sink,
     Symbol,
@@ -55,6 +58,9 @@ SPECIAL: Final[dict[str, Operand]] = {
     )
 }
 """The special registers (PTX ISA 10)."""
+
+_PARTS: Final = re.compile("[bh][0-7]{1,4}")
+"""What names parts of a register: ``b0``, ``h10``, ``b7654``."""
 
 Opcodes = dict[str, tuple[str, tuple[str, ...]]]
 """Dotted names already taken apart."""
@@ -310,7 +316,7 @@ class Body:
                 if operand is not None and texts[words.at + 1] in ",;":
                     words.at += 1
                 else:
-                    operand = self._operand()
+                    operand = self._operand() if opcode != "vmad" else self._perhaps_negated()
                 operands.append(operand)
                 if texts[words.at] == ",":
                     words.at += 1
@@ -356,6 +362,17 @@ class Body:
             operands.append(self._operand())
         return tuple(operands)
 
+    def _perhaps_negated(self) -> Operand:
+        """An operand of vmad: ``-%r``, ``-%r.h0`` or whatever else an operand may be."""
+        words = self.words
+        if words.word == "-" and is_name(words.words[words.at + 1]):
+            words.at += 1
+            operand = self._name()
+            if not isinstance(operand, Register | Part):
+                words.fail("only a register can be negated", words.at - 1)
+            return Minus(operand)
+        return self._operand()
+
     def _operand(self) -> Operand:
         words = self.words
         word = words.word
@@ -389,7 +406,11 @@ class Body:
     def _named(self, name: str, at: int) -> Operand:
         operand = self.names.get(name)
         if operand is None:
-            self.words.fail(f"'{name}' is not declared", at)
+            base, _, part = name.rpartition(".")
+            register = self.names.get(base)
+            if not isinstance(register, Register) or not _PARTS.fullmatch(part):
+                self.words.fail(f"'{name}' is not declared", at)
+            return Part(register, part)
         return operand
 
     def _offset(self) -> int:

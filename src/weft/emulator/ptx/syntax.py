@@ -83,6 +83,21 @@ class Not:
 
 
 @dataclass(frozen=True)
+class Part:
+    """``%r.b0``, ``%r.h10``: bytes or half-words of a register (video instructions)."""
+
+    register: Register
+    part: str
+
+
+@dataclass(frozen=True)
+class Minus:
+    """``-%r``: an operand of vmad, negated; perhaps a `Part`."""
+
+    operand: Register | Part
+
+
+@dataclass(frozen=True)
 class Sink:
     """``_``: a result nobody wants."""
 
@@ -95,7 +110,7 @@ class Group:
     elements: tuple[Operand, ...]
 
 
-Operand = Register | Immediate | Symbol | Address | Vector | Pair | Not | Sink | Group
+Operand = Register | Immediate | Symbol | Address | Vector | Pair | Not | Part | Minus | Sink | Group
 
 
 @dataclass(frozen=True)
