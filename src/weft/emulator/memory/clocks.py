@@ -71,13 +71,13 @@ class Clocks:
 
     # ---- what the accesses ask ---------------------------------------------------------------------------------------
 
-    def bases(self, warps: Index) -> Index:
+    def bases(self) -> Index:
         """Where in ``seen.ravel()`` each warp's row starts; its second row starts ``columns`` later."""
-        return (self.block_of[warps] * self.columns + self.column_of[warps]) * (2 * self.columns)
+        return (self.block_of * self.columns + self.column_of) * (2 * self.columns)
 
-    def operation_bases(self, agent: Agent, warps: Index) -> Index:
-        """The same for the operations of these warps."""
-        return (self.block_of[warps] * self.columns + agent.columns[warps]) * (2 * self.columns)
+    def operation_bases(self, agent: Agent) -> Index:
+        """The same for each warp's operation."""
+        return (self.block_of * self.columns + agent.columns) * (2 * self.columns)
 
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ What happens before what:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
@@ -38,7 +39,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, Index
 from weft.emulator.memory.access import Access, Kind, Proxy
-from weft.emulator.memory.clocks import Agent, Clocks
+from weft.emulator.memory.clocks import Agent, Clocks, Times
 from weft.emulator.memory.shadow import ASYNC, COLUMN, COLUMNS, THREADS, TIME, History, Marks, Who, unseen_writes
 from weft.emulator.ptx.syntax import Instruction
 
@@ -110,6 +111,21 @@ class NullOrder:
         that began them (wait_group). Only the operations of ``warps``, if given. May be said again, to others."""
 
 
+@dataclass(frozen=True)
+class _Made:
+    """An access taken apart: an *entry* for each granule that each thread accesses, ``each`` of them."""
+
+    access: Access
+    agent: Agent | None
+    strong: bool
+    granules: Index
+    each: int
+
+    def threads(self, entries: Index) -> Index:
+        """The threads of some entries."""
+        return self.access.threads[entries if self.each == 1 else entries // self.each]
+
+
 class Order(NullOrder):
     """The happens-before detector for the shared memory of the resident blocks."""
 
@@ -164,82 +180,91 @@ class Order(NullOrder):
         clocks.now += 1
         self._sites.append(access.site)
         self._kinds.append(access.kind)
-        granules, threads = self._granules(access)
         strong = access.strong or access.kind is Kind.ATOMIC
-        if access.kind is Kind.READ:
-            self._check_writes(access, granules, threads, agent, strong)
-            self._note(access, granules, threads, agent, strong)
-            return
-        self._check_writes(access, granules, threads, agent, strong)
-        self._check_history(self._reads, access, granules, threads, agent)
-        if strong:
-            self._note(access, granules, threads, agent, strong)
+        made = _Made(access, agent, strong, self._granules(access), max(access.size >> self._shift, 1))
+        self._check_writes(made)
+        if access.kind is not Kind.READ:
+            self._check_history(self._reads, made)
+        if access.kind is Kind.READ or strong:
+            self._note(made)
             return
         if self._strong_reads is not None:
-            self._check_history(self._strong_reads, access, granules, threads, agent)
-        marks = self._lows(threads, agent) + ((clocks.now << TIME) + (ASYNC if access.proxy is Proxy.ASYNC else 0))
+            self._check_history(self._strong_reads, made)
+        granules = made.granules
+        marks = self._lows(made) + ((clocks.now << TIME) + (ASYNC if access.proxy is Proxy.ASYNC else 0))
         self._writes[granules] = marks
         if agent is None and (lost := self._writes.take(granules) != marks).any():
-            self._check_values(access, granules, threads, lost.nonzero()[0])
+            self._check_values(made, lost.nonzero()[0])
 
-    def _granules(self, access: Access) -> tuple[Index, Index]:
-        """The granules of the accesses, and the thread of each."""
+    def _granules(self, access: Access) -> Index:
+        """The granules of the accesses."""
         if access.flat is not None:
             first = access.flat >> self._shift
         else:
             base = self._block[access.threads] * self._stride
             first = (base + access.addresses.astype(np.intp)) >> self._shift
         if (each := access.size >> self._shift) == 1:
-            return first, access.threads
-        return (first[:, None] + np.arange(each)).reshape(-1), access.threads.repeat(each)
+            return first
+        return (first[:, None] + np.arange(each)).reshape(-1)
 
-    def _lows(self, threads: Index, agent: Agent | None) -> Marks:
-        if agent is None:
-            return self._low[threads]
+    def _lows(self, made: _Made) -> Marks:
+        """The marks, without time and proxy, of all entries."""
+        threads = made.access.threads
+        low = self._low[threads] if made.agent is None else self._operation_low(made.agent, threads)
+        return low if made.each == 1 else low.repeat(made.each)
+
+    def _operation_low(self, agent: Agent, threads: Index) -> Marks:
         return (agent.columns[self._warp[threads]] << COLUMN) | threads
 
-    def _who(self, threads: Index, agent: Agent | None) -> Who:
+    def _who(self, made: _Made, entries: Index) -> Who:
+        threads, agent = made.threads(entries), made.agent
         warps = self._warp[threads]
-        low = self._lows(threads, agent)
-        clocks = self.clocks
-        base = clocks.bases(warps) if agent is None else clocks.operation_bases(agent, warps)
-        return Who(low, low >> COLUMN, base, agent is not None)
+        if agent is None:
+            low = self._low[threads]
+            return Who(low, low >> COLUMN, self.clocks.bases()[warps], False)
+        low = self._operation_low(agent, threads)
+        return Who(low, low >> COLUMN, self.clocks.operation_bases(agent)[warps], True)
 
-    def _check_writes(self, access: Access, granules: Index, threads: Index, agent: Agent | None, strong: bool) -> None:
+    def _check_writes(self, made: _Made) -> None:
         """Against the last plain write, and the strong ones unless this access is strong too."""
-        marks = self._writes.take(granules)
-        floor = self.clocks.floor
-        if int(marks.max()) >> TIME > (floor if agent is None else 0):
-            seen = self.clocks.floors[self._block[threads]] if agent is None else 0
-            entries = (marks >> TIME > seen).nonzero()[0]
-            if entries.size:
-                who = self._who(threads[entries], agent)
-                generic = agent is None or access.proxy is Proxy.GENERIC
-                late = unseen_writes(marks[entries], who, self.clocks, generic)
-                self._report(access, granules, threads, agent, entries[late], marks[entries[late]])
-        if self._strong_writes is not None and not strong:
-            self._check_history(self._strong_writes, access, granules, threads, agent)
+        marks = self._writes.take(made.granules)
+        # A floor says what has been seen, not what has been fenced.
+        fenced = made.agent is not None and made.access.proxy is Proxy.ASYNC
+        if int(marks.max()) >> TIME > (0 if fenced else self.clocks.floor):
+            late = marks >> TIME > self._floors(made)
+            if fenced:
+                late |= (marks & ASYNC == 0) & (marks > 0)
+            if (entries := late.nonzero()[0]).size:
+                missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
+                self._report(made, entries[missed], marks[entries[missed]])
+        if self._strong_writes is not None and not made.strong:
+            self._check_history(self._strong_writes, made)
 
-    def _check_history(
-        self, history: History, access: Access, granules: Index, threads: Index, agent: Agent | None
-    ) -> None:
-        latest = history.latest.take(granules)
+    def _floors(self, made: _Made) -> Times:
+        """What everyone in its block has seen, of each entry."""
+        if self.clocks.blocks == 1:
+            return self.clocks.floors
+        floors = self.clocks.floors[self._block[made.access.threads]]
+        return floors if made.each == 1 else floors.repeat(made.each)
+
+    def _check_history(self, history: History, made: _Made) -> None:
+        latest = history.latest.take(made.granules)
         if int(latest.max()) >> TIME <= self.clocks.floor:
             return
-        entries = (latest >> TIME > self.clocks.floors[self._block[threads]]).nonzero()[0]
+        entries = (latest >> TIME > self._floors(made)).nonzero()[0]
         if entries.size:
-            found = history.unseen(granules[entries], self._who(threads[entries], agent), self.clocks)
+            found = history.unseen(made.granules[entries], self._who(made, entries), self.clocks)
             late = found.nonzero()[0]
-            self._report(access, granules, threads, agent, entries[late], found[late])
+            self._report(made, entries[late], found[late])
 
-    def _note(self, access: Access, granules: Index, threads: Index, agent: Agent | None, strong: bool) -> None:
-        if not strong:
+    def _note(self, made: _Made) -> None:
+        if not made.strong:
             history = self._reads
-        elif access.kind is Kind.READ:
+        elif made.access.kind is Kind.READ:
             history = self._strong_reads = self._strong_reads or History(self._writes.size, self.clocks.blocks)
         else:
             history = self._strong_writes = self._strong_writes or History(self._writes.size, self.clocks.blocks)
-        history.note(granules, self._lows(threads, agent), self.clocks.now, self.clocks.floor)
+        history.note(made.granules, self._lows(made), self.clocks.now, self.clocks.floor)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -249,13 +274,16 @@ class Order(NullOrder):
             return None
         return np.ascontiguousarray(access.values).reshape(-1, self._granule)[entries]
 
-    def _check_values(self, access: Access, granules: Index, threads: Index, lost: Index) -> None:
+    def _check_values(self, made: _Made, lost: Index) -> None:
         """Several threads write a granule at once: the values must agree."""
+        granules = made.granules
+        everything = np.arange(granules.size)
+        threads = made.threads(everything)
         winners = self._writes[granules] & (THREADS - 1)
         keys = granules * THREADS + threads
         order = keys.argsort()
         winning = order[np.searchsorted(keys, granules[lost] * THREADS + winners[lost], sorter=order)]
-        values = self._bytes(access, np.arange(granules.size))
+        values = self._bytes(made.access, everything)
         differ = lost if values is None else lost[(values[lost] != values[winning]).any(axis=1)]
         if differ.size:
             entry = int(differ[0])
@@ -266,26 +294,24 @@ class Order(NullOrder):
                 f"threads {self._thread(first)} and {self._thread(second)} of block {self._block_name(first)} "
                 f"write different values to {where} in one instruction"
             )
-            self._raise(text, access, second, int(granules[entry]))
+            self._raise(text, made.access, second, int(granules[entry]))
 
-    def _report(
-        self, access: Access, granules: Index, threads: Index, agent: Agent | None, entries: Index, marks: Marks
-    ) -> None:
+    def _report(self, made: _Made, entries: Index, marks: Marks) -> None:
         """Raises for the first entry that races with the access its mark stands for, if any does."""
-        if access.kind is not Kind.READ and entries.size:
+        if made.access.kind is not Kind.READ and entries.size:
             # What is written is there already: forgiven, if the other is a write.
-            values = self._bytes(access, entries)
+            values = self._bytes(made.access, entries)
             if values is not None:
-                same = (values == self._contents[granules[entries]]).all(axis=1)
+                same = (values == self._contents[made.granules[entries]]).all(axis=1)
                 wrote = np.array([self._kinds[int(mark) >> TIME] is not Kind.READ for mark in marks], np.bool_)
                 entries, marks = entries[~(same & wrote)], marks[~(same & wrote)]
         if not entries.size:
             return
-        entry, mark = int(entries[0]), int(marks[0])
-        thread, granule = int(threads[entry]), int(granules[entry])
-        self._raise(self._message(access, thread, granule, agent, mark), access, thread, granule)
+        thread, granule = int(made.threads(entries[:1])[0]), int(made.granules[entries[0]])
+        self._raise(self._message(made, thread, granule, int(marks[0])), made.access, thread, granule)
 
-    def _message(self, access: Access, thread: int, granule: int, agent: Agent | None, mark: int) -> str:
+    def _message(self, made: _Made, thread: int, granule: int, mark: int) -> str:
+        access, agent = made.access, made.agent
         time, column, other = mark >> TIME, (mark >> COLUMN) & (COLUMNS - 1), mark & (THREADS - 1)
         warps = self.clocks.warps
         operation = "an asynchronous operation of " if agent is not None else ""
@@ -304,8 +330,7 @@ class Order(NullOrder):
             and not mark & ASYNC
             and self._kinds[time] is not Kind.READ
         ):
-            warp = self._warp[thread : thread + 1]
-            base = int(self.clocks.operation_bases(agent, warp)[0])
+            base = int(self.clocks.operation_bases(agent)[thread // WARP])
             if time <= int(self.clocks.seen.reshape(-1)[base + column]):
                 return f"{text}: a generic write that no fence.proxy.async follows"
         if column >= warps:
