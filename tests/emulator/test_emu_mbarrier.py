@@ -287,6 +287,11 @@ def test_waits_that_never_end_for_several_barriers() -> None:
     )
 
 
+def test_a_spin_that_never_ends() -> None:
+    error = fault_of(one("WAIT: mbarrier.test_wait.parity.shared.b64 %q1, [bar], 0; @!%q1 bra WAIT;"), BarrierFault)
+    assert error.message.startswith("1 threads repeat a loop that waits for another thread")
+
+
 def test_who_waited_is_woken_even_if_the_next_phase_completes_first() -> None:
     """Thread 0 completes two phases while the others wait for the first."""
     text = """

@@ -266,7 +266,8 @@ def why_invalid(description: Description) -> str:
     if description.swizzle is not Swizzle.NONE and t.row > span:
         return f"a row of the box has {t.row} bytes, expected at most {span} with the {span}B swizzle"
     if description.swizzle is not Swizzle.NONE and t.row < span:
-        return f"a row of the box has {t.row} bytes, and how the {span}B swizzle places rows shorter than {span} is not documented"
+        unknown = f"how the {span}B swizzle places rows shorter than {span} is not documented"
+        return f"a row of the box has {t.row} bytes, and {unknown}"
     if description.fill == "nan" and not element.nan:
         return f"elements of type {element.name} have no NaN to fill with"
     return ""
