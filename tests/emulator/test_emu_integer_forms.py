@@ -1,4 +1,4 @@
-"""What the integer, logic, comparison, warp and video instructions may look like: the emulator takes what ptxas takes, and no more.
+"""What integer, logic, comparison, warp and video instructions may look like: the emulator takes what ptxas takes, and no more.
 
 The verdicts of ptxas are recorded in ``data/integer_forms.txt``; where there is a ptxas, it is asked once more.
 """

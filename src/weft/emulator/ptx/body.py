@@ -59,7 +59,7 @@ SPECIAL: Final[dict[str, Operand]] = {
 }
 """The special registers (PTX ISA 10)."""
 
-_PARTS: Final = re.compile("[bh][0-7]{1,4}")
+_PARTS: Final = re.compile("[bh][0-9]{1,4}")
 """What names parts of a register: ``b0``, ``h10``, ``b7654``."""
 
 Opcodes = dict[str, tuple[str, tuple[str, ...]]]
