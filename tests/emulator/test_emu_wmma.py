@@ -256,6 +256,24 @@ def test_fragments_may_be_scaled_before_they_are_stored() -> None:
     np.testing.assert_array_equal(stored.swapaxes(1, 2), values * 3)
 
 
+def test_further_registers_of_halves_are_copies() -> None:
+    # 8 x 16 of f16 are two registers of a lane; the ISA has eight.
+    values = np.random.default_rng(8).standard_normal((ALL, 8, 16)).astype(np.float16)
+    stored = np.zeros((ALL, 32, 8), np.uint32)
+    body = "\n".join(
+        [
+            f"wmma.load.a.sync.aligned.row.m8n32k16.global.f16 {vector('a', 8)}, [%p_a];",
+            "mov.u32 %i3, %laneid; mul.wide.u32 %w, %i3, 32; add.s64 %p_d, %p_d, %w;",
+            *(f"st.global.b32 [%p_d+{4 * i}], %a{i};" for i in range(8)),
+        ]
+    )
+    run(program(body, {"a": 256, "d": 1024}), [values, stored], grid=BLOCKS, block=32 * WARPS)
+    np.testing.assert_array_equal(stored, np.tile(stored[:, :, :2], 4))
+    np.testing.assert_array_equal(
+        np.sort(stored[:, :, :2].reshape(ALL, -1).view(np.uint16)), np.sort(values.reshape(ALL, -1).view(np.uint16))
+    )
+
+
 @pytest.mark.parametrize("generic", [False, True])
 def test_shared_memory(generic: bool) -> None:
     values = np.random.default_rng(6).integers(0, 1 << 16, (ALL, 16, 16)).astype(np.uint16)
