@@ -28,16 +28,6 @@ def div(x: F32, y: F32) -> F32:
     return np.where(large, x * np.copysign(np.float32(0), y), x / y)
 
 
-def ex2(x: F64) -> F64:
-    """2**x."""
-    return np.exp2(x)
-
-
-def lg2(x: F64) -> F64:
-    """The binary logarithm; of -0, too, minus infinity."""
-    return np.log2(x)
-
-
 def rsqrt(x: F64) -> F64:
     """1 / sqrt(x); of -0 minus infinity."""
     return 1.0 / np.sqrt(x)
@@ -54,8 +44,8 @@ FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
     "rsqrt": rsqrt,
     "sin": np.sin,
     "cos": np.cos,
-    "lg2": lg2,
-    "ex2": ex2,
+    "lg2": np.log2,
+    "ex2": np.exp2,
     "tanh": np.tanh,
 }
 """The functions of one float64 operand, by opcode."""

@@ -21,6 +21,9 @@ INTEGRAL: Final = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.c
 def to_integer(x: NDArray[Any], mode: str, target: np.dtype[Any], nan: int) -> NDArray[Any]:
     """Floats rounded to integers in a mode and clamped to the range of the target; NaN becomes the bits ``nan``."""
     whole = INTEGRAL[mode](x)
+    flat = whole.reshape(-1)
+    if target.itemsize >= 4 and flat.dot(flat) < 2.0**60:  # so each is below 2**31 in size, and none is NaN
+        return whole.astype(target) if target.kind == "i" else np.maximum(whole, 0).astype(target)
     info = np.iinfo(target)
     if target.itemsize < 8:
         clamped = np.fmin(np.fmax(whole.astype(np.float64), info.min), info.max).astype(np.int64)

@@ -201,6 +201,32 @@ def decode(codes: Codes, source: Format) -> F32:
     return table(source)[codes]
 
 
+@cache
+def narrow_table(target: Format, source: Format, relu: bool) -> Codes:
+    """What each of the 65536 f16 or bf16 codes is in a narrow format: to nearest, ``.satfinite``."""
+    values = decode(np.arange(1 << 16, dtype=np.uint16), source)
+    with np.errstate(all="ignore"):
+        codes = encode(values.astype(np.float64), target, "rn", satfinite=True, relu=relu)
+    codes.flags.writeable = False
+    return codes
+
+
+@cache
+def half_table(source: Format, target: Format, relu: bool) -> Codes:
+    """What each of the 256 codes of a narrow format is in f16 or bf16, exactly (with NaN canonical)."""
+    values = table(source)
+    with np.errstate(all="ignore"):
+        codes = encode(values.astype(np.float64), target, "rn", relu=relu)
+    codes.flags.writeable = False
+    return codes
+
+
+def to_odd_bfloat(x: F32) -> Codes:
+    """Float32 values rounded to odd in bf16: what is to be rounded to 6 bits or fewer may be rounded from there. NaN stays."""
+    bits = x.view(np.uint32)
+    return (bits >> np.uint32(16) | ((bits & np.uint32(0xFFFF)) != 0)).astype(np.uint16)
+
+
 def to_half(x: F32) -> Codes:
     """Float32 values rounded to f16, to nearest; NaNs are canonical."""
     return _settle(x.astype(np.float16).view(np.uint16), x)
@@ -218,24 +244,30 @@ def to_tf32(x: F32) -> Codes:
 
 def half_of_exact(x: F64) -> Codes:
     """Float64 values, as `encode` takes them, rounded to f16, to nearest; NaNs are canonical."""
-    return _settle(np.asarray(x).astype(np.float16).view(np.uint16), x)
-
-
-_LAST_15: Final = np.uint32(0x7FFF)
+    return to_half(_to_odd_float32(x, _LAST_12))
 
 
 def bfloat_of_exact(x: F64) -> Codes:
-    """Float64 values, as `encode` takes them, rounded to bf16, to nearest; NaNs are canonical.
+    """Float64 values, as `encode` takes them, rounded to bf16, to nearest; NaNs are canonical."""
+    return to_bfloat(_to_odd_float32(x, _LAST_15))
 
-    Through float32, which is rounded to odd where one of them is a boundary of bf16's, whose last 15 bits are zeros.
-    """
+
+_LAST_12, _LAST_15 = np.uint32(0xFFF), np.uint32(0x7FFF)
+"""The bits of a float32 that are zero in every boundary of f16, and of bf16: their numbers and the middles between them."""
+
+
+def _to_odd_float32(x: F64, last: np.uint32) -> F32:
+    """Float64 values as float32, on the same side of each boundary whose ``last`` bits are zero: rounded to odd if one is met."""
     near = np.asarray(x).astype(np.float32)
+    if np.count_nonzero(near.view(np.uint32) & last) == np.count_nonzero(near):
+        return near
+    wide = near.astype(np.float64)
+    inexact = wide != x
+    if not np.count_nonzero(inexact):
+        return near
     bits = near.view(np.int32)
-    if np.count_nonzero(bits.view(np.uint32) & _LAST_15) != np.count_nonzero(near):
-        wide = near.astype(np.float64)
-        inexact = (wide != x) & ((bits & 1) == 0) & np.isfinite(near)
-        near = (bits + np.where(np.abs(x) > np.abs(wide), 1, -1) * inexact).astype(np.int32).view(np.float32)
-    return to_bfloat(near)
+    away = np.where(np.abs(x) > np.abs(wide), 1, -1)
+    return (bits + away * (inexact & ((bits & 1) == 0) & np.isfinite(near))).astype(np.int32).view(np.float32)
 
 
 def _settle(codes: Codes, x: Any, nan: int = 0x7FFF) -> Codes:

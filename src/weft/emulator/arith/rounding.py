@@ -65,7 +65,9 @@ def exact_sum(x: F64, y: Floats, mode: str = "rn") -> F64:
     """
     total = np.asarray(x + y)
     if np.count_nonzero(total.view(np.uint64) & _LAST_28) != np.count_nonzero(total):
-        total = to_odd(total, sum_error(x, y, total))
+        error = sum_error(x, y, total)
+        if np.count_nonzero(error):
+            total = to_odd(total, error)
     if mode == "rm":
         total = np.where((total == 0) & (np.signbit(x) != np.signbit(y)), -0.0, total)
     return total

@@ -7,7 +7,7 @@ the upper half; of quadruples, 16 bits for two elements (a and b, e and f), whic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -89,90 +89,104 @@ def bind_packed(b: Binding) -> Step:
         b.unknown(f"a conversion from .{source} to .{to}")
     f = form(b, mode=row.modes, relu=row.relu, satfinite=row.satfinite, to=to, source=source)
     target = FORMATS[to]
-    mode, relu, satfinite = f["mode"], bool(f["relu"]), bool(f["satfinite"])
-    b.count(2 + (mode == "rs") + (source == "f32" and target.count == 2))
-    values = _values(b, target.count, source)
-    if mode == "rs":
-        randoms = _random_bits(b, target)
-        encode = [_stochastic(target.element, relu, satfinite, noise) for noise in randoms]
-    else:
-        encode = [_encoder(target.element, mode, relu, satfinite)] * target.count
-    put, dtype = b.extend(0, TYPES[target.storage]), TYPES[target.storage].numpy
-    shifts = [np.array(target.field * i, dtype) for i in reversed(range(target.count))]
+    b.count(2 + (f["mode"] == "rs") + (source == "f32" and target.count == 2))
+    codes = _from_singles(b, target, f) if source == "f32" else _from_packed(b, target, FORMATS[source], f)
+    put, storage = b.extend(0, TYPES[target.storage]), TYPES[target.storage].numpy
 
     def step(active: Active) -> None:
-        result: Any = np.zeros((), dtype)
-        for value, code, shift in zip(values, encode, shifts, strict=True):
-            result = result | code(value()).astype(dtype) << shift
-        put(np.asarray(result), active)
+        put(_joined(codes(), target.field, storage), active)
 
     return step
 
 
-def _values(b: Binding, count: int, source: str) -> Sequence[Compute]:
-    """The values to convert, the one for the upper end first: float32 arrays when asked."""
-    if source == "f32":
-        operands = b.elements(1) if count == 4 else (1, 2)
-        b.require(len(operands) == count, f"{count} values are converted")
-        return [_constant(b.read(operand, TYPES["f32"])) for operand in operands]
-    packed = FORMATS[source]
-    x = b.read(1, TYPES[packed.storage])
-    if packed.field == 4:
-        fields = [lambda: x >> np.uint8(4), lambda: x & np.uint8(15)]
-    else:
-        dtype = np.dtype(f"u{packed.field // 8}")
-        shift = x.dtype.type(packed.field)
-        fields = [lambda: (x >> shift).astype(dtype), lambda: np.asarray(x).astype(dtype)]
-    return [_decoded(field, packed.element) for field in fields]
+def _joined(codes: Any, field: int, storage: np.dtype[Any]) -> Any:
+    """Codes (..., count), the one for the lower end first, in one register."""
+    if field == 4:
+        codes = codes[..., 1::2] << np.uint8(4) | codes[..., ::2]
+    return codes.view(storage)[..., 0]
 
 
-def _constant(x: Any) -> Compute:
-    return lambda: x
+def _from_singles(b: Binding, target: Packed, f: dict[str, str]) -> Compute:
+    """Codes (T, count) of float32 operands."""
+    kind = TYPES["f32"]
+    operands = b.elements(1) if target.count == 4 else (1, 2)
+    b.require(len(operands) == target.count, f"{target.count} values are converted")
+    sources = [b.read(operand, kind) for operand in operands]
+    shape = np.broadcast_shapes(*(x.shape for x in sources))
+    encode = _encoder(b, target, f)
+
+    def codes() -> Any:
+        values = np.empty((*shape, target.count), np.float32)
+        for i, x in enumerate(sources):
+            values[..., target.count - 1 - i] = x
+        return encode(values)
+
+    return codes
 
 
-def _decoded(field: Compute, element: formats.Format) -> Compute:
-    return lambda: formats.decode(np.asarray(field()), element)
-
-
-def _encoder(element: formats.Format, mode: str, relu: bool, satfinite: bool) -> Callable[[Any], Any]:
+def _encoder(b: Binding, target: Packed, f: dict[str, str]) -> Callable[[Any], Any]:
+    """Float32 values (T, count) as codes."""
+    element, mode, relu, satfinite = target.element, f["mode"], bool(f["relu"]), bool(f["satfinite"])
+    if mode == "rs":
+        noise = _random_bits(b, target)
+        bits = 13 if element is formats.F16 else 16
+        return lambda x: formats.encode(_wide(x), element, "rs", satfinite=satfinite, relu=relu, random=(noise(), bits))
     if element is formats.UE8M0:
         return lambda x: formats.encode_scale(_wide(x), mode, satfinite=satfinite)
-    if mode == "rn" and not satfinite and element in (formats.F16, formats.BF16):
-        convert = formats.to_half if element is formats.F16 else formats.to_bfloat
-        return (lambda x: convert(rounding.relu(x))) if relu else convert
-    return lambda x: formats.encode(_wide(x), element, mode, satfinite=satfinite, relu=relu)
+    if element in (formats.F16, formats.BF16):
+        if mode == "rn" and not satfinite:
+            convert = formats.to_half if element is formats.F16 else formats.to_bfloat
+            return (lambda x: convert(rounding.relu(x))) if relu else convert
+        return lambda x: formats.encode(_wide(x), element, mode, satfinite=satfinite, relu=relu)
+    narrow = formats.narrow_table(element, formats.BF16, relu)
+    return lambda x: narrow[formats.to_odd_bfloat(x)]
 
 
 def _wide(x: Any) -> rounding.F64:
     return np.asarray(x, np.float64)
 
 
-def _stochastic(element: formats.Format, relu: bool, satfinite: bool, noise: Compute) -> Callable[[Any], Any]:
-    count = 13 if element is formats.F16 else 16
+def _from_packed(b: Binding, target: Packed, source: Packed, f: dict[str, str]) -> Compute:
+    """Codes (T, 2) of the elements of a packed operand, each looked up; scales, which have more modes, are computed."""
+    x = b.read(1, TYPES[source.storage])
+    element, relu = target.element, bool(f["relu"])
+    if element is formats.UE8M0:
+        mode, satfinite = f["mode"], bool(f["satfinite"])
+        return lambda: formats.encode_scale(
+            _wide(formats.decode(_fields(x, source), source.element)), mode, satfinite=satfinite
+        )
+    if source.field == 16:
+        table = formats.narrow_table(element, source.element, relu)
+    else:
+        table = formats.half_table(source.element, element, relu)
+    return lambda: table[_fields(x, source)]
 
-    def encode(x: Any) -> Any:
-        return formats.encode(_wide(x), element, "rs", satfinite=satfinite, relu=relu, random=(noise(), count))
 
-    return encode
+def _fields(x: Any, source: Packed) -> Any:
+    """The codes in registers (T,): (T, 2), that of the lower end first."""
+    if source.field == 4:
+        return np.stack([x & np.uint8(15), x >> np.uint8(4)], axis=-1)
+    return np.ascontiguousarray(x)[..., None].view(f"u{source.field // 8}").reshape(*x.shape, source.count)
 
 
-def _random_bits(b: Binding, target: Packed) -> Sequence[Compute]:
-    """The random bits of each element, the one at the upper end first."""
+def _random_bits(b: Binding, target: Packed) -> Compute:
+    """The random bits of each element (T, count), of the one at the lower end first."""
     bits = b.read(3 if target.count == 2 else 2, TYPES["b32"])
     if target.count == 2:
         mask = np.uint32(0x1FFF if target.element is formats.F16 else 0xFFFF)
-        return [lambda: bits >> np.uint32(16) & mask, lambda: bits & mask]
-    if target.field == 8:
-        upper: Compute = lambda: bits >> np.uint32(16)  # noqa: E731
-        lower: Compute = lambda: bits & np.uint32(0xFFFF)  # noqa: E731
-    else:
-        upper = lambda: bits >> np.uint32(16) & np.uint32(0xFF00) | bits >> np.uint32(8) & np.uint32(0xFF)  # noqa: E731
-        lower = lambda: bits >> np.uint32(8) & np.uint32(0xFF00) | bits & np.uint32(0xFF)  # noqa: E731
-    return [lambda: _reversed(upper()), upper, lambda: _reversed(lower()), lower]
+        return lambda: np.stack([bits & mask, bits >> np.uint32(16) & mask], axis=-1)
+
+    def four() -> Any:
+        byte = np.uint32(0xFF)
+        if target.field == 8:
+            upper, lower = bits >> np.uint32(16), bits & np.uint32(0xFFFF)
+        else:
+            upper = bits >> np.uint32(16) & (byte << np.uint32(8)) | bits >> np.uint32(8) & byte
+            lower = bits >> np.uint32(8) & (byte << np.uint32(8)) | bits & byte
+        return np.stack([lower, _REVERSED[lower], upper, _REVERSED[upper]], axis=-1)
+
+    return four
 
 
 _REVERSED: Final = np.array([int(f"{i:016b}"[::-1], 2) for i in range(1 << 16)], np.uint32)
-
-
-def _reversed(bits: Any) -> Any:
-    return _REVERSED[bits]
+"""Each 16-bit number read backwards."""

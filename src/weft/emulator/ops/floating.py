@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from weft.emulator.ptx.types import TYPES, Type
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
+    from weft.emulator.machine.machine import Machine
 
 Compute = Callable[..., Any]
 
@@ -113,8 +115,46 @@ def _fused(b: Binding) -> Step:
     b.count(4)
     mode = f["mode"] or "rn"
     operands = source(b, 1, kind), source(b, 2, kind), source(b, 3, kind)
+    if mode == "rn" and kind.name == "f32" and not f["ftz"] and not f["sat"]:
+        return _fast_fma(b.machine, b.write(0, kind), *operands)
     function = (double if kind.name == "f64" else single).fma
     return steps(destination(b, kind), partial(function, mode=mode), operands, bool(f["ftz"]), bool(f["sat"]))
+
+
+_SCRATCH: Final[WeakKeyDictionary[Machine, tuple[rounding.F64, rounding.F64, Array]]] = WeakKeyDictionary()
+"""For each launch the arrays `_fast_fma` computes in; nothing in them lives longer than a step."""
+
+
+def _scratch(machine: Machine, count: int) -> tuple[rounding.F64, rounding.F64, Array]:
+    found = _SCRATCH.get(machine)
+    if found is None or found[0].size != count:
+        found = _SCRATCH[machine] = np.empty(count), np.empty(count), np.empty(count, np.uint64)
+    return found
+
+
+def _fast_fma(machine: Machine, d: Array, x: Array, y: Array, z: Array) -> Step:
+    """fma.rn.f32, the most frequent of all, with as few calls as there can be: the sum in float64, and if that may lie on a
+    boundary of float32 (`rounding.exact_sum`), the general way."""
+    count = d.size
+    product, addend, last = _scratch(machine, count)
+    bits, mask, canonical = product.view(np.uint64), np.uint64((1 << 28) - 1), rounding.canonical
+
+    def step(active: Active) -> None:
+        product[...] = x
+        addend[...] = y
+        np.multiply(product, addend, out=product)
+        addend[...] = z
+        np.add(product, addend, out=product)
+        np.bitwise_and(bits, mask, out=last)
+        if np.count_nonzero(last) != count and np.count_nonzero(last) != np.count_nonzero(product):
+            masked(d, canonical(single.fma(x, y, z, "rn")), active)
+        elif active.full:
+            d[...] = product
+            canonical(d)
+        else:
+            masked(d, canonical(product.astype(np.float32)), active)
+
+    return step
 
 
 # ---- mixed precision --------------------------------------------------------------------------------------------------
@@ -192,6 +232,8 @@ def _root(name: str) -> Binder:
 
 def approximated(d: Array, function: Compute, x: Array, ftz: bool) -> Step:
     """``d = function(x)``, a function of float64, rounded to the type of ``d``."""
+    if ftz and function in (np.exp2, np.sin, np.cos):  # what a subnormal operand gives them is flushed, or 1, anyway
+        return assign(d, lambda: rounding.canonical(rounding.flush(function(x.astype(np.float64)).astype(np.float32))))
     if d.dtype == np.float64:
         return steps(d, function, (x,), ftz, False)
 

@@ -12,7 +12,6 @@ NaN results are the canonical NaN, 0x7fff, except of abs and neg, which change t
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -100,7 +99,7 @@ def binary(b: Binding, name: str) -> Step:
     b.require(not f["ftz"] or kind.name in F16.split(), f".ftz is not for .{kind.name}")
     b.count(3)
     if name == "mul" and kind.name in BF16.split():
-        return _step(b, kind, f, partial(np.multiply, dtype=np.float64), 2, formats.bfloat_of_exact)
+        return _step(b, kind, f, _bfloat_product, 2, _bfloat)
     return _step(b, kind, f, {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name], 2)
 
 
@@ -113,6 +112,21 @@ def fma(b: Binding) -> Step:
     if kind.name in BF16.split():
         return _step(b, kind, f, _exact_fma, 3, formats.bfloat_of_exact)
     return _step(b, kind, f, _wide_fma, 3, formats.half_of_exact)
+
+
+def _bfloat_product(x: Any, y: Any) -> Any:
+    """A product of bf16 in float32 where that is exact: if no product is zero or subnormal; else in float64."""
+    product = np.asarray(x * y)
+    if np.count_nonzero(product.view(np.uint32) & _EXPONENT) == product.size:
+        return product
+    return np.multiply(x, y, dtype=np.float64)
+
+
+def _bfloat(x: Any) -> formats.Codes:
+    return formats.to_bfloat(x) if x.dtype == np.float32 else formats.bfloat_of_exact(x)
+
+
+_EXPONENT: Final = np.uint32(0x7F80_0000)
 
 
 def _wide_fma(x: Any, y: Any, z: Any) -> Any:
