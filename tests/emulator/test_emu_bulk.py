@@ -296,6 +296,12 @@ def test_extremes_of_halves(kind: str) -> None:
     assert most.tolist() == bits(2.0, 0.0, 0.0, 1.0, 2.0, math.nan, 5.0, 3.0)
 
 
+def test_a_reduction_there_is_none_of() -> None:
+    with pytest.raises(ValueError) as caught:
+        reduction("inc", "s32")
+    assert str(caught.value) == "there is no reduction inc of s32"
+
+
 REDUCE = """
   @%q0 bra REDUCED;
   cp.reduce.async.bulk.global.shared::cta.bulk_group{modifiers} [%y1], [%x9], 256;

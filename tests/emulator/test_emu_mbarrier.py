@@ -251,6 +251,28 @@ def test_a_relaxed_barrier_orders_nothing(changed: dict[str, str]) -> None:
         device(pipeline(**changed), 64, {"d": "u32"})
 
 
+def test_some_lanes_wait_and_others_need_not() -> None:
+    """Odd lanes' object has completed its phase already; even lanes are behind thread 32, which comes later."""
+    text = """
+    mov.u32 %x0, %tid.x; setp.eq.u32 %q0, %x0, 0; setp.eq.u32 %q1, %x0, 32; and.b32 %x1, %x0, 1;
+    @%q0 mbarrier.init.shared.b64 [bar], 1; @%q0 mbarrier.init.shared.b64 [bar+8], 1;
+    @%q0 mbarrier.arrive.shared.b64 _, [bar+8];
+    bar.sync 0;
+    @%q1 bra LATE;
+    shl.b32 %x2, %x1, 3; mov.u32 %x3, bar; add.u32 %x2, %x2, %x3; mov.u32 %x4, 5;
+    mbarrier.try_wait.parity.shared.b64 %p, [%x2], 0;
+    setp.eq.u32 %q2, %x1, 0;
+    @%q2 ld.shared.u32 %x4, [data];
+    mov.u32 %d, %x4;
+    bra END;
+    LATE: mov.u32 %x4, 9; st.shared.u32 [data], %x4; mbarrier.arrive.shared.b64 _, [bar]; mov.u32 %d, 0; setp.eq.u32 %p, 0, 0;
+    END:
+    """
+    found = device(text, 64, {"d": "u32", "p": "pred"})
+    assert found["p"].all()
+    assert found["d"].tolist() == [0 if i == 32 else 5 if i % 2 else 9 for i in range(64)]
+
+
 def test_a_wait_that_never_ends() -> None:
     text = """
     mov.u32 %x0, %tid.x; setp.ne.u32 %q0, %x0, 0; @%q0 bra READY;

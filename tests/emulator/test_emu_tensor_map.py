@@ -111,6 +111,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"shape": (4, 8), "strides": (24, 4)},
         "the stride of dimension 1 is 24 bytes, expected a multiple of 16 below 2**40",
     ),
+    (
+        {"box": (8, 12), "swizzle": "64B"},
+        "a row of the box has 48 bytes, and how the 64B swizzle places rows shorter than 64 is not documented",
+    ),
     ({"shape": (8, 0)}, "dimension 0 has 0 elements, expected 1 to 2**32 - 1"),
     ({"dtype": np.uint32, "fill": "nan"}, "elements of type u32 have no NaN to fill with"),
 ]
