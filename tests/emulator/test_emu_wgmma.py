@@ -338,3 +338,27 @@ meet:
     assert outcome.counters.of(site)["wgmma"] == 1
     assert outcome.counters.of(site)["executions"] == 4
     assert outcome.counters.of(site)["threads"] == 128
+
+
+def test_a_loop_of_one_warpgroup_while_another_has_exited() -> None:
+    a, b = integers("s8", 64, 32), integers("s8", 8, 32)
+    left, right = k_major("s8", 0), k_major("s8", B_BASE)
+    body = f"""
+  setp.ge.u32 %p, %t0, 128;
+  @%p exit;
+  mov.u32 %t4, 0;
+again:
+  {name(8, "s32", "s8", "s8")} {{d}}, %da, %db, 1;
+  add.u32 %t4, %t4, 1;
+  setp.lt.u32 %p, %t4, 3;
+  @%p bra again;
+"""
+    kernel = Kernel(8, "s32", body, SIZE, groups=2, blocks=2)
+    memory = image((left, values(a, "s8")), (right, values(b, "s8")))
+    pairs = [(left.descriptor, right.descriptor)] * 4
+    after, outcome = launch(kernel, np.stack([memory] * 2), pairs, [np.full((64, 8), 7)] * 4)
+    for group, found in enumerate(after):
+        np.testing.assert_array_equal(found, 7 + 3 * (a @ b.T) * (group % 2 == 0))
+    (site,) = sites(kernel, "wgmma.mma_async")
+    assert outcome.counters.of(site)["wgmma"] == 6
+    assert outcome.counters.of(site)["executions"] == 24

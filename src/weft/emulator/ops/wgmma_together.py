@@ -41,14 +41,18 @@ class Together:
         if active.full and self.whole:
             return active, None
         waiting = machine.extra(self.key, dict[str, Mask]).get("waiting")
+        known = machine.extra("wgmma whole", dict[str, Active])
+        if waiting is None and known.get("last") is active:  # as in a loop
+            return active, active.warps
         here = active.mask if waiting is None else active.mask | waiting
         complete = self._complete(here)
-        chosen = here & complete
         if waiting is not None and (joining := waiting & complete).any():
             self._leave(joining)
         if (late := active.mask & ~complete).any():
             self._park(active.narrow(late))
-        found = Active(chosen)
+        chosen = here & complete
+        found = active if (chosen == active.mask).all() else Active(chosen)
+        known["last"] = found
         return found, None if found.full and self.whole else found.warps
 
     def _complete(self, here: Mask) -> Mask:
@@ -72,7 +76,9 @@ class Together:
     def _leave(self, joining: Mask) -> None:
         machine = self.machine
         state = machine.extra(self.key, dict[str, Mask])
-        state["waiting"] = state["waiting"] & ~joining
+        staying = state.pop("waiting") & ~joining
+        if staying.any():
+            state["waiting"] = staying
         taken = Active(joining)
         machine.counters.executed(self.site, taken.warp_count, taken.count)
         for parked in machine.parked:
