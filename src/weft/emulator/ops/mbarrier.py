@@ -1,9 +1,7 @@
-"""mbarrier objects: threads arrive, bytes of copies are expected and completed, and others wait (PTX ISA 9.7.15.16).
+"""mbarrier objects: threads arrive, and bytes of copies are expected and completed (PTX ISA 9.7.15.16).
 
-What an operation does to an object is `weft.emulator.arith.mbarrier_word`; here is who does it, in which order it makes others
-see what was done before, and how threads wait. One would let try_wait answer "not yet" now and then, as hardware may. Here it
-answers when its phase is complete, and never otherwise: its threads are suspended until then, so that a wait that never ends is
-found at once, with what the phase lacks. The time limit of a try_wait is therefore without meaning. test_wait answers at once.
+What an operation does to an object is `weft.emulator.arith.mbarrier_word`; here is who does it, and in which order it makes
+others see what was done before. How threads wait is `weft.emulator.ops.mbarrier_wait`.
 
 Order. An arrival with release semantics releases what its warp has done to the phase it arrives in, a completed copy releases its
 writes, and a wait that is answered "complete" acquires. The key of a phase is the object's address and the phase's parity: when a
@@ -32,10 +30,10 @@ from weft.emulator.arith.mbarrier_word import (
     valid,
 )
 from weft.emulator.errors import Undefined, Uninitialised
-from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.machine.active import Active, Index
 from weft.emulator.memory.access import Access, Kind, Space
 from weft.emulator.ops.forms import form
-from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction, masked
+from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.syntax import Operand, Sink
 from weft.emulator.ptx.types import TYPES
 
@@ -330,126 +328,3 @@ def _pending_count(b: Binding) -> Step:
         masked(counts, pending(tokens), active)
 
     return step
-
-
-# ---- waiting --------------------------------------------------------------------------------------------------------
-
-_WAIT: Final = {
-    "op": "test_wait try_wait",
-    "parity": "? parity",
-    "phase": "? phase_type::primary phase_type::conditional",
-    "semantics": "? acquire relaxed",
-    "scope": SCOPE,
-    "space": LOCAL,
-    "type": "b64",
-}
-
-
-class _Waits:
-    """What test_wait and try_wait have in common: which phase is meant, and whether it is complete."""
-
-    def __init__(self, b: Binding) -> None:
-        f = form(b, **_WAIT)
-        self.by_parity = bool(f["parity"])
-        self.machine, self.site = b.machine, b.site
-        self.locate = shared_address(b, 1, f["space"])
-        self.wanted = b.read(2, U32 if self.by_parity else U64)
-        self.acquires = f["semantics"] != "relaxed"
-        self.result = b.write(0, TYPES["pred"])
-
-    def ask(self, threads: Index) -> tuple[Index, NDArray[np.uint64], Counts, Mask]:
-        """Of each thread: its object's place, its address, the parity of the phase meant, and whether that is complete."""
-        addresses = self.locate(threads)
-        flat, words = load(self.machine, self.site, threads, addresses, Kind.READ)
-        if self.by_parity:
-            meant = per_thread(self.wanted, threads) & 1
-        else:
-            tokens = np.broadcast_to(self.wanted, (self.machine.threads,))[threads]
-            if not (good := valid(tokens)).all():
-                message = "a state that no arrival at an mbarrier has given"
-                raise fault(self.machine, message, self.site, threads, addresses, int((~good).argmax()))
-            meant = parity(tokens)
-        return flat, addresses, meant, parity(words) != meant
-
-    def acquire(self, threads: Index, addresses: NDArray[np.uint64], meant: Counts) -> None:
-        """These threads have waited for these phases."""
-        order = self.machine.order
-        if self.acquires and order.active and threads.size:
-            for key, which in keys(Phase(addresses, meant)):
-                order.acquire(key, np.unique(self.machine.warp[threads[which]]))
-
-
-@instruction("mbarrier.test_wait", polls=True)
-def _test_wait(b: Binding) -> Step:
-    b.count(3)
-    waits = _Waits(b)
-
-    def step(active: Active) -> None:
-        threads = active.index
-        _, addresses, meant, done = waits.ask(threads)
-        waits.result[threads] = done
-        waits.acquire(threads[done], addresses[done], meant[done])
-
-    return step
-
-
-@instruction("mbarrier.try_wait", transfer=True)
-def _try_wait(b: Binding) -> Transfer:
-    b.count(3, 4)
-    waits = _Waits(b)
-    machine, site, following = b.machine, b.site, b.next
-
-    def run(active: Active) -> Destinations:
-        threads = active.index
-        flat, addresses, meant, done = waits.ask(threads)
-        waits.result[threads] = True  # of those who wait, when they go on
-        waits.acquire(threads[done], addresses[done], meant[done])
-        if done.all():
-            return [(following, active)]
-        waiting = _Suspended(waits, threads[~done], flat[~done], addresses[~done], meant[~done])
-        mask = np.zeros(machine.threads, np.bool_)
-        mask[waiting.threads] = True
-        machine.park(Active(mask, full=False), following, waiting.why, waiting.ready, site)
-        if not done.any():
-            return []
-        return [(following, active.narrow(~mask))]
-
-    return run
-
-
-class _Suspended:
-    """Threads of a try_wait until their phases complete; they are woken even if further phases do before they run."""
-
-    def __init__(
-        self, waits: _Waits, threads: Index, flat: Index, addresses: NDArray[np.uint64], meant: Counts
-    ) -> None:
-        self.waits = waits
-        self.machine = waits.machine
-        self.threads = threads
-        self.places = flat // 8
-        self.addresses = addresses
-        self.meant = meant
-        self.phase = phases(self.machine)[self.places]
-        self.woken = np.zeros(threads.size, np.bool_)
-
-    def ready(self) -> Mask:
-        """Who may go on, (T,); whoever it is has seen what the phase's completion shows."""
-        complete = phases(self.machine)[self.places] != self.phase
-        fresh = complete & ~self.woken
-        self.waits.acquire(self.threads[fresh], self.addresses[fresh], self.meant[fresh])
-        self.woken |= fresh
-        mask = np.zeros(self.machine.threads, np.bool_)
-        mask[self.threads[complete]] = True
-        return mask
-
-    def why(self) -> str:
-        """What those still waiting wait for."""
-        places, first = np.unique(np.where(self.woken, -1, self.places), return_index=True)
-        lines: list[str] = []
-        for place, which in zip(places.tolist(), first.tolist(), strict=True):
-            if place >= 0:
-                word = int(self.machine.memory.shared.gather(np.array([place * 8]), 8, 8)[0])
-                lacks = Object.unpack(word).lacks()
-                phase = int(phases(self.machine)[place])
-                lines.append(f"mbarrier at shared 0x{int(self.addresses[which]):x}: phase {phase} lacks {lacks}")
-        return "\n    ".join(dict.fromkeys(lines))
