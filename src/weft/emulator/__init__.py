@@ -24,6 +24,7 @@ from weft.emulator.errors import (
 from weft.emulator.machine.arguments import Scratch
 from weft.emulator.machine.machine import Checks
 from weft.emulator.module import Module
+from weft.emulator.profile import Profile
 from weft.emulator.tensor_map import TensorMap
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Module",
     "OutOfBounds",
     "PTXError",
+    "Profile",
     "Race",
     "Scratch",
     "TensorMap",
