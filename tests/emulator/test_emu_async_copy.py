@@ -101,6 +101,14 @@ def test_a_part_of_the_threads() -> None:
     assert (found[:20] == 0xEE).all()
 
 
+@pytest.mark.parametrize("checks", [Checks.none(), Checks(races=False)])
+def test_the_same_without_checks(checks: Checks) -> None:
+    given, found = source(), np.zeros(512, np.uint8)
+    text = "cp.async.ca.shared.global [%x1], [%y0], 8; cp.async.ca.shared.global [%x1+8], [%y0+8], 8; cp.async.commit_group;"
+    run(program(text + "cp.async.wait_group 0;" + WAIT + OUT), [given, found], checks=checks)
+    np.testing.assert_array_equal(found, given)
+
+
 def test_counters() -> None:
     given, found = source(), np.zeros(512, np.uint8)
     outcome = run(program("cp.async.cg.shared.global [%x1], [%y0], 16;" + WAIT + OUT), [given, found])

@@ -214,6 +214,13 @@ def test_what_is_counted() -> None:
     assert profile.total("global_load_bytes") == 0
 
 
+@pytest.mark.parametrize("checks", [Checks.none(), Checks(races=False), Checks(uninitialised=False)])
+def test_the_same_without_checks(checks: Checks) -> None:
+    array = filled(20, 64, dtype=np.float16)
+    found, _ = load(TensorMap(array, box=(8, 64), swizzle="128B"), (15, 8), 1024, checks=checks)
+    np.testing.assert_array_equal(found, swizzled(sliced(array, (15, 8), (8, 64)), "128B", 0))
+
+
 # ---- stores ----------------------------------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ from weft.emulator.arith.mbarrier_word import (
     plural,
     valid,
 )
-from weft.emulator.errors import Undefined, Uninitialised
+from weft.emulator.errors import Fault, Undefined, Uninitialised
 from weft.emulator.machine.active import Active, Index
 from weft.emulator.memory.access import Access, Kind, Space
 from weft.emulator.ops.forms import form
@@ -113,12 +113,10 @@ def load(machine: Machine, site: int, threads: Index, addresses: NDArray[np.uint
 
 def fault(
     machine: Machine, message: str, site: int, threads: Index, addresses: NDArray[np.uint64], which: int
-) -> Undefined:
+) -> Fault:
     """Undefined behaviour of one of the threads at its object."""
     address = machine.memory.describe(Space.SHARED, int(addresses[which]))
-    error = machine.fault(Undefined, message, site, int(threads[which]), address)
-    assert isinstance(error, Undefined)
-    return error
+    return machine.fault(Undefined, message, site, int(threads[which]), address)
 
 
 def phases(machine: Machine) -> NDArray[np.int32]:
