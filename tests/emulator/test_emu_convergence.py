@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from emulator_harness import execute
+from emulator_harness import execute, kernel, run
 from weft.emulator.machine.active import Active
+from weft.emulator.machine.program import Program
 from weft.emulator.ops.registry import MANY, masked
+from weft.emulator.ptx import parse
 
 DECLARATIONS = ".reg .b32 %k, %x, %y, %v, %w; .reg .pred %true, %p, %q, %over;"
 
@@ -153,3 +155,22 @@ def test_nans_are_written_as_they_are() -> None:
     target, values = np.zeros(MANY, np.float32), np.full(MANY, 0x7F800001, np.uint32).view(np.float32)
     masked(target, values, Active(np.arange(MANY) % 2 == 0))
     assert target.view(np.uint32).tolist()[:2] == [0x7F800001, 0]
+
+
+def test_each_execution_is_counted_once() -> None:
+    """However often its lanes had to wait: a warp executes the vote as often as its most patient lane, a thread as often as it
+    goes round."""
+    rng = np.random.default_rng(4)
+    a, n, d = (
+        rng.integers(0, 1 << 32, 128, dtype=np.uint32),
+        rng.integers(1, 12, 128, dtype=np.uint32),
+        np.zeros(128, np.uint32),
+    )
+    for guard in ("", "@%true "):
+        body = f"{guard}vote.sync.ballot.b32 %v, %true, -1; mad.lo.u32 %d, %d, 31, %v;"
+        ptx = kernel(LOOP.replace("BODY", body), {"a": "u32", "n": "u32"}, {"d": "u32"}, DECLARATIONS)
+        outcome = run(ptx, [a, n, d], block=128)
+        program = Program(parse(ptx))
+        site = next(i for i, instruction in enumerate(program.instructions) if instruction.opcode == "vote")
+        counted = outcome.counters.of(site)
+        assert (counted["executions"], counted["threads"]) == (int(n.reshape(4, 32).max(axis=1).sum()), int(n.sum()))
