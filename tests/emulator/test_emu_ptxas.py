@@ -70,6 +70,16 @@ def test_without_ptxas_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     resources.cache_clear()
 
 
+def test_a_ptxas_that_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    broken = tmp_path / "ptxas"
+    broken.write_text("#!/nowhere/at/all\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    resources.cache_clear()
+    assert resources(KERNEL, "k", "sm_80") == f"ptxas did not run: [Errno 2] No such file or directory: '{broken}'"
+    resources.cache_clear()
+
+
 @needs_ptxas
 def test_a_kernel_is_assembled():
     found = resources(KERNEL, "k", "sm_80")
