@@ -21,19 +21,22 @@ BYTES = 16
 """Of shared memory that traces use."""
 
 
-def instructions(count: int = 64) -> list[Instruction]:
-    """Instruction i is line 10 + i of the PTX, from line 100 + i of k.cu."""
-    return [Instruction("st", (), (), None, 10 + i, Source("k.cu", 100 + i), f"st {i}") for i in range(count)]
+def instructions(proxies: bool = True) -> list[Instruction]:
+    """Instruction i is line 10 + i of the PTX, from line 100 + i of k.cu; with ``proxies`` the last one is of the async proxy."""
+    opcodes = ["st"] * 63 + ["wgmma" if proxies else "st"]
+    return [Instruction(o, (), (), None, 10 + i, Source("k.cu", 100 + i), f"st {i}") for i, o in enumerate(opcodes)]
 
 
-def detector(blocks: int = 1, warps: int = 2, granule: int = 4) -> tuple[Order, np.ndarray[Any, Any]]:
+def detector(
+    blocks: int = 1, warps: int = 2, granule: int = 4, proxies: bool = True
+) -> tuple[Order, np.ndarray[Any, Any]]:
     contents = np.zeros((blocks, 256), np.uint8)
     threads = warps * WARP
 
     def coordinates(thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         return (thread // threads, 0, 0), (thread % threads, 0, 0)
 
-    return Order(contents, threads, granule, instructions(), coordinates, "test"), contents
+    return Order(contents, threads, granule, instructions(proxies), coordinates, "test"), contents
 
 
 def access(
@@ -254,7 +257,8 @@ class Trace:
         self.care = care
         self.blocks, self.warps = self.random.choice([(1, 1), (1, 2), (2, 2), (1, 4), (2, 4)])
         self.granule = self.random.choice([1, 2, 4])
-        self.order, self.contents = detector(self.blocks, self.warps, self.granule)
+        self.proxies = self.random.random() < 0.7
+        self.order, self.contents = detector(self.blocks, self.warps, self.granule, self.proxies)
         self.definition = Definition(self.blocks, self.warps, self.granule)
         self.agents: list[tuple[Agent, dict[int, Operation]]] = []
         self.races = 0
@@ -287,7 +291,8 @@ class Trace:
         live = [(a, ops) for a, ops in live if ops]
         if live and kind is not Kind.ATOMIC and r.random() < 0.4:
             agent, operations = r.choice(live)
-            proxy = Proxy.ASYNC if [a is agent for a, _ in self.agents].index(True) % 2 else Proxy.GENERIC
+            if self.proxies and [a is agent for a, _ in self.agents].index(True) % 2:
+                proxy = Proxy.ASYNC
             strong = False
         able = sorted(operations) if operations is not None else list(range(self.blocks * self.warps))
         count = r.choice([1, 1, 1, 2, 3])
@@ -424,8 +429,8 @@ def test_lanes_of_a_warp() -> None:
     order.observe(access(Kind.READ, [3, 4], [X, X], site=1))
     text = race(order, access(Kind.WRITE, [3], [X], site=1, values=[1]))
     assert text == (
-        "thread (3, 0, 0) of block (0, 0, 0) writes shared 0x40..0x43, which thread (4, 0, 0) read in the same instruction; "
-        "nothing orders them: a bar.warp.sync or a barrier is missing between"
+        "thread (3, 0, 0) of block (0, 0, 0) writes shared 0x40..0x43, which thread (4, 0, 0) read with the same instruction "
+        "before; nothing orders them: a bar.warp.sync or a barrier is missing between"
     )
 
 

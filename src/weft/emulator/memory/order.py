@@ -30,7 +30,6 @@ What happens before what:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeAlias
 
 import numpy as np
@@ -40,7 +39,20 @@ from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, Index
 from weft.emulator.memory.access import Access, Kind, Proxy
 from weft.emulator.memory.clocks import Agent, Clocks, Times
-from weft.emulator.memory.shadow import ASYNC, COLUMN, COLUMNS, THREADS, TIME, History, Marks, Who, unseen_writes
+from weft.emulator.memory.shadow import (
+    ASYNC,
+    COLUMN,
+    COLUMNS,
+    LINE,
+    THREADS,
+    TIME,
+    Entries,
+    History,
+    LastWrites,
+    Marks,
+    Who,
+    unseen_writes,
+)
 from weft.emulator.ptx.syntax import Instruction
 
 __all__ = ["Agent", "NullOrder", "Order"]
@@ -111,21 +123,6 @@ class NullOrder:
         that began them (wait_group). Only the operations of ``warps``, if given. May be said again, to others."""
 
 
-@dataclass(frozen=True)
-class _Made:
-    """An access taken apart: an *entry* for each granule that each thread accesses, ``each`` of them."""
-
-    access: Access
-    agent: Agent | None
-    strong: bool
-    granules: Index
-    each: int
-
-    def threads(self, entries: Index) -> Index:
-        """The threads of some entries."""
-        return self.access.threads[entries if self.each == 1 else entries // self.each]
-
-
 class Order(NullOrder):
     """The happens-before detector for the shared memory of the resident blocks."""
 
@@ -158,18 +155,22 @@ class Order(NullOrder):
         self._warp: Index = threads // WARP
         self._block: Index = threads // block_threads
         self._low: Marks = (self.clocks.column_of[self._warp] << COLUMN) | threads
-        self._position: Index = np.zeros(threads.size, np.intp)
+        self._counting: Index = np.arange(max(threads.size, self._contents.shape[0]), dtype=np.intp)
+        self._owner: Index = np.zeros(self._contents.shape[0], np.intp)
+        self._proxies = any(i.opcode == "wgmma" or "bulk" in i.modifiers for i in instructions)
         self.reset()
 
     def reset(self, blocks: int | None = None) -> None:
         self.clocks.reset(blocks)
-        granules, room = self._contents.shape[0], self.clocks.blocks
-        self._writes: Marks = np.zeros(granules, np.int64)
-        self._reads = History(granules, room)
+        self._writes = LastWrites(self._contents.shape[0], self._shift, self._proxies)
+        self._reads = self._history()
         self._strong_reads: History | None = None
         self._strong_writes: History | None = None
         self._sites: list[int] = [0]
         self._kinds: list[Kind] = [Kind.READ]
+
+    def _history(self) -> History:
+        return History(self._contents.shape[0], self._shift, self.clocks.blocks)
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
@@ -180,91 +181,74 @@ class Order(NullOrder):
         clocks.now += 1
         self._sites.append(access.site)
         self._kinds.append(access.kind)
+        made = self._entries(access, agent)
         strong = access.strong or access.kind is Kind.ATOMIC
-        made = _Made(access, agent, strong, self._granules(access), max(access.size >> self._shift, 1))
         self._check_writes(made)
+        if self._strong_writes is not None and not strong:
+            self._check_history(self._strong_writes, made)
         if access.kind is not Kind.READ:
             self._check_history(self._reads, made)
         if access.kind is Kind.READ or strong:
-            self._note(made)
+            self._note(made, strong)
             return
         if self._strong_reads is not None:
             self._check_history(self._strong_reads, made)
-        granules = made.granules
-        marks = self._lows(made) + ((clocks.now << TIME) + (ASYNC if access.proxy is Proxy.ASYNC else 0))
-        self._writes[granules] = marks
-        if agent is None and (lost := self._writes.take(granules) != marks).any():
-            self._check_values(made, lost.nonzero()[0])
-
-    def _granules(self, access: Access) -> Index:
-        """The granules of the accesses."""
-        if access.flat is not None:
-            first = access.flat >> self._shift
-        else:
-            base = self._block[access.threads] * self._stride
-            first = (base + access.addresses.astype(np.intp)) >> self._shift
-        if (each := access.size >> self._shift) == 1:
-            return first
-        return (first[:, None] + np.arange(each)).reshape(-1)
-
-    def _lows(self, made: _Made) -> Marks:
-        """The marks, without time and proxy, of all entries."""
-        threads = made.access.threads
-        low = self._low[threads] if made.agent is None else self._operation_low(made.agent, threads)
-        return low if made.each == 1 else low.repeat(made.each)
-
-    def _operation_low(self, agent: Agent, threads: Index) -> Marks:
-        return (agent.columns[self._warp[threads]] << COLUMN) | threads
-
-    def _who(self, made: _Made, entries: Index) -> Who:
-        threads, agent = made.threads(entries), made.agent
-        warps = self._warp[threads]
         if agent is None:
-            low = self._low[threads]
-            return Who(low, low >> COLUMN, self.clocks.bases()[warps], False)
-        low = self._operation_low(agent, threads)
-        return Who(low, low >> COLUMN, self.clocks.operation_bases(agent)[warps], True)
+            self._check_values(made)
+        self._writes.note(made, clocks.now, clocks.floor)
 
-    def _check_writes(self, made: _Made) -> None:
-        """Against the last plain write, and the strong ones unless this access is strong too."""
-        marks = self._writes.take(made.granules)
+    def _entries(self, access: Access, agent: Agent | None) -> Entries:
+        threads = access.threads
+        flat = access.flat
+        if flat is None:
+            flat = self._block[threads] * self._stride + access.addresses.astype(np.intp)
+        low = self._low[threads] if agent is None else (agent.columns[self._warp[threads]] << COLUMN) | threads
+        return Entries(access, agent, flat, low, self._shift)
+
+    def _who(self, made: Entries, entries: Index) -> Who:
+        of = made.of(entries)
+        low, agent = made.low[of], made.agent
+        bases = self.clocks.bases() if agent is None else self.clocks.operation_bases(agent)
+        return Who(low, low >> COLUMN, bases[self._warp[made.access.threads[of]]], agent is not None)
+
+    def _check_writes(self, made: Entries) -> None:
+        """Against the last plain write."""
         # A floor says what has been seen, not what has been fenced.
         fenced = made.agent is not None and made.access.proxy is Proxy.ASYNC
-        if int(marks.max()) >> TIME > (0 if fenced else self.clocks.floor):
-            late = marks >> TIME > self._floors(made)
-            if fenced:
-                late |= (marks & ASYNC == 0) & (marks > 0)
-            if (entries := late.nonzero()[0]).size:
-                missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
-                self._report(made, entries[missed], marks[entries[missed]])
-        if self._strong_writes is not None and not made.strong:
-            self._check_history(self._strong_writes, made)
+        if int(self._writes.latest.take(made.lines).max()) <= (0 if fenced else self.clocks.floor):
+            return
+        marks = self._writes.marks(made.granules)
+        late = marks >> TIME > self._floors(made)
+        if fenced:
+            late |= (marks & ASYNC == 0) & (marks > 0)
+        if (entries := late.nonzero()[0]).size:
+            missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
+            self._report(made, entries[missed], marks[entries[missed]])
 
-    def _floors(self, made: _Made) -> Times:
+    def _floors(self, made: Entries) -> Times:
         """What everyone in its block has seen, of each entry."""
         if self.clocks.blocks == 1:
             return self.clocks.floors
         floors = self.clocks.floors[self._block[made.access.threads]]
         return floors if made.each == 1 else floors.repeat(made.each)
 
-    def _check_history(self, history: History, made: _Made) -> None:
-        latest = history.latest.take(made.granules)
-        if int(latest.max()) >> TIME <= self.clocks.floor:
+    def _check_history(self, history: History, made: Entries) -> None:
+        if int(history.latest.take(made.lines).max()) <= self.clocks.floor:
             return
-        entries = (latest >> TIME > self._floors(made)).nonzero()[0]
+        entries = (history.since(made) > self._floors(made)).nonzero()[0]
         if entries.size:
             found = history.unseen(made.granules[entries], self._who(made, entries), self.clocks)
             late = found.nonzero()[0]
             self._report(made, entries[late], found[late])
 
-    def _note(self, made: _Made) -> None:
-        if not made.strong:
+    def _note(self, made: Entries, strong: bool) -> None:
+        if not strong:
             history = self._reads
         elif made.access.kind is Kind.READ:
-            history = self._strong_reads = self._strong_reads or History(self._writes.size, self.clocks.blocks)
+            history = self._strong_reads = self._strong_reads or self._history()
         else:
-            history = self._strong_writes = self._strong_writes or History(self._writes.size, self.clocks.blocks)
-        history.note(made.granules, self._lows(made), self.clocks.now, self.clocks.floor)
+            history = self._strong_writes = self._strong_writes or self._history()
+        history.note(made, self.clocks.now, self.clocks.floor)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
@@ -274,29 +258,39 @@ class Order(NullOrder):
             return None
         return np.ascontiguousarray(access.values).reshape(-1, self._granule)[entries]
 
-    def _check_values(self, made: _Made, lost: Index) -> None:
-        """Several threads write a granule at once: the values must agree."""
-        granules = made.granules
-        everything = np.arange(granules.size)
-        threads = made.threads(everything)
-        winners = self._writes[granules] & (THREADS - 1)
-        keys = granules * THREADS + threads
-        order = keys.argsort()
-        winning = order[np.searchsorted(keys, granules[lost] * THREADS + winners[lost], sorter=order)]
-        values = self._bytes(made.access, everything)
-        differ = lost if values is None else lost[(values[lost] != values[winning]).any(axis=1)]
-        if differ.size:
-            entry = int(differ[0])
-            other = int(winning[(lost == entry).argmax()])
-            first, second = sorted((int(threads[entry]), int(threads[other])))
-            where = self._range(int(granules[entry]))
+    def _check_values(self, made: Entries) -> None:
+        """If several threads write a granule at once, the values must agree."""
+        access, size = made.access, made.access.size
+        whole = made.aligned and size & (size - 1) == 0 and size <= 1 << LINE
+        places = made.flat >> (size.bit_length() - 1) if whole else made.granules
+        if (places[1:] > places[:-1]).all():
+            return
+        everything = self._counting[: places.size]
+        self._owner[places] = everything
+        last = self._owner.take(places)
+        lost = (last != everything).nonzero()[0]
+        if not lost.size:
+            return
+        # Entries of a place, whole accesses or single granules, against those of the one that stays.
+        each = made.each if whole else 1
+        mine = (lost[:, None] * each + np.arange(each)).reshape(-1)
+        theirs = (last[lost][:, None] * each + np.arange(each)).reshape(-1)
+        one, other = access.threads[made.of(mine)], access.threads[made.of(theirs)]
+        values = None if access.values is None else np.ascontiguousarray(access.values).reshape(-1, self._granule)
+        differ = one != other
+        if values is not None:
+            differ &= (values[mine] != values[theirs]).any(axis=1)
+        if differ.any():
+            which = int(differ.argmax())
+            granule = int(made.granules[mine[which]])
+            first, second = sorted((int(one[which]), int(other[which])))
             text = (
                 f"threads {self._thread(first)} and {self._thread(second)} of block {self._block_name(first)} "
-                f"write different values to {where} in one instruction"
+                f"write different values to {self._range(granule)} in one instruction"
             )
-            self._raise(text, made.access, second, int(granules[entry]))
+            self._raise(text, access, second, granule)
 
-    def _report(self, made: _Made, entries: Index, marks: Marks) -> None:
+    def _report(self, made: Entries, entries: Index, marks: Marks) -> None:
         """Raises for the first entry that races with the access its mark stands for, if any does."""
         if made.access.kind is not Kind.READ and entries.size:
             # What is written is there already: forgiven, if the other is a write.
@@ -307,10 +301,10 @@ class Order(NullOrder):
                 entries, marks = entries[~(same & wrote)], marks[~(same & wrote)]
         if not entries.size:
             return
-        thread, granule = int(made.threads(entries[:1])[0]), int(made.granules[entries[0]])
+        thread, granule = int(made.access.threads[made.of(entries[:1])[0]]), int(made.granules[entries[0]])
         self._raise(self._message(made, thread, granule, int(marks[0])), made.access, thread, granule)
 
-    def _message(self, made: _Made, thread: int, granule: int, mark: int) -> str:
+    def _message(self, made: Entries, thread: int, granule: int, mark: int) -> str:
         access, agent = made.access, made.agent
         time, column, other = mark >> TIME, (mark >> COLUMN) & (COLUMNS - 1), mark & (THREADS - 1)
         warps = self.clocks.warps
@@ -319,7 +313,7 @@ class Order(NullOrder):
         verb = {Kind.READ: "reads", Kind.WRITE: "writes", Kind.ATOMIC: "updates"}[access.kind]
         past = {Kind.READ: "read", Kind.WRITE: "wrote", Kind.ATOMIC: "updated"}[self._kinds[time]]
         site = self._sites[time]
-        at = "in the same instruction" if site == access.site else f"at {self._line(site)}"
+        at = "with the same instruction before" if site == access.site else f"at {self._line(site)}"
         text = (
             f"{operation}thread {self._thread(thread)} of block {self._block_name(thread)} {verb} "
             f"{self._range(granule)}, which {earlier}thread {self._thread(other)} {past} {at}"

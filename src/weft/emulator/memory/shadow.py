@@ -4,22 +4,27 @@ A granule is as many bytes as the smallest access of the program, so that an acc
 number, a *mark*: the time in the upper 32 bits, below it whether it was the async proxy (1 bit), the column of the agent (11
 bits: a warp of its block, or an asynchronous operation: `weft.emulator.memory.clocks`) and the thread (20 bits).
 
-Of the plain writes to a granule only the last counts: writes that do not race are ordered, and who has seen the last has seen
-all. Other accesses (plain reads; strong accesses, which never race with each other) may be many and unordered, so a `History`
-has the last of every column. One would enter each of them as it happens; as nearly all of them are never asked about (a barrier
-comes first, and is enough to know), they are put aside and entered when someone asks.
+Of the plain writes to a granule only the last counts (`LastWrites`): writes that do not race are ordered, and who has seen the
+last has seen all. Other accesses (plain reads; strong accesses, which never race with each other) may be many and unordered,
+so a `History` has the last of every column.
+
+One would enter each access as it happens. But nearly none is ever asked about: a barrier comes first, and to know when a
+*line* of 16 bytes was accessed last is enough to see that everyone has seen it. So accesses are put aside, and entered when
+someone asks.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Index
-from weft.emulator.memory.clocks import NEVER, Clocks
+from weft.emulator.memory.access import Access, Proxy
+from weft.emulator.memory.clocks import NEVER, Agent, Clocks
 
 TIME: Final = 32
 COLUMN: Final = 20
@@ -30,7 +35,11 @@ LOW: Final = (1 << TIME) - 1
 PENDING: Final = 64
 """Accesses put aside before they are entered, at most."""
 
+LINE: Final = 4
+"""Lines are of 2**LINE bytes."""
+
 Marks = NDArray[np.int64]
+Latest = NDArray[np.int32]
 
 
 @dataclass
@@ -45,31 +54,112 @@ class Who:
     """Whether these are asynchronous operations."""
 
 
+class Entries:
+    """An access taken apart: an *entry* for each granule that each of its N threads accesses, ``each`` of them. ``flat`` (N,) is
+    where the accesses begin, in bytes of all blocks' shared memory, ``low`` (N,) their marks without time and proxy; granules
+    have 2**shift bytes."""
+
+    def __init__(self, access: Access, agent: Agent | None, flat: Index, low: Marks, shift: int) -> None:
+        self.access = access
+        self.agent = agent
+        self.flat = flat
+        self.low = low
+        self.shift = shift
+        self.each = max(access.size >> shift, 1)
+        size = access.size
+        self.aligned = (access.alignment or size) >= min(size, 1 << LINE)
+        """Whether no access crosses a line that is not longer than one."""
+
+    @cached_property
+    def granules(self) -> Index:
+        """The granule of each entry."""
+        first = self.flat >> self.shift
+        return first if self.each == 1 else (first[:, None] + np.arange(self.each)).reshape(-1)
+
+    @cached_property
+    def lines(self) -> Index:
+        """The lines that are accessed, some perhaps more than once."""
+        if not self.aligned:
+            return self.granules >> (LINE - self.shift)
+        first = self.flat >> LINE
+        if self.access.size <= 1 << LINE:
+            return first
+        return (first[:, None] + np.arange(-(-self.access.size >> LINE))).reshape(-1)
+
+    @property
+    def lows(self) -> Marks:
+        """The mark of each entry, without time and proxy."""
+        return self.low if self.each == 1 else self.low.repeat(self.each)
+
+    def of(self, entries: Index) -> Index:
+        """Which of the N accesses each entry belongs to."""
+        return entries if self.each == 1 else entries // self.each
+
+
+class LastWrites:
+    """The last plain write to each granule. With ``proxies``, marks are kept of writes that everyone has seen, too: whether a
+    fence followed them may still be asked."""
+
+    def __init__(self, granules: int, shift: int, proxies: bool) -> None:
+        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
+        """The time of the last write to each line."""
+        self._marks: Marks = np.zeros(granules, np.int64)
+        self._pending: list[tuple[int, Entries]] = []
+        self._proxies = proxies
+
+    def note(self, made: Entries, time: int, floor: int) -> None:
+        """The writes of one instruction; of several threads' to one granule the last one's."""
+        self.latest[made.lines] = time
+        self._pending.append((time, made))
+        if len(self._pending) > PENDING:
+            if not self._proxies:
+                self._pending = [entry for entry in self._pending if entry[0] > floor]
+            if len(self._pending) > PENDING // 2:
+                self._enter()
+
+    def _enter(self) -> None:
+        for time, made in self._pending:
+            proxy = ASYNC if made.access.proxy is Proxy.ASYNC else 0
+            self._marks[made.granules] = made.lows + ((time << TIME) + proxy)
+        self._pending.clear()
+
+    def marks(self, granules: Index) -> Marks:
+        """The marks of the last writes."""
+        self._enter()
+        return self._marks.take(granules)
+
+
 class History:
     """The last access of each column to each granule, of accesses that do not order each other."""
 
-    def __init__(self, granules: int, blocks: int) -> None:
+    def __init__(self, granules: int, shift: int, blocks: int) -> None:
         self.granules = granules
-        self.latest: Marks = np.zeros(granules, np.int64)
-        """The last access by anyone."""
-        self._pending: list[tuple[int, Index, Marks]] = []
+        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
+        """The time of the last access to each line."""
+        self._line = LINE - shift
+        self._pending: list[tuple[int, Entries]] = []
         self._last: Marks = np.zeros((0, granules), np.int64)
         self._other: Marks = np.zeros((0, granules), np.int64)
         self._newest: Marks = np.zeros((blocks, 0), np.int64)
         """The time of each column's last access to anything."""
 
-    def note(self, granules: Index, low: Marks, time: int, floor: int) -> None:
+    def note(self, made: Entries, time: int, floor: int) -> None:
         """The accesses of one instruction."""
-        self.latest[granules] = time << TIME
+        self.latest[made.lines] = time
         pending = self._pending
-        pending.append((time, granules, low))
+        pending.append((time, made))
         if len(pending) > PENDING:
             self._pending = [entry for entry in pending if entry[0] > floor]
             if len(self._pending) > PENDING // 2:
                 self._enter()
 
+    def since(self, made: Entries) -> Latest:
+        """When there was an access to each entry's line."""
+        return self.latest.take(made.granules >> self._line)
+
     def _enter(self) -> None:
-        for time, granules, low in self._pending:
+        for time, made in self._pending:
+            granules, low = made.granules, made.lows
             columns = low >> COLUMN
             if (missing := int(columns.max()) + 1 - self._last.shape[0]) > 0:
                 more = np.zeros((missing, self.granules), np.int64)
@@ -118,7 +208,7 @@ class History:
         seen = clocks.seen.reshape(-1)[rows[:, None] + np.arange(columns)]
         newest = self._newest[rows // (2 * clocks.columns**2)]
         limits = np.where(newest > seen, seen, NEVER).min(axis=1)
-        return (self.latest[granules] >> TIME > limits[entries]).nonzero()[0]
+        return (self.latest[granules >> self._line] > limits[entries]).nonzero()[0]
 
 
 def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
