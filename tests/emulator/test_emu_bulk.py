@@ -202,6 +202,22 @@ def test_a_copy_over_what_others_still_read() -> None:
     assert race_of(text + again)
 
 
+def test_copies_are_not_ordered_among_themselves() -> None:
+    """Two copies to one place, and a store of what is still being loaded."""
+    twice = COPY_IN.format(size=256).replace(
+        "AFTER:", "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x9], [%y0+0], 128, [%x10]; AFTER:"
+    )
+    other = bytes_of(512)
+    with pytest.raises(Race) as caught:
+        launched(twice.replace("[%y0+0]", "[%y0+256]"), other, np.zeros(1))
+    assert caught.value.message == (
+        "an asynchronous operation of thread (0, 0, 0) of block (0, 0, 0) writes shared 0x0..0x3, which an asynchronous "
+        "operation of thread (0, 0, 0) wrote at PTX line 22; nothing orders them: its completion is not waited for"
+    )
+    assert race_of(COPY_IN.format(size=256) + STORE.format(size=256, read="").replace("bar.sync 0;", ""))
+    assert race_of(COPY_IN.format(size=256) + WAIT + STORE.format(size=256, read="").replace("bar.sync 0;", "")) == ""
+
+
 # ---- reductions ------------------------------------------------------------------------------------------------------------
 
 INTEGERS = {"u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64, "b32": np.uint32, "b64": np.uint64}
