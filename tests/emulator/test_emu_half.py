@@ -271,6 +271,15 @@ def test_only_active_threads_are_written() -> None:
     assert (got["e"] == np.where(active, x ^ np.uint32(0x80008000), 0)).all()
 
 
+def test_integer_constants_are_codes() -> None:
+    x = np.full(32, 0x4000, np.uint16)
+    text = "add.f16 %d, %a, 0x3C00; mul.bf16 %e, %b, 0x3F80; fma.rn.f16x2 %f, %g, 0x3C003C00, 0x3C00;"
+    text += "cvt.f32.f16 %h, 0x3C00; cvt.f32.bf16 %i, 0x3FC0;"
+    inputs = {"a": ("b16", x), "b": ("b16", x), "g": ("b32", np.full(32, 0x40003C00, np.uint32))}
+    got = execute(text, inputs, {"d": "b16", "e": "b16", "f": "b32", "h": "f32", "i": "f32"})
+    assert [got[n][0] for n in "defhi"] == [0x4200, 0x4000, 0x40004000, 1.0, 1.5]
+
+
 REFUSALS = {
     "add.ftz.bf16 %h, %h, %h;": ".ftz is not for .bf16",
     "mul.sat.bf16x2 %a, %a, %a;": ".sat is not for .bf16x2",

@@ -244,30 +244,28 @@ def to_tf32(x: F32) -> Codes:
 
 def half_of_exact(x: F64) -> Codes:
     """Float64 values, as `encode` takes them, rounded to f16, to nearest; NaNs are canonical."""
-    return to_half(_to_odd_float32(x, _LAST_12))
+    return _settle(np.asarray(x).astype(np.float16).view(np.uint16), x)
+
+
+_LAST_15: Final = np.uint32(0x7FFF)
 
 
 def bfloat_of_exact(x: F64) -> Codes:
-    """Float64 values, as `encode` takes them, rounded to bf16, to nearest; NaNs are canonical."""
-    return to_bfloat(_to_odd_float32(x, _LAST_15))
+    """Float64 values, as `encode` takes them, rounded to bf16, to nearest; NaNs are canonical.
 
-
-_LAST_12, _LAST_15 = np.uint32(0xFFF), np.uint32(0x7FFF)
-"""The bits of a float32 that are zero in every boundary of f16, and of bf16: their numbers and the middles between them."""
-
-
-def _to_odd_float32(x: F64, last: np.uint32) -> F32:
-    """Float64 values as float32, on the same side of each boundary whose ``last`` bits are zero: rounded to odd if one is met."""
+    Through float32, which is rounded to odd where one of them may be a boundary of bf16: those end in 15 zeros.
+    """
     near = np.asarray(x).astype(np.float32)
-    if np.count_nonzero(near.view(np.uint32) & last) == np.count_nonzero(near):
-        return near
+    if np.count_nonzero(near.view(np.uint32) & _LAST_15) == np.count_nonzero(near):
+        return to_bfloat(near)
     wide = near.astype(np.float64)
     inexact = wide != x
     if not np.count_nonzero(inexact):
-        return near
+        return to_bfloat(near)
     bits = near.view(np.int32)
     away = np.where(np.abs(x) > np.abs(wide), 1, -1)
-    return (bits + away * (inexact & ((bits & 1) == 0) & np.isfinite(near))).astype(np.int32).view(np.float32)
+    odd = bits + away * (inexact & ((bits & 1) == 0) & np.isfinite(near))
+    return to_bfloat(odd.astype(np.int32).view(np.float32))
 
 
 def _settle(codes: Codes, x: Any, nan: int = 0x7FFF) -> Codes:

@@ -16,6 +16,7 @@ from weft.emulator.arith import convert, formats, rounding
 from weft.emulator.machine.active import Active
 from weft.emulator.ops.convert_packed import FORMATS, bind_packed
 from weft.emulator.ops.forms import form
+from weft.emulator.ops.half import codes
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.types import TYPES, Type
 
@@ -65,9 +66,10 @@ def cvt(b: Binding) -> Step:
 
 def _floats(b: Binding, source: Type, ftz: str) -> Compute:
     """The operand as float64 if it is that, else as float32."""
-    x = b.read(1, source)
     if source.name in formats.FORMATS:
-        return lambda: formats.decode(x, formats.FORMATS[source.name])
+        half = codes(b, 1, source)
+        return lambda: formats.decode(half, formats.FORMATS[source.name])
+    x = b.read(1, source)
     if ftz and source.name == "f32":
         return lambda: rounding.flush(x)
     return lambda: x
@@ -113,8 +115,8 @@ def _narrow(x: Any, name: str, mode: str, satfinite: bool = False, relu: bool = 
         return x
     if name == "f32":
         return rounding.canonical(rounding.to_float32(x, mode))
-    codes = formats.encode(np.asarray(x, np.float64), formats.FORMATS[name], mode, satfinite=satfinite, relu=relu)
-    return codes.view(np.float16) if name == "f16" else codes
+    found = formats.encode(np.asarray(x, np.float64), formats.FORMATS[name], mode, satfinite=satfinite, relu=relu)
+    return found.view(np.float16) if name == "f16" else found
 
 
 def _float_to_float(b: Binding, f: dict[str, str], to: Type, source: Type) -> Compute:
@@ -154,7 +156,8 @@ def _check_float_to_float(b: Binding, f: dict[str, str], to: Type, source: Type)
     mode = f["mode"]
     if mode in convert.INTEGRAL:
         b.require(to.name == source.name, f".{mode} between floats needs equal types")
-    elif to.name != source.name and (WIDTH[to.name] < WIDTH[source.name] or {to.name, source.name} == {"f16", "bf16"}):
+    elif WIDTH[to.name] < WIDTH[source.name] and {to.name, source.name} != {"f16", "bf16"}:
+        # Between the two of 16 bits, Triton writes none: ptxas takes .rn, and emits the same machine code as where it is said.
         b.require(mode, f"a .{source.name} becomes a .{to.name} with a rounding modifier")
     if to.name == "tf32":
         b.require(source.name == "f32", ".tf32 is converted from .f32 only")

@@ -169,7 +169,7 @@ def _mixed_sum(b: Binding, name: str) -> Step:
     """add.f32.f16: the first operand is of the narrow type, the second f32."""
     mode, sat, narrow = _mixed_form(b)
     b.count(3)
-    x, y = b.read(1, narrow), b.read(2, TYPES["f32"])
+    x, y = half.codes(b, 1, narrow), b.read(2, TYPES["f32"])
     function, wide = getattr(single, name), formats.FORMATS[narrow.name]
 
     def compute(x: Any, y: Any) -> Any:
@@ -182,7 +182,7 @@ def _mixed_fma(b: Binding) -> Step:
     """fma.rn.f32.f16: both factors are of the narrow type, the addend f32."""
     mode, sat, narrow = _mixed_form(b)
     b.count(4)
-    operands = b.read(1, narrow), b.read(2, narrow), b.read(3, TYPES["f32"])
+    operands = half.codes(b, 1, narrow), half.codes(b, 2, narrow), b.read(3, TYPES["f32"])
     wide = formats.FORMATS[narrow.name]
 
     def compute(x: Any, y: Any, z: Any) -> Any:

@@ -21,6 +21,8 @@ from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes
 from weft.emulator.ops.extremes import check_signs, pick
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step
+from weft.emulator.ptx.syntax import Immediate
+from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -42,7 +44,10 @@ def is_half(b: Binding) -> bool:
 
 
 def codes(b: Binding, operand: int, kind: Type) -> Array:
-    """An operand as 16-bit codes, pairs in a second axis."""
+    """An operand as 16-bit codes, pairs in a second axis. An integer constant is a code."""
+    found = b.operand(operand)
+    if isinstance(found, Immediate) and isinstance(found.value, int) and not found.bits:
+        kind = TYPES[f"b{kind.bits}"]
     x = b.read(operand, kind)
     return lanes(x, "u2") if kind.bits == 32 else x.view(np.uint16)
 
