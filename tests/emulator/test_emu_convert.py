@@ -319,13 +319,24 @@ def test_pack(to: str) -> None:
         assert d == (((0 if size == 16 else c) << 2 * size) & 0xFFFFFFFF) | high << size | low
 
 
+@pytest.mark.parametrize(("to", "source"), [("bf16", "f16"), ("f16", "bf16")])
+def test_between_halves_to_nearest_where_nothing_is_said(to: str, source: str) -> None:
+    got = execute(
+        f"cvt.{to}.{source} %d, %a; cvt.rn.{to}.{source} %e, %a;",
+        {"a": ("b16", ALL)},
+        {"d": "b16", "e": "b16"},
+        block=128,
+    )
+    assert np.array_equal(got["d"], got["e"])
+
+
 REFUSALS = {
     "cvt.s32.f32 %d, %a;": "a float becomes an integer with .rni, .rzi, .rmi or .rpi",
     "cvt.rn.s32.f32 %d, %a;": "a float becomes an integer with .rni, .rzi, .rmi or .rpi",
     "cvt.f32.s32 %a, %d;": "an integer becomes a float with .rn, .rz, .rm or .rp",
     "cvt.rni.s32.s16 %d, %h;": "an integer needs no .rni to become an integer",
     "cvt.f16.f32 %h, %a;": "a .f32 becomes a .f16 with a rounding modifier",
-    "cvt.bf16.f16 %h, %h;": "a .f16 becomes a .bf16 with a rounding modifier",
+    "cvt.bf16.f32 %h, %a;": "a .f32 becomes a .bf16 with a rounding modifier",
     "cvt.rni.f16.f32 %h, %a;": ".rni between floats needs equal types",
     "cvt.rna.f16.f32 %h, %a;": ".rna is for .tf32 only",
     "cvt.rp.tf32.f32 %d, %a;": ".tf32 is rounded with .rn, .rna or .rz",
