@@ -18,6 +18,13 @@ PAGE: Final = 256
 
 _WORDS: Final = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
+_QUAD: Final = 16
+"""Bytes of the widest access. Aligned ones are moved whole, as a NumPy type of that size, rather than word by word."""
+
+_QUADS: Final = np.dtype(np.complex128)
+
+_QUAD_WRITTEN: Final = np.full(_QUAD, 1, np.uint8).view(_QUADS)[0]
+
 
 @dataclass(frozen=True)
 class Allocation:
@@ -37,6 +44,8 @@ class Arena:
         self.written: NDArray[np.uint8] | None = np.zeros(size, np.uint8) if track else None
         self._words = {width: self.bytes.view(dtype) for width, dtype in _WORDS.items()}
         self._written = {} if self.written is None else {w: self.written.view(dtype) for w, dtype in _WORDS.items()}
+        self._quads = self.bytes.view(_QUADS)
+        self._quads_written = None if self.written is None else self.written.view(_QUADS)
 
     def forget(self) -> None:
         """Nothing has been written."""
@@ -50,6 +59,8 @@ class Arena:
 
     def gather(self, flat: NDArray[np.intp], size: int, width: int) -> NDArray[Any]:
         """``size`` bytes from each of ``flat`` (N,), as (N, size // width) words; (N,) of a single word. Aligned to ``width``."""
+        if size == _QUAD and _aligned(flat):
+            return self._quads[flat >> 4].view(_WORDS[width]).reshape(-1, _QUAD // width)
         words = self._words[width]
         first = flat if width == 1 else flat // width
         count = size // width
@@ -57,6 +68,11 @@ class Arena:
 
     def scatter(self, flat: NDArray[np.intp], width: int, values: NDArray[Any]) -> None:
         """Writes (N, count) words of ``width`` bytes, or (N,), to each of ``flat``. Of several to one place the last stays."""
+        if values.ndim == 2 and values.shape[1] * width == _QUAD and _aligned(flat):
+            self._quads[flat >> 4] = np.ascontiguousarray(values).view(_QUADS).reshape(-1)
+            if self._quads_written is not None:
+                self._quads_written[flat >> 4] = _QUAD_WRITTEN
+            return
         places: NDArray[np.intp] = flat if width == 1 else flat // width
         if values.ndim == 2:
             columns: NDArray[np.intp] = np.arange(values.shape[1], dtype=np.intp)
@@ -69,10 +85,13 @@ class Arena:
         """Which accesses read a byte nobody has written; None if none does."""
         if self.written is None:
             return None
-        words = self._written[width]
-        first = flat if width == 1 else flat // width
-        count = size // width
-        found = words[first] if count == 1 else words[first[:, None] + np.arange(count)]
+        if size == _QUAD and self._quads_written is not None and _aligned(flat):
+            found = self._quads_written[flat >> 4].view(_WORDS[width]).reshape(-1, _QUAD // width)
+        else:
+            words = self._written[width]
+            first = flat if width == 1 else flat // width
+            count = size // width
+            found = words[first] if count == 1 else words[first[:, None] + np.arange(count)]
         bad = found != int.from_bytes(b"\1" * width, "little")
         if not bad.any():
             return None
@@ -126,6 +145,11 @@ class Heap(Arena):
             return f"{here}: {nearest.start - flat} bytes before '{nearest.name}' ({nearest.size} bytes)"
         past = flat - nearest.start - nearest.size
         return f"{here}: {past} bytes past the end of '{nearest.name}' ({nearest.size} bytes)"
+
+
+def _aligned(flat: NDArray[np.intp]) -> bool:
+    """Whether all are multiples of 16."""
+    return not int(np.bitwise_or.reduce(flat)) & (_QUAD - 1)
 
 
 def layout(sizes: list[tuple[str, int, int]]) -> list[Allocation]:
