@@ -41,6 +41,10 @@ class Agent:
         self.serials: Index = np.full(warps, -1, np.intp)
         self.finals: list[tuple[Index, Index, Times]] = []
         """Warps whose operations are complete, which operations, and what is known to whoever knows that."""
+        self.floors: Times = np.zeros(0, np.int64)
+        """What everyone of each block had seen when the operations began, so that they have, too."""
+        self.floor = 0
+        """The least of these."""
 
 
 class Clocks:
@@ -66,6 +70,9 @@ class Clocks:
         self.floors: Times = np.zeros(self.blocks, np.int64)
         self.floors[blocks:] = NEVER if blocks is not None else 0
         self.floor = 0
+        self._common: Times = self.floors.copy()
+        self.common = 0
+        """What all warps and all operations have seen."""
         self._fenced: Times | None = None
         self._noted: Times | None = None
 
@@ -119,19 +126,23 @@ class Clocks:
             self._lift(blocks, joined[blocks])
 
     def _lift(self, blocks: Index, joined: Times) -> None:
-        """All warps of these blocks have seen ``joined``. The floor is what everyone has seen, operations that are under way
-        too: not more than what such an operation had seen, and nothing of an operation that not all know to be complete."""
+        """All warps of these blocks have seen ``joined``. The floor is what all of them have seen, nothing of an operation that
+        not all know to be complete; what *everyone* has seen is not more than what operations under way had seen."""
         w = self.warps
         floors = joined[:, 0, :w].min(axis=1)
+        common = floors
         if self.columns > w:
             ended = self.ended[blocks]
             floors = np.minimum(floors, np.where(joined[:, 0, w:] < ended, self.began[blocks], NEVER).min(axis=1))
+            common = floors
             if (going := ended == NEVER).any():
                 saw = self.seen[blocks, w:, 0]
                 saw[..., w:] = np.where(saw[..., w:] < ended[:, None], saw[..., w:], NEVER)
-                floors = np.minimum(floors, np.where(going, saw.min(axis=2), NEVER).min(axis=1))
+                common = np.minimum(floors, np.where(going, saw.min(axis=2), NEVER).min(axis=1))
         self.floors[blocks] = np.maximum(self.floors[blocks], floors)
         self.floor = int(self.floors.min())
+        self._common[blocks] = np.maximum(self._common[blocks], common)
+        self.common = int(self._common.min())
 
     def release(self, key: Hashable, warps: Index) -> None:
         """Adds what the warps have seen and done to the key of their block."""
@@ -199,6 +210,9 @@ class Clocks:
             agent.columns[warps] = columns[member]
             agent.serials[warps] = self.serials[blocks, columns - self.warps][member]
         self.seen[blocks, columns] = np.maximum(self.seen[blocks, columns], rows)
+        again = agent.floors.size and not np.array_equal((agent.columns >= 0).nonzero()[0], warps)
+        agent.floors = np.minimum(agent.floors, self.floors) if again else self.floors.copy()
+        agent.floor = int(agent.floors.min())
         return agent
 
     def finish(self, agent: Agent, key: Hashable, warps: Index | None) -> None:

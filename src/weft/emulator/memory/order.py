@@ -195,7 +195,7 @@ class Order(NullOrder):
             self._check_history(self._strong_reads, made)
         if agent is None:
             self._check_values(made)
-        self._writes.note(made, clocks.now, clocks.floor)
+        self._writes.note(made, clocks.now, clocks.common)
 
     def _entries(self, access: Access, agent: Agent | None) -> Entries:
         threads = access.threads
@@ -215,8 +215,10 @@ class Order(NullOrder):
         """Against the last plain write."""
         # A floor says what has been seen, not what has been fenced.
         fenced = made.agent is not None and made.access.proxy is Proxy.ASYNC
-        if int(self._writes.latest.take(made.lines).max()) <= (0 if fenced else self.clocks.floor):
-            return
+        if not (fenced and self._writes.generic.take(made.lines).any()):
+            if int(self._writes.latest.take(made.lines).max()) <= self._floor(made):
+                return
+            fenced = False
         marks = self._writes.marks(made.granules)
         late = marks >> TIME > self._floors(made)
         if fenced:
@@ -225,15 +227,19 @@ class Order(NullOrder):
             missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
             self._report(made, entries[missed], marks[entries[missed]])
 
+    def _floor(self, made: Entries) -> int:
+        return self.clocks.floor if made.agent is None else made.agent.floor
+
     def _floors(self, made: Entries) -> Times:
-        """What everyone in its block has seen, of each entry."""
+        """What its agent is sure to have seen, of each entry."""
+        known = self.clocks.floors if made.agent is None else made.agent.floors
         if self.clocks.blocks == 1:
-            return self.clocks.floors
-        floors = self.clocks.floors[self._block[made.access.threads]]
+            return known
+        floors = known[self._block[made.access.threads]]
         return floors if made.each == 1 else floors.repeat(made.each)
 
     def _check_history(self, history: History, made: Entries) -> None:
-        if int(history.latest.take(made.lines).max()) <= self.clocks.floor:
+        if int(history.latest.take(made.lines).max()) <= self._floor(made):
             return
         entries = (history.since(made) > self._floors(made)).nonzero()[0]
         if entries.size:
@@ -248,7 +254,7 @@ class Order(NullOrder):
             history = self._strong_reads = self._strong_reads or self._history()
         else:
             history = self._strong_writes = self._strong_writes or self._history()
-        history.note(made, self.clocks.now, self.clocks.floor)
+        history.note(made, self.clocks.now, self.clocks.common)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 

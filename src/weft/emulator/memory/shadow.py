@@ -103,17 +103,21 @@ class LastWrites:
     def __init__(self, granules: int, shift: int, proxies: bool) -> None:
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last write to each line."""
+        self.generic: Latest = np.zeros_like(self.latest) if proxies else self.latest
+        """The time of the last one of the generic proxy."""
         self._marks: Marks = np.zeros(granules, np.int64)
         self._pending: list[tuple[int, Entries]] = []
         self._proxies = proxies
 
-    def note(self, made: Entries, time: int, floor: int) -> None:
+    def note(self, made: Entries, time: int, common: int) -> None:
         """The writes of one instruction; of several threads' to one granule the last one's."""
         self.latest[made.lines] = time
+        if self._proxies and made.access.proxy is Proxy.GENERIC:
+            self.generic[made.lines] = time
         self._pending.append((time, made))
         if len(self._pending) > PENDING:
             if not self._proxies:
-                self._pending = [entry for entry in self._pending if entry[0] > floor]
+                self._pending = [entry for entry in self._pending if entry[0] > common]
             if len(self._pending) > PENDING // 2:
                 self._enter()
 
@@ -143,13 +147,13 @@ class History:
         self._newest: Marks = np.zeros((blocks, 0), np.int64)
         """The time of each column's last access to anything."""
 
-    def note(self, made: Entries, time: int, floor: int) -> None:
-        """The accesses of one instruction."""
+    def note(self, made: Entries, time: int, common: int) -> None:
+        """The accesses of one instruction. ``common``: what everyone has seen of the past."""
         self.latest[made.lines] = time
         pending = self._pending
         pending.append((time, made))
         if len(pending) > PENDING:
-            self._pending = [entry for entry in pending if entry[0] > floor]
+            self._pending = [entry for entry in pending if entry[0] > common]
             if len(self._pending) > PENDING // 2:
                 self._enter()
 
