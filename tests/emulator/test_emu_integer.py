@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ BINARY: dict[str, Callable[[int, int], int]] = {
     "min": min,
     "max": max,
     "div": lambda a, b: truncated(a, b) if b else -1,
-    "rem": lambda a, b: a - b * truncated(a, b) if b else a,
+    "rem": lambda a, b: a - b * truncated(a, b) if b else -1,
 }
 
 
@@ -220,3 +221,14 @@ def test_wide_products_of_64_bits_are_refused() -> None:
     with pytest.raises(PTXError) as caught:
         execute("mul.wide.u64 %d, %a, %a;", {"a": ("b64", word)}, {"d": "b64"})
     assert str(caught.value).split(": ", 1)[1] == ".wide is for 16 and 32 bits only\n    mul.wide.u64 %d, %a, %a"
+
+
+def test_constants_that_ptxas_evaluates() -> None:
+    """What ptxas puts in the place of an instruction on constants, recorded in ``data/integer_constants.txt``."""
+    lines = (Path(__file__).parent / "data" / "integer_constants.txt").read_text().splitlines()
+    rows = [line.split(" = ") for line in lines if not line.startswith("#")]
+    assert len(rows) > 350
+    texts = [text.replace("%d", f"%d{i}") + ";" for i, (text, _) in enumerate(rows)]
+    got = execute("\n".join(texts), {"a": ("b32", np.zeros(32, np.uint32))}, {f"d{i}": "b32" for i in range(len(rows))})
+    for i, (text, value) in enumerate(rows):
+        assert hex(got[f"d{i}"][0]) == hex(int(value, 16)), text

@@ -56,24 +56,33 @@ def difference(x: Array, y: Array) -> Array:
     return np.maximum(x, y) - np.minimum(x, y)
 
 
-def quotient(x: Array, y: Array) -> Array:
-    """x / y towards zero; all ones where y is 0 (the ISA leaves it open); the least number over -1 is the least number.
+def _unless_zero(result: Array, y: Array) -> Array:
+    """All ones where y is 0. The ISA leaves it open; the code that ptxas makes gives this, for quotients and remainders of all
+    widths."""
+    if y.ndim == 0 and y != 0:
+        return result
+    return np.where(y == 0, np.array(-1).astype(result.dtype), result)
+
+
+def _truncated(x: Array, y: Array) -> Array:
+    """x / y towards zero, whatever where y is 0.
 
     Up to 32 bits by dividing float64s: below an integer q the nearest quotient is q - 1/y, and with x = q y its distance from
     q is 1/x of q, more than 2^-53 of it, so rounding does not reach q. NumPy's integer division takes ten times as long.
     """
     if x.dtype.itemsize <= 4:
-        exact = np.divide(x, y, dtype=np.float64).astype(np.int64).astype(x.dtype)
-    else:
-        exact = (x - np.fmod(x, y)) // y if x.dtype.kind == "i" else x // y
-    if y.ndim == 0 and y != 0:
-        return exact
-    return np.where(y == 0, np.array(-1).astype(x.dtype), exact)
+        return np.divide(x, y, dtype=np.float64).astype(np.int64).astype(x.dtype)
+    return (x - np.fmod(x, y)) // y if x.dtype.kind == "i" else x // y
+
+
+def quotient(x: Array, y: Array) -> Array:
+    """x / y towards zero; all ones where y is 0; the least number over -1 is the least number."""
+    return _unless_zero(_truncated(x, y), y)
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """x - y trunc(x / y): the sign is x's. x where y is 0 (the ISA leaves it open)."""
-    return x - y * quotient(x, y)
+    """x - y trunc(x / y): the sign is x's; all ones where y is 0."""
+    return _unless_zero(x - y * _truncated(x, y), y)
 
 
 def low24(x: Array) -> Array:

@@ -1,7 +1,7 @@
 """Integer arithmetic (PTX ISA, integer arithmetic instructions): wrapping unless ``.sat`` says otherwise.
 
-What the ISA leaves to the machine has a value here: x / 0 is all ones and x rem 0 is x, as
-`weft.emulator.arith.integer` says. Opcodes that floats have too (`INTEGER_OPS`) are entered in the table by
+What the ISA leaves to the machine has a value here: x / 0 and x rem 0 are all ones, as they are in
+the code that ptxas makes. Opcodes that floats have too (`INTEGER_OPS`) are entered in the table by
 `weft.emulator.ops.arithmetic`, the others here. Additions with carry are in `weft.emulator.ops.wide`.
 """
 
