@@ -133,14 +133,17 @@ def test_every_instruction_is_exact_on_integers(shape: str, d: str, a: str, b: s
     np.testing.assert_array_equal(decode(found, d), expected)
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    ["mma.sync.aligned.{}.row.col.s32.b1.b1.s32.and.popc", "mma.and.popc.sync.aligned.{}.row.col.s32.b1.b1.s32"],
+)
 @pytest.mark.parametrize("shape", ["m8n8k128", "m16n8k128", "m16n8k256"])
-def test_bits_anded(shape: str) -> None:
+def test_bits_anded(shape: str, spelling: str) -> None:
     rng = np.random.default_rng(6)
     for_a, for_b, for_c = matrices(shape, "b1", 1)
     x, y, z = integers(rng, "b1", for_a), integers(rng, "b1", for_b), rng.integers(-9, 10, for_c)
-    instruction = f"mma.sync.aligned.{shape}.row.col.s32.b1.b1.s32.and.popc"
     places = layouts(shape, "s32", "b1", "b1", "s32")
-    found = multiply(instruction, places, encode(x, "b1"), encode(y, "b1"), encode(z, "s32"))
+    found = multiply(spelling.format(shape), places, encode(x, "b1"), encode(y, "b1"), encode(z, "s32"))
     np.testing.assert_array_equal(found.view(np.int32), (x & 1) @ (y & 1) + z)
 
 

@@ -236,6 +236,34 @@ def runs(index: Index, size: int) -> tuple[Index, np.dtype[Any]]:
     return flat, np.dtype(f"u{size}" if size <= 8 else "c16")
 
 
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """How elements get from registers to matrices of this shape, or back: run i of the one comes from run ``places[i]`` of the
+    other, runs being of type ``run``."""
+
+    shape: tuple[int, ...]
+    places: Index
+    run: np.dtype[Any]
+
+
+@cache
+def reading(fragment: Fragment, result: Fragment | None = None) -> Moves:
+    """From registers to matrices; with the columns in the order of ``result`` (`ordered`), if given."""
+    index = fragment.gather()
+    if result is not None:
+        index = ordered(result, index, fragment.columns)
+    return Moves(index.shape, *runs(index, max(fragment.bits, 8) // 8))
+
+
+@cache
+def writing(fragment: Fragment) -> Moves:
+    """From matrices of accumulators, with their columns in their own order, to registers."""
+    index = ordered(fragment, fragment.gather(), fragment.columns)
+    slots = np.empty(fragment.slots, np.intp)
+    slots[index.ravel()] = np.arange(fragment.slots)
+    return Moves(index.shape, *runs(slots, fragment.bits // 8))
+
+
 def unpack(words: NDArray[Any], bits: int, nibbles: NDArray[np.uint8]) -> NDArray[Any]:
     """The elements of (warps, registers, 32) words as unsigned integers of 8 ``bits`` or more, (warps, slots); elements of 4 bits
     as bytes, in ``nibbles`` (warps, slots)."""

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.arith.fragments import Fragment, runs, unpack
+from weft.emulator.arith.fragments import Fragment, Moves, unpack, writing
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import WARP, Active, Index
 from weft.emulator.ptx.types import TYPES
@@ -65,16 +65,12 @@ def registers(b: Binding, operand: int | Operand, count: int, bits: int, write: 
     found: list[NDArray[Any]] = []
     for element in elements:
         declared = b.register_type(element)
-        b.require(
-            declared is None or declared.bits == bits,
-            f"{b.instruction.name} has a register of {declared.bits if declared else 0} bits, expected {bits}",
-        )
+        if declared is not None and declared.bits != bits:
+            b.wrong(f"{b.instruction.name} has a register of {declared.bits} bits, expected {bits}")
         values = b.write(element, kind) if write else b.read(element, kind)
-        found.append(
-            np.broadcast_to(values, (b.machine.threads,)).reshape(-1, WARP)
-            if values.ndim == 0
-            else values.reshape(-1, WARP)
-        )
+        if values.ndim == 0:
+            values = np.broadcast_to(values, (b.machine.threads,))
+        found.append(values.reshape(-1, WARP))
     return found
 
 
@@ -96,16 +92,15 @@ def scratch(machine: Machine, role: str, shape: tuple[int, ...], dtype: Any) -> 
 
 
 def reader(
-    b: Binding, operand: int | Operand, fragment: Fragment, index: Index, role: str
+    b: Binding, operand: int | Operand, fragment: Fragment, moves: Moves, role: str
 ) -> Callable[[Warps], NDArray[Any]]:
     """The matrices of an operand, (warps, matrices, rows, columns), as unsigned integers of the elements' bits, until the next
-    step with the same ``role`` runs; ``index`` is `Fragment.gather`, or that with columns in another order."""
+    step with the same ``role`` runs; ``moves`` is the fragment's `reading`."""
     views = registers(b, operand, fragment.registers, fragment.width, write=False)
-    bits, element = fragment.bits, np.dtype(f"u{max(fragment.bits, 8) // 8}")
-    places, run = runs(index, element.itemsize)
+    bits, places, run = fragment.bits, moves.places, moves.run
     buffer = scratch(b.machine, "words", (len(views), WARP), views[0].dtype)
     nibbles = scratch(b.machine, "nibbles", (fragment.slots,), np.uint8)
-    found = scratch(b.machine, role, index.shape, element)
+    found = scratch(b.machine, role, moves.shape, f"u{max(bits, 8) // 8}")
     moved = found.reshape(b.machine.warps, -1).view(run)
 
     def read(warps: Warps) -> NDArray[Any]:
@@ -119,14 +114,11 @@ def reader(
     return read
 
 
-def writer(
-    b: Binding, operand: int | Operand, fragment: Fragment, index: Index
-) -> Callable[[NDArray[Any], Warps], None]:
-    """Writes matrices (warps, matrices, rows, columns) to a vector of registers; ``index`` as in `reader`."""
+def writer(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[NDArray[Any], Warps], None]:
+    """Writes matrices (warps, matrices, rows, columns), columns in the order of the fragment, to a vector of registers."""
     views = registers(b, operand, fragment.registers, fragment.width, write=True)
-    slots = np.empty(fragment.slots, np.intp)
-    slots[index.ravel()] = np.arange(fragment.slots)
-    places, run = runs(slots, fragment.bits // 8)
+    moves = writing(fragment)
+    places, run = moves.places, moves.run
     buffer = scratch(b.machine, "words", (len(views), WARP), f"u{fragment.width // 8}")
     moved = buffer.reshape(b.machine.warps, -1).view(run)
 

@@ -28,7 +28,7 @@ from weft.emulator.arith.products import (
     float_product,
     integer_product,
 )
-from weft.emulator.machine.active import Active, Index
+from weft.emulator.machine.active import Active
 from weft.emulator.ops.fragments import ACCUMULATORS, Warps, collective, reader, scratch, writer
 from weft.emulator.ops.registry import Step, instruction
 
@@ -146,10 +146,6 @@ class Fragments:
     old: Fragment
     new: Fragment
 
-    def arranged(self, matrix: Fragment) -> Index:
-        """Where the elements of B, C or D are, with the columns in an order that keeps D's lanes together."""
-        return fragments.ordered(self.new, matrix.gather(), matrix.columns)
-
 
 def accumulator_bits(name: str) -> int:
     """Of an accumulator's type."""
@@ -235,10 +231,10 @@ def step(
     work = 2 * m * n * k * where.left.matrices
     members = collective(b)
     multiply = product(b, f, where, types)
-    read_a = reader(b, 1, where.left, where.left.gather(), "bits of A")
-    read_b = reader(b, 2, where.right, where.arranged(where.right), "bits of B")
-    read_c = reader(b, 3, where.old, where.arranged(where.old), "bits of C")
-    write = writer(b, 0, where.new, where.arranged(where.new))
+    read_a = reader(b, 1, where.left, fragments.reading(where.left), "bits of A")
+    read_b = reader(b, 2, where.right, fragments.reading(where.right, where.new), "bits of B")
+    read_c = reader(b, 3, where.old, fragments.reading(where.old, where.new), "bits of C")
+    write = writer(b, 0, where.new)
     counters, site, all_warps = b.machine.counters, b.site, b.machine.warps
 
     def run(active: Active) -> None:
