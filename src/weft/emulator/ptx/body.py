@@ -327,7 +327,9 @@ class Body:
         text = words.between(start, words.at)
         words.at += 1
         self.instructions.append(
-            Instruction(opcode, split[1], tuple(operands), guard, words.line(start), self.lines.current, text)
+            Instruction(
+                opcode, split[1], tuple(operands), guard, words.line(start), self.lines.at(words.starts[start]), text
+            )
         )
 
     def _call(self) -> list[Operand]:

@@ -3,13 +3,24 @@
 Compilers write ``.file`` before the functions or after them, so the files are looked for first. A ``.loc`` holds until the next;
 what is inlined says where, and if a ``.loc`` of that place said where *it* was inlined, so does this one. Line 0 is a compiler's
 word for code that no line stands for: it becomes no source at all.
+
+LLVM counts up the line within a piece of inline assembly, one for each of its lines, as if the source had them too; in
+Triton's programs, whose loads and stores are inline assembly, these are lines of something else. All of a piece belongs to the
+line it began with: between LLVM's comments that mark a piece, a ``.loc`` behind an instruction counts only after the piece.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from bisect import bisect_right
+from typing import Final
+
 from weft.emulator.ptx.expressions import integer
 from weft.emulator.ptx.lexer import Words
 from weft.emulator.ptx.syntax import Source
+
+_PIECE: Final = re.compile("// begin inline asm(.*?)// end inline asm", re.DOTALL)
 
 
 class Lines:
@@ -19,6 +30,11 @@ class Lines:
         self.files: dict[int, str] = {}
         self.current: Source | None = None
         self._seen: dict[tuple[int, int, int], Source] = {}
+        self._pieces = [match.span(1) for match in _PIECE.finditer(words.text)]
+        """Where inline assembly begins and ends."""
+        self._until = math.inf
+        """Where the piece ends after which `_after` is the source."""
+        self._after: Source | None = None
         start = words.at
         for _ in range(words.words.count(".file")):
             words.at = words.words.index(".file", words.at)
@@ -28,7 +44,14 @@ class Lines:
     def enter(self) -> None:
         """A function begins."""
         self.current = None
+        self._until = math.inf
         self._seen.clear()
+
+    def at(self, position: int) -> Source | None:
+        """The source of the instruction at a position of the text."""
+        if position >= self._until:
+            self.current, self._until = self._after, math.inf
+        return self.current
 
     def file(self, words: Words) -> None:
         """Reads ``.file 1 "name", timestamp, size``."""
@@ -40,6 +63,7 @@ class Lines:
 
     def location(self, words: Words) -> None:
         """Reads ``.loc 1 20 3, function_name label+offset, inlined_at 1 10 2``."""
+        at = words.starts[words.at]
         words.take(".loc")
         start = words.at
         place = self._place(words)
@@ -55,9 +79,21 @@ class Lines:
                 outer = self._seen.get(where) or self._source(words, at, where, None)
             else:
                 words.unexpected("'function_name' or 'inlined_at'")
-        self.current = self._source(words, start, place, outer)
+        found = self._source(words, start, place, outer)
+        if (end := self._within(words.text, at)) is not None:
+            self._until, self._after = end, found
+            return
+        self.current, self._until = found, math.inf
         if self.current is not None:
             self._seen[place] = self.current
+
+    def _within(self, text: str, at: int) -> int | None:
+        """The end of the piece of inline assembly in which a ``.loc`` stands behind an instruction."""
+        piece = bisect_right(self._pieces, (at, at)) - 1
+        if piece < 0:
+            return None
+        start, end = self._pieces[piece]
+        return end if at < end and text[start:at].strip() else None
 
     def _place(self, words: Words) -> tuple[int, int, int]:
         return integer(words), integer(words), integer(words)

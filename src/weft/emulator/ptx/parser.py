@@ -116,7 +116,7 @@ class _Parser:
         words.at += 1
         if not words.word.startswith("."):
             words.name("a section's name")
-        else:
+        while words.word.startswith("."):
             words.at += 1
         words.take("{")
         while not words.accept("}"):
