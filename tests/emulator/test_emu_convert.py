@@ -207,6 +207,15 @@ def test_floats_to_integers(source: str, mode: str) -> None:
         assert got[to].tolist() == [whole(v, source, to, mode) for v in values], to
 
 
+def test_one_large_float_among_small_ones() -> None:
+    x = np.zeros(32, np.float32)
+    x[5], x[6], x[7] = 2.0**31, -(2.0**31), 2.0**30
+    text = "cvt.rni.s32.f32 %d, %a; cvt.rni.u32.f32 %e, %a; cvt.rni.s64.f32 %f, %a;"
+    got = execute(text, {"a": ("f32", x)}, {"d": "s32", "e": "u32", "f": "s64"})
+    assert got["d"][5:8].tolist() == [2**31 - 1, -(2**31), 2**30]
+    assert got["e"][5:8].tolist() == [2**31, 0, 2**30] and got["f"][5:8].tolist() == [2**31, -(2**31), 2**30]
+
+
 def test_floats_to_integers_flush() -> None:
     x = np.array([1, 0x80000001, 0x007FFFFF, 0x00800000] * 8, np.uint32)
     text = "cvt.rpi.ftz.s32.f32 %d, %a; cvt.rpi.s32.f32 %e, %a; cvt.rmi.ftz.sat.s32.f32 %f, %a; cvt.rmi.s32.f32 %g, %a;"

@@ -43,8 +43,9 @@ EDGES = {
 
 
 def grid(kind: str, count: int, step: int = 1) -> list[Any]:
-    """Every combination of the edge values."""
-    columns = zip(*itertools.product(EDGES[kind][::step], repeat=count), strict=True)
+    """Every combination of the edge values: of all 32, or of both zeros and every other one."""
+    values = EDGES[kind] if step == 1 else np.concatenate([EDGES[kind][:2], EDGES[kind][4::step]])
+    columns = zip(*itertools.product(values, repeat=count), strict=True)
     return [np.array(column, EDGES[kind].dtype) for column in columns]
 
 
@@ -175,6 +176,22 @@ def test_fma_of_f32(name: str, modifiers: str) -> None:
         check(got, expected("fma", [x, y, z], modifiers))
 
 
+def test_fma_of_f32_next_to_ties() -> None:
+    """z a number, x*y half its last place but for a hair, that float64 cannot hold beside z; and a subnormal z."""
+    random = np.random.default_rng(11)
+    z = np.ldexp(random.integers(1 << 23, 1 << 24, 2048).astype(np.float64), -23)
+    x, y = (1 + random.integers(-2, 3, 2048) * 2.0**-23 for _ in range(2))
+    y = np.ldexp(y, -24)
+    z[::4], y[::4] = np.ldexp(z[::4], -128) // 2.0**-149 * 2.0**-149, y[::4] * 2.0**-126
+    columns = [c.astype(np.float32) for c in (x, y, z)]
+    inputs = {n: ("f32", c) for n, c in zip("abc", columns, strict=True)}
+    with np.errstate(all="ignore"):
+        got = execute("fma.rn.f32 %d, %a, %b, %c;", inputs, {"d": "f32"})["d"]
+        check(got, expected("fma", columns, "rn"))
+        twice = (columns[0].astype(np.float64) * columns[1] + columns[2]).astype(np.float32)
+    assert (twice != got).sum() > 100  # what a rounding to float64 in between would give
+
+
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 def test_fma_of_f64(mode: str) -> None:
     with np.errstate(all="ignore"):
@@ -197,12 +214,14 @@ def test_pairs_of_f32(name: str, modifiers: str) -> None:
 
 
 def test_threads_that_are_not_active_keep_their_values() -> None:
-    x = np.arange(64, dtype=np.float32)
+    x = np.arange(64, dtype=np.float32) + np.float32(0.1)
     active = np.arange(64) % 3 == 0
     text = "add.f32 %d, %a, %a; fma.rn.f32 %e, %a, %a, %a; sqrt.rn.f32 %f, %a; add.rz.f64 %g, %h, %h;"
     inputs = {"a": ("f32", x), "h": ("f64", x.astype(np.float64))}
     got = execute(text, inputs, {"d": "f32", "e": "f32", "f": "f32", "g": "f64"}, active=active)
-    assert (got["d"] == np.where(active, 2 * x, 0)).all() and (got["e"] == np.where(active, x * x + x, 0)).all()
+    assert (got["d"] == np.where(active, 2 * x, 0)).all() and (
+        got["e"] == np.where(active, expected("fma", [x, x, x], "rn"), 0)
+    ).all()
     assert (got["f"] == np.where(active, np.sqrt(x), 0)).all() and (got["g"] == np.where(active, 2.0 * x, 0)).all()
 
 

@@ -42,6 +42,11 @@ def edges(bits: int) -> Any:
     return np.concatenate([values, values | top]).view(f"f{bits // 8}")
 
 
+def fewer(values: Any) -> Any:
+    """Both zeros and every other value."""
+    return np.concatenate([values[values == 0], values[2::2]])
+
+
 def pairs(values: Any, count: int) -> list[Any]:
     """Every combination, as arrays."""
     return [np.array(column) for column in zip(*itertools.product(values, repeat=count), strict=True)]
@@ -118,7 +123,7 @@ def test_sub_is_add_of_the_negative(mode: str, bits: int) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_edges_of_fma32(mode: str) -> None:
-    x, y, z = pairs(edges(32)[::2], 3)
+    x, y, z = pairs(fewer(edges(32)), 3)
     with np.errstate(all="ignore"):
         got = single.fma(x, y, z, mode)
     expect(got, [exact_fma(float(a), float(b), float(c), F32, mode) for a, b, c in zip(x, y, z, strict=True)])
@@ -126,7 +131,7 @@ def test_edges_of_fma32(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_edges_of_fma64(mode: str) -> None:
-    x, y, z = pairs(edges(64)[::2], 3)
+    x, y, z = pairs(fewer(edges(64)), 3)
     with np.errstate(all="ignore"):
         got = double.fma(x, y, z, mode)
     expect(got, [exact_fma(float(a), float(b), float(c), F64, mode) for a, b, c in zip(x, y, z, strict=True)])

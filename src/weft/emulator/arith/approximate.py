@@ -51,7 +51,7 @@ FUNCTIONS: Final[dict[str, Callable[[Any], Any]]] = {
 """The functions of one float64 operand, by opcode."""
 
 _HIGH: Final = np.uint64(0xFFFF_FFFF_0000_0000)
-_HALF: Final = np.uint64(0x7FFF_FFFF)
+_HALF: Final = np.uint64(0x8000_0000)
 _NAN64: Final = np.array(0x7FFF_FFFF_0000_0000, np.uint64).view(np.float64)
 
 
@@ -60,8 +60,7 @@ def gross(function: Callable[[F64], F64], x: F64) -> F64:
     result, whose lower word is zero; subnormal operands and results are zeros, and NaN is 0x7fffffff00000000."""
     cut = (np.asarray(x).view(np.uint64) & _HIGH).view(np.float64)
     result = _flush(function(_flush(cut))).view(np.uint64)
-    tie = (result >> np.uint64(32)) & np.uint64(1)
-    rounded = _flush(((result + (_HALF + tie)) & _HIGH).view(np.float64))
+    rounded = _flush(((result + _HALF) & _HIGH).view(np.float64))  # none of these results is a tie
     return np.where(np.isnan(result.view(np.float64)), _NAN64, rounded)
 
 

@@ -82,9 +82,7 @@ def fma(x: F64, y: F64, z: F64, mode: str) -> F64:
     result = high + sticky
     odd = ~(_ordinary(x) & _ordinary(y) & (np.abs(z) <= _ADDEND))
     if mode != "rn":
-        error = sum_error(high, sticky, result)
-        odd |= (error == 0) & (rest_error != 0)
-        result = directed(result, error, mode)
+        result = directed(result, sum_error(high, sticky, result), mode)
     result = np.where(result == 0, plain, result)
     result = _signed_zero(result, product, z, mode)
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)

@@ -1,10 +1,10 @@
 """Half-precision arithmetic: f16, f16x2, bf16, bf16x2 (PTX ISA 9.7.4), each result rounded once.
 
-Values are computed in float32 and rounded from there where that is one rounding: sums of f16 or bf16 (24 bits are more than
-twice 11 and 8 and two more, and sums of subnormal numbers are exact) and products of f16 (exact in float32). Products of bf16
-underflow in float32, and fma has more bits than float32: they go through float64. There a sum of a product and
-an f16 needs no care: to have more bits than 53 it would have to be infinite in f16, or its addend far below a tie;
-bf16's range is wider, so its sums are `rounding.exact_sum`.
+Values are computed in float32 and rounded from there where that is one rounding. For sums it is: 24 bits are more than twice
+11 or 8 and two more, and sums of subnormal numbers are exact. Products of f16 are exact, and so are those of bf16 down to
+2**-134, below which all are zero in bf16. fma has more bits than float32, so it goes through float64. There a sum of a product
+and an f16 needs no care: to have more than 53 bits it would have to be infinite in f16, or its addend far from a tie; bf16's
+range is wider, so its sums are `rounding.exact_sum`.
 
 NaN results are the canonical NaN, 0x7fff, except of abs and neg, which change the sign of a NaN alone.
 """
@@ -103,8 +103,6 @@ def binary(b: Binding, name: str) -> Step:
     f, kind = _half_form(b, mode="? rn", ftz="? ftz", sat="? sat")
     b.require(not f["ftz"] or kind.name in F16.split(), f".ftz is not for .{kind.name}")
     b.count(3)
-    if name == "mul" and kind.name in BF16.split():
-        return _step(b, kind, f, _bfloat_product, 2, _bfloat)
     return _step(b, kind, f, {"add": np.add, "sub": np.subtract, "mul": np.multiply}[name], 2)
 
 
@@ -117,21 +115,6 @@ def fma(b: Binding) -> Step:
     if kind.name in BF16.split():
         return _step(b, kind, f, _exact_fma, 3, formats.bfloat_of_exact)
     return _step(b, kind, f, _wide_fma, 3, formats.half_of_exact)
-
-
-def _bfloat_product(x: Any, y: Any) -> Any:
-    """A product of bf16 in float32 where that is exact: if no product is zero or subnormal; else in float64."""
-    product = np.asarray(x * y)
-    if np.count_nonzero(product.view(np.uint32) & _EXPONENT) == product.size:
-        return product
-    return np.multiply(x, y, dtype=np.float64)
-
-
-def _bfloat(x: Any) -> formats.Codes:
-    return formats.to_bfloat(x) if x.dtype == np.float32 else formats.bfloat_of_exact(x)
-
-
-_EXPONENT: Final = np.uint32(0x7F80_0000)
 
 
 def _wide_fma(x: Any, y: Any, z: Any) -> Any:
