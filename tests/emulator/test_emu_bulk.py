@@ -218,6 +218,74 @@ def test_copies_are_not_ordered_among_themselves() -> None:
     assert race_of(COPY_IN.format(size=256) + WAIT + STORE.format(size=256, read="").replace("bar.sync 0;", "")) == ""
 
 
+SECOND = """
+  @%q0 bra AGAIN;
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], 128;
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x9+4096], [%y0], 64, [%x10];
+  cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x9+4160], [%y0], 64, [%x10];
+  AGAIN:
+"""
+
+
+def test_who_waited_for_a_phase_has_not_seen_the_next() -> None:
+    text = COPY_IN.format(size=256) + WAIT + SECOND
+    later = WAIT.replace("WAIT", "LATER").replace("[bar], 0", "[bar], 1")
+    assert race_of(text + READ_ONE) == ""
+    for place in (4096, 4160):
+        read = f"ld.shared.u32 %x3, [%x9+{place}];\n"
+        assert "its completion is not waited for" in race_of(text + read)
+        assert race_of(text + later + read) == ""
+
+
+def test_lanes_whose_copies_have_barriers_of_their_own() -> None:
+    """Even lanes of a warp copy for one barrier and odd ones for another; whoever waited for one has not seen the other."""
+    text = """
+    @!%q0 mbarrier.init.shared.b64 [bar+8], 1; @!%q0 mbarrier.init.shared.b64 [bar+16], 1;
+    bar.sync 0;
+    @!%q0 mbarrier.expect_tx.shared.b64 [bar+8], 256; @!%q0 mbarrier.expect_tx.shared.b64 [bar+16], 256;
+    setp.gt.u32 %q3, %x0, 31; @%q3 bra COPIED;
+    bar.warp.sync -1;
+    and.b32 %x1, %x0, 1; shl.b32 %x2, %x1, 3; add.u32 %x2, %x2, %x10; shl.b32 %x3, %x0, 4;
+    cvt.u64.u32 %y2, %x3; add.u64 %y3, %y0, %y2; add.u32 %x4, %x3, %x9;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x4], [%y3], 16, [%x2+8];
+    bar.warp.sync -1;
+    @!%q0 mbarrier.arrive.shared.b64 _, [bar+8]; @!%q0 mbarrier.arrive.shared.b64 _, [bar+16];
+    COPIED: mbarrier.try_wait.parity.shared.b64 %q1, [bar+8], 0;
+    """
+    source = bytes_of(512)
+    for place, both, clean in ((0, False, True), (16, False, False), (16, True, True)):
+        wait = "mbarrier.try_wait.parity.shared.b64 %q1, [bar+16], 0;\n" if both else ""
+        found = np.zeros(4, np.uint8)
+        read = f"ld.shared.u32 %x5, [%x9+{place}]; @!%q0 st.global.u32 [%y1], %x5;\n"
+        if clean:
+            launched(text + wait + read, source, found)
+            np.testing.assert_array_equal(found, source[place : place + 4])
+        else:
+            with pytest.raises(Race):
+                launched(text + wait + read, source, found)
+
+
+def test_blocks_whose_copies_are_in_different_phases() -> None:
+    """Block i copies 1 + i pieces one after the other, each waited for."""
+    text = """
+    mov.u32 %x1, 0; mov.u32 %x2, %ctaid.x; mov.u32 %x6, 0;
+    NEXT: and.b32 %x3, %x1, 1;
+    @%q0 bra WAIT;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x9], [%y0], 32, [%x10];
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%x9+32], [%y0+32], 32, [%x10];
+    WAIT: mbarrier.try_wait.parity.shared.b64 %q1, [bar], %x3; @!%q1 bra WAIT;
+    ld.shared.u32 %x4, [%x9]; ld.shared.u32 %x5, [%x9+32]; add.u32 %x6, %x6, %x4; add.u32 %x6, %x6, %x5;
+    bar.sync 0;
+    add.u64 %y0, %y0, 64; add.u32 %x1, %x1, 1; setp.le.u32 %q2, %x1, %x2; @%q2 bra NEXT;
+    mul.wide.u32 %y2, %x2, 4; add.u64 %y3, %y1, %y2; @!%q0 st.global.u32 [%y3], %x6;
+    """
+    source, found = np.arange(16 * 6, dtype=np.uint32), np.zeros(6, np.uint32)
+    launched(text, source, found, grid=6)
+    pieces = source.reshape(6, 2, 8)[:, :, 0].sum(axis=1)
+    np.testing.assert_array_equal(found, np.cumsum(pieces))
+
+
 # ---- reductions ------------------------------------------------------------------------------------------------------------
 
 INTEGERS = {"u32": np.uint32, "s32": np.int32, "u64": np.uint64, "s64": np.int64, "b32": np.uint32, "b64": np.uint64}

@@ -27,7 +27,7 @@ from weft.emulator.memory.order import Agent
 from weft.emulator.ops.async_copy import check_policy
 from weft.emulator.ops.async_groups import Groups
 from weft.emulator.ops.forms import form
-from weft.emulator.ops.mbarrier import U32, Locate, keys, per_thread, shared_address, update
+from weft.emulator.ops.mbarrier import U32, Locate, Tracked, by_phase, per_thread, shared_address, update
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.types import TYPES
 
@@ -54,12 +54,24 @@ class Transfer:
     """A thread for each copy."""
     agent: Agent
 
+    barriers: NDArray[np.uint64] | None = None
+    """The mbarrier that tracks each copy, (N,); copies that have none belong to the next group that their threads commit."""
+
     @classmethod
-    def begin(cls, b: Binding, active: Active, grouped: bool) -> Transfer:
-        """These threads begin a copy each; ``grouped``, it belongs to the next group that they commit."""
-        machine, order = b.machine, b.machine.order
-        agent = Groups.of(machine, KIND).begin(active) if grouped and order.active else order.start(active.warps)
-        return cls(machine, b.site, active.index, agent)
+    def begin(cls, b: Binding, active: Active, barrier: Locate | None = None) -> list[Transfer]:
+        """These threads begin a copy each. Those that different phases track are not one operation, even of one warp."""
+        machine, order, threads = b.machine, b.machine.order, active.index
+        if barrier is None:
+            agent = Groups.of(machine, KIND).begin(active) if order.active else order.start(active.warps)
+            return [cls(machine, b.site, threads, agent)]
+        barriers = barrier(threads)
+        if not order.active:
+            return [cls(machine, b.site, threads, order.start(active.warps), barriers)]
+        tracked = Tracked.of(machine)
+        return [
+            cls(machine, b.site, threads[of], tracked.begin(threads[of], key), barriers[of])
+            for key, of in by_phase(machine, threads, barriers)
+        ]
 
     def access(
         self, space: Space, kind: Kind, of: Any, addresses: NDArray[np.uint64], size: int, alignment: int = CHUNK
@@ -105,12 +117,10 @@ class Transfer:
             old = np.ascontiguousarray(arena.gather(flat[part], size, width)).view(np.uint8).reshape(-1, size)
             arena.scatter(flat[part], width, how(old, values[part]).view(f"u{width}").reshape(len(old), -1))
 
-    def complete(self, barriers: NDArray[np.uint64], bytes_done: NDArray[np.int64] | int) -> None:
-        """The copies are complete: their mbarriers (N,) have so many bytes less to wait for."""
-        _, phase = update(self.machine, self.site, self.threads, barriers, transactions=-bytes_done)
-        if self.machine.order.active:
-            for key, which in keys(phase):
-                self.machine.order.finish(self.agent, key, np.unique(self.machine.warp[self.threads[which]]))
+    def complete(self, bytes_done: NDArray[np.int64] | int) -> None:
+        """The copies are complete: mbarriers that track them have so many bytes less to wait for."""
+        if self.barriers is not None:
+            update(self.machine, self.site, self.threads, self.barriers, transactions=-bytes_done)
 
 
 def multicast(b: Binding, modifier: str, operand: int) -> Callable[[Index], None]:
@@ -175,17 +185,15 @@ def _copy(b: Binding) -> Step:
     to_space = Space.SHARED if to_shared else Space.GLOBAL
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active, barrier is None)
-        threads = copies.threads
-        check(threads)
-        reads, writes = source(threads), to(threads)
-        total = np.zeros(threads.size, np.int64)
-        for size, of in sizes(threads):
-            values = copies.read(copies.access(from_space, Kind.READ, of, reads[of], size))
-            copies.write(copies.access(to_space, Kind.WRITE, of, writes[of], size), values)
-            total[of] = size
-        if barrier is not None:
-            copies.complete(barrier(threads), total)
+        check(active.index)
+        for copies in Transfer.begin(b, active, barrier):
+            reads, writes = source(copies.threads), to(copies.threads)
+            total = np.zeros(copies.threads.size, np.int64)
+            for size, of in sizes(copies.threads):
+                values = copies.read(copies.access(from_space, Kind.READ, of, reads[of], size))
+                copies.write(copies.access(to_space, Kind.WRITE, of, writes[of], size), values)
+                total[of] = size
+            copies.complete(total)
 
     return step
 
@@ -246,16 +254,14 @@ def _reduce(b: Binding) -> Step:
     to_space = Space.SHARED if to_shared else Space.GLOBAL
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active, barrier is None)
-        threads = copies.threads
-        reads, writes = source(threads), to(threads)
-        total = np.zeros(threads.size, np.int64)
-        for size, of in sizes(threads):
-            values = copies.read(copies.access(Space.SHARED, Kind.READ, of, reads[of], size))
-            copies.reduce(copies.access(to_space, Kind.ATOMIC, of, writes[of], size), values, how)
-            total[of] = size
-        if barrier is not None:
-            copies.complete(barrier(threads), total)
+        for copies in Transfer.begin(b, active, barrier):
+            reads, writes = source(copies.threads), to(copies.threads)
+            total = np.zeros(copies.threads.size, np.int64)
+            for size, of in sizes(copies.threads):
+                values = copies.read(copies.access(Space.SHARED, Kind.READ, of, reads[of], size))
+                copies.reduce(copies.access(to_space, Kind.ATOMIC, of, writes[of], size), values, how)
+                total[of] = size
+            copies.complete(total)
 
     return step
 

@@ -30,8 +30,9 @@ from weft.emulator.arith.mbarrier_word import (
     valid,
 )
 from weft.emulator.errors import Fault, Undefined, Uninitialised
-from weft.emulator.machine.active import Active, Index
+from weft.emulator.machine.active import Active, Index, Mask
 from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.memory.order import Agent
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.syntax import Operand, Sink
@@ -161,6 +162,10 @@ def update(
         if done:
             completed.append(i)
     if completed:
+        if machine.order.active:
+            _settle(
+                machine, threads[heads[completed]], Phase(addresses[heads[completed]], phase.parity[heads[completed]])
+            )
         if not may_complete:
             name = machine.program.instructions[site].name
             message = f"{name} completes the phase, which .noComplete says it does not"
@@ -169,6 +174,60 @@ def update(
         machine.stir()
     machine.memory.shared.scatter(flat[heads], 8, np.array(after, np.uint64))
     return words, phase
+
+
+class Tracked:
+    """The copies whose end is a phase of an mbarrier: those that a warp begins for one phase, one after the other, are one
+    operation to the race detector, which ends when the phase does."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.copies: dict[Hashable, tuple[Agent, Mask]] = {}
+        """By phase: the operations, and which warps have one that goes on."""
+
+    @classmethod
+    def of(cls, machine: Machine) -> Tracked:
+        """Those of the resident blocks."""
+        return machine.extra("tracked copies", lambda: cls(machine))
+
+    def begin(self, threads: Index, key: Hashable) -> Agent:
+        """The threads begin copies that complete in the phases of their blocks that have this key."""
+        warps = np.unique(self.machine.warp[threads])
+        agent, going = self.copies.get(key) or (None, np.zeros(self.machine.warps, np.bool_))
+        agent = self.machine.order.start(warps, agent=agent)
+        going[warps] = True
+        self.copies[key] = agent, going
+        return agent
+
+    def end(self, block: int, key: Hashable) -> None:
+        """A phase of a block's object is complete."""
+        if (found := self.copies.get(key)) is None:
+            return
+        agent, going = found
+        first = block * self.machine.block_warps
+        warps = going[first : first + self.machine.block_warps].nonzero()[0] + first
+        if warps.size:
+            self.machine.order.finish(agent, key, warps)
+            going[warps] = False
+            if not going.any():
+                del self.copies[key]
+
+
+def by_phase(machine: Machine, threads: Index, addresses: NDArray[np.uint64]) -> list[tuple[Hashable, Index]]:
+    """The phases that the objects at these addresses are in, as `keys`. Addresses of no object are for others to find."""
+    memory = machine.memory
+    within = np.minimum(addresses, np.uint64(max(memory.shared_bytes - 8, 0))).astype(np.intp)
+    words = memory.shared.gather(machine.block[threads] * memory.shared_stride + within, 8, 8)
+    return keys(Phase(addresses, parity(words)))
+
+
+def _settle(machine: Machine, threads: Index, phase: Phase) -> None:
+    """These threads' phases are complete, and so are the copies that they track."""
+    tracked = Tracked.of(machine)
+    if tracked.copies:
+        for key, which in keys(phase):
+            for block in machine.block[threads[which]].tolist():
+                tracked.end(block, key)
 
 
 def keys(phase: Phase) -> list[tuple[Hashable, Index]]:

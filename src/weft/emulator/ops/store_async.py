@@ -47,14 +47,14 @@ def _store(b: Binding) -> Step:
     to, barrier = shared_address(b, 0, _SPACE), shared_address(b, 2, _SPACE)
 
     def step(active: Active) -> None:
-        stores = Transfer.begin(b, active, grouped=False)
-        threads = stores.threads
-        words = np.empty((threads.size, count), STORAGE[kind.bits])
-        for i, source in enumerate(sources):
-            words[:, i] = np.broadcast_to(source.view(words.dtype), (b.machine.threads,))[threads]
-        access = stores.access(Space.SHARED, Kind.WRITE, slice(None), to(threads), size, alignment=size)
-        stores.write(access, words.view(np.uint8))
-        stores.complete(barrier(threads), size)
+        for stores in Transfer.begin(b, active, barrier):
+            threads = stores.threads
+            words = np.empty((threads.size, count), STORAGE[kind.bits])
+            for i, source in enumerate(sources):
+                words[:, i] = np.broadcast_to(source.view(words.dtype), (b.machine.threads,))[threads]
+            access = stores.access(Space.SHARED, Kind.WRITE, slice(None), to(threads), size, alignment=size)
+            stores.write(access, words.view(np.uint8))
+            stores.complete(size)
 
     return step
 
@@ -80,11 +80,13 @@ def _reduce(b: Binding) -> Step:
     to, barrier = shared_address(b, 0, _SPACE), shared_address(b, 2, _SPACE)
 
     def step(active: Active) -> None:
-        stores = Transfer.begin(b, active, grouped=False)
-        threads = stores.threads
-        values = np.broadcast_to(source, (b.machine.threads,))[threads][:, None]
-        access = stores.access(Space.SHARED, Kind.ATOMIC, slice(None), to(threads), kind.bytes, alignment=kind.bytes)
-        stores.reduce(access, np.ascontiguousarray(values).view(np.uint8), how)
-        stores.complete(barrier(threads), kind.bytes)
+        for stores in Transfer.begin(b, active, barrier):
+            threads = stores.threads
+            values = np.broadcast_to(source, (b.machine.threads,))[threads][:, None]
+            access = stores.access(
+                Space.SHARED, Kind.ATOMIC, slice(None), to(threads), kind.bytes, alignment=kind.bytes
+            )
+            stores.reduce(access, np.ascontiguousarray(values).view(np.uint8), how)
+            stores.complete(kind.bytes)
 
     return step

@@ -135,20 +135,19 @@ def _copy(b: Binding) -> Step:
     check_policy(b, f["hint"], 3 + bool(f["multicast"]))
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active, grouped=False)
-        threads = copies.threads
-        check(threads)
-        bases = to(threads)
-        total = np.zeros(threads.size, np.int64)
-        for description, of, coordinates in boxes.of(threads):
-            dense = description.empty_boxes(of.size)
-            for runs in description.tensor.runs(coordinates):
-                scatter(runs, copies.read(_global(copies, Kind.READ, of, runs, description)), dense)
-            places = _places(copies, bases[of], of, description)
-            access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
-            copies.write(access, places.arrange(dense))
-            total[of] = description.tensor.bytes
-        copies.complete(barrier(threads), total)
+        check(active.index)
+        for copies in Transfer.begin(b, active, barrier):
+            bases = to(copies.threads)
+            total = np.zeros(copies.threads.size, np.int64)
+            for description, of, coordinates in boxes.of(copies.threads):
+                dense = description.empty_boxes(of.size)
+                for runs in description.tensor.runs(coordinates):
+                    scatter(runs, copies.read(_global(copies, Kind.READ, of, runs, description)), dense)
+                places = _places(copies, bases[of], of, description)
+                access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
+                copies.write(access, places.arrange(dense))
+                total[of] = description.tensor.bytes
+            copies.complete(total)
 
     return step
 
@@ -186,7 +185,7 @@ def _store(b: Binding, dimensions: str, hint: str, operation: str = "") -> Step:
     check_policy(b, hint, 2)
 
     def step(active: Active) -> None:
-        copies = Transfer.begin(b, active, grouped=True)
+        (copies,) = Transfer.begin(b, active)
         bases = source(copies.threads)
         for description, of, coordinates in boxes.of(copies.threads):
             _check_start(copies, of, coordinates)
