@@ -174,3 +174,30 @@ def test_each_execution_is_counted_once() -> None:
         site = next(i for i, instruction in enumerate(program.instructions) if instruction.opcode == "vote")
         counted = outcome.counters.of(site)
         assert (counted["executions"], counted["threads"]) == (int(n.reshape(4, 32).max(axis=1).sum()), int(n.sum()))
+
+
+def test_a_complete_group_does_not_wait_for_another() -> None:
+    """Lanes 24 to 31 come only when lane 0 has gone on; lanes 16 to 23, which their mask names too, wait for them."""
+    text = """
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %true, 0, 0;
+        setp.eq.u32 %first, %t, 0;
+        setp.gt.u32 %p, %t, 23;
+        @%first st.volatile.shared.u32 [flag], 0;
+        bar.warp.sync -1;
+        @%p bra SPIN;
+        HERE:
+        vote.sync.ballot.b32 %d, %true, %m;
+        @%first st.volatile.shared.u32 [flag], 1;
+        bra END;
+        SPIN:
+        ld.volatile.shared.u32 %f, [flag];
+        setp.eq.u32 %q, %f, 0;
+        @%q bra SPIN;
+        bra HERE;
+        END:
+    """
+    declarations = ".reg .b32 %t, %f; .reg .pred %true, %first, %p, %q; .shared .align 4 .b32 flag;"
+    members = np.where(np.arange(32) < 16, 0x0000FFFF, 0xFFFF0000).astype(np.uint32)
+    got = execute(text, {"m": ("u32", members)}, {"d": "u32"}, declarations)["d"]
+    assert np.array_equal(got, members)

@@ -17,7 +17,7 @@ from weft.emulator.errors import PTXError
 from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
 from weft.emulator.memory.access import Space
-from weft.emulator.ops.registry import Step, Transfer, masked
+from weft.emulator.ops.registry import masked
 from weft.emulator.ptx.syntax import (
     Address,
     Function,
@@ -227,23 +227,6 @@ class Binding:
             return (lambda: register + step) if found.offset else (lambda: register.copy())
         narrow = np.uint32(found.offset & 0xFFFF_FFFF)
         return lambda: (register + narrow).astype(np.uint64)
-
-    # ---- collective instructions ------------------------------------------------------------------------------------
-
-    def together(self, members: Callable[[], NDArray[np.uint32]], step: Step) -> Transfer:
-        """A ``.sync`` instruction (bound with ``transfer=True``): the step runs for a warp when all lanes are here that the mask
-        each thread names (T,) has and that have not exited."""
-        machine, site, following = self.machine, self.site, self.next
-
-        def run(active: Active) -> list[tuple[int, Active]]:
-            active = machine.unpark(site, active)
-            active = machine.converge(active, site, members())
-            if not active:
-                return []
-            step(active)
-            return [(following, active)]
-
-        return run
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 

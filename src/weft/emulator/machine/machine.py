@@ -168,8 +168,8 @@ class Machine:
     def converge(self, active: Active, site: int, members: NDArray[np.uint32]) -> Active:
         """For a ``.sync`` instruction: those of ``active`` who may execute it now.
 
-        ``members`` (T,) is the mask each thread names. A warp executes when all its named lanes that have not exited are here;
-        else its threads are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
+        ``members`` (T,) is the mask each thread names. Threads execute when all their named lanes that have not exited are here;
+        else they are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
         """
         if active.full:
             return active
@@ -177,8 +177,9 @@ class Machine:
         late = active.mask & (absent != 0)
         if not late.any():
             return active
-        waiting = active.narrow(self.of_warps(late))
-        self.counters.executed(site, -waiting.warp_count, -waiting.count)
+        waiting, going = active.narrow(late), active.narrow(~late)
+        whole = np.setdiff1d(waiting.warps, going.warps, assume_unique=True)
+        self.counters.executed(site, -whole.size, -waiting.count)
         place = self.extra("converging", dict[int, Mask])
         place[site] = place[site] | waiting.mask if site in place else waiting.mask.copy()
 
@@ -186,13 +187,13 @@ class Machine:
             """Those whose missing lanes have all exited since."""
             here = Active(place[site] | self.exited, full=False).ballots
             late = place[site] & (members & ~here[self.warp] != 0)
-            done = place[site] & entry.active.mask & ~self.of_warps(late)
+            done = place[site] & entry.active.mask & ~late
             place[site] &= ~done
             return done
 
         entry = Parked(waiting, site, lambda: self._missing(entry.active, site), left_alone, site)
         self.parked.append(entry)
-        return active.narrow(~waiting.mask)
+        return going
 
     def unpark(self, site: int, warps_of: Active) -> Active:
         """Takes back the threads parked at ``site`` by `converge` whose warps have threads in ``warps_of``: they join it."""

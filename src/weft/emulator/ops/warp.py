@@ -1,7 +1,7 @@
 """Instructions that the lanes of a warp execute together: who must be there, and bar.warp.sync, activemask, elect.
 
 A ``.sync`` instruction names lanes by a mask, in a register, and waits until all of them that have not exited execute it. They
-may come by different ways, so whoever is early is parked (`Binding.together`). What the ISA calls undefined is a fault: a lane
+may come by different ways, so whoever is early is parked (`Machine.converge`). What the ISA calls undefined is a fault: a lane
 that its own mask does not name, and lanes that name each other with different masks.
 
 bar.warp.sync alone may be met at different places: lanes at two of them release each other.
@@ -42,23 +42,22 @@ def member_mask(b: Binding, operand: int) -> tuple[Words, int | None]:
 def collective(b: Binding, operand: int, step: Step) -> Transfer:
     """A ``.sync`` instruction: the step is executed for warps whose lanes, as named by the mask operand, are all here."""
     members, constant = member_mask(b, operand)
-    machine, following = b.machine, b.next
-
-    def checked(active: Active) -> None:
-        if constant is None:
-            agree(b, active, members)
-        step(active)
-
-    together = b.together(lambda: members, checked)
+    machine, site, following = b.machine, b.site, b.next
 
     def run(active: Active) -> Destinations:
-        if constant == EVERYONE:
-            if active.full or _complete(machine, active):
-                step(active)
-                return [(following, active)]
-        else:
+        if constant == EVERYONE and (active.full or _complete(machine, active)):
+            step(active)
+            return [(following, active)]
+        active = machine.unpark(site, active)
+        if constant != EVERYONE:
             named(b, active, members)
-        return together(active)
+        if constant is None:
+            agree(b, active, members)
+        active = machine.converge(active, site, members)
+        if not active:
+            return []
+        step(active)
+        return [(following, active)]
 
     return run
 
