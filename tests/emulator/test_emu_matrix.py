@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from emulator_harness import execute, kernel, run
-from weft.emulator import Misaligned, OutOfBounds, PTXError, Race, Undefined, Uninitialised
+from weft.emulator import Checks, Misaligned, OutOfBounds, PTXError, Race, Undefined, Uninitialised
 from weft.emulator.machine.program import Program
 from weft.emulator.ptx import parse
 
@@ -247,6 +247,42 @@ def test_a_generic_address_elsewhere_is_a_fault() -> None:
     assert caught.value.message == (
         "ldmatrix.sync.aligned.m8n8.x1.b16 at a generic address of global memory, expected shared memory"
     )
+
+
+MISALIGNED = """
+    mov.u32 %base, buffer; mov.u32 %l, %tid.x; mad.lo.u32 %at, %l, 16, %base; mov.b64 %g, {%l, 7};
+    st.shared.b64 [%at], %g; mov.b64 %g, {%l, 9}; st.shared.b64 [%at+8], %g; bar.warp.sync -1;
+"""
+"""16-byte unit l of shared memory is the words l, 7, l, 9."""
+
+
+def test_misaligned_rows_where_alignment_is_not_checked() -> None:
+    text = """
+        and.b32 %base, %l, 15; mad.lo.u32 %at, %base, 16, 8;
+        ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d0}, [%at];
+        add.u32 %at, %at, 256;
+        stmatrix.sync.aligned.m8n8.x1.shared.b16 [%at], {%d0};
+        bar.warp.sync -1;
+        mad.lo.u32 %at, %l, 16, 0; ld.shared.v4.b32 {%d1, %d2, %d3, %d4}, [%at];
+    """
+    shared = ".reg .b32 %d0; .shared .align 16 .b8 buffer[512];"
+    outputs = {f"d{i}": "b32" for i in range(1, 5)}
+    ptx = kernel(MISALIGNED + text, {}, outputs, DECLARE + shared)
+    results = [np.zeros(32, np.uint32) for _ in outputs]
+    run(ptx, results, checks=Checks(alignment=False))
+    words = np.array([[lane, 7, lane, 9] for lane in range(32)], np.uint32).reshape(-1)
+    for row in range(8):  # bytes 16 row + 8 to 16 row + 23 go to 256 bytes further
+        words[64 + 4 * row + 2 : 64 + 4 * row + 6] = words[4 * row + 2 : 4 * row + 6].copy()
+    np.testing.assert_array_equal(np.stack(results, axis=1).reshape(-1), words)
+
+
+def test_misaligned_rows_that_end_in_unwritten_memory() -> None:
+    text = "add.u32 %at, %at, 8; ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%d0, %d1, %d2, %d3}, [%at];"
+    ptx = kernel(MISALIGNED + text, {}, {}, DECLARE + ".reg .b32 %d<4>; .shared .align 16 .b8 buffer[528];")
+    with pytest.raises(Uninitialised) as caught:
+        run(ptx, [], checks=Checks(alignment=False))
+    assert caught.value.message == "read of 16 bytes of shared memory that nobody has written"
+    assert caught.value.where.thread == (31, 0, 0)
 
 
 @pytest.mark.parametrize(
