@@ -199,13 +199,14 @@ class Tracked:
         self.copies[key] = agent, going
         return agent
 
-    def end(self, block: int, key: Hashable) -> None:
-        """A phase of a block's object is complete."""
+    def end(self, blocks: Index, key: Hashable) -> None:
+        """A phase of these blocks' objects is complete."""
         if (found := self.copies.get(key)) is None:
             return
         agent, going = found
-        first = block * self.machine.block_warps
-        warps = going[first : first + self.machine.block_warps].nonzero()[0] + first
+        ending = np.zeros((self.machine.blocks, self.machine.block_warps), np.bool_)
+        ending[blocks] = True
+        warps = (going & ending.reshape(-1)).nonzero()[0]
         if warps.size:
             self.machine.order.finish(agent, key, warps)
             going[warps] = False
@@ -226,8 +227,7 @@ def _settle(machine: Machine, threads: Index, phase: Phase) -> None:
     tracked = Tracked.of(machine)
     if tracked.copies:
         for key, which in keys(phase):
-            for block in machine.block[threads[which]].tolist():
-                tracked.end(block, key)
+            tracked.end(machine.block[threads[which]], key)
 
 
 def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
