@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracles import environments
 
 TESTS: Final = Path(__file__).parents[1] / "emulator"
-SUITES: Final = ("cuda", "hopper", "faults", "triton")
+SUITES: Final = ("cuda", "hopper", "faults", "library", "triton")
 """``test_emu_programs_*.py``."""
 
 

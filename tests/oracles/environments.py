@@ -22,7 +22,10 @@ REQUIREMENTS: Final[dict[str, tuple[str, ...]]] = {
     "torch": ("torch==2.13.0", *_NUMBERS),
     "max": ("max==26.7.0", *_NUMBERS),
     "numpy": _NUMBERS,
-    "nvrtc": tuple(f"nvidia-cuda-{part}==13.5.37" for part in ("nvrtc", "runtime", "crt")),
+    "nvrtc": (
+        *(f"nvidia-cuda-{part}==13.5.37" for part in ("nvrtc", "runtime", "crt")),
+        "nvidia-cuda-cccl==13.3.5.0.6",
+    ),
 }
 """What is installed for each package; the only place where versions are named."""
 

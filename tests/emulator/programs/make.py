@@ -2,7 +2,7 @@
 
 Each PTX says in its first line which compiler made it, and how. Paths in it are cut to file names, so that the same compiler
 makes the same text anywhere. ``--nvrtc FOLDER`` compiles with NVRTC instead, of the packages ``nvidia-cuda-nvrtc``,
-``-runtime`` and ``-crt``, into another folder.
+``-runtime``, ``-crt`` and ``-cccl``, into another folder.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Recipe:
     architecture: str
     source: str = ""
     defines: tuple[str, ...] = ()
+    fixture: bool = True
+    """Whether its PTX is kept; False for what NVRTC alone compiles."""
 
     @property
     def file(self) -> str:
@@ -51,6 +53,8 @@ RECIPES = (
     Recipe("conversions", "sm_90"),
     Recipe("faults", "sm_80"),
     Recipe("faults_repaired", "sm_80", "faults", ("REPAIRED",)),
+    Recipe("library", "sm_80", fixture=False),
+    Recipe("library_sm90", "sm_90", "library", fixture=False),
 )
 
 
@@ -75,12 +79,14 @@ def compile_with_nvrtc(recipe: Recipe) -> str:
     """The PTX of a recipe, by the library of the installed package."""
     spec = find_spec("nvidia")
     if spec is None or not spec.submodule_search_locations:
-        raise SystemExit("NVRTC is not installed: pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt")
+        raise SystemExit(
+            "NVRTC is not installed: pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
+        )
     roots = [Path(place) for place in spec.submodule_search_locations]
     (library,) = [path for root in roots for path in root.glob("*/lib/libnvrtc.so.[0-9]*")]
     nvrtc = ctypes.CDLL(str(library))
     options = [f"--gpu-architecture={recipe.architecture.replace('sm', 'compute')}", *recipe.flags]
-    includes = [f"-I{folder}" for root in roots for folder in root.glob("*/include")]
+    includes = [f"-I{folder}" for root in roots for folder in (*root.glob("*/include"), *root.glob("*/include/cccl"))]
     arguments = [option.encode() for option in (*options, *includes)]
     handle = ctypes.c_void_p()
     source = (HERE / recipe.file).read_bytes()
@@ -110,7 +116,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="fixtures; all of them if none is named")
     chosen = parser.parse_args()
     for recipe in RECIPES:
-        if not chosen.names or recipe.name in chosen.names:
+        if recipe.name in chosen.names if chosen.names else recipe.fixture or chosen.nvrtc:
             ptx = compile_with_nvrtc(recipe) if chosen.nvrtc else compile_with_nvcc(recipe)
             ((chosen.nvrtc or HERE) / f"{recipe.name}.ptx").write_text(ptx)
 
