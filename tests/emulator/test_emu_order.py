@@ -109,7 +109,7 @@ class Definition:
         """The threads of the accesses it races with; all are made after it."""
         found: set[int] = set()
         strong = a.strong or a.kind is Kind.ATOMIC
-        first: dict[tuple[int, int], tuple[int, bytes | None]] = {}
+        writers: dict[tuple[int, int], dict[int, bytes | None]] = {}
         for thread, granule, data in self.entries(a):
             place = self.block(thread // WARP), granule
             operation = None if operations is None else operations[thread // WARP]
@@ -123,9 +123,10 @@ class Definition:
                     continue
                 found.add(past.thread)
             if a.kind is Kind.WRITE and not strong and operations is None:
-                other, value = first.setdefault(place, (thread, data))
-                if other != thread and (value != data or data is None):
-                    found.add(other)
+                writers.setdefault(place, {})[thread] = data
+        for values in writers.values():
+            if len(set(values.values())) > 1:
+                found.update(values)
         return found
 
     def ordered(self, past: Past, thread: int, operation: Operation | None, proxy: Proxy) -> bool:

@@ -29,6 +29,9 @@ from weft.emulator.machine.active import Index
 NEVER: Final = np.iinfo(np.int64).max
 FIRST_COLUMNS: Final = 2
 
+ALL, WARPS, FENCED = 0, 1, 2
+"""Rows of `Clocks.floors`."""
+
 Times = NDArray[np.int64]
 
 
@@ -41,10 +44,9 @@ class Agent:
         self.serials: Index = np.full(warps, -1, np.intp)
         self.finals: list[tuple[Index, Index, Times]] = []
         """Warps whose operations are complete, which operations, and what is known to whoever knows that."""
-        self.floors: Times = np.zeros(0, np.int64)
-        """What everyone of each block had seen when the operations began, so that they have, too."""
-        self.floor = 0
-        """The least of these."""
+        self.floors: Times = np.zeros((3, 0), np.int64)
+        """`Clocks.floors` when the operations began: what all warps had seen, they have, too."""
+        self.least: tuple[int, ...] = (0, 0, 0)
 
 
 class Clocks:
@@ -64,13 +66,18 @@ class Clocks:
         self.seen: Times = np.zeros((self.blocks, self.columns, 2, self.columns), np.int64)
         self.began: Times = np.zeros((self.blocks, 0), np.int64)
         self.ended: Times = np.zeros((self.blocks, 0), np.int64)
+        self.before: Times = np.zeros((self.blocks, 0), np.int64)
+        """When the operations ended that had the columns before."""
         self.serials: Index = np.zeros((self.blocks, 0), np.intp)
         self._serial = 0
         self.keys: dict[Hashable, Times] = {}
-        self.floors: Times = np.zeros(self.blocks, np.int64)
-        self.floors[blocks:] = NEVER if blocks is not None else 0
-        self.floor = 0
-        self._common: Times = self.floors.copy()
+        self.floors: Times = np.zeros((3, self.blocks), np.int64)
+        """Times up to which all warps of each block have seen everything (row `ALL`), have seen everything that warps did
+        (`WARPS`), and up to which everything has passed to the async proxy (`FENCED`)."""
+        self.floors[:, blocks:] = NEVER if blocks is not None else 0
+        self.least: tuple[int, ...] = (0, 0, 0)
+        """The least of each row."""
+        self._common: Times = self.floors[0].copy()
         self.common = 0
         """What all warps and all operations have seen."""
         self._fenced: Times | None = None
@@ -129,18 +136,22 @@ class Clocks:
         """All warps of these blocks have seen ``joined``. The floor is what all of them have seen, nothing of an operation that
         not all know to be complete; what *everyone* has seen is not more than what operations under way had seen."""
         w = self.warps
-        floors = joined[:, 0, :w].min(axis=1)
+        everything: Times = joined[..., :w].min(axis=2)
+        of_warps, floors, fenced = everything[:, 0], everything[:, 0], everything[:, 1]
         common = floors
         if self.columns > w:
-            ended = self.ended[blocks]
-            floors = np.minimum(floors, np.where(joined[:, 0, w:] < ended, self.began[blocks], NEVER).min(axis=1))
+            ended, began = self.ended[blocks], self.began[blocks]
+            floors = np.minimum(floors, np.where(joined[:, 0, w:] < ended, began, NEVER).min(axis=1))
+            passed = joined[:, 1, w:]
+            unfenced = np.where(passed < self.before[blocks], passed, began)
+            fenced = np.minimum(fenced, np.where(passed < ended, unfenced, NEVER).min(axis=1))
             common = floors
             if (going := ended == NEVER).any():
                 saw = self.seen[blocks, w:, 0]
                 saw[..., w:] = np.where(saw[..., w:] < ended[:, None], saw[..., w:], NEVER)
                 common = np.minimum(floors, np.where(going, saw.min(axis=2), NEVER).min(axis=1))
-        self.floors[blocks] = np.maximum(self.floors[blocks], floors)
-        self.floor = int(self.floors.min())
+        self.floors[:, blocks] = np.maximum(self.floors[:, blocks], [floors, of_warps, fenced])
+        self.least = least(self.floors)
         self._common[blocks] = np.maximum(self._common[blocks], common)
         self.common = int(self._common.min())
 
@@ -212,7 +223,7 @@ class Clocks:
         self.seen[blocks, columns] = np.maximum(self.seen[blocks, columns], rows)
         again = agent.floors.size and not np.array_equal((agent.columns >= 0).nonzero()[0], warps)
         agent.floors = np.minimum(agent.floors, self.floors) if again else self.floors.copy()
-        agent.floor = int(agent.floors.min())
+        agent.least = least(agent.floors)
         return agent
 
     def finish(self, agent: Agent, key: Hashable, warps: Index | None) -> None:
@@ -273,6 +284,7 @@ class Clocks:
                 free[np.arange(blocks.size), taken[blocks]] &= taken[blocks] < 0
             else:
                 self.began[blocks, chosen] = self.now
+                self.before[blocks, chosen] = self.ended[blocks, chosen]
                 self._serial += 1
                 self.serials[blocks, chosen] = self._serial
                 self.ended[blocks, chosen] = NEVER
@@ -292,6 +304,7 @@ class Clocks:
         fresh = np.zeros((self.blocks, more), np.int64)
         self.began = np.concatenate([self.began, fresh], axis=1)
         self.ended = np.concatenate([self.ended, fresh], axis=1)
+        self.before = np.concatenate([self.before, fresh], axis=1)
         self.serials = np.concatenate([self.serials, fresh.astype(np.intp)], axis=1)
 
     # ---- keys --------------------------------------------------------------------------------------------------------
@@ -312,6 +325,12 @@ class Clocks:
 
     def _widened(self, rows: Times) -> Times:
         return _padded(rows, self.columns)
+
+
+def least(floors: Times) -> tuple[int, ...]:
+    """The least of each row."""
+    lowest: list[int] = floors.min(axis=1).tolist()
+    return tuple(lowest)
 
 
 def _padded(rows: Times, columns: int) -> Times:

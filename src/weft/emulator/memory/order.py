@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, Index
 from weft.emulator.memory.access import Access, Kind, Proxy
-from weft.emulator.memory.clocks import Agent, Clocks, Times
+from weft.emulator.memory.clocks import ALL, FENCED, Agent, Clocks, Times
 from weft.emulator.memory.shadow import (
     ASYNC,
     COLUMN,
@@ -213,35 +213,34 @@ class Order(NullOrder):
 
     def _check_writes(self, made: Entries) -> None:
         """Against the last plain write."""
-        # A floor says what has been seen, not what has been fenced.
+        writes, lines, known = self._writes, made.lines, self._least(made)
         fenced = made.agent is not None and made.access.proxy is Proxy.ASYNC
-        if not (fenced and self._writes.generic.take(made.lines).any()):
-            if int(self._writes.latest.take(made.lines).max()) <= self._floor(made):
-                return
-            fenced = False
-        marks = self._writes.marks(made.granules)
-        late = marks >> TIME > self._floors(made)
+        seen = int(writes.latest.take(lines).max()) <= known[ALL]
+        if seen and not (fenced and int(writes.generic.take(lines).max()) > known[FENCED]):
+            return
+        marks = writes.marks(made.granules)
+        late = marks >> TIME > self._floors(made, ALL)
         if fenced:
-            late |= (marks & ASYNC == 0) & (marks > 0)
+            late |= (marks & ASYNC == 0) & (marks >> TIME > self._floors(made, FENCED))
         if (entries := late.nonzero()[0]).size:
             missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
             self._report(made, entries[missed], marks[entries[missed]])
 
-    def _floor(self, made: Entries) -> int:
-        return self.clocks.floor if made.agent is None else made.agent.floor
+    def _least(self, made: Entries) -> tuple[int, ...]:
+        return self.clocks.least if made.agent is None else made.agent.least
 
-    def _floors(self, made: Entries) -> Times:
+    def _floors(self, made: Entries, row: int) -> Times:
         """What its agent is sure to have seen, of each entry."""
-        known = self.clocks.floors if made.agent is None else made.agent.floors
+        known = (self.clocks.floors if made.agent is None else made.agent.floors)[row]
         if self.clocks.blocks == 1:
             return known
         floors = known[self._block[made.access.threads]]
         return floors if made.each == 1 else floors.repeat(made.each)
 
     def _check_history(self, history: History, made: Entries) -> None:
-        if int(history.latest.take(made.lines).max()) <= self._floor(made):
+        if int(history.latest.take(made.lines).max()) <= self._least(made)[history.floor]:
             return
-        entries = (history.since(made) > self._floors(made)).nonzero()[0]
+        entries = (history.since(made) > self._floors(made, history.floor)).nonzero()[0]
         if entries.size:
             found = history.unseen(made.granules[entries], self._who(made, entries), self.clocks)
             late = found.nonzero()[0]

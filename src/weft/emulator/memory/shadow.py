@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Index
 from weft.emulator.memory.access import Access, Proxy
-from weft.emulator.memory.clocks import NEVER, Agent, Clocks
+from weft.emulator.memory.clocks import ALL, NEVER, WARPS, Agent, Clocks
 
 TIME: Final = 32
 COLUMN: Final = 20
@@ -140,6 +140,8 @@ class History:
         self.granules = granules
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last access to each line."""
+        self.floor = WARPS
+        """Which row of `Clocks.floors` matters: `ALL` once an asynchronous operation is among those who access."""
         self._line = LINE - shift
         self._pending: list[tuple[int, Entries]] = []
         self._last: Marks = np.zeros((0, granules), np.int64)
@@ -149,6 +151,8 @@ class History:
 
     def note(self, made: Entries, time: int, common: int) -> None:
         """The accesses of one instruction. ``common``: what everyone has seen of the past."""
+        if made.agent is not None:
+            self.floor = ALL
         self.latest[made.lines] = time
         pending = self._pending
         pending.append((time, made))
