@@ -137,23 +137,31 @@ class Clocks:
         not all know to be complete; what *everyone* has seen is not more than what operations under way had seen."""
         w = self.warps
         everything: Times = joined[..., :w].min(axis=2)
-        of_warps, floors, fenced = everything[:, 0], everything[:, 0], everything[:, 1]
-        common = floors
+        of_warps, floors, common = everything[:, 0], everything[:, 0], everything[:, 0]
         if self.columns > w:
             ended, began = self.ended[blocks], self.began[blocks]
             floors = np.minimum(floors, np.where(joined[:, 0, w:] < ended, began, NEVER).min(axis=1))
-            passed = joined[:, 1, w:]
-            unfenced = np.where(passed < self.before[blocks], passed, began)
-            fenced = np.minimum(fenced, np.where(passed < ended, unfenced, NEVER).min(axis=1))
             common = floors
             if (going := ended == NEVER).any():
                 saw = self.seen[blocks, w:, 0]
                 saw[..., w:] = np.where(saw[..., w:] < ended[:, None], saw[..., w:], NEVER)
                 common = np.minimum(floors, np.where(going, saw.min(axis=2), NEVER).min(axis=1))
+        fenced = self._fenced_floors(blocks, joined[:, 1])
         self.floors[:, blocks] = np.maximum(self.floors[:, blocks], [floors, of_warps, fenced])
         self.least = least(self.floors)
         self._common[blocks] = np.maximum(self._common[blocks], common)
         self.common = int(self._common.min())
+
+    def _fenced_floors(self, blocks: Index, passed: Times) -> Times:
+        """`FENCED` of blocks, all of whose warps know that so much of each column has passed: all up to the end of an operation,
+        or if what had the column before has passed, to its beginning, or to what has."""
+        w = self.warps
+        floors: Times = passed[:, :w].min(axis=1)
+        if self.columns > w:
+            slots = passed[:, w:]
+            some = np.where(slots < self.before[blocks], slots, self.began[blocks])
+            floors = np.minimum(floors, np.where(slots < self.ended[blocks], some, NEVER).min(axis=1))
+        return floors
 
     def release(self, key: Hashable, warps: Index) -> None:
         """Adds what the warps have seen and done to the key of their block."""
@@ -169,6 +177,10 @@ class Clocks:
         rows = self.rows(warps)
         place = self.block_of[warps], self.column_of[warps], 1
         self.seen[place] = np.maximum(self.seen[place], rows[:, 0])
+        if warps.size == self.blocks * self.warps:
+            floors = self._fenced_floors(np.arange(self.blocks), self.seen[:, : self.warps, 1].min(axis=1))
+            self.floors[FENCED] = np.maximum(self.floors[FENCED], floors)
+            self.least = least(self.floors)
 
     # ---- fences and relaxed accesses to flags ------------------------------------------------------------------------
 
