@@ -225,6 +225,15 @@ def test_threads_that_are_not_active_keep_their_values() -> None:
     assert (got["f"] == np.where(active, np.sqrt(x), 0)).all() and (got["g"] == np.where(active, 2.0 * x, 0)).all()
 
 
+def test_nans_of_active_threads_are_canonical() -> None:
+    x = np.array([0x3F8CCCCD, 0x7FC00001, 0xFF800001, 0x3F8CCCCD] * 16, np.uint32)
+    active = np.arange(64) % 4 != 2
+    text = "fma.rn.f32 %d, %a, %a, %a; add.f32 %e, %a, %a; mul.rz.f32 %f, %a, %a;"
+    got = execute(text, {"a": ("b32", x)}, dict.fromkeys("def", "b32"), active=active)
+    for result in got.values():
+        assert result[1] == NAN32 and result[2] == 0 and result[0] == result[3] != NAN32
+
+
 def test_constants_as_operands() -> None:
     x = np.float32(np.arange(32))
     text = (

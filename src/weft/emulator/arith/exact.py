@@ -19,7 +19,7 @@ def rounded(value: Fraction, mode: str) -> float:
         return math.nextafter(near, -math.inf)
     if order < 0 and (mode == "rp" or (mode == "rz" and value < 0)):
         return math.nextafter(near, math.inf)
-    return near if near or value > 0 else -0.0
+    return near
 
 
 def add(x: float, y: float, mode: str) -> float:
@@ -45,7 +45,7 @@ def fma(x: float, y: float, z: float, mode: str) -> float:
     if value:
         return rounded(value, mode)
     product = math.copysign(1.0, x) * math.copysign(1.0, y)
-    if x * y == 0 and z == 0 and product == math.copysign(1.0, z):
+    if z == 0 and product == math.copysign(1.0, z):
         return math.copysign(0.0, z)
     return -0.0 if mode == "rm" else 0.0
 
