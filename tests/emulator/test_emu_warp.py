@@ -282,12 +282,14 @@ def test_a_barrier_many_times_over() -> None:
         setp.lt.u32 %p, %l, 16;
         mov.u32 %n, 0; mov.u32 %d, 0;
         HEAD:
-        st.shared.u32 [%at], %n;
         @%p bra LOW;
         add.u32 %d, %d, 100;
+        st.shared.u32 [%at], %n;
         bar.warp.sync %m;
         bra JOIN;
-        LOW: bar.warp.sync %m;
+        LOW:
+        st.shared.u32 [%at], %n;
+        bar.warp.sync %m;
         JOIN:
         ld.shared.u32 %x, [%other];
         setp.ne.u32 %q, %x, %n;
