@@ -44,6 +44,7 @@ from weft.emulator.memory.shadow import (
     COLUMN,
     COLUMNS,
     LINE,
+    LOW,
     THREADS,
     TIME,
     Entries,
@@ -222,6 +223,8 @@ class Order(NullOrder):
         late = marks >> TIME > self._floors(made, ALL)
         if fenced:
             late |= (marks & ASYNC == 0) & (marks >> TIME > self._floors(made, FENCED))
+        elif made.agent is None:  # a thread has seen its own
+            late &= (marks ^ made.lows) & LOW != 0
         if (entries := late.nonzero()[0]).size:
             missed = unseen_writes(marks[entries], self._who(made, entries), self.clocks, not fenced)
             self._report(made, entries[missed], marks[entries[missed]])

@@ -35,6 +35,9 @@ LOW: Final = (1 << TIME) - 1
 PENDING: Final = 64
 """Accesses put aside before they are entered, at most."""
 
+AT_ONCE: Final = 1 << 14
+"""Marks that are compared at once."""
+
 LINE: Final = 4
 """Lines are of 2**LINE bytes."""
 
@@ -191,23 +194,35 @@ class History:
     def unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
         """For each entry, the mark of an access to its granule that it has not seen, or 0."""
         self._enter()
+        columns = self._last.shape[0]
+        if columns * granules.size <= AT_ONCE:
+            return self._unseen(granules, who, clocks)
         found = np.zeros(granules.size, np.int64)
-        seen = clocks.seen.reshape(-1)
         open_ = self._beyond(granules, who, clocks)
-        for column in range(self._last.shape[0] if open_.size else 0):
-            marks: Marks = self._last[column][granules[open_]]
-            own = who.column[open_] == column
-            if own.any():
-                inner: Marks = np.zeros_like(marks)
-                if not who.operation:
-                    inner = np.where((marks ^ who.low[open_]) & LOW, marks, self._other[column][granules[open_]])
-                marks = np.where(own, inner, marks)
-            late = (marks >> TIME > seen[who.base[open_] + column]).nonzero()[0]
-            found[open_[late]] = marks[late]
-            keep = np.ones(open_.size, np.bool_)
-            keep[late] = False
-            open_ = open_[keep]
+        size = max(1, AT_ONCE // columns)
+        for first in range(0, open_.size, size):
+            part = open_[first : first + size]
+            some = Who(who.low[part], who.column[part], who.base[part], who.operation)
+            found[part] = self._unseen(granules[part], some, clocks)
         return found
+
+    def _unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
+        """`unseen` by looking at all columns, (columns, entries)."""
+        columns: Index = np.arange(self._last.shape[0], dtype=np.intp).reshape(-1, 1)
+        marks: Marks = self._last.take(granules, axis=1)
+        own = who.column == columns
+        if who.operation:
+            marks[own] = 0
+        else:
+            mine = own & ((marks ^ who.low) & LOW == 0)
+            place, entry = mine.nonzero()
+            marks[place, entry] = self._other[place, granules[entry]]
+        late = marks >> TIME > clocks.seen.reshape(-1).take(who.base + columns)
+        if not late.any():
+            return np.zeros(granules.size, np.int64)
+        marks[~late] = 0
+        first = late.argmax(axis=0)
+        return marks[first, np.arange(granules.size)]
 
     def _beyond(self, granules: Index, who: Who, clocks: Clocks) -> Index:
         """The entries whose granule was accessed after what their agent has seen of every column: the others need no look."""
