@@ -287,6 +287,23 @@ def test_copies_after_the_arrival_are_not_tracked() -> None:
     assert races(text + "ld.shared.u32 %x4, [%x1+2048];", 64)
 
 
+def test_a_group_that_an_mbarrier_tracks_in_part() -> None:
+    """A wait for the group completes what came before the arrival, and what came after it."""
+    text = """
+    setp.eq.u32 %q0, %x0, 0;
+    @%q0 mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    cp.async.ca.shared.global [%x1], [%y0], 4;
+    cp.async.mbarrier.arrive.noinc.shared.b64 [bar];
+    cp.async.ca.shared.global [%x1+4], [%y0+4], 4;
+    cp.async.commit_group;
+    """
+    for place in (0, 4):
+        read = f"ld.shared.u32 %x4, [%x1+{place}];"
+        assert races(text + "cp.async.wait_group 1;" + read)
+        assert races(text + "cp.async.wait_group 0;" + read) == ""
+
+
 def test_a_loop_that_only_waits_for_mbarriers() -> None:
     """Two hundred rounds of copies that no group is ever committed for."""
     text = """

@@ -309,13 +309,26 @@ def test_waits_that_never_end_for_several_barriers() -> None:
     )
 
 
+def test_phases_are_counted_from_the_last_initialisation() -> None:
+    text = """
+    mbarrier.arrive.shared.b64 _, [bar], 4; mbarrier.arrive.shared.b64 _, [bar], 4;
+    mbarrier.inval.shared.b64 [bar]; mbarrier.init.shared.b64 [bar], 2;
+    {more} mbarrier.try_wait.parity.shared.b64 %q1, [bar], {parity};
+    """
+    for more, parity, phase in (("", 0, 0), ("mbarrier.arrive.shared.b64 _, [bar], 2;", 1, 1)):
+        error = fault_of(one(text.format(more=more, parity=parity)), BarrierFault)
+        assert error.message == (
+            f"threads wait for what will never come:\n    mbarrier at shared 0x0: phase {phase} lacks 2 arrivals"
+        )
+
+
 def test_a_spin_that_never_ends() -> None:
     error = fault_of(one("WAIT: mbarrier.test_wait.parity.shared.b64 %q1, [bar], 0; @!%q1 bra WAIT;"), BarrierFault)
     assert error.message.startswith("1 threads repeat a loop that waits for another thread")
 
 
 def test_who_waited_is_woken_even_if_the_next_phase_completes_first() -> None:
-    """Thread 0 completes two phases while the others wait for the first."""
+    """In three blocks, at once: thread 0 completes two phases while the others wait for the first."""
     text = """
     mov.u32 %x0, %tid.x; setp.eq.u32 %q0, %x0, 0;
     @%q0 mbarrier.init.shared.b64 [bar], 1;
@@ -327,7 +340,7 @@ def test_who_waited_is_woken_even_if_the_next_phase_completes_first() -> None:
     mbarrier.arrive.shared.b64 _, [bar]; mbarrier.arrive.shared.b64 _, [bar];
     DONE:
     """
-    device(text)
+    execute(text, {"unused": ("u32", np.zeros(96, np.uint32))}, {}, DECLARATIONS, 32)
 
 
 # ---- what is wrong ------------------------------------------------------------------------------------------------------
