@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from emulator_harness import execute
+from weft.emulator import BarrierFault
 
 
 def test_directive_and_type_without_a_space() -> None:
     """cuda_bf16.h declares ``.reg.f32 f;`` in its inline assembly."""
-    text = "{ .reg.f32 f; .local.align 8.b32 m; mov.b32 f, {0, %h}; mov.b32 %d, f; }"
+    text = "{ .reg.f32 f; mov.b32 f, {0, %h}; mov.b32 %d, f; }"
     h = np.array([0x3F80] * 32, np.uint16)
     assert execute(text, {"h": ("b16", h)}, {"d": "f32"})["d"].tolist() == [1.0] * 32
 
@@ -17,3 +19,70 @@ def test_directive_and_type_without_a_space() -> None:
 def test_section_with_a_dotted_name() -> None:
     module = ".section .nv.info.more { .b8 1, 2 }"
     assert execute("mov.u32 %d, 3;", {}, {"d": "u32"}, module=module)["d"].tolist() == [3] * 32
+
+
+def test_lanes_that_wait_for_others_who_first_meet_among_themselves() -> None:
+    """Lanes 8 to 31 wait for everyone at the vote, where lanes 0 to 7 meet among themselves before (PTX ISA, vote.sync: a thread
+    waits until all lanes its mask names have executed it with the same mask). What nvcc -G makes of a ballot in a loop is a
+    function, one place for all ballots."""
+    text = """
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %true, 0, 0;
+        setp.lt.u32 %p, %t, 8;
+        mov.u32 %d, 0;
+        mov.u32 %m, -1;
+        @%p mov.u32 %m, 0xff;
+        AGAIN:
+        vote.sync.ballot.b32 %v, %true, %m;
+        mad.lo.u32 %d, %d, 2, %v;
+        setp.ne.u32 %q, %m, -1;
+        mov.u32 %m, -1;
+        @%q bra AGAIN;
+    """
+    declarations = ".reg .b32 %t, %m, %v; .reg .pred %true, %p, %q;"
+    both = (0xFF * 2 + 0xFFFFFFFF) % 2**32
+    assert execute(text, {}, {"d": "u32"}, declarations)["d"].tolist() == [both] * 8 + [0xFFFFFFFF] * 24
+
+
+def test_lanes_that_never_come_with_the_mask_they_are_named_by() -> None:
+    """Lanes 8 to 31 name lanes 0 to 7, which come with a mask of their own, and go."""
+    text = """
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %true, 0, 0;
+        setp.lt.u32 %p, %t, 8;
+        mov.u32 %m, -1;
+        @%p mov.u32 %m, 0xff;
+        vote.sync.ballot.b32 %d, %true, %m;
+        @%p bar.sync 1;
+    """
+    with pytest.raises(BarrierFault) as caught:
+        execute(text, {}, {"d": "u32"}, ".reg .b32 %t, %m; .reg .pred %true, %p;", block=32)
+    assert (
+        "lanes 0xffffff00 of a warp wait at vote.sync.ballot.b32 for lanes that its mask names and that never come"
+        in caught.value.message
+    )
+
+
+@pytest.mark.parametrize("others", ("bar.warp.sync -1;", "bar.warp.sync %m;"))
+def test_barrier_of_a_warp_opens_for_one_mask(others: str) -> None:
+    """Lanes 0 to 7 meet at one barrier with the mask 0xff, write, and meet the others at another: whom lanes 8 to 31 wait for
+    executes a barrier with their mask (PTX ISA, bar.warp.sync)."""
+    text = f"""
+        mov.u32 %t, %tid.x;
+        setp.lt.u32 %p, %t, 8;
+        mov.u32 %m, -1;
+        @%p bra FIRST;
+        {others}
+        READ:
+        ld.shared.u32 %d, [flag];
+        bra END;
+        FIRST:
+        bar.warp.sync 0xff;
+        setp.eq.u32 %q, %t, 0;
+        @%q st.shared.u32 [flag], 77;
+        bar.warp.sync -1;
+        bra READ;
+        END:
+    """
+    declarations = ".reg .b32 %t, %m; .reg .pred %p, %q; .shared .align 4 .b32 flag;"
+    assert execute(text, {}, {"d": "u32"}, declarations)["d"].tolist() == [77] * 32

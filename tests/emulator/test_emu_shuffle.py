@@ -210,7 +210,7 @@ def test_lanes_that_never_come() -> None:
         (
             "shfl.sync.idx.b32 %d, %a, 3, 31, %m",
             32,
-            "lane 0 executes it with the mask 0xffffffff, lane 1, which that names, with the mask 0xfffffffe",
+            "lane 1 executes it with the mask 0xfffffffe, lane 2, which that names, with the mask 0xffffffff",
         ),
     ],
 )

@@ -75,3 +75,18 @@ class Active:
 
     def __bool__(self) -> bool:
         return self.count > 0
+
+
+def alike(there: Mask, members: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """For each thread of a set: which lanes of its warp are in the set with the same entry of ``members``, bit by bit; (T,)."""
+    lanes, rows = there.reshape(-1, WARP), members.reshape(-1, WARP)
+    if same_masks(lanes, rows):
+        return np.repeat(np.packbits(lanes, axis=1, bitorder="little").view(np.uint32).reshape(-1), WARP)
+    same = (rows[:, :, None] == rows[:, None, :]) & lanes[:, None, :]
+    return np.packbits(same, axis=2, bitorder="little").view(np.uint32).reshape(-1)
+
+
+def same_masks(lanes: Mask, rows: NDArray[np.uint32]) -> bool:
+    """Whether in each warp, a row, all lanes of a set have the same mask."""
+    first = np.take_along_axis(rows, lanes.argmax(axis=1)[:, None], axis=1)
+    return not ((rows != first) & lanes).any()

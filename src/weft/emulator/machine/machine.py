@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Fault, Undefined, Where
-from weft.emulator.machine.active import WARP, Active, Index, Mask
+from weft.emulator.machine.active import WARP, Active, Index, Mask, alike
 from weft.emulator.machine.placement import Placement
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import special_registers
@@ -168,12 +168,10 @@ class Machine:
     def converge(self, active: Active, site: int, members: NDArray[np.uint32]) -> Active:
         """For a ``.sync`` instruction: those of ``active`` who may execute it now.
 
-        ``members`` (T,) is the mask each thread names. Threads execute when all their named lanes that have not exited are here;
-        else they are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
+        ``members`` (T,) is the mask each thread names. Threads execute when all their named lanes that have not exited are here
+        with the same mask; else they are parked at the instruction, until more of the warp arrive and take them along (`unpark`).
         """
-        if active.full:
-            return active
-        absent = members & ~active.ballots[self.warp] & ~Active(self.exited, full=False).ballots[self.warp]
+        absent = members & ~alike(active.mask, members) & ~Active(self.exited, full=False).ballots[self.warp]
         late = active.mask & (absent != 0)
         if not late.any():
             return active
@@ -185,8 +183,8 @@ class Machine:
 
         def left_alone() -> Mask:
             """Those whose missing lanes have all exited since."""
-            here = Active(place[site] | self.exited, full=False).ballots
-            late = place[site] & (members & ~here[self.warp] != 0)
+            here = alike(place[site], members) | Active(self.exited, full=False).ballots[self.warp]
+            late = place[site] & (members & ~here != 0)
             done = place[site] & entry.active.mask & ~late
             place[site] &= ~done
             return done

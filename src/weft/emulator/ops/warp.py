@@ -4,6 +4,8 @@ A ``.sync`` instruction names lanes by a mask, in a register, and waits until al
 may come by different ways, so whoever is early is parked (`Machine.converge`). What the ISA calls undefined is a fault: a lane
 that its own mask does not name, and lanes that name each other with different masks.
 
+Lanes with different masks are different groups, and a lane may be named by a group that it joins later.
+
 bar.warp.sync alone may be met at different places: lanes at two of them release each other.
 """
 
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Mask
+from weft.emulator.machine.active import WARP, Active, Mask, alike, same_masks
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction, masked
 from weft.emulator.ptx.syntax import Pair
@@ -81,13 +83,14 @@ def named(b: Binding, active: Active, members: Words) -> None:
 
 
 def agree(b: Binding, active: Active, members: Words) -> None:
-    """Raises: Undefined, unless lanes that name each other have the same mask. Lanes that are elsewhere do not count."""
+    """Raises: Undefined, if lanes name each other and have different masks: each would wait for the other for ever. A lane that
+    is named and does not name in return may come again, with the other mask."""
     if one_mask(active, members):
         return
     machine = b.machine
     rows = members.reshape(-1, WARP)
-    theirs = (rows[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & np.uint32(1) != 0
-    differ = theirs & active.lanes[:, :, None] & active.lanes[:, None, :] & (rows[:, :, None] != rows[:, None, :])
+    theirs = ((rows[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & np.uint32(1) != 0) & active.lanes[:, :, None]
+    differ = theirs & theirs.transpose(0, 2, 1) & (rows[:, :, None] != rows[:, None, :])
     if differ.any():
         warp, lane, other = (int(place[0]) for place in differ.nonzero())
         message = (
@@ -99,9 +102,7 @@ def agree(b: Binding, active: Active, members: Words) -> None:
 
 def one_mask(active: Active, members: Words) -> bool:
     """Whether in each warp all active lanes have the same mask."""
-    rows = members.reshape(-1, WARP)
-    first = np.take_along_axis(rows, active.lanes.argmax(axis=1)[:, None], axis=1)
-    return not ((rows != first) & active.lanes).any()
+    return same_masks(active.lanes, members.reshape(-1, WARP))
 
 
 def per_warp(words: Words) -> Words:
@@ -159,8 +160,8 @@ class WarpBarrier:
         """Lets those go whose named lanes all wait or have exited; whoever has been let go since they came last."""
         machine = self.machine
         if self.waiting.any():
-            here = Active(self.waiting | machine.exited, full=False).ballots
-            done = self.waiting & (self.members & ~here[machine.warp] == 0)
+            here = alike(self.waiting, self.members) | Active(machine.exited, full=False).ballots[machine.warp]
+            done = self.waiting & (self.members & ~here == 0)
             if done.any():
                 self.waiting &= ~done
                 self.released |= done
@@ -171,8 +172,8 @@ class WarpBarrier:
     def why(self, active: Active) -> str:
         """What the first of these threads waits for."""
         thread = int(active.index[0])
-        here = Active(self.waiting | self.machine.exited, full=False).ballots[thread // WARP]
-        missing = int(self.members[thread]) & ~int(here)
+        exited = Active(self.machine.exited, full=False).ballots[thread // WARP]
+        missing = int(self.members[thread]) & ~int(alike(self.waiting, self.members)[thread] | exited)
         return (
             f"lane {thread % WARP} of a warp waits at bar.warp.sync with the mask 0x{self.members[thread]:08x}; "
             f"lanes 0x{missing:08x} of it never come"
