@@ -134,7 +134,7 @@ def _float_to_float(b: Binding, f: dict[str, str], to: Type, source: Type) -> Co
         final = to.numpy
         if final == np.float64:
             return lambda: np.asarray(value()).astype(np.float64)
-        return lambda: rounding.canonical(rounding.flush(value()) if ftz else np.array(value(), np.float32))
+        return lambda: rounding.canonical(np.array(rounding.flush(value()) if ftz else value(), np.float32))
     if source.name != "f64" and mode == "rn" and not satfinite and to.name in ("f16", "bf16"):
         return _to_half(value, to.name, relu)
     if mode == "rna" and not satfinite and not relu:

@@ -50,10 +50,10 @@ def destination(b: Binding, kind: Type) -> Array:
 def steps(d: Array, function: Compute, operands: tuple[Array, ...], ftz: bool, sat: bool) -> Step:
     """``d = function(*operands)`` with subnormals flushed, saturated, NaN canonical, as asked for."""
     if ftz:
-        flush = rounding.flush
+        flush, given = rounding.flush, _flushed(operands)
 
         def compute() -> Any:
-            return flush(function(*map(flush, operands)))
+            return flush(function(*given()))
     else:
 
         def compute() -> Any:
@@ -64,6 +64,15 @@ def steps(d: Array, function: Compute, operands: tuple[Array, ...], ftz: bool, s
     if d.dtype == np.float64:
         return assign(d, compute)
     return assign(d, lambda: rounding.canonical(compute()))
+
+
+def _flushed(operands: tuple[Array, ...]) -> Callable[[], list[Array]]:
+    """The operands with subnormals flushed: registers each time, constants once."""
+    flush = rounding.flush
+    with np.errstate(all="ignore"):
+        constants = [flush(np.asarray(x)) if x.ndim == 0 else None for x in operands]
+    given = tuple(zip(operands, constants, strict=True))
+    return lambda: [flush(x) if constant is None else constant for x, constant in given]
 
 
 def _plain(d: Array, ufunc: Any, x: Array, y: Array) -> Step:
@@ -115,8 +124,8 @@ def _fused(b: Binding) -> Step:
     b.count(4)
     mode = f["mode"] or "rn"
     operands = source(b, 1, kind), source(b, 2, kind), source(b, 3, kind)
-    if mode == "rn" and kind.name == "f32" and not f["ftz"] and not f["sat"]:
-        return _fast_fma(b.machine, b.write(0, kind), *operands)
+    if mode == "rn" and kind.name == "f32" and not f["sat"]:
+        return _fast_fma(b.machine, b.write(0, kind), operands, bool(f["ftz"]))
     function = (double if kind.name == "f64" else single).fma
     return steps(destination(b, kind), partial(function, mode=mode), operands, bool(f["ftz"]), bool(f["sat"]))
 
@@ -132,14 +141,17 @@ def _scratch(machine: Machine, count: int) -> tuple[rounding.F64, rounding.F64, 
     return found
 
 
-def _fast_fma(machine: Machine, d: Array, x: Array, y: Array, z: Array) -> Step:
+def _fast_fma(machine: Machine, d: Array, operands: tuple[Array, ...], ftz: bool) -> Step:
     """fma.rn.f32, the most frequent of all, with as few calls as there can be: the sum in float64, and if that may lie on a
     boundary of float32 (`rounding.exact_sum`), the general way."""
     count = d.size
     product, addend, last = _scratch(machine, count)
-    bits, mask, canonical = product.view(np.uint64), np.uint64((1 << 28) - 1), rounding.canonical
+    bits, mask = product.view(np.uint64), np.uint64((1 << 28) - 1)
+    canonical, flush = rounding.canonical, rounding.flush
+    given = _flushed(operands)
 
     def step(active: Active) -> None:
+        x, y, z = given() if ftz else operands
         product[...] = x
         addend[...] = y
         np.multiply(product, addend, out=product)
@@ -147,12 +159,14 @@ def _fast_fma(machine: Machine, d: Array, x: Array, y: Array, z: Array) -> Step:
         np.add(product, addend, out=product)
         np.bitwise_and(bits, mask, out=last)
         if np.count_nonzero(last) != count and np.count_nonzero(last) != np.count_nonzero(product):
-            masked(d, canonical(single.fma(x, y, z, "rn")), active)
-        elif active.full:
+            result = single.fma(x, y, z, "rn")
+        elif active.full and not ftz:
             d[...] = product
             canonical(d)
+            return
         else:
-            masked(d, canonical(product.astype(np.float32)), active)
+            result = product.astype(np.float32)
+        masked(d, canonical(flush(result) if ftz else result), active)
 
     return step
 
