@@ -245,7 +245,8 @@ def test_constants_as_operands() -> None:
 
 def test_subnormal_constants_are_flushed() -> None:
     x = np.full(32, 2.0**100, np.float32)
-    text = "mul.ftz.f32 %d, %a, 0f80000001; fma.rn.ftz.f32 %e, %a, 0f00000001, 0f007FFFFF; fma.rn.f32 %f, %a, 0f00000001, 0f00000000;"
+    text = "mul.ftz.f32 %d, %a, 0f80000001; fma.rn.ftz.f32 %e, %a, 0f00000001, 0f007FFFFF;"
+    text += "fma.rn.f32 %f, %a, 0f00000001, 0f00000000;"
     got = execute(text, {"a": ("f32", x)}, {"d": "b32", "e": "b32", "f": "f32"})
     assert (got["d"] == 0x80000000).all() and (got["e"] == 0).all() and (got["f"] == 2.0**-49).all()
 
