@@ -43,7 +43,7 @@ class Agent:
         self.columns: Index = np.full(warps, -1, np.intp)
         self.serials: Index = np.full(warps, -1, np.intp)
         self.finals: list[tuple[Index, Index, Times]] = []
-        """Warps whose operations are complete, which operations, and what is known to whoever knows that."""
+        """Operations that are complete: the warps that said so, the serial numbers, and what is known to whoever knows it."""
         self.floors: Times = np.zeros((3, 0), np.int64)
         """`Clocks.floors` when the operations began: what all warps had seen, they have, too."""
         self.least: tuple[int, ...] = (0, 0, 0)
@@ -255,8 +255,11 @@ class Clocks:
             # Said before, and the column is another operation's now: what was known then is known to these, too.
             again = owners[~mine]
             for some, serials, rows in agent.finals:
-                known = (np.isin(some, again) & (serials == agent.serials[some])).nonzero()[0]
-                self._tell(some[known], _padded(rows[known], self.columns), key, warps)
+                same = (serials == agent.serials[again][:, None]) & (
+                    agent.columns[some] == agent.columns[again][:, None]
+                )
+                which, known = (same & (self.block_of[some] == self.block_of[again][:, None])).nonzero()
+                self._tell(again[which], _padded(rows[known], self.columns), key, warps)
 
     def _tell(self, owners: Index, rows: Times, key: Hashable, warps: Index | None) -> None:
         if key is not None:
