@@ -525,6 +525,21 @@ def test_what_cp_async_wrote_needs_a_fence_too() -> None:
     )
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_fence_before_a_copy_is_complete_does_not_fence_it(again: bool) -> None:
+    order, _ = detector()
+    copy = order.start(warps(0))
+    order.observe(access(Kind.WRITE, [0], [X], site=1, values=[1]), copy)  # cp.async
+    order.fence_async(warps(0, 1))
+    order.finish(copy, warps=warps(0))
+    order.barrier(warps(0, 1), warps(0, 1))
+    if again:  # another copy in the same column, under way
+        order.start(warps(0))
+        order.barrier(warps(0, 1), warps(0, 1))
+    text = race(order, access(Kind.READ, [32], [X], proxy=Proxy.ASYNC), order.start(warps(1)))
+    assert text.endswith("a generic write that no fence.proxy.async follows")
+
+
 def test_blocks_share_nothing() -> None:
     order, _ = detector(blocks=2)
     order.observe(access(Kind.WRITE, [0], [X], values=[1]))
