@@ -343,6 +343,7 @@ REFUSALS = {
     "cvt.s32.f32 %d, %a;": "a float becomes an integer with .rni, .rzi, .rmi or .rpi",
     "cvt.rn.s32.f32 %d, %a;": "a float becomes an integer with .rni, .rzi, .rmi or .rpi",
     "cvt.f32.s32 %a, %d;": "an integer becomes a float with .rn, .rz, .rm or .rp",
+    "cvt.rn.sat.bf16.s32 %h, %d;": ".sat is not for .bf16",
     "cvt.rni.s32.s16 %d, %h;": "an integer needs no .rni to become an integer",
     "cvt.f16.f32 %h, %a;": "a .f32 becomes a .f16 with a rounding modifier",
     "cvt.bf16.f32 %h, %a;": "a .f32 becomes a .bf16 with a rounding modifier",

@@ -288,6 +288,7 @@ REFUSALS = {
     "fma.rn.oob.f16 %h, %h, %h, %h;": "the emulator does not know '.oob' of fma",
     "ex2.approx.bf16 %h, %h;": "ex2.bf16 is with .ftz",
     "ex2.approx.ftz.f16 %h, %h;": "ex2.f16 is without .ftz",
+    "max.f16 %h, %h, %h, %h;": "max has 4 operands, expected 3",
     "max.xorsign.f16 %h, %h, %h;": ".xorsign and .abs come together",
 }
 

@@ -95,6 +95,7 @@ def _integer_to_float(b: Binding, f: dict[str, str], to: Type, source: Type) -> 
     mode = f["mode"]
     b.require(mode in rounding.MODES, "an integer becomes a float with .rn, .rz, .rm or .rp")
     b.require(to.name != "tf32", ".tf32 is converted from .f32 only")
+    b.require(not f["sat"] or to.name != "bf16", ".sat is not for .bf16")
     x = b.read(1, source)
     sat = bool(f["sat"])
     if to.name == "f32" and mode == "rn" and not sat:

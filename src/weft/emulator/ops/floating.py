@@ -116,13 +116,14 @@ def _kind(b: Binding, f: dict[str, str]) -> Type:
 
 
 def _fused(b: Binding) -> Step:
-    if half.is_half(b):
+    """fma, and mad, which is fma for fewer types."""
+    mad = b.instruction.opcode == "mad"
+    if half.is_half(b) and not mad:
         return _mixed_fma(b) if len(b.types) > 1 else half.fma(b)
-    legacy = "? " if b.instruction.opcode == "mad" else ""
-    f = form(b, mode=legacy + ROUNDINGS, ftz="? ftz", sat="? sat", type="f32 f32x2 f64")
+    f = form(b, mode=ROUNDINGS, ftz="? ftz", sat="? sat", type="f32 f64" if mad else "f32 f32x2 f64")
     kind = _kind(b, f)
     b.count(4)
-    mode = f["mode"] or "rn"
+    mode = f["mode"]
     operands = source(b, 1, kind), source(b, 2, kind), source(b, 3, kind)
     if mode == "rn" and kind.name == "f32" and not f["sat"]:
         return _fast_fma(b.machine, b.write(0, kind), operands, bool(f["ftz"]))
@@ -174,14 +175,14 @@ def _fast_fma(machine: Machine, d: Array, operands: tuple[Array, ...], ftz: bool
 # ---- mixed precision --------------------------------------------------------------------------------------------------
 
 
-def _mixed_form(b: Binding) -> tuple[str, bool, Type]:
-    f = form(b, mode="? " + ROUNDINGS, sat="? sat", type="f32", source="f16 bf16")
+def _mixed_form(b: Binding, default: str = "") -> tuple[str, bool, Type]:
+    f = form(b, mode=default + ROUNDINGS, sat="? sat", type="f32", source="f16 bf16")
     return f["mode"] or "rn", bool(f["sat"]), TYPES[f["source"]]
 
 
 def _mixed_sum(b: Binding, name: str) -> Step:
     """add.f32.f16: the first operand is of the narrow type, the second f32."""
-    mode, sat, narrow = _mixed_form(b)
+    mode, sat, narrow = _mixed_form(b, "? ")
     b.count(3)
     x, y = half.codes(b, 1, narrow), b.read(2, TYPES["f32"])
     function, wide = getattr(single, name), formats.FORMATS[narrow.name]

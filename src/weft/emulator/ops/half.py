@@ -162,6 +162,5 @@ def extreme(b: Binding, name: str) -> Step:
     """min and max."""
     f, kind = _half_form(b, ftz="? ftz", nan="? NaN", xorsign="? xorsign", abs="? abs")
     b.require(not f["ftz"] or kind.name in F16.split(), f".ftz is not for .{kind.name}")
-    count = b.count(3, 4)
-    check_signs(b, f, count)
-    return _step(b, kind, f, pick(name, f), count - 1)
+    check_signs(b, f, b.count(3))
+    return _step(b, kind, f, pick(name, f), 2)
