@@ -169,6 +169,7 @@ class Order(NullOrder):
         self._strong_writes: History | None = None
         self._sites: list[int] = [0]
         self._kinds: list[Kind] = [Kind.READ]
+        self._flags = False
 
     def _history(self) -> History:
         return History(self._contents.shape[0], self._shift, self.clocks.blocks)
@@ -386,10 +387,13 @@ class Order(NullOrder):
         reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
         releases = writes and semantics in ("release", "acq_rel")
         acquires = reads and semantics in ("acquire", "acq_rel")
-        if not (releases or acquires or clocks.fenced or clocks.keys):
+        lends = writes and clocks.fenced
+        if not (releases or lends or (reads and self._flags)):
             return
+        self._flags |= releases or lends
         flags = (access.addresses.astype(np.intp) >> 2) % FLAGS
-        for flag in np.unique(flags).tolist():
+        present: list[int] = np.unique(flags).tolist()
+        for flag in present:
             key = "flag", access.space, flag
             warps = np.unique(self._warp[access.threads[flags == flag]])
             # Acquire before release: what an atomic takes over from the one before it, it hands on.
@@ -399,7 +403,7 @@ class Order(NullOrder):
                 clocks.note(key, warps)
             if releases:
                 clocks.release(key, warps)
-            elif writes:
+            elif lends:
                 clocks.release_fenced(key, warps)
 
     def fence(self, warps: Index) -> None:
