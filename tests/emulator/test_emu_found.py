@@ -86,3 +86,25 @@ def test_barrier_of_a_warp_opens_for_one_mask(others: str) -> None:
     """
     declarations = ".reg .b32 %t, %m; .reg .pred %p, %q; .shared .align 4 .b32 flag;"
     assert execute(text, {}, {"d": "u32"}, declarations)["d"].tolist() == [77] * 32
+
+
+def test_carry_after_a_subtraction() -> None:
+    """nvcc's division of 128-bit integers asks by ``addc r, 0, 0`` after subc.cc whether nothing was borrowed."""
+    a, c = np.array([5, 5, 5, 0] * 8, np.uint32), np.array([4, 5, 6, 1] * 8, np.uint32)
+    text = """
+        sub.cc.u32 %d, %a, %c; addc.u32 %e, 0, 0;
+        sub.cc.u32 %d, %a, %c; subc.cc.u32 %f, 1, 1; addc.u32 %f, 0, 0;
+        sub.cc.u32 %d, %a, %c; subc.u32 %g, 0, 0;
+        add.cc.u32 %d, %a, -5; subc.u32 %h, 0, 0;
+        sub.cc.u32 %d, %a, %c; madc.lo.u32 %i, 3, 2, 10;
+    """
+    names = "defghi"
+    got = execute(text, {"a": ("u32", a), "c": ("u32", c)}, dict.fromkeys(names, "u32"))
+    assert {name: got[name][:4].tolist() for name in names} == {
+        "d": [1, 0, 2**32 - 1, 2**32 - 1],
+        "e": [1, 1, 0, 0],
+        "f": [1, 1, 0, 0],
+        "g": [0, 0, 2**32 - 1, 2**32 - 1],
+        "h": [0, 0, 0, 2**32 - 1],  # 5 + (2**32 - 5) has a carry
+        "i": [17, 17, 16, 16],
+    }

@@ -1,10 +1,12 @@
 """Arithmetic on numbers wider than a register: additions that take and leave a carry (PTX ISA, extended-precision arithmetic).
 
 The condition code CC.CF is one bit per thread; it belongs to the function, since calls do not preserve it. It is the carry out of
-an addition and the borrow out of a subtraction, whatever the sign of the type:
+an addition, and a subtraction is the addition of b's complement: CF is 1 where nothing is borrowed. The ISA says that sub.cc
+writes "the borrow-out" and subc subtracts it, which says nothing of its sign where only subtractions follow; nvcc's division of
+128-bit integers has an addc after a subc.cc, and is right only with the sign that adders have.
 
-    add.cc   d = a + b            CF = carry        sub.cc   d = a - b             CF = borrow
-    addc     d = a + b + CF                         subc     d = a - (b + CF)
+    add.cc   d = a + b            CF = carry        sub.cc   d = a - b             CF = no borrow
+    addc     d = a + b + CF                         subc     d = a - b - (1 - CF)
     mad.lo.cc, mad.hi.cc, madc.lo, madc.hi          the product's half in a's place, c in b's
 """
 
@@ -39,10 +41,11 @@ def _chain(
         x = first()
         if subtract:
             total = x - second
-            carry = x < second
+            carry = x >= second
             if into:
-                carry = carry | (total < flag)
-                total = total - flag
+                borrow = ~flag
+                carry = carry & (total >= borrow)
+                total = total - borrow
         else:
             total = x + second
             carry = total < x
