@@ -251,6 +251,23 @@ def test_only_active_threads_are_written() -> None:
         assert (got[name] == np.where(active, value, 0)).all()
 
 
+def test_constants_as_operands() -> None:
+    text = """cvt.rn.f16x2.f32 %d, 0f3F800000, 0f40000000; cvt.rn.satfinite.e4m3x2.f16x2 %e, 0xC0003C00;
+        cvt.rn.f16x2.e4m3x2 %f, 0x4038; cvt.rn.satfinite.e5m2x2.f32 %g, %a, 0f40000000; cvt.rz.ue8m0x2.bf16x2 %h, 0x3F804000;"""
+    outputs = {"d": "b32", "e": "b16", "f": "b32", "g": "b16", "h": "b16"}
+    got = execute(text, {"a": ("f32", np.ones(32, np.float32))}, outputs)
+    want = {"d": 0x3C004000, "e": 0xC038, "f": 0x40003C00, "g": 0x3C40, "h": 0x7F80}
+    assert all((got[name] == value).all() for name, value in want.items())
+
+
+def test_results_in_wider_registers() -> None:
+    declared = ".reg .b32 %wide; .reg .b64 %wider;"
+    text = """cvt.rn.satfinite.e4m3x2.f32 %wide, %a, %a; mov.b32 %d, %wide;
+        cvt.rn.f16x2.f32 %wider, %a, %a; mov.b64 %e, %wider; cvt.rn.f16x2.e4m3x2 %f, %wide;"""
+    got = execute(text, {"a": ("f32", np.full(32, -1, np.float32))}, {"d": "b32", "e": "b64", "f": "b32"}, declared)
+    assert (got["d"] == 0xB8B8).all() and (got["e"] == 0xBC00BC00).all() and (got["f"] == 0xBC00BC00).all()
+
+
 REFUSALS = {
     "cvt.rz.satfinite.e4m3x2.f32 %h, %a, %a;": "the emulator does not know '.rz' of cvt",
     "cvt.rn.ue8m0x2.f32 %h, %a, %a;": "the emulator does not know '.rn' of cvt",
