@@ -70,27 +70,31 @@ def sqrt(x: F64, mode: str) -> F64:
 
 def fma(x: F64, y: F64, z: F64, mode: str) -> F64:
     """x * y + z, rounded once."""
-    plain = _with_infinite_addend(x, y, z)
     product, product_error = _product(x, y)
     low = z + product_error
     low_error = sum_error(z, product_error, low)
     high = product + low
     high_error = sum_error(product, low, high)
     rest = high_error + low_error
-    rest_error = sum_error(high_error, low_error, rest)
-    sticky = to_odd(rest, rest_error)
-    result = high + sticky
-    odd = ~(_ordinary(x) & _ordinary(y) & (np.abs(z) <= _ADDEND))
+    sticky = rest
+    if np.count_nonzero(rest):
+        sticky = to_odd(rest, sum_error(high_error, low_error, rest))
+    result = np.asarray(high + sticky)
     if mode != "rn":
         result = directed(result, sum_error(high, sticky, result), mode)
-    result = np.where(result == 0, plain, result)
-    result = _signed_zero(result, product, z, mode)
+    if np.count_nonzero(result) != result.size:
+        result = np.where(result == 0, product + z, result)
+        result = _signed_zero(result, product, z, mode)
+    odd = ~(_ordinary(x) & _ordinary(y) & (np.abs(z) <= _ADDEND))
+    if not np.count_nonzero(odd):
+        return result
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
-    return _repair(np.where(finite, result, plain), odd, exact.fma, mode, x, y, z)
+    result = np.where(finite, result, _with_infinite_addend(x, y, z))
+    return _repair(result, odd, exact.fma, mode, x, y, z)
 
 
 def _with_infinite_addend(x: F64, y: F64, z: F64) -> F64:
-    """x * y + z where something is not finite, or everything is exactly zero: a product that overflows is no infinity."""
+    """x * y + z where something is not finite: a product of finite numbers that overflows is no infinity."""
     product = x * y
     overflows = np.isinf(product) & np.isfinite(x) & np.isfinite(y)
     return np.where(overflows, z, product + z)
