@@ -38,6 +38,9 @@ PENDING: Final = 64
 AT_ONCE: Final = 1 << 14
 """Marks that are compared at once."""
 
+LOOP: Final = 8
+"""Accesses among which one is looked for that an access repeats."""
+
 LINE: Final = 4
 """Lines are of 2**LINE bytes."""
 
@@ -94,9 +97,28 @@ class Entries:
         """The mark of each entry, without time and proxy."""
         return self.low if self.each == 1 else self.low.repeat(self.each)
 
+    def like(self, other: Entries) -> bool:
+        """Whether it is the same instruction, of the same threads, at the same addresses."""
+        return (
+            self.access.site == other.access.site
+            and self.agent is None
+            and np.array_equal(self.flat, other.flat)
+            and np.array_equal(self.low, other.low)
+        )
+
     def of(self, entries: Index) -> Index:
         """Which of the N accesses each entry belongs to."""
         return entries if self.each == 1 else entries // self.each
+
+
+def _put_aside(pending: list[tuple[int, Entries]], time: int, made: Entries) -> None:
+    """Appends an access; one just like it before, of the same instruction in a loop, need not be entered any more."""
+    if made.agent is None:
+        for place in range(len(pending) - 1, max(len(pending) - LOOP, 0) - 1, -1):
+            if pending[place][1].like(made):
+                del pending[place]
+                break
+    pending.append((time, made))
 
 
 class LastWrites:
@@ -117,7 +139,7 @@ class LastWrites:
         self.latest[made.lines] = time
         if self._proxies and made.access.proxy is Proxy.GENERIC:
             self.generic[made.lines] = time
-        self._pending.append((time, made))
+        _put_aside(self._pending, time, made)
         if len(self._pending) > PENDING:
             if not self._proxies:
                 self._pending = [entry for entry in self._pending if entry[0] > common]
@@ -157,10 +179,9 @@ class History:
         if made.agent is not None:
             self.floor = ALL
         self.latest[made.lines] = time
-        pending = self._pending
-        pending.append((time, made))
-        if len(pending) > PENDING:
-            self._pending = [entry for entry in pending if entry[0] > common]
+        _put_aside(self._pending, time, made)
+        if len(self._pending) > PENDING:
+            self._pending = [entry for entry in self._pending if entry[0] > common]
             if len(self._pending) > PENDING // 2:
                 self._enter()
 

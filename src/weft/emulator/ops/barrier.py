@@ -94,13 +94,20 @@ def bar(b: Binding) -> Transfer:
         assert write is not None and reduce is not None
         masked(write, reduce(predicates, members), leaving)
 
+    checked: NDArray[np.int64] | None = None
+
     def run(active: Active) -> Destinations:
+        nonlocal checked
         counters.add(site, "barriers", active.warp_count)
         barriers = Barriers.of(machine)
         if reduce is not None:
             barriers.finishers[site] = finish
         chosen = _numbers(barriers, site, numbers, active)
-        wanted = None if counts is None else _counts(barriers, site, counts, active)
+        wanted = None
+        if counts is not None:
+            wanted = checked if checked is not None else _counts(barriers, site, counts, active)
+            if counts.ndim == 0:
+                checked = wanted
         if len(chosen) == 1 and waits and _all_at_once(barriers, chosen[0][0], active, wanted):
             everyone = every_warp if active.full else active.warps
             machine.order.barrier(everyone, everyone)
@@ -141,11 +148,12 @@ def _all_at_once(barriers: Barriers, number: int, active: Active, counts: NDArra
         return False
     if counts is not None:
         # As many as there are, in warps that have not ended.
+        if active.full and (counts == machine.block_threads).all():
+            return barriers.quiet(number)
         warps = np.bincount(machine.block[active.warps * WARP], minlength=machine.blocks) * WARP
         if (counts != warps[machine.block])[active.mask].any():
             return False
-    meeting = barriers.meetings.get(number)
-    return meeting is None or not meeting.present.any()
+    return barriers.quiet(number)
 
 
 def _numbers(barriers: Barriers, site: int, numbers: NDArray[np.uint32], active: Active) -> list[tuple[int, Active]]:

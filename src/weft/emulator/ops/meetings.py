@@ -49,6 +49,11 @@ class Barriers:
     def of(cls, machine: Machine) -> Barriers:
         return machine.extra("barriers", lambda: cls(machine))
 
+    def quiet(self, number: int) -> bool:
+        """Whether nobody has come to a barrier."""
+        meeting = self.meetings.get(number)
+        return meeting is None or not meeting.present.any()
+
     def ready(self) -> Mask:
         """Those who waited and need not any more: threads that have ended since may have been the last to be waited for."""
         gone = int(np.count_nonzero(self.machine.exited))
