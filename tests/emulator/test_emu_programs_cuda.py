@@ -83,6 +83,18 @@ def test_transcendental() -> None:
     assert np.max(np.abs(p - exact) / np.spacing(exact.astype(np.float32))) <= 4.5
 
 
+@pytest.mark.parametrize(("stride", "sectors"), [(0, 1), (1, 4), (2, 8), (3, 12), (8, 32), (9, 32), (100, 32)])
+def test_strided(stride: int, sectors: int) -> None:
+    """32 words of 4 bytes, ``stride`` words apart, in sectors of 32 bytes: stride * 4 of them up to stride 8, then one each."""
+    x, out = uniform(128 * 100), np.zeros(128, np.float32)
+    profile = program("elementwise").launch("strided", 1, 128, [x, Scratch(out), stride])
+    assert np.array_equal(out, x[np.arange(128) * stride])
+    assert profile.total("global_load_sectors") == 4 * sectors
+    assert profile.total("global_load_ideal_sectors") == 4 * min(sectors, 4)
+    assert profile.total("global_store_sectors") == profile.total("global_store_ideal_sectors") == 4 * 4
+    assert profile.total("excess_sectors") == 4 * max(sectors - 4, 0)
+
+
 # ---- threads that meet -----------------------------------------------------------------------------------------------
 
 
@@ -128,6 +140,19 @@ def test_histogram() -> None:
     bins = np.zeros(64, np.uint32)
     program("reduction").launch("histogram", 2, 128, [x, bins, 1000])
     assert np.array_equal(bins, np.bincount(x, minlength=64))
+
+
+@pytest.mark.parametrize(("distinct", "collisions"), [(1, 31), (2, 30), (32, 0)])
+def test_histogram_collisions(distinct: int, collisions: int) -> None:
+    x = (np.arange(256) % distinct).astype(np.uint8)
+    bins = np.zeros(64, np.uint32)
+    profile = program("reduction").launch("histogram", 2, 128, [x, bins, 256])
+    assert np.array_equal(bins, np.bincount(x, minlength=64))
+    # 8 warps add in shared memory, each lane once; then each of 2 blocks adds 64 bins to 64 words, which are all different.
+    assert profile.total("atomic_collisions") == 8 * collisions
+    assert profile.total("shared_atomic_requests") == 8
+    assert profile.total("global_atomic_requests") == 2 * 2
+    assert profile.total("atomics") == 256 + 2 * 64
 
 
 def test_largest() -> None:

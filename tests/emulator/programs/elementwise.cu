@@ -54,3 +54,9 @@ extern "C" __global__ void transcendental(const double *x, double *e, double *s,
     l[i] = logf((float)x[i]);
     p[i] = powf((float)x[i], 1.5f);
 }
+
+// Every stride-th element: a warp's words lie in more and more sectors.
+extern "C" __global__ void strided(const float *x, float *out, int stride) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = x[i * stride];
+}
