@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from emulator_programs import program
+from emulator_programs import SOURCES, program
 from weft.emulator import Scratch
 
 RNG = np.random.default_rng(5)
@@ -179,6 +179,11 @@ def test_transpose(kernel: str) -> None:
         assert profile.bank_conflicts == 0
     else:  # a column's 32 words lie in one bank
         assert profile.bank_conflicts == loads * 31
+        source = (SOURCES / "transpose.cu").read_text().splitlines()
+        (conflicted,) = [row for row in profile.lines if row["bank_conflicts"]]
+        assert (
+            conflicted.file == "transpose.cu" and "= tile[threadIdx.x][threadIdx.y + i];" in source[conflicted.line - 1]
+        )
     # A row of a tile is 128 bytes on a 128-byte boundary: four sectors, both ways.
     assert profile.total("global_sectors") == profile.total("global_ideal_sectors") == 4 * (loads + stores)
 
