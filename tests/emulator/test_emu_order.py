@@ -263,6 +263,7 @@ class Trace:
         self.agents: list[tuple[Agent, dict[int, Operation]]] = []
         self.races = 0
         self.accesses = 0
+        self.last: Access | None = None
 
     def run(self, length: int) -> None:
         """So many events."""
@@ -302,6 +303,13 @@ class Trace:
         if kind is Kind.WRITE:
             values = [r.randrange(2) for _ in threads]
         a = access(kind, threads, addresses, size, r.randrange(64), values, strong, proxy)
+        if self.last is not None and agent is None and r.random() < 0.2:  # once more, as in a loop
+            old = self.last
+            threads, addresses, size = old.threads.tolist(), old.addresses.tolist(), old.size
+            values = None if old.values is None else [r.randrange(2) for _ in threads]
+            a = access(old.kind, threads, addresses, size, old.site, values, old.strong)
+        if agent is None:
+            self.last = a
         expected = self.definition.races(a, operations)
         self.accesses += 1
         if expected:

@@ -119,7 +119,13 @@ class Clocks:
             joined = self.seen[:, :w].max(axis=1)
             joined[:, 0, :w] = self.now
             self.seen[:, :w] = joined[:, None]
-            self._lift(np.arange(self.blocks), joined)
+            if self.columns > w:
+                self._lift(np.arange(self.blocks), joined)
+                return
+            # The same, where there are warps alone: they have seen everything up to now.
+            self.floors[FENCED] = fenced = joined[:, 1].min(axis=1)
+            self.floors[:FENCED] = self._common[...] = self.common = now = self.now
+            self.least = (now, now, int(fenced.min()))
             return
         came = np.zeros(self.blocks * w, np.bool_)
         came[arriving] = True
