@@ -38,9 +38,6 @@ PENDING: Final = 64
 AT_ONCE: Final = 1 << 14
 """Marks that are compared at once."""
 
-LOOP: Final = 8
-"""Accesses among which one is looked for that an access repeats."""
-
 LINE: Final = 4
 """Lines are of 2**LINE bytes."""
 
@@ -75,6 +72,13 @@ class Entries:
         size = access.size
         self.aligned = (access.alignment or size) >= min(size, 1 << LINE)
         """Whether no access crosses a line that is not longer than one."""
+        first = flat >> LINE
+        if not self.aligned:
+            first = self.granules >> (LINE - shift)
+        elif size > 1 << LINE:
+            first = (first[:, None] + np.arange(-(-size >> LINE))).reshape(-1)
+        self.lines: Index = first
+        """The lines that are accessed, some perhaps more than once."""
 
     @cached_property
     def granules(self) -> Index:
@@ -82,41 +86,35 @@ class Entries:
         first = self.flat >> self.shift
         return first if self.each == 1 else (first[:, None] + np.arange(self.each)).reshape(-1)
 
-    @cached_property
-    def lines(self) -> Index:
-        """The lines that are accessed, some perhaps more than once."""
-        if not self.aligned:
-            return self.granules >> (LINE - self.shift)
-        first = self.flat >> LINE
-        if self.access.size <= 1 << LINE:
-            return first
-        return (first[:, None] + np.arange(-(-self.access.size >> LINE))).reshape(-1)
-
     @property
     def lows(self) -> Marks:
         """The mark of each entry, without time and proxy."""
         return self.low if self.each == 1 else self.low.repeat(self.each)
 
     def like(self, other: Entries) -> bool:
-        """Whether it is the same instruction, of the same threads, at the same addresses."""
-        mine, theirs = self.flat, other.flat
-        if self.access.site != other.access.site or mine[0] != theirs[0] or mine.size != theirs.size:
-            return False
-        return self.agent is None and bool((mine == theirs).all()) and bool((self.low == other.low).all())
+        """Whether these are the same threads at the same addresses, themselves."""
+        return (
+            self.agent is None
+            and other.agent is None
+            and np.array_equal(self.flat, other.flat)
+            and np.array_equal(self.low, other.low)
+        )
 
     def of(self, entries: Index) -> Index:
         """Which of the N accesses each entry belongs to."""
         return entries if self.each == 1 else entries // self.each
 
 
-def _put_aside(pending: list[tuple[int, Entries]], time: int, made: Entries) -> None:
-    """Appends an access; one just like it before, of the same instruction in a loop, need not be entered any more."""
-    if made.agent is None:
-        for place in range(len(pending) - 1, max(len(pending) - LOOP, 0) - 1, -1):
-            if pending[place][1].like(made):
-                del pending[place]
-                break
-    pending.append((time, made))
+def _distinct(pending: list[tuple[int, Entries]]) -> list[tuple[int, Entries]]:
+    """Without accesses that are repeated later, as the same instruction in a loop does: these need not be entered."""
+    later: dict[tuple[int, int, int], list[Entries]] = {}
+    kept: list[tuple[int, Entries]] = []
+    for time, made in reversed(pending):
+        same = later.setdefault((made.access.site, made.flat.size, int(made.flat[0])), [])
+        if not any(other.like(made) for other in same):
+            same.append(made)
+            kept.append((time, made))
+    return kept[::-1]
 
 
 class LastWrites:
@@ -137,10 +135,10 @@ class LastWrites:
         self.latest[made.lines] = time
         if self._proxies and made.access.proxy is Proxy.GENERIC:
             self.generic[made.lines] = time
-        _put_aside(self._pending, time, made)
+        self._pending.append((time, made))
         if len(self._pending) > PENDING:
-            if not self._proxies:
-                self._pending = [entry for entry in self._pending if entry[0] > common]
+            pending = self._pending if self._proxies else [entry for entry in self._pending if entry[0] > common]
+            self._pending = _distinct(pending)
             if len(self._pending) > PENDING // 2:
                 self._enter()
 
@@ -177,9 +175,9 @@ class History:
         if made.agent is not None:
             self.floor = ALL
         self.latest[made.lines] = time
-        _put_aside(self._pending, time, made)
+        self._pending.append((time, made))
         if len(self._pending) > PENDING:
-            self._pending = [entry for entry in self._pending if entry[0] > common]
+            self._pending = _distinct([entry for entry in self._pending if entry[0] > common])
             if len(self._pending) > PENDING // 2:
                 self._enter()
 
