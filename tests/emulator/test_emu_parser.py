@@ -62,6 +62,12 @@ def test_head() -> None:
     assert read.text.startswith("// a comment")
 
 
+def test_the_end_of_a_buffer_and_the_ends_of_lines() -> None:
+    read = parse(HEAD.replace("\n", "\r\n") + ".entry k() {\r\n\tret; // übrigens\r\n}\r\n\0\0")
+    assert read.functions["k"].instructions[0].line == 5
+    assert read.text.endswith("}\r\n")
+
+
 def test_addresses_have_32_bits_where_nothing_is_said() -> None:
     assert parse(".version 7.0 .target sm_80").address_size == 32
 

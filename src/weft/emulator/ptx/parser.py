@@ -36,8 +36,9 @@ NUMBERS: Final[dict[str, tuple[int, int]]] = {
 
 
 def parse(text: str) -> Module:
-    """Reads a PTX module; raises `PTXError` with the line where it is none."""
-    return _Parser(text).module()
+    """Reads a PTX module; raises `PTXError` with the line where it is none. NULs at its end, which NVRTC's and the driver's
+    buffers have, are no part of it."""
+    return _Parser(text.rstrip("\0")).module()
 
 
 class _Parser:
