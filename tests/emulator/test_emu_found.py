@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emulator_harness import execute
-from weft.emulator import BarrierFault
+from weft.emulator import BarrierFault, Race
 
 
 def test_directive_and_type_without_a_space() -> None:
@@ -108,3 +108,62 @@ def test_carry_after_a_subtraction() -> None:
         "h": [0, 0, 0, 2**32 - 1],  # 5 + (2**32 - 5) has a carry
         "i": [17, 17, 16, 16],
     }
+
+
+@pytest.mark.parametrize(
+    "counting",
+    (
+        "fence.acq_rel.cta; atom.shared.acquire.cta.add.u32 %v, [count], 1;",
+        "atom.shared.acq_rel.cta.add.u32 %v, [count], 1;",
+        "membar.cta; atom.shared.add.u32 %v, [count], 1; membar.cta;",
+    ),
+)
+def test_the_last_warp_has_seen_the_others(counting: str) -> None:
+    """Whoever finds that all others have counted themselves goes on alone: as cuda::pipeline does at its end. The warps come to
+    the atomic together, and are served in turn."""
+    text = f"""
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %q, %t, 0;
+        @%q st.shared.u32 [count], 0;
+        bar.sync 0;
+        and.b32 %x, %t, 31;
+        setp.ne.u32 %p, %x, 0;
+        mov.u32 %d, 0;
+        @%p bra END;
+        shr.u32 %x, %t, 3;
+        mov.u32 %a, slots;
+        add.u32 %x, %x, %a;
+        st.shared.u32 [%x], %t;
+        {counting}
+        setp.ne.u32 %p, %v, 3;
+        @%p bra END;
+        ld.shared.v4.u32 {{%x, %y, %z, %w}}, [slots];
+        add.u32 %x, %x, %y; add.u32 %z, %z, %w; add.u32 %d, %x, %z;
+        END:
+    """
+    declarations = """.reg .b32 %t, %v, %x, %y, %z, %w, %a; .reg .pred %p, %q;
+        .shared .align 4 .b32 count; .shared .align 16 .b32 slots[4];"""
+    inputs = {"i": ("u32", np.zeros(128, np.uint32))}
+    assert execute(text, inputs, {"d": "u32"}, declarations, 128)["d"].sum() == 0 + 32 + 64 + 96
+
+
+def test_an_atomic_that_does_not_release_orders_nothing() -> None:
+    """The same without a fence before the atomic: a race."""
+    text = """
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %q, %t, 0;
+        @%q st.shared.u32 [count], 0;
+        bar.sync 0;
+        and.b32 %x, %t, 31;
+        setp.ne.u32 %p, %x, 0;
+        @%p bra END;
+        @%q st.shared.u32 [slot], 7;
+        atom.shared.acquire.cta.add.u32 %v, [count], 1;
+        setp.ne.u32 %p, %v, 3;
+        @%p bra END;
+        ld.shared.u32 %x, [slot];
+        END:
+    """
+    declarations = ".reg .b32 %t, %v, %x; .reg .pred %p, %q; .shared .align 4 .b32 count; .shared .align 4 .b32 slot;"
+    with pytest.raises(Race):
+        execute(text, {"i": ("u32", np.zeros(128, np.uint32))}, {}, declarations, 128)

@@ -396,15 +396,22 @@ class Order(NullOrder):
         for flag in present:
             key = "flag", access.space, flag
             warps = np.unique(self._warp[access.threads[flags == flag]])
-            # Acquire before release: what an atomic takes over from the one before it, it hands on.
-            if acquires:
-                clocks.acquire(key, warps)
-            elif reads:
-                clocks.note(key, warps)
-            if releases:
-                clocks.release(key, warps)
-            elif lends:
-                clocks.release_fenced(key, warps)
+            for turn in self._turns(warps) if reads and writes else (warps,):
+                # Acquire before release: what an atomic takes over from the one before it, it hands on.
+                if acquires:
+                    clocks.acquire(key, turn)
+                elif reads:
+                    clocks.note(key, turn)
+                if releases:
+                    clocks.release(key, turn)
+                elif lends:
+                    clocks.release_fenced(key, turn)
+
+    def _turns(self, warps: Index) -> list[Index]:
+        """Ascending warps as their atomics on one address are served, in turn: of each block the first, the second, ..."""
+        blocks = self.clocks.block_of[warps]
+        place = np.arange(warps.size) - np.searchsorted(blocks, blocks)
+        return [warps[place == turn] for turn in range(int(place.max(initial=-1)) + 1)]
 
     def fence(self, warps: Index) -> None:
         self.clocks.fence(warps)
