@@ -59,6 +59,13 @@ FIELDS: Final = {
 RECORD: Final = np.dtype([(name, FIELDS[kind]) for name, kind in emulator_fuzz_c.INPUTS.items()], align=True)
 """``In`` as NumPy sees it."""
 
+HEADS: Final = {
+    "programs": '#include "emulator_fuzz.h"\n',
+    "flush": '#define FLUSH\n#include "emulator_fuzz.h"\n',
+    "warps": "",
+}
+"""Kinds of files, and how each begins: functions, functions whose subnormal f32 are zero (``-ftz=true``), programs of warps."""
+
 _EDGES: Final[dict[str, tuple[int, ...]]] = {
     "f32": (0, 1 << 31, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0xBF800000, 0x7F7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000)
     + (0x4F000000, 0x4EFFFFFF, 0xCF000000, 0x4F800000, 0x5F000000, 0x3F7FFFFF, 0x34000000, 0x477FF000, 0x38800000),
@@ -108,7 +115,8 @@ def compiled(folder: Path, name: str, text: str, variants: list[str]) -> tuple[d
     """The PTX of a file in each variant, and the host's library if the text is for both."""
     source = folder / f"{name}.cu"
     source.write_text(text)
-    commands = [[*_NVCC, *VARIANTS[v], str(source), "-o", str(folder / f"{name}.{v}.ptx")] for v in variants]
+    flush = ["-ftz=true"] if "#define FLUSH" in text else []
+    commands = [[*_NVCC, *flush, *VARIANTS[v], str(source), "-o", str(folder / f"{name}.{v}.ptx")] for v in variants]
     library = folder / f"{name}.so"
     both = "KERNEL(" in text
     if both:
@@ -178,14 +186,17 @@ def compare_warps(program: WarpProgram, ptx: dict[str, Module]) -> list[str]:
     return problems
 
 
-def campaign(seeds: list[int], variants: list[str], folder: Path, warps: bool) -> int:
+def campaign(seeds: list[int], variants: list[str], folder: Path, kind: str) -> int:
     """Compares the functions of all seeds; returns how many differ."""
     failed = 0
     for start in range(0, len(seeds), FILE):
         part = seeds[start : start + FILE]
-        name = f"{'warp' if warps else 'c'}{part[0]}"
-        made = [emulator_fuzz_warp.generate(seed) if warps else emulator_fuzz_c.generate(seed) for seed in part]
-        head = "" if warps else '#include "emulator_fuzz.h"\n'
+        name = f"{kind}{part[0]}"
+        made = [
+            emulator_fuzz_warp.generate(s) if kind == "warps" else emulator_fuzz_c.generate(s, flush=kind == "flush")
+            for s in part
+        ]
+        head = HEADS[kind]
         texts, host = compiled(folder, name, head + "\n".join(one.text for one in made), variants)
         modules: dict[str, Module] = {}
         for variant, text in texts.items():
@@ -217,6 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Compare the emulator with this processor on random C functions.")
     parser.add_argument("--programs", type=int, default=100, help="how many functions (default 100)")
     parser.add_argument("--warps", type=int, default=100, help="how many programs of warps (default 100)")
+    parser.add_argument("--flush", type=int, default=50, help="how many functions with -ftz=true (default 50)")
     parser.add_argument("--seed", type=int, default=0, help="of the first function (default 0)")
     parser.add_argument("--only", type=int, help="only the function of this seed")
     parser.add_argument("--variants", default=",".join(VARIANTS), help=f"of {', '.join(VARIANTS)} (default all)")
@@ -227,12 +239,12 @@ def main(arguments: list[str] | None = None) -> int:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         failed = 0
-        for warps, count in ((False, options.programs), (True, options.warps)):
+        for kind, count in (("programs", options.programs), ("flush", options.flush), ("warps", options.warps)):
             seeds = list(range(options.seed, options.seed + count))
             if options.only is not None:
                 seeds = [options.only] if count else []
-            failed += campaign(seeds, variants, folder, warps)
-            say(f"{len(seeds)} {'programs of warps' if warps else 'functions'}, {len(variants)} variants")
+            failed += campaign(seeds, variants, folder, kind)
+            say(f"{kind}: {len(seeds)} in {len(variants)} variants")
     say(f"{failed} differ")
     return 1 if failed else 0
 

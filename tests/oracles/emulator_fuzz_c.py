@@ -7,6 +7,7 @@ counts of their own, switches, arrays, calls, recursion), and stores every varia
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -114,6 +115,9 @@ _CALLS: Final[dict[str, tuple[str, ...]]] = {
     "f16": ("to_f16<%M>({f32})",),
     "bf16": ("to_bf16<%M>({f32})",),
 }
+_EXACT: Final = re.compile("f64|f16|(mod|der|after|dexp|ilogb|floor|ceil|round|rint|trunc|fdim)f")
+"""Calls that do not flush subnormal numbers on the host, or have other types."""
+
 _ATOMICS: Final = tuple(
     (name, kind)
     for name, kinds in {
@@ -163,8 +167,12 @@ class Maker:
     """Whether this is the kernel, which has memory of its own: ``near`` (shared) and ``far`` (a result)."""
     count: int = 0
 
+    flush: bool = False
+    """Whether subnormal f32 are zero: only what the host does alike is used, integers and f32 with their basic operations."""
+
     def type(self) -> str:
-        return self.rng.choices(TYPES, WEIGHTS)[0]
+        kinds = len(INTEGERS) + 1 if self.flush else len(TYPES)
+        return self.rng.choices(TYPES[:kinds], WEIGHTS[:kinds])[0]
 
     def fresh(self) -> str:
         self.count += 1
@@ -199,7 +207,7 @@ class Maker:
         rng = self.rng
         if depth > 0 and rng.random() < 0.25:
             return f"({self.condition(depth - 1)} {rng.choice(['&&', '||', '!='])} {self.condition(depth - 1)})"
-        kind = rng.choice((*INTEGERS, *FLOATS))
+        kind = rng.choice((*INTEGERS, "f32") if self.flush else (*INTEGERS, *FLOATS))
         prefix = rng.choice(["", "", "!"])
         return f"{prefix}({self.expression(kind, depth - 1)} {rng.choice(_COMPARISONS)} {self.expression(kind, depth - 1)})"
 
@@ -240,6 +248,8 @@ class Maker:
             name, _, arguments = rng.choice(callees)
             return f"{name}({', '.join(self.expression(a, depth - 1) for a in arguments)})"
         calls = _CALLS.get(kind, ())
+        if self.flush:
+            calls = tuple(call for call in calls if not _EXACT.search(call))
         if kind in HALVES:
             return self.filled(rng.choice((*_HALF, *calls)), depth, kind)
         if calls and chance < 0.62:
@@ -313,7 +323,7 @@ class Maker:
             case 10 if self.top:
                 return self.atomics()
             case 11 if self.top:
-                name, first, second = f"b{self.fresh()}", self.type(), self.type()
+                name, first, second = f"b{self.fresh()}", rng.choice(INTEGERS), self.type()
                 target = [v for v in self.targets() if self.scope[v] == second]
                 lines = [f"Bytes {name} = {{}}; for (u32 z = 0; z < 32; z++) {name}.b[z] = z * 37;"]
                 lines += [f"store<{first}>({name}, {self.expression('u32', 2)}, {self.expression(first, 2)});"] * 2
@@ -330,7 +340,7 @@ class Maker:
     def atomics(self) -> list[str]:
         """Atomic operations of the thread alone, on memory of its own, whose last value goes to the results."""
         rng, place = self.rng, self.rng.choice(("near", "far"))
-        name, kind = rng.choice(_ATOMICS)
+        name, kind = rng.choice([a for a in _ATOMICS if not (self.flush and a[1] in FLOATS)])
         lines = [f"*{place} = {self.expression('u64', 2)};"]
         if name != "cas":
             lines += [
@@ -349,7 +359,7 @@ class Maker:
         """An array as a function's argument, which it changes."""
         rng = self.rng
         name, kind = rng.choice(list(self.arrays.items()))
-        inner = Maker(rng, self.fresh(), self.outside)
+        inner = Maker(rng, self.fresh(), self.outside, flush=self.flush)
         inner.scope, inner.arrays = {"v0": "u32", "v1": kind}, {"m": kind}
         body = [
             *inner.statements(1, 2),
@@ -396,7 +406,7 @@ class Maker:
     def function(self) -> None:
         """Defines a function that is not inlined: of numbers, of a structure, or recursive."""
         rng = self.rng
-        inner = Maker(rng, self.fresh(), self.outside, functions=list(self.functions))
+        inner = Maker(rng, self.fresh(), self.outside, functions=list(self.functions), flush=self.flush)
         result, arguments = self.type(), tuple(self.type() for _ in range(rng.randrange(1, 4)))
         inner.scope = {f"v{i}": kind for i, kind in enumerate(arguments)}
         given = ", ".join(f"{kind} {name}" for name, kind in inner.scope.items())
@@ -445,10 +455,10 @@ class Function:
     results: tuple[str, ...]
 
 
-def generate(seed: int, statements: int = 5) -> Function:
+def generate(seed: int, flush: bool = False, statements: int = 5) -> Function:
     """The function of a seed."""
     rng = random.Random(seed)
-    maker = Maker(rng, f"k{seed}", top=True)
+    maker = Maker(rng, f"k{seed}", top=True, flush=flush)
     for _ in range(rng.choice([0, 0, 1, 2])):
         maker.function()
     maker.scope = {f"in.{name}": kind for name, kind in INPUTS.items()}

@@ -412,9 +412,27 @@ class Maker:
 
         lines = [f"mine[LANE] = {x.text}; __syncthreads();"]
         lines += [f"{{ u32 t = part[{y.text} % {32 * WARPS}]; __syncthreads(); v{which} = t; }}"]
+        if self.rng.random() < 0.5:
+            return self.block_vote(which, x)
         statement = Statement(lines, run, block=True)
         self.others.append(others)
         return statement
+
+    def block_vote(self, which: int, x: Expression) -> Statement:
+        """Of all threads that have not ended."""
+        name, function = self.rng.choice([("count", sum), ("and", all), ("or", any)])
+        convert = "" if name == "count" else "!!"
+        votes: dict[int, list[bool]] = {}
+
+        def run(warp: Warp, lanes: set[int]) -> None:
+            if not lanes:
+                votes[warp.number] = [x.value(warp, i) & 1 == 1 for i in warp.alive]
+                return
+            result = function(vote for number in range(WARPS) for vote in votes[number])
+            for lane in lanes:
+                warp.v[which][lane] = int(result)
+
+        return Statement([f"v{which} = {convert}__syncthreads_{name}({x.text} & 1);"], run, block=True)
 
 
 @dataclass
@@ -455,7 +473,7 @@ def generate(seed: int) -> WarpProgram:
     maker = Maker(random.Random(seed))
     statements: list[Statement] = []
     for _ in range(maker.rng.randrange(3, 12)):
-        statements.append(maker.meeting() if maker.rng.random() < 0.1 else maker.statement("m0", 3))
+        statements.append(maker.meeting() if maker.rng.random() < 0.2 else maker.statement("m0", 3))
     keep = " ".join(f"out[t * {VARIABLES} + {i}] = v{i};" for i in range(VARIABLES))
     lines = [
         PRELUDE,
