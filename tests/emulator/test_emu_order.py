@@ -391,13 +391,13 @@ class Trace:
 def test_random_traces_race_where_the_definition_says_so(pending: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.emulator.memory.shadow.PENDING", pending)
     races = accesses = 0
-    for seed in range(1000 * pending, 1000 * pending + 50):
+    for seed in range(1000 * pending, 1000 * pending + 30):
         trace = Trace(seed)
         trace.run(300)
         races += trace.races
         accesses += trace.accesses
     assert 0.2 < races / accesses < 0.8
-    assert accesses > 7_000
+    assert accesses > 4_000
 
 
 # ---- what is said ----------------------------------------------------------------------------------------------------

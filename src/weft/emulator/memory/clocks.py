@@ -3,7 +3,8 @@
 One would give each agent a clock of its own, counting its synchronisations. Here there is one time for all: the number of the
 access, over the whole launch. An entry ``seen[block, agent, 0, other]`` = t says: the agent has seen all that the other did up to
 time t. Nothing needs to tick, times of different agents compare, and one number per block, its *floor*, stands for "all have seen
-everything up to here", which is what a barrier brings about and what most accesses need to ask.
+everything up to here", which is what a barrier brings about and what most accesses need to ask. (There are three such numbers: an
+operation under way holds back the one for everything, but not the one for what warps did.)
 
     warp 0 writes (time 1), warp 1 writes (time 2), barrier:      seen[0] = seen[1] = [2, 2], floor 2
     warp 0 writes (time 3), releases to a key:                    key = [3, 2]
