@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from weft.emulator.machine.placement import Placement
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.memory.access import Space
-from weft.emulator.memory.arena import Heap, layout
+from weft.emulator.memory.arena import Allocation, Heap, layout
 from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
@@ -152,7 +153,7 @@ def _memory(placement: Placement, given: Arguments, blocks: int, block_threads: 
     )
 
 
-def _parameter_layout(placement: Placement):
+def _parameter_layout(placement: Placement) -> list[Allocation]:
     (allocation,) = layout([("the parameters", placement.parameter_bytes, 0)])
     for key in [k for k in placement.addresses if placement.spaces[k] is Space.PARAM]:
         placement.addresses[key] += allocation.start
@@ -170,13 +171,13 @@ def _granule(program: Program, placement: Placement) -> int:
     return smallest
 
 
-class _no_collection:
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
     """Python's collector walks the bound steps over and over and finds nothing to free: it pauses."""
-
-    def __enter__(self) -> None:
-        self.enabled = gc.isenabled()
-        gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        if self.enabled:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
             gc.enable()

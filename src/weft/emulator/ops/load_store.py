@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active, Index
 from weft.emulator.machine.binding import Binding
+from weft.emulator.machine.placement import size_of
 from weft.emulator.memory.access import Access, Kind, Space
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Step, instruction
@@ -171,8 +172,6 @@ def _parameter(b: Binding, form: _Form, place: int) -> Callable[[], NDArray[Any]
 
 
 def _size(b: Binding, name: str) -> int:
-    from weft.emulator.machine.placement import size_of
-
     declared = (*b.function.variables, *b.function.parameters, *b.function.results)
     variable = next((v for v in declared if v.name == name), None)
     if variable is None:
