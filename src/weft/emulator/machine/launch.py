@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -172,7 +172,7 @@ def _granule(program: Program, placement: Placement) -> int:
 
 
 @contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
+def _no_collection() -> Generator[None]:
     """Python's collector walks the bound steps over and over and finds nothing to free: it pauses."""
     enabled = gc.isenabled()
     gc.disable()
