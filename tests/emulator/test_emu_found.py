@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from emulator_harness import execute
-from weft.emulator import BarrierFault, Race
+from weft.emulator import BarrierFault, Fault, Race, Undefined
 
 
 def test_directive_and_type_without_a_space() -> None:
@@ -167,3 +167,35 @@ def test_an_atomic_that_does_not_release_orders_nothing() -> None:
     declarations = ".reg .b32 %t, %v, %x; .reg .pred %p, %q; .shared .align 4 .b32 count; .shared .align 4 .b32 slot;"
     with pytest.raises(Race):
         execute(text, {"i": ("u32", np.zeros(128, np.uint32))}, {}, declarations, 128)
+
+
+INVALIDATED = """
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %p, %t, 0;
+    setp.eq.u32 %q, %t, 31;
+    @%p mbarrier.init.shared.b64 [bar], 32;
+    bar.warp.sync -1;
+    mbarrier.arrive.shared.b64 %s, [bar];
+    WAIT:
+    mbarrier.test_wait.shared.b64 %r, [bar], %s;
+    @!%r bra WAIT;
+    match.any.sync.b32 %d, 5, -1;
+    @%p mbarrier.inval.shared.b64 [bar];
+    AFTER
+"""
+INVALIDATED_DECLARATIONS = ".reg .b32 %t; .reg .b64 %s; .reg .pred %p, %q, %r; .shared .align 8 .b64 bar;"
+
+
+def test_invalidating_what_other_lanes_have_waited_for() -> None:
+    """The end of a cuda::pipeline: no bar.warp.sync between the lanes' waits and the invalidation by one of them."""
+    text = INVALIDATED.replace("AFTER", "")
+    assert execute(text, {}, {"d": "u32"}, INVALIDATED_DECLARATIONS)["d"].tolist() == [0xFFFFFFFF] * 32
+
+
+@pytest.mark.parametrize(
+    ("after", "fault"),
+    (("@%q mbarrier.arrive.shared.b64 %s, [bar];", Undefined), ("@%q st.shared.u64 [bar], 3;", Race)),
+)
+def test_memory_of_an_invalidated_mbarrier(after: str, fault: type[Fault]) -> None:
+    with pytest.raises(fault):
+        execute(INVALIDATED.replace("AFTER", after), {}, {"d": "u32"}, INVALIDATED_DECLARATIONS)

@@ -293,6 +293,8 @@ def _init(b: Binding) -> Step:
 
 @instruction("mbarrier.inval")
 def _inval(b: Binding) -> Step:
+    """Strong, as what other threads do with the object is: cuda::pipeline invalidates after a match.sync of the warp whose other
+    lanes have waited. Whoever uses the object later finds none, and plain accesses to its memory are ordered as ever."""
     f = form(b, op="inval", space=LOCAL, type="b64")
     b.count(1)
     locate = shared_address(b, 0, f["space"])
@@ -302,7 +304,7 @@ def _inval(b: Binding) -> Step:
         threads = active.index
         addresses = locate(threads)
         load(machine, site, threads, addresses, Kind.ATOMIC)
-        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
+        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8, strong=True)
         machine.memory.store(access, 8, np.zeros(threads.size, np.uint64))
 
     return step
