@@ -325,6 +325,16 @@ def test_extremes_of_f64(name: str) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_the_extreme_of_two_nans_of_f64_is_the_same_either_way(name: str) -> None:
+    """A butterfly of shuffles over NaNs of several payloads leaves the same bits in all lanes."""
+    x = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF8000000001234, 0xFFFFFFFFFFFFFFFF] * 8, np.uint64)
+    y = np.roll(x, 1)
+    text = f"{name}.f64 %d, %a, %b; {name}.f64 %e, %b, %a;"
+    got = execute(text, {"a": ("b64", x), "b": ("b64", y)}, {"d": "b64", "e": "b64"})
+    assert set(got["d"].tolist()) == set(got["e"].tolist()) == {0x7FF8000000000000}
+
+
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_testp(kind: str) -> None:
     x = EDGES[kind]

@@ -34,3 +34,15 @@ def pick(name: str, f: dict[str, str]) -> Callable[..., Any]:
         return result
 
     return compute
+
+
+def one_nan(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """Of two NaNs one and the same, whichever comes first: lanes that combine the same f64 in different orders have the same
+    bits then, and may write them to one word. (Results of f32 have the canonical NaN in any case.)"""
+
+    def settled(*operands: Any) -> Any:
+        result = compute(*operands)
+        missing = np.isnan(result)
+        return np.where(missing, np.nan, result) if missing.any() else result
+
+    return settled

@@ -21,7 +21,7 @@ from weft.emulator.arith import approximate, double, formats, rounding, single
 from weft.emulator.machine.active import Active
 from weft.emulator.ops import half
 from weft.emulator.ops.elementwise import Array, assign, elementwise, lanes
-from weft.emulator.ops.extremes import check_signs, pick
+from weft.emulator.ops.extremes import check_signs, one_nan, pick
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Binder, Step, instruction, masked
 from weft.emulator.ptx.types import TYPES, Type
@@ -306,7 +306,8 @@ def _extreme(name: str) -> Binder:
         count = b.count(3, 4) if kind.name == "f32" else b.count(3)
         check_signs(b, f, count)
         operands = tuple(b.read(i, kind) for i in range(1, count))
-        return steps(b.write(0, kind), pick(name, f), operands, bool(f["ftz"]), False)
+        compute = pick(name, f) if kind.name == "f32" else one_nan(pick(name, f))
+        return steps(b.write(0, kind), compute, operands, bool(f["ftz"]), False)
 
     return bind
 
