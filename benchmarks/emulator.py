@@ -105,21 +105,21 @@ def loop(x, n):
     for k in range(n):
         value = value * np.float32(0.5) + room[cuda.threadIdx.x]
     x[i] = value
-x = np.ones({threads}, np.float32)
+x = np.ones({blocks} * {threads}, np.float32)
 loop[1, {threads}](x, 1)
 start = time.perf_counter()
-loop[1, {threads}](x, {rounds})
+loop[{blocks}, {threads}](x, {rounds})
 print(time.perf_counter() - start)
 """
 
 SAME = "mul.f32 %f2, %f2, 0f3F000000; ld.shared.f32 %f3, [%r5]; add.f32 %f2, %f2, %f3;"
 
 
-def simulator(rounds: int) -> float | None:
+def simulator(blocks: int, rounds: int) -> float | None:
     """Seconds that Numba's simulator takes for the loop `SAME`; None where numba is not installed."""
     if importlib.util.find_spec("numba") is None:
         return None
-    program = SIMULATED.format(threads=THREADS, rounds=rounds)
+    program = SIMULATED.format(blocks=blocks, threads=THREADS, rounds=rounds)
     environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     return float(found.stdout)
@@ -171,10 +171,14 @@ def main() -> None:
             f"{count * BLOCKS * THREADS / many:,.0f}",
         )
     console.print(table)
-    if (simulated := simulator(options.rounds)) is not None:
-        ours = statistics.median(measure(Module(kernel(SAME)), 1, options.rounds, watched).seconds for _ in range(5))
-        console.print(f"\na loop of one multiplication, one shared load and one addition, {THREADS} threads:")
-        console.print(f"weft {ours:.3f} s, Numba's simulator {simulated:.3f} s: {simulated / ours:.0f} times as long")
+    same = Module(kernel(SAME))
+    for blocks in (1, 16):
+        if (simulated := simulator(blocks, options.rounds)) is not None:
+            ours = statistics.median(measure(same, blocks, options.rounds, watched).seconds for _ in range(5))
+            console.print(
+                f"a loop of a multiplication, a shared load and an addition, {blocks} blocks: weft {ours:.3f} s, "
+                f"Numba's simulator {simulated:.3f} s, {simulated / ours:.1f} times as long"
+            )
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from emulator_harness import execute, kernel, run
-from weft.emulator import Checks, Misaligned, Module, OutOfBounds, PTXError, Scratch, Uninitialised
+from weft.emulator import Checks, Misaligned, Module, OutOfBounds, PTXError, Race, Scratch, Uninitialised
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 RANDOM = np.random.default_rng(5)
@@ -456,3 +456,40 @@ def test_what_is_beside_a_view_is_out_of_bounds(offset: int) -> None:
     inside = simple("ld.global.u32 %r1, [%rd0+24]; st.global.u32 [%rd1], %r1;")
     inside.launch("k", 1, 1, [x[3:10], y])
     assert y[0] == 9
+
+
+class TestMemoryOfOne:
+    """Loops over shared memory of which each thread has a part of its own."""
+
+    LOOP = """
+        .shared .align 8 .b8 room[1024]; mov.u32 %r1, room; mad.lo.u32 %r2, %r0, 4, %r1; mov.u32 %r3, 0; st.shared.u32 [%r2], 0;
+        {before}
+    L:  ld.shared.u32 %r4, [%r2]; add.u32 %r4, %r4, %r3; st.shared.u32 [%r2], %r4;
+        add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 20; @%p0 bra L;
+        {after}
+        mad.wide.u32 %rd2, %r0, 4, %rd1; st.global.u32 [%rd2], %r4;"""
+
+    def launch(self, before: str, after: str, checks: Checks | None = None) -> np.ndarray:
+        y = np.zeros(64, np.uint32)
+        simple(self.LOOP.format(before=before, after=after)).launch("k", 1, 64, [y, y], checks=checks)
+        return y
+
+    def test_nobody_else_looks(self) -> None:
+        assert set(self.launch("", "").tolist()) == {190}
+
+    def test_another_looks_afterwards(self) -> None:
+        with pytest.raises(Race):
+            self.launch("", "xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];")
+
+    def test_another_has_looked_before(self) -> None:
+        with pytest.raises(Race):
+            self.launch("bar.sync 0; xor.b32 %r5, %r2, 4; ld.shared.u32 %r4, [%r5];", "")
+
+    def test_another_has_looked_at_more_than_its_own(self) -> None:
+        """Reads of eight bytes every four: each thread has read its neighbour's, from the address at which it writes."""
+        with pytest.raises(Race):
+            self.launch(
+                "setp.eq.u32 %p1, %r0, 63; st.shared.u32 [room+256], 0; bar.sync 0; ld.shared.u64 %rd5, [%r2]; ",
+                "",
+                Checks(alignment=False),
+            )

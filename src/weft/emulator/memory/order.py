@@ -242,7 +242,8 @@ class Order(NullOrder):
         return floors if made.each == 1 else floors.repeat(made.each)
 
     def _check_history(self, history: History, made: Entries) -> None:
-        if int(history.latest.take(made.lines).max()) <= self._least(made)[history.floor]:
+        floor = self._least(made)[history.floor]
+        if int(history.latest.take(made.lines).max()) <= floor or history.is_own(made, floor):
             return
         entries = (history.since(made) > self._floors(made, history.floor)).nonzero()[0]
         if entries.size:

@@ -38,6 +38,9 @@ PENDING: Final = 64
 AT_ONCE: Final = 1 << 14
 """Marks that are compared at once."""
 
+FEW: Final = 4
+"""Accesses that are compared one by one."""
+
 LINE: Final = 4
 """Lines are of 2**LINE bytes."""
 
@@ -96,6 +99,7 @@ class Entries:
         return (
             self.agent is None
             and other.agent is None
+            and self.access.size == other.access.size
             and np.array_equal(self.flat, other.flat)
             and np.array_equal(self.low, other.low)
         )
@@ -169,6 +173,8 @@ class History:
         self._other: Marks = np.zeros((0, granules), np.int64)
         self._newest: Marks = np.zeros((blocks, 0), np.int64)
         """The time of each column's last access to anything."""
+        self._entered = 0
+        """The time of the last access that was entered."""
 
     def note(self, made: Entries, time: int, common: int) -> None:
         """The accesses of one instruction. ``common``: what everyone has seen of the past."""
@@ -180,6 +186,18 @@ class History:
             self._pending = _distinct([entry for entry in self._pending if entry[0] > common])
             if len(self._pending) > PENDING // 2:
                 self._enter()
+
+    def is_own(self, made: Entries, floor: int) -> bool:
+        """Whether what was accessed after ``floor`` was accessed by the same threads, each what it accesses now and no other
+        does: a loop over memory of the threads' own. May say no where it is so."""
+        if self._entered > floor or made.agent is not None:
+            return False
+        if len(self._pending) > FEW:
+            self._pending = _distinct(self._pending)
+        recent = [other for time, other in self._pending if time > floor]
+        if len(recent) > FEW or not all(other.like(made) for other in recent):
+            return False
+        return bool((made.flat[1:] - made.flat[:-1] >= made.access.size).all())
 
     def since(self, made: Entries) -> Latest:
         """When there was an access to each entry's line."""
@@ -196,6 +214,7 @@ class History:
                 self._newest = np.pad(self._newest, [(0, 0), (0, missing)])
             self._enter_one(columns * self.granules + granules, low + (time << TIME))
             self._newest[granules // (self.granules // self._newest.shape[0]), columns] = time
+            self._entered = time
         self._pending.clear()
 
     def _enter_one(self, places: Index, marks: Marks) -> None:
