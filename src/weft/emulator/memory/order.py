@@ -220,6 +220,8 @@ class Order(NullOrder):
         seen = int(writes.latest.take(lines).max()) <= known[ALL]
         if seen and not (fenced and int(writes.generic.take(lines).max()) > known[FENCED]):
             return
+        if writes.is_own(made, known[ALL]):
+            return
         marks = writes.marks(made.granules)
         late = marks >> TIME > self._floors(made, ALL)
         if fenced:

@@ -100,9 +100,13 @@ class Entries:
             self.agent is None
             and other.agent is None
             and self.access.size == other.access.size
-            and np.array_equal(self.flat, other.flat)
-            and np.array_equal(self.low, other.low)
+            and self._bytes == other._bytes
         )
+
+    @cached_property
+    def _bytes(self) -> tuple[bytes, bytes]:
+        """Addresses and threads, quick to compare."""
+        return self.flat.tobytes(), self.low.tobytes()
 
     def of(self, entries: Index) -> Index:
         """Which of the N accesses each entry belongs to."""
@@ -121,71 +125,21 @@ def _distinct(pending: list[tuple[int, Entries]]) -> list[tuple[int, Entries]]:
     return kept[::-1]
 
 
-class LastWrites:
-    """The last plain write to each granule. With ``proxies``, marks are kept of writes that everyone has seen, too: whether a
-    fence followed them may still be asked."""
+class Aside:
+    """Accesses that are put aside until someone asks, with their times."""
 
-    def __init__(self, granules: int, shift: int, proxies: bool) -> None:
-        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
-        """The time of the last write to each line."""
-        self.generic: Latest = np.zeros_like(self.latest) if proxies else self.latest
-        """The time of the last one of the generic proxy."""
-        self._marks: Marks = np.zeros(granules, np.int64)
+    def __init__(self) -> None:
         self._pending: list[tuple[int, Entries]] = []
-        self._proxies = proxies
-
-    def note(self, made: Entries, time: int, common: int) -> None:
-        """The writes of one instruction; of several threads' to one granule the last one's."""
-        self.latest[made.lines] = time
-        if self._proxies and made.access.proxy is Proxy.GENERIC:
-            self.generic[made.lines] = time
-        self._pending.append((time, made))
-        if len(self._pending) > PENDING:
-            pending = self._pending if self._proxies else [entry for entry in self._pending if entry[0] > common]
-            self._pending = _distinct(pending)
-            if len(self._pending) > PENDING // 2:
-                self._enter()
-
-    def _enter(self) -> None:
-        for time, made in self._pending:
-            proxy = ASYNC if made.access.proxy is Proxy.ASYNC else 0
-            self._marks[made.granules] = made.lows + ((time << TIME) + proxy)
-        self._pending.clear()
-
-    def marks(self, granules: Index) -> Marks:
-        """The marks of the last writes."""
-        self._enter()
-        return self._marks.take(granules)
-
-
-class History:
-    """The last access of each column to each granule, of accesses that do not order each other."""
-
-    def __init__(self, granules: int, shift: int, blocks: int) -> None:
-        self.granules = granules
-        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
-        """The time of the last access to each line."""
-        self.floor = WARPS
-        """Which row of `Clocks.floors` matters: `ALL` once an asynchronous operation is among those who access."""
-        self._line = LINE - shift
-        self._pending: list[tuple[int, Entries]] = []
-        self._last: Marks = np.zeros((0, granules), np.int64)
-        self._other: Marks = np.zeros((0, granules), np.int64)
-        self._newest: Marks = np.zeros((blocks, 0), np.int64)
-        """The time of each column's last access to anything."""
         self._entered = 0
         """The time of the last access that was entered."""
 
-    def note(self, made: Entries, time: int, common: int) -> None:
-        """The accesses of one instruction. ``common``: what everyone has seen of the past."""
-        if made.agent is not None:
-            self.floor = ALL
-        self.latest[made.lines] = time
-        self._pending.append((time, made))
-        if len(self._pending) > PENDING:
-            self._pending = _distinct([entry for entry in self._pending if entry[0] > common])
-            if len(self._pending) > PENDING // 2:
-                self._enter()
+    def _put_aside(self, made: Entries, time: int) -> None:
+        """An access that repeats the one before takes its place, as in `_distinct`."""
+        pending = self._pending
+        if pending and pending[-1][1].access.site == made.access.site and made.like(pending[-1][1]):
+            pending[-1] = (time, made)
+        else:
+            pending.append((time, made))
 
     def is_own(self, made: Entries, floor: int) -> bool:
         """Whether what was accessed after ``floor`` was accessed by the same threads, each what it accesses now and no other
@@ -198,6 +152,72 @@ class History:
         if len(recent) > FEW or not all(other.like(made) for other in recent):
             return False
         return bool((made.flat[1:] - made.flat[:-1] >= made.access.size).all())
+
+
+class LastWrites(Aside):
+    """The last plain write to each granule. With ``proxies``, marks are kept of writes that everyone has seen, too: whether a
+    fence followed them may still be asked."""
+
+    def __init__(self, granules: int, shift: int, proxies: bool) -> None:
+        super().__init__()
+        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
+        """The time of the last write to each line."""
+        self.generic: Latest = np.zeros_like(self.latest) if proxies else self.latest
+        """The time of the last one of the generic proxy."""
+        self._marks: Marks = np.zeros(granules, np.int64)
+        self._proxies = proxies
+
+    def note(self, made: Entries, time: int, common: int) -> None:
+        """The writes of one instruction; of several threads' to one granule the last one's."""
+        self.latest[made.lines] = time
+        if self._proxies and made.access.proxy is Proxy.GENERIC:
+            self.generic[made.lines] = time
+        self._put_aside(made, time)
+        if len(self._pending) > PENDING:
+            pending = self._pending if self._proxies else [entry for entry in self._pending if entry[0] > common]
+            self._pending = _distinct(pending)
+            if len(self._pending) > PENDING // 2:
+                self._enter()
+
+    def _enter(self) -> None:
+        for time, made in self._pending:
+            proxy = ASYNC if made.access.proxy is Proxy.ASYNC else 0
+            self._marks[made.granules] = made.lows + ((time << TIME) + proxy)
+            self._entered = time
+        self._pending.clear()
+
+    def marks(self, granules: Index) -> Marks:
+        """The marks of the last writes."""
+        self._enter()
+        return self._marks.take(granules)
+
+
+class History(Aside):
+    """The last access of each column to each granule, of accesses that do not order each other."""
+
+    def __init__(self, granules: int, shift: int, blocks: int) -> None:
+        super().__init__()
+        self.granules = granules
+        self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
+        """The time of the last access to each line."""
+        self.floor = WARPS
+        """Which row of `Clocks.floors` matters: `ALL` once an asynchronous operation is among those who access."""
+        self._line = LINE - shift
+        self._last: Marks = np.zeros((0, granules), np.int64)
+        self._other: Marks = np.zeros((0, granules), np.int64)
+        self._newest: Marks = np.zeros((blocks, 0), np.int64)
+        """The time of each column's last access to anything."""
+
+    def note(self, made: Entries, time: int, common: int) -> None:
+        """The accesses of one instruction. ``common``: what everyone has seen of the past."""
+        if made.agent is not None:
+            self.floor = ALL
+        self.latest[made.lines] = time
+        self._put_aside(made, time)
+        if len(self._pending) > PENDING:
+            self._pending = _distinct([entry for entry in self._pending if entry[0] > common])
+            if len(self._pending) > PENDING // 2:
+                self._enter()
 
     def since(self, made: Entries) -> Latest:
         """When there was an access to each entry's line."""
