@@ -492,7 +492,9 @@ class TestLaunches:
     def test_read_only_arrays_are_never_written(self) -> None:
         out = np.zeros(32, np.uint32)
         out.flags.writeable = False
-        self.MODULE.launch("k", 1, 32, [out])
+        with pytest.raises(LaunchError) as caught:
+            self.MODULE.launch("k", 1, 32, [out])
+        assert str(caught.value) == "argument 0 is a read-only array, and k writes to it"
         assert not out.any()
 
     def test_more_blocks_than_are_executed_at_once(self) -> None:

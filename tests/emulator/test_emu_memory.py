@@ -171,6 +171,7 @@ class TestVariables:
             .const .align 8 .f64 half = 0d3FE0000000000000;
             .const .align 4 .f32 quarter = 0.25;
             .global .align 8 .u64 where[2] = {generic(table), table+4};
+            .global .align 4 .f32 third = 0d3FD5555555555555;
             .global .align 1 .b8 text[6] = {104, 101, 108, 108, 111, 0};
             """
         module = simple(
@@ -180,6 +181,7 @@ class TestVariables:
             ld.const.f64 %d0, [half]; st.global.f64 [%rd1+16], %d0; ld.const.f32 %f0, [quarter]; st.global.f32 [%rd1+24], %f0;
             ld.global.u64 %rd4, [where+8]; ld.global.u32 %r2, [%rd4]; st.global.u32 [%rd1+28], %r2;
             ld.global.u8 %r3, [text+4]; st.global.u32 [%rd1+32], %r3;
+            ld.global.f32 %f1, [third]; st.global.f32 [%rd1+36], %f1;
             cvta.const.u64 %rd5, half; ld.f64 %d1, [%rd5]; st.global.f64 [%rd1+40], %d1;
             """.replace("cvta.const.u64 %rd5, half", "mov.u64 %rd5, half; cvta.const.u64 %rd5, %rd5"),
             before=before,
@@ -188,6 +190,7 @@ class TestVariables:
         module.launch("k", 1, 4, [y, y])
         assert y[:16].view(np.uint32).tolist() == [10, 20, 30, 0]
         assert y[16:24].view(np.float64)[0] == 0.5 and y[24:28].view(np.float32)[0] == 0.25
+        assert y[36:40].view(np.float32)[0] == np.float32(1 / 3)
         assert y[28:32].view(np.uint32)[0] == 20 and y[32] == ord("o") and y[40:48].view(np.float64)[0] == 0.5
 
     def test_static_and_dynamic_shared_memory_lie_apart(self) -> None:
@@ -277,6 +280,18 @@ class TestFaults:
         x = np.arange(16, dtype=np.uint32)
         module.launch("k", 1, 1, [x, Scratch(np.zeros(16, np.uint32))], checks=Checks.none())
         np.testing.assert_array_equal(x, np.arange(16))
+
+    @pytest.mark.parametrize("races", [False, True])
+    def test_what_is_outside_belongs_to_nobody(self, races: bool) -> None:
+        """With bounds checks off a store beyond the end changes none of the memory that there is."""
+        module = simple("""
+            .shared .align 4 .b8 room[128]; .local .align 4 .b8 mine[16];
+            mov.u32 %r1, 7; st.shared.u32 [room], %r1; st.local.u32 [mine], %r1;
+            mov.u32 %r2, 9; st.shared.u32 [room+128], %r2; st.local.u32 [mine+16], %r2; st.global.u32 [%rd0+64], %r2;
+            ld.shared.u32 %r3, [room]; ld.local.u32 %r4, [mine]; st.global.v2.u32 [%rd1], {%r3, %r4};""")
+        x, y = np.zeros(16, np.uint32), np.zeros(2, np.uint32)
+        module.launch("k", 1, 1, [x, y], checks=Checks(bounds=False, races=races))
+        assert not x.any() and y.tolist() == [7, 7]
 
     def test_a_misaligned_access_reads_the_bytes_that_are_there(self) -> None:
         module = simple("ld.global.u32 %r1, [%rd0+1]; st.global.u32 [%rd1+2], %r1;")

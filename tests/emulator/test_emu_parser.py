@@ -47,7 +47,7 @@ def operands(text: str) -> tuple[Operand, ...]:
 
 
 R = Register
-I = Immediate  # noqa: E741
+Imm = Immediate
 
 
 # ---- modules ---------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_variables_of_a_module() -> None:
         Variable("a", "global", "b8", 15, 16, array=True, line=5),
         Variable("dynamic", "shared", "b8", None, 128, external=True, array=True, line=6),
         Variable("b", "global", "u32", 1, 4, line=7),
-        Variable("c", "global", "u32", 1, 4, initial=(I(7),), line=7),
+        Variable("c", "global", "u32", 1, 4, initial=(Imm(7),), line=7),
         Variable("d", "global", "s64", 1, 8, line=8),
         Variable("e", "const", "f32", 4, 8, vector=2, array=True, line=9),
         Variable("g", "global", "f64", 1, 8, line=10),
@@ -101,15 +101,15 @@ def test_variables_of_a_module() -> None:
 @pytest.mark.parametrize(
     ("declaration", "count", "initial"),
     [
-        (".u32 x = 5", 1, (I(5),)),
-        (".s32 x[] = {1, -2, 3}", 3, (I(1), I(-2), I(3))),
-        (".s32 x[5] = {1, 2}", 5, (I(1), I(2))),
-        (".s32 x[2][3] = {{1, 2, 3}, {4, 5, 6}}", 6, tuple(map(I, (1, 2, 3, 4, 5, 6)))),
-        (".s32 x[2][3] = {{1}, {4, 5}}", 6, tuple(map(I, (1, 0, 0, 4, 5, 0)))),
-        (".s32 x[][2] = {{1}, {4, 5}, {6}}", 6, tuple(map(I, (1, 0, 4, 5, 6, 0)))),
-        (".s32 x[2][2][2] = {{{1}, {2}}, {{3, 4}}}", 8, tuple(map(I, (1, 0, 2, 0, 3, 4, 0, 0)))),
-        (".f32 x[2] = {0f3F800000, 0f7FC00001}", 2, (I(0x3F800000, 32), I(0x7FC00001, 32))),
-        (".f64 x[3] = {1.5, -2e3, 0d3FF0000000000000}", 3, (I(1.5), I(-2000.0), I(0x3FF0000000000000, 64))),
+        (".u32 x = 5", 1, (Imm(5),)),
+        (".s32 x[] = {1, -2, 3}", 3, (Imm(1), Imm(-2), Imm(3))),
+        (".s32 x[5] = {1, 2}", 5, (Imm(1), Imm(2))),
+        (".s32 x[2][3] = {{1, 2, 3}, {4, 5, 6}}", 6, tuple(map(Imm, (1, 2, 3, 4, 5, 6)))),
+        (".s32 x[2][3] = {{1}, {4, 5}}", 6, tuple(map(Imm, (1, 0, 0, 4, 5, 0)))),
+        (".s32 x[][2] = {{1}, {4, 5}, {6}}", 6, tuple(map(Imm, (1, 0, 4, 5, 6, 0)))),
+        (".s32 x[2][2][2] = {{{1}, {2}}, {{3, 4}}}", 8, tuple(map(Imm, (1, 0, 2, 0, 3, 4, 0, 0)))),
+        (".f32 x[2] = {0f3F800000, 0f7FC00001}", 2, (Imm(0x3F800000, 32), Imm(0x7FC00001, 32))),
+        (".f64 x[3] = {1.5, -2e3, 0d3FF0000000000000}", 3, (Imm(1.5), Imm(-2000.0), Imm(0x3FF0000000000000, 64))),
         (".u64 x = generic(other)", 1, (Symbol("other", 0, generic=True),)),
         (".u64 x[2] = {generic(other)+8, other}", 2, (Symbol("other", 8, generic=True), Symbol("other"))),
         (".u64 x[2] = {other+4, other-4}", 2, (Symbol("other", 4), Symbol("other", -4))),
@@ -215,7 +215,7 @@ def test_registers() -> None:
 def test_a_vector_register_is_its_elements() -> None:
     text = ".entry k() { .reg .v2 .f32 v; .reg .f32 f; ld.global.v2.f32 v, [0]; add.f32 f, v.x, v.g; }"
     load, add = module(text).functions["k"].instructions
-    assert load.operands == (Vector((R("v.x"), R("v.y"))), Address(I(0)))
+    assert load.operands == (Vector((R("v.x"), R("v.y"))), Address(Imm(0)))
     assert add.operands == (R("f"), R("v.x"), R("v.y"))
 
 
@@ -234,7 +234,7 @@ def test_an_instruction() -> None:
     assert one(text) == Instruction(
         "cp",
         ("async", "ca", "shared", "global", "L2::128B"),
-        (Address(R("a"), 4), Address(R("x")), I(16)),
+        (Address(R("a"), 4), Address(R("x")), Imm(16)),
         Guard("p", negated=True),
         6,
         None,
@@ -268,22 +268,22 @@ def test_guards() -> None:
     ("text", "expected"),
     [
         ("mov.u32 a, %tid.x", (R("a"), R("%tid.x"))),
-        ("mov.u32 a, WARP_SZ", (R("a"), I(32))),
+        ("mov.u32 a, WARP_SZ", (R("a"), Imm(32))),
         ("mov.b64 x, {a, b}", (R("x"), Vector((R("a"), R("b"))))),
         ("mov.b64 {a, _}, x", (Vector((R("a"), Sink())), R("x"))),
         ("mov.b64 x, k", (R("x"), Symbol("k"))),
         ("mov.b64 x, arg", (R("x"), Symbol("arg"))),
         ("setp.lt.and.s32 p|q, a, b, !r", (Pair(R("p"), R("q")), R("a"), R("b"), Not(R("r")))),
-        ("setp.lt.s32 p | _, a, 3", (Pair(R("p"), Sink()), R("a"), I(3))),
-        ("elect.sync _|p, 0xffffffff", (Pair(Sink(), R("p")), I(0xFFFFFFFF))),
+        ("setp.lt.s32 p | _, a, 3", (Pair(R("p"), Sink()), R("a"), Imm(3))),
+        ("elect.sync _|p, 0xffffffff", (Pair(Sink(), R("p")), Imm(0xFFFFFFFF))),
         ("mbarrier.arrive.shared.b64 _, [a]", (Sink(), Address(R("a")))),
         ("ld.param.u64 x, [arg]", (R("x"), Address(Symbol("arg")))),
         ("ld.param.u64 x, [arg+8]", (R("x"), Address(Symbol("arg"), 8))),
         ("ld.shared.u32 a, [b+-4]", (R("a"), Address(R("b"), -4))),
         ("ld.shared.u32 a, [b-4]", (R("a"), Address(R("b"), -4))),
         ("ld.shared.u32 a, [b + 0x10 + 4]", (R("a"), Address(R("b"), 20))),
-        ("ld.shared.u32 a, [16]", (R("a"), Address(I(16)))),
-        ("ld.shared.u32 a, [4*4+1]", (R("a"), Address(I(17)))),
+        ("ld.shared.u32 a, [16]", (R("a"), Address(Imm(16)))),
+        ("ld.shared.u32 a, [4*4+1]", (R("a"), Address(Imm(17)))),
         ("ld.global.v4.b32 {a,b,c,d}, [x]", (Vector((R("a"), R("b"), R("c"), R("d"))), Address(R("x")))),
         (
             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [a], [x, {b, c}], [d]",
@@ -291,11 +291,11 @@ def test_guards() -> None:
         ),
         (
             "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [x, {0}], [d]",
-            (Address(R("x"), 0, (I(0),)), Address(R("d"))),
+            (Address(R("x"), 0, (Imm(0),)), Address(R("d"))),
         ),
         (
             "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {f, g}, x, y, p, 1, -1, 0, 1",
-            (Vector((R("f"), R("g"))), R("x"), R("y"), R("p"), I(1), I(-1), I(0), I(1)),
+            (Vector((R("f"), R("g"))), R("x"), R("y"), R("p"), Imm(1), Imm(-1), Imm(0), Imm(1)),
         ),
     ],
 )
@@ -306,26 +306,26 @@ def test_operands(text: str, expected: tuple[Operand, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("0", I(0)),
-        ("-5", I(-5)),
-        ("5U", I(5)),
-        ("4294967295", I(4294967295)),
-        ("18446744073709551615", I(2**64 - 1)),
-        ("0x8000000000000000", I(2**63)),
-        ("0xFFu".upper().replace("X", "x"), I(255)),
-        ("0b101", I(5)),
-        ("0b101U", I(5)),
-        ("0777", I(511)),
-        ("1.5", I(1.5)),
-        ("1.", I(1.0)),
-        ("1e3", I(1000.0)),
-        ("2.5E-1", I(0.25)),
-        ("-1.5", I(-1.5)),
-        ("0f3F800000", I(0x3F800000, 32)),
-        ("0F7fc00001", I(0x7FC00001, 32)),
-        ("-0f3F800000", I(0xBF800000, 32)),
-        ("0dFFF8000000000001", I(0xFFF8000000000001, 64)),
-        ("0D3FF0000000000000", I(0x3FF0000000000000, 64)),
+        ("0", Imm(0)),
+        ("-5", Imm(-5)),
+        ("5U", Imm(5)),
+        ("4294967295", Imm(4294967295)),
+        ("18446744073709551615", Imm(2**64 - 1)),
+        ("0x8000000000000000", Imm(2**63)),
+        ("0xFFu".upper().replace("X", "x"), Imm(255)),
+        ("0b101", Imm(5)),
+        ("0b101U", Imm(5)),
+        ("0777", Imm(511)),
+        ("1.5", Imm(1.5)),
+        ("1.", Imm(1.0)),
+        ("1e3", Imm(1000.0)),
+        ("2.5E-1", Imm(0.25)),
+        ("-1.5", Imm(-1.5)),
+        ("0f3F800000", Imm(0x3F800000, 32)),
+        ("0F7fc00001", Imm(0x7FC00001, 32)),
+        ("-0f3F800000", Imm(0xBF800000, 32)),
+        ("0dFFF8000000000001", Imm(0xFFF8000000000001, 64)),
+        ("0D3FF0000000000000", Imm(0x3FF0000000000000, 64)),
     ],
 )
 def test_constants(text: str, expected: Immediate) -> None:
@@ -387,7 +387,7 @@ ALL = 2**64 - 1
 )
 def test_constant_expressions(text: str, expected: float) -> None:
     (value,) = operands(f"mov.b64 x, {text}")[1:]
-    assert value == I(expected)
+    assert value == Imm(expected)
     assert isinstance(value, Immediate) and type(value.value) is type(expected)
 
 
@@ -398,7 +398,7 @@ def test_constant_expressions(text: str, expected: float) -> None:
     ("text", "expected"),
     [
         ("call fun", (Group(()), Symbol("fun"), Group(()))),
-        ("call.uni fun, (a, 5)", (Group(()), Symbol("fun"), Group((R("a"), I(5))))),
+        ("call.uni fun, (a, 5)", (Group(()), Symbol("fun"), Group((R("a"), Imm(5))))),
         ("call (a), fun, (b)", (Group((R("a"),)), Symbol("fun"), Group((R("b"),)))),
         ("call (_), fun, (b)", (Group((Sink(),)), Symbol("fun"), Group((R("b"),)))),
         ("call (a), fun", (Group((R("a"),)), Symbol("fun"), Group(()))),

@@ -25,7 +25,7 @@ from weft.emulator import (
 )
 
 X = np.arange(256, dtype=np.float32)
-I = np.arange(256, dtype=np.int32)  # noqa: E741
+COUNTING = np.arange(256, dtype=np.int32)
 
 
 def out(n: int, dtype: Any = np.float32) -> Scratch:
@@ -199,7 +199,7 @@ SEEDED = (
         "out[threadIdx.x] = window[threadIdx.x IF_REPAIRED(% 4)];",
         "ld.local.",
         "  block (0, 0, 0), thread (4, 0, 0)\n  address 0x10 of the thread's local memory (16 bytes)",
-        lambda: [I.copy(), out(32, np.int32)],
+        lambda: [COUNTING.copy(), out(32, np.int32)],
         np.arange(32) % 4,
         block=32,
     ),
@@ -210,7 +210,7 @@ SEEDED = (
         "if (x[threadIdx.x] > IF_BROKEN(1000) IF_REPAIRED(2000)) __trap();",
         "trap",
         "  block (0, 0, 0), thread (11, 0, 0)",
-        lambda: [I + 990, out(32, np.int32)],
+        lambda: [COUNTING + 990, out(32, np.int32)],
         np.arange(32) + 990,
         block=32,
     ),

@@ -1,8 +1,8 @@
 """Which threads execute an instruction.
 
-Every value is an array over all threads of the resident blocks; an instruction is one NumPy call over all of them, and writes
-where `Active.where` says. ``where`` is True, not an array of True, while all threads are active: NumPy is several times
-faster without a mask. Everything else is derived when it is asked for.
+Every value is an array over all threads of the resident blocks; an instruction is one NumPy call over all of them, and its
+results are written for the threads of an `Active` set. While all are active nothing needs a mask, which is several times faster;
+whatever else is asked of a set is derived then.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ class Active:
         self.mask = mask
         """Whether each thread is in the set, (T,)."""
         self.full = bool(mask.all()) if full is None else full
-        self.where: Any = True if self.full else mask
-        """What to give a ufunc's ``where=``."""
         self._bits: dict[int, NDArray[Any]] = {}
 
     @cached_property

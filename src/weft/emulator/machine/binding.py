@@ -112,7 +112,7 @@ class Binding:
         found = self.operand(operand)
         match found:
             case Register():
-                return self._view(found, kind, reading=True)
+                return self._view(found, kind)
             case Immediate():
                 return constant(found, kind)
             case Symbol():
@@ -148,7 +148,7 @@ class Binding:
             return np.zeros(shape, STORAGE[kind.bits]).view(kind.numpy)
         if not isinstance(found, Register) or found.name not in self.function.registers:
             self.wrong(f"the result of {self.instruction.opcode} must be a register")
-        return self._view(found, kind, reading=False)
+        return self._view(found, kind)
 
     def extend(self, operand: int | Operand, kind: Type) -> Callable[[Values, Active], None]:
         """How results of a type get into a register that may be wider: sign-extended, zero-extended, as ld and cvt do."""
@@ -176,7 +176,7 @@ class Binding:
         register = found.register if negated else found
         if not isinstance(register, Register):
             self.wrong(f"an operand of {self.instruction.opcode} is no predicate")
-        values = self._view(register, TYPES["pred"], reading=True)
+        values = self._view(register, TYPES["pred"])
         if values.ndim == 0:
             values = np.full(self.machine.threads, bool(values))
         return (lambda: ~values) if negated else (lambda: values)
@@ -219,7 +219,7 @@ class Binding:
         bits = declared.bits if declared is not None else 64
         if bits not in (32, 64):
             self.wrong(f"the address register {base.name} has {bits} bits, expected 32 or 64")
-        register = self._view(base, TYPES[f"u{bits}"], reading=True)
+        register = self._view(base, TYPES[f"u{bits}"])
         if register.ndim == 0:
             register = np.full(threads, register)
         if bits == 64:
@@ -230,7 +230,7 @@ class Binding:
 
     # ---- inside -------------------------------------------------------------------------------------------------------
 
-    def _view(self, register: Register, kind: Type, reading: bool) -> Values:
+    def _view(self, register: Register, kind: Type) -> Values:
         name = register.name
         declared = self.function.registers.get(name)
         if declared is None:

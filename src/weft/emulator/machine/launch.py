@@ -103,9 +103,15 @@ def launch(
             scheduler.run(machine.begin(first, resident))
         scheduler.count()
     heap = memory.heaps[Space.GLOBAL]
-    for r, a in zip(given.ranges, heap.allocations, strict=False):
+    results = [
+        (r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, heap.allocations, strict=False)
+    ]
+    for r, result in results:
+        if not r.writeable and not np.array_equal(r.view(), result):
+            raise LaunchError(f"{r.name} is a read-only array, and {kernel} writes to it")
+    for r, result in results:
         if r.writeable:
-            r.view()[...] = heap.bytes[a.start : a.start + a.size]
+            r.view()[...] = result
     return Outcome(counters, machine.output, placement.shared_bytes, placement.static_shared)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import PTXError
+from weft.emulator.machine.binding import constant
 from weft.emulator.machine.program import Program
 from weft.emulator.memory.access import Space
 from weft.emulator.memory.arena import Heap, layout
@@ -128,16 +129,8 @@ class Placement:
         kind = TYPES[variable.type]
         data: list[bytes] = []
         for item in variable.initial:
-            if isinstance(item, Symbol):
-                value = self._symbol_value(variable, item)
-            elif isinstance(item, Immediate):
-                value = item.value if item.bits else item.value
-            else:
-                value = item
-            if isinstance(value, float):
-                data.append(np.array(value, kind.numpy if kind.kind == "f" else "f4").tobytes())
-            else:
-                data.append((value & ((1 << 8 * kind.bytes) - 1)).to_bytes(kind.bytes, "little"))
+            value = self._symbol_value(variable, item) if isinstance(item, Symbol) else item
+            data.append(constant(value if isinstance(value, Immediate) else Immediate(value), kind).tobytes())
         return np.frombuffer(b"".join(data), np.uint8)
 
     def _symbol_value(self, variable: Variable, item: Symbol) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,5 @@ class Access:
     """volatile, relaxed, acquire, release or atomic: never a race with another strong access."""
     flat: NDArray[np.intp] | None = None
     """Filled in by the memory: each access's first byte in the space's arena."""
-    note: Any = None
     agent: Agent | None = None
     """The asynchronous operation that accesses (`weft.emulator.memory.order`), if the threads themselves do not."""

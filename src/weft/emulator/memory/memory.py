@@ -68,12 +68,12 @@ class Memory:
         self.local_stride = -(-local_bytes // 16) * 16
         track = checks.uninitialised
         self.heaps = {Space.GLOBAL: heap, Space.CONST: constants, Space.PARAM: parameters}
-        self.shared = Arena(self.shared_stride * blocks, track)
+        self.shared = Arena(self.shared_stride * blocks + PAGE, track)
         self.shared_starts: NDArray[np.int64] | None = None
         """Where each thread's block's shared memory begins, if there are several."""
         if blocks > 1:
             self.shared_starts = np.repeat(np.arange(blocks) * self.shared_stride, block_threads)
-        self.local = Arena(self.local_stride * blocks * block_threads, track)
+        self.local = Arena(self.local_stride * blocks * block_threads + PAGE, track)
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
         """`Machine.fault`; the machine sets it."""
@@ -105,7 +105,7 @@ class Memory:
             if bad is not None:
                 message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that nobody has written"
                 raise self._fault(Uninitialised, message, access, bad)
-        if access.space is Space.SHARED:
+        if access.space is Space.SHARED and (self.checks.bounds or int(flat.max()) < self.shared.bytes.size - PAGE):
             self.order.observe(access, access.agent)
         return flat
 
@@ -181,6 +181,7 @@ class Memory:
             shared = space is Space.SHARED
             limit = self.shared_bytes if shared else self.local_bytes
             stride = self.local_stride
+            arena = self.shared if shared else self.local
             bad = None
             if int(np.maximum.reduce(access.addresses)) + access.size > limit:
                 last = limit - access.size
@@ -192,10 +193,10 @@ class Memory:
                 flat = flat + access.threads * stride
             elif self.shared_starts is not None:
                 flat = flat + self.shared_starts[access.threads]
-            spare = 0
+            spare = arena.bytes.size - PAGE
         if bad is None:
             return flat
-        if self.checks.bounds:
+        if self.checks.bounds or access.size > PAGE:
             verb = _VERB[access.kind]
             raise self._fault(OutOfBounds, f"{verb} of {access.size} bytes of {space.value} memory", access, bad)
         return np.where(bad, spare, flat)

@@ -145,7 +145,6 @@ class Order(NullOrder):
         self._granule = granule
         self._shift = granule.bit_length() - 1
         self._contents = contents.reshape(-1, granule)
-        self._block_threads = block_threads
         self._instructions = instructions
         self._coordinates = coordinates
         self._kernel = kernel

@@ -10,10 +10,10 @@ elsewhere) is bound with ``transfer=True`` and returns where its threads go next
 
     @instruction("add")
     def add(b: Binding) -> Step:
-        kind = b.type_of_last()                              # .s32
-        x, y = b.read(1, kind), b.read(2, kind)              # views of the registers, or scalars
+        kind = b.type()                              # .s32
+        x, y = b.read(1, kind), b.read(2, kind)      # views of the registers, or scalars
         d = b.write(0, kind)
-        return lambda active: np.add(x, y, out=d, where=active.where)
+        return lambda active: masked(d, x + y, active)
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ Transfer: TypeAlias = Callable[[Active], Destinations]
 Binder: TypeAlias = Callable[["Binding"], "Step | Transfer"]
 
 AnyBinder = TypeVar("AnyBinder", bound="Binder")
-F = TypeVar("F", bound=Binder)
 
 
 class Entry:

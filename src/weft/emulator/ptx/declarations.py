@@ -13,16 +13,20 @@ from typing import Final
 from weft.emulator.ptx.expressions import constant, integer, number
 from weft.emulator.ptx.lexer import Words, is_name
 from weft.emulator.ptx.syntax import Immediate, Symbol, Variable
+from weft.emulator.ptx.types import TYPES
 
 SPACES: Final = {f".{space}": space for space in ("reg", "global", "const", "shared", "local", "param")}
 
 OPAQUE: Final = {"texref": 8, "samplerref": 8, "surfref": 8}
 """Types that are handles: their bytes."""
 
+_SCALARS: Final = (
+    *(f"{kind}{bits}" for kind in "usb" for bits in (8, 16, 32, 64)),
+    *("f16", "f16x2", "f32", "f64", "bf16", "bf16x2", "tf32", "e4m3", "e5m2", "b128", "pred"),
+)
+
 TYPE_BYTES: Final[dict[str, int]] = {
-    **{f"{kind}{bits}": bits // 8 for kind in "usb" for bits in (8, 16, 32, 64)},
-    **{"f16": 2, "f16x2": 4, "f32": 4, "f64": 8, "bf16": 2, "bf16x2": 4, "tf32": 4, "e4m3": 1, "e5m2": 1},
-    **{"b128": 16, "pred": 1},
+    **{name: TYPES[name].bytes for name in _SCALARS},
     **OPAQUE,
 }
 """Bytes of an element of each type a variable may have."""
