@@ -34,7 +34,7 @@ class Checks:
     """What is watched for. Each costs time, and each is on unless switched off."""
 
     bounds: bool = True
-    """Accesses outside every allocation. Off: they reach bytes that belong to nobody; those of more than 256 fault all the same."""
+    """Accesses outside every allocation. Off: they reach bytes of nobody, and fault all the same if of more than 256 bytes."""
     alignment: bool = True
     uninitialised: bool = True
     """Reads of memory that nobody has written."""
