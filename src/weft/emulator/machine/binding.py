@@ -263,8 +263,6 @@ class Binding:
         return array.view(kind.numpy) if array.dtype.itemsize * 8 == kind.bits else array.astype(kind.numpy)
 
     def _symbol(self, symbol: Symbol, kind: Type) -> Values:
-        if symbol.name == "WARP_SZ":
-            return np.array(32 + symbol.offset).astype(kind.numpy)
         if self._is_dynamic(symbol):
             self.unknown(
                 f"the address of a recursive function's local variable as an operand of {self.instruction.opcode}"

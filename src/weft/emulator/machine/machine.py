@@ -18,7 +18,7 @@ from weft.emulator.errors import Fault, Undefined, Where
 from weft.emulator.machine.active import WARP, Active, Index, Mask, alike
 from weft.emulator.machine.placement import Placement
 from weft.emulator.machine.program import Program
-from weft.emulator.machine.special import special_registers
+from weft.emulator.machine.special import Special
 from weft.emulator.memory.memory import Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
@@ -108,7 +108,7 @@ class Machine:
         self.first_block = 0
         """The linear index, in the grid, of the first resident block."""
         self._extras: dict[str, Any] = {}
-        self.special = special_registers(self)
+        self.special = Special(self)
         self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
         """How many calls each thread is inside."""
 

@@ -26,7 +26,6 @@ CLOCKS_GLOBAL: Final = {
 }
 
 CLUSTER_OF_ONE: Final = {
-    "%is_explicit_cluster": 0,
     "%cluster_ctarank": 0,
     "%cluster_nctarank": 1,
     **{f"%cluster_ctaid.{axis}": 0 for axis in _AXES},
@@ -59,8 +58,7 @@ class Special:
             "%dynamic_smem_size": np.uint32(machine.memory.dynamic_shared),
             "%total_smem_size": np.uint32(machine.memory.shared_bytes),
             "%aggr_smem_size": np.uint32(machine.memory.shared_bytes),
-            "WARP_SZ": np.uint32(WARP),
-            **{name: np.uint32(value) for name, value in CLUSTER_OF_ONE.items() if name != "%is_explicit_cluster"},
+            **{name: np.uint32(value) for name, value in CLUSTER_OF_ONE.items()},
             "%is_explicit_cluster": np.bool_(False),
         }
         for i, axis in enumerate(_AXES):
@@ -91,8 +89,3 @@ class Special:
             total = int(self.machine.issued.sum()) >> shift
             return np.full(self.machine.threads, total & np.iinfo(kind).max, kind)
         return None
-
-
-def special_registers(machine: Machine) -> Special:
-    """The special registers of a machine."""
-    return Special(machine)
