@@ -17,8 +17,8 @@ import numpy as np
 from llvmlite import ir
 from numpy.typing import NDArray
 
-from weft.codegen import vecmath
-from weft.codegen.llvm import F32, F64, I64, Module, declare
+from weft.codegen.llvm import vecmath
+from weft.codegen.llvm.types import F32, F64, I64, Module, declare
 
 Array = NDArray[Any]
 LANES = 16

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weft.layout.exchange_steps import ThroughMemory
-from weft.layout.families import blocked, sliced
-from weft.layout.linear_layout import LinearLayout
-from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
-from weft.layout.plans import plan_exchange
-from weft.layout.steps import AMPERE, HOPPER, ExchangePlan, Machine
-from weft.layout.transfer import trans
+from weft.layout.algebra.linear_layout import LinearLayout
+from weft.layout.families.distributed import blocked, sliced
+from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
+from weft.layout.families.transfer import trans
+from weft.layout.planning.exchange_steps import ThroughMemory
+from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.steps import AMPERE, HOPPER, ExchangePlan, Machine
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "layout_conversions.json"

@@ -1,4 +1,4 @@
-"""Derives the coefficients of `weft.codegen.vecmath` and writes them to ``src/weft/codegen/coefficients.py``.
+"""Derives the coefficients of `weft.codegen.llvm.vecmath` and writes them to ``src/weft/codegen/llvm/coefficients.py``.
 
 Run ``python tools/minimax.py`` in the repository's root. Needs mpmath (``pip install mpmath``), which weft itself does not.
 
@@ -19,7 +19,7 @@ import mpmath as mp
 
 mp.mp.dps = 80
 
-TARGET = Path(__file__).parent.parent / "src/weft/codegen/coefficients.py"
+TARGET = Path(__file__).parent.parent / "src/weft/codegen/llvm/coefficients.py"
 Function = Callable[[mp.mpf], mp.mpf]
 LN2, PI = mp.log(2), mp.pi
 ROOT = mp.sqrt(mp.mpf(1) / 2)
@@ -145,7 +145,7 @@ def fits(bits: int) -> list[Fit]:
     ]
 
 
-HEADER = '''"""Coefficients of `weft.codegen.vecmath`, written by tools/minimax.py, which says how they are found: do not edit.
+HEADER = '''"""Coefficients of `weft.codegen.llvm.vecmath`, written by tools/minimax.py, which says how: do not edit.
 
 Polynomials have their lowest coefficient first; each comment says what is approximated and to which weighted error, in
 units of the format's 2**-p.

@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import ModuleOp
 from weft import dtypes, reference
 from weft import target as targets
 from weft.codegen import CompileOptions, compile_module
-from weft.codegen.arith import llvm_type, storage_type
-from weft.codegen.llvm import I1, I64, Module
+from weft.codegen.llvm.arith import llvm_type, storage_type
+from weft.codegen.llvm.types import I1, I64, Module
 from weft.dtypes import DType
 from weft.frontend import (
     Argument,

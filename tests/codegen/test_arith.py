@@ -14,8 +14,8 @@ import pytest
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.codegen import arith
-from weft.codegen.llvm import integer_width
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import integer_width
 from weft.dtypes import DType
 from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 
@@ -330,7 +330,7 @@ def test_constants_have_their_bits(host: Compiler) -> None:
 
 
 def test_a_gap_in_a_table_is_named() -> None:
-    message = "weft.codegen.arith: UNARY and the IR's kinds differ in exp, sin"
+    message = "weft.codegen.llvm.arith: UNARY and the IR's kinds differ in exp, sin"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         arith.check_table("UNARY", ["neg", "sin"], ["neg", "exp"])
 

@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.codegen import arith
-from weft.codegen.convert import is_narrow
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.convert import is_narrow
 from weft.dtypes import DType
 
 if TYPE_CHECKING:

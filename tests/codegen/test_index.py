@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import ir
 
-from weft.codegen.access import access_shape
-from weft.codegen.index import Counter, Index, apply_columns
+from weft.codegen.cpu.access import access_shape
+from weft.codegen.cpu.index import Counter, Index, apply_columns
 from weft.layout import vector
 
 # ---- indices --------------------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from xdsl.ir import SSAValue
 import weft.language as tl
 from weft import dtypes
 from weft.codegen.compile import lay_out
-from weft.codegen.cost import Costs
-from weft.codegen.fusion import Fusion
-from weft.codegen.placement import Placement
-from weft.codegen.schedule import Item, RegisterLoop, Root, WriteBack, moves_data
+from weft.codegen.cpu.cost import Costs
+from weft.codegen.cpu.fusion import Fusion
+from weft.codegen.cpu.placement import Placement
+from weft.codegen.cpu.schedule import Item, RegisterLoop, Root, WriteBack, moves_data
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.target import CpuTarget

@@ -12,8 +12,8 @@ import pytest
 from llvmlite import ir
 
 from weft import dtypes
-from weft.codegen import arith
-from weft.codegen.llvm import I8, I64, Module, lanes_of
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import I8, I64, Module, lanes_of
 from weft.dtypes import DType
 from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from weft import dtypes, reference
-from weft.codegen.masks import decided_by_last
+from weft.codegen.cpu.masks import decided_by_last
 from weft.ir import tile
 from weft.ir.tile import COMPARE
 from weft.ir.types import dtype_of, pointer, scalar, shape_of, tensor

@@ -14,7 +14,7 @@ import pytest
 import weft.language as tl
 from weft import dtypes
 from weft.codegen import CompileOptions, emit_assembly, emit_llvm
-from weft.codegen.microkernel import Block, register_block
+from weft.codegen.cpu.microkernel import Block, register_block
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.target import CpuTarget
 

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.codegen import arith, vecmath
+from weft.codegen.llvm import arith, vecmath
 from weft.dtypes import DType
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ERROR = {
     F32: {"exp": 0.9, "exp2": 0.9, "log": 0.9, "log2": 1.0, "sin": 1.5, "cos": 1.5, "tanh": 1.5, "erf": 1.1},
     F64: {"exp": 0.9, "exp2": 0.9, "log": 0.9, "log2": 1.6, "sin": 1.4, "cos": 1.4, "tanh": 1.5, "erf": 1.1},
 }
-"""The bounds that `weft.codegen.vecmath` states, in units in the last place of the exact value."""
+"""The bounds that `weft.codegen.llvm.vecmath` states, in units in the last place of the exact value."""
 
 
 def apply(compiler: Compiler, kind: str, dtype: DType, x: Array, lanes: int | None = 16) -> Array:

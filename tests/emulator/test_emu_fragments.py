@@ -8,7 +8,7 @@ import pytest
 from emulator_isa import BITS, LEFT, RIGHT, VOLTA, Formula, accumulator, sizes, volta_matrix
 from weft.emulator.arith import fragments
 from weft.emulator.arith.fragments import SPARSITY, Fragment, metadata_place, ordered, runs, unpack
-from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
+from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
 
 
 def check(fragment: Fragment, elements: int, formula: Formula) -> None:

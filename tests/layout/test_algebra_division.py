@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from layout_strategies import layouts
 from weft.layout import LinearLayout
-from weft.layout.division import Side
+from weft.layout.algebra.division import Side
 
 parse = LinearLayout.parse
 SIDES: list[Side] = ["left", "right"]

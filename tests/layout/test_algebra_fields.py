@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.layout import fields
+from weft.layout.algebra import fields
 
 
 def test_the_modules_example() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.layout import LinearLayout, mma_swizzled, nvidia_mma
-from weft.layout.cute import CuteLayout, Swizzle, from_linear, to_linear
+from weft.layout.interop.cute import CuteLayout, Swizzle, from_linear, to_linear
 
 
 @st.composite

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from weft.layout import LinearLayout, blocked
-from weft.layout.encodings import KINDS, encoding_of, parse_encoding, parse_module
+from weft.layout.interop.encodings import KINDS, encoding_of, parse_encoding, parse_module
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DISTRIBUTED: list[dict[str, Any]] = json.loads((GOLDEN / "distributed_layouts" / "layouts.json").read_text())

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, optimal_swizzle, sliced
-from weft.layout.exchange import plan_memory
-from weft.layout.exchange_steps import Barrier, Matrices, ThroughMemory, Vectors
-from weft.layout.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine
+from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.exchange_steps import Barrier, Matrices, ThroughMemory, Vectors
+from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine
 
 PLAIN = Machine("no matrices")
 BYTES = replace(HOPPER, name="transposes bytes", matrix_b8=True)
@@ -151,10 +151,10 @@ def test_rounds_through_less_scratch(held: Any, scratch: int) -> None:
 
 def test_an_estimate_from_ranks_is_what_the_addresses_give(gpu_pair: Any) -> None:
     """`exchange_ways.estimate` ranks ways before any address exists; the plan that comes of it costs that."""
-    from weft.layout.exchange import plan_memory as plan
-    from weft.layout.exchange_ways import Task, all_ways, estimate
-    from weft.layout.matrix import Side
-    from weft.layout.warp import Places, crossing
+    from weft.layout.planning.exchange import plan_memory as plan
+    from weft.layout.planning.exchange_ways import Task, all_ways, estimate
+    from weft.layout.planning.matrix import Side
+    from weft.layout.planning.warp import Places, crossing
 
     rng = random.Random(3)
     for _ in range(200):

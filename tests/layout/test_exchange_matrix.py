@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from weft.layout.matrix import Access, Rows, Side, available, row_bits, row_numbers, shared_rows, word_bits
-from weft.layout.steps import AMPERE, CDNA, HOPPER, Machine
+from weft.layout.planning.matrix import Access, Rows, Side, available, row_bits, row_numbers, shared_rows, word_bits
+from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Machine
 
 BYTES = replace(HOPPER, matrix_b8=True)
 

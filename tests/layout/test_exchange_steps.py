@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout, nvidia_mma_operand
-from weft.layout.exchange import plan_memory
-from weft.layout.exchange_steps import Addresses, Barrier, Matrices, Part, Select, Threads, ThroughMemory, Vectors
-from weft.layout.matrix import Access
-from weft.layout.scratch_memory import Memory, Scope
-from weft.layout.steps import HOPPER, Cost, Machine
+from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.exchange_steps import (
+    Addresses,
+    Barrier,
+    Matrices,
+    Part,
+    Select,
+    Threads,
+    ThroughMemory,
+    Vectors,
+)
+from weft.layout.planning.matrix import Access
+from weft.layout.planning.scratch_memory import Memory, Scope
+from weft.layout.planning.steps import HOPPER, Cost, Machine
 
 LABELS = np.arange(8)
 PLAIN = Machine("no matrices")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.layout.warp import Places, needs, received_words
+from weft.layout.planning.warp import Places, needs, received_words
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,25 +17,20 @@ import pytest
 import weft.layout
 from weft.layout import (
     LinearLayout,
-    amd,
     amd_mfma,
     amd_mfma_operand,
     amd_wmma,
     amd_wmma_operand,
     blocked,
     blocked_operand,
-    dealing,
-    families,
-    intel,
     intel_dpas,
     intel_dpas_operand,
-    nvidia,
     nvidia_mma,
     nvidia_mma_operand,
     sliced,
-    tcgen05,
     why_not_distributed,
 )
+from weft.layout.families import amd, dealing, distributed, intel, nvidia, tcgen05
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "distributed_layouts"
 FAMILIES = {
@@ -181,7 +176,7 @@ EXAMPLE = re.compile(r"^ +(\w+\([^\n]*\))(?::[^\n]*)?$", re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "documented", [dealing, families, nvidia, amd, intel, tcgen05, *DOCUMENTED], ids=lambda item: item.__name__
+    "documented", [dealing, distributed, nvidia, amd, intel, tcgen05, *DOCUMENTED], ids=lambda item: item.__name__
 )
 def test_the_worked_examples_in_docstrings(documented: Any) -> None:
     """A call on a line of its own is followed by the layout it makes, maybe after a picture."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
-from weft.layout.gather import GatherPlan, plan_gather
-from weft.layout.steps import CDNA, HOPPER, Machine
+from weft.layout.planning.gather import GatherPlan, plan_gather
+from weft.layout.planning.steps import CDNA, HOPPER, Machine
 
 Registers = NDArray[Any]
 

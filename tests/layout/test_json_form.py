@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from weft.layout import LinearLayout, blocked, mma_swizzled
-from weft.layout.json_form import from_json, to_json
+from weft.layout.interop.json_form import from_json, to_json
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""`weft.layout.f2` against enumeration of all vectors."""
+"""`weft.layout.algebra.f2` against enumeration of all vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.layout import f2
+from weft.layout.algebra import f2
 
 ROWS = 5
 columns = st.lists(st.integers(0, (1 << ROWS) - 1), max_size=6)

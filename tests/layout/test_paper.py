@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft.layout import LinearLayout, blocked, mma_swizzled
-from weft.layout.queries import coalescing
+from weft.layout.memory.queries import coalescing
 
 # Figure 1: a 16 x 16 tensor in two warps. A: 2 x 2 registers, 4 x 8 threads, 2 x 1 warps, columns first; B: the same tile
 # with rows first.

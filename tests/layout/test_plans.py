@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, sliced
-from weft.layout.exchange import plan_memory
-from weft.layout.plans import Halves, plan_exchange
-from weft.layout.price import clocks
-from weft.layout.shuffles import Registers
-from weft.layout.steps import AMPERE, CDNA, HOPPER, Cost, Machine
+from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.plans import Halves, plan_exchange
+from weft.layout.planning.price import clocks
+from weft.layout.planning.shuffles import Registers
+from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, Machine
 
 
 def layout(

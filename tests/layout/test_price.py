@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weft.layout.price import clocks, least_cost
-from weft.layout.steps import CDNA, HOPPER, Cost
+from weft.layout.planning.price import clocks, least_cost
+from weft.layout.planning.steps import CDNA, HOPPER, Cost
 
 
 @pytest.mark.parametrize(

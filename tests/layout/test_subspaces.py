@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.layout import f2
-from weft.layout.subspaces import basis, common_complement, contains, extend, intersection
+from weft.layout.algebra import f2
+from weft.layout.algebra.subspaces import basis, common_complement, contains, extend, intersection
 
 BITS = 5
 COLUMNS = st.lists(st.integers(0, (1 << BITS) - 1), max_size=6)

@@ -15,7 +15,6 @@ from weft.layout import (
     access_map,
     bank_conflicts,
     blocked,
-    f2,
     nvmma_shared,
     optimal_swizzle,
     simulate_wavefronts,
@@ -23,6 +22,7 @@ from weft.layout import (
     vector_size,
     why_not_memory,
 )
+from weft.layout.algebra import f2
 
 
 def simulated(accesses: Sequence[LinearLayout], bits: int, banks: Banks | None = None) -> list[int]:

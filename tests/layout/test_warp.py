@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout
-from weft.layout.price import clocks
-from weft.layout.steps import CDNA, HOPPER, Cost, Machine, total
-from weft.layout.warp import Exchanger, Places, least_shuffles, needs, rename, sequence, warp_steps
+from weft.layout.planning.price import clocks
+from weft.layout.planning.steps import CDNA, HOPPER, Cost, Machine, total
+from weft.layout.planning.warp import Exchanger, Places, least_shuffles, needs, rename, sequence, warp_steps
 
 
 def by_shuffles(cost: Cost) -> float:

@@ -9,8 +9,8 @@ import pytest
 
 from layout_svg import SVG, loads_nothing, parse, texts
 from weft.layout import LinearLayout, Plan, blocked, nvidia_mma, plan_conversion, vector
-from weft.layout.plans import plan_exchange
-from weft.layout.steps import CDNA, HOPPER, Cost, ExchangePlan, Machine
+from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.steps import CDNA, HOPPER, Cost, ExchangePlan, Machine
 from weft.report.layouts import conversion_svg, cost_text, stages
 
 FOUR = Machine("four", lanes=4)

@@ -25,13 +25,14 @@ from fuzz.case import ARRAYS, load
 from fuzz.generator import generate
 from weft import dtypes
 from weft.codegen.compile import lay_out
-from weft.codegen.views import view_columns
+from weft.codegen.cpu.views import view_columns
 from weft.dtypes import DType
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
-from weft.layout import LinearLayout, transfer, vector
-from weft.layout.families import why_not_distributed
+from weft.layout import LinearLayout, vector
+from weft.layout.families import transfer
+from weft.layout.families.distributed import why_not_distributed
 from weft.target import CpuTarget
 from weft.transforms.layouts import ELEMENTWISE, SHAPES, AssignLayouts
 

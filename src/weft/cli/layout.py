@@ -19,8 +19,8 @@ from rich.console import Console, RenderableType
 from weft.cli.console import console, print_json
 from weft.cli.layout_spec import FAMILIES, read_layouts, usage
 from weft.layout import LinearLayout, Plan, optimal_swizzle, plan_conversion
-from weft.layout.plans import plan_exchange
-from weft.layout.steps import AMPERE, CDNA, HOPPER, ExchangePlan, Machine
+from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, ExchangePlan, Machine
 from weft.report import layouts as pictures
 
 _EXAMPLES: Final = """\

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from weft import layout as layouts
 from weft.layout import LinearLayout
-from weft.layout.encodings import parse_encoding
+from weft.layout.interop.encodings import parse_encoding
 
 FAMILIES: Final[dict[str, Callable[..., LinearLayout]]] = {
     "blocked": layouts.blocked,

@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.codegen.buffers import element_of_value
-from weft.codegen.emitter import Emitter
+from weft.codegen.cpu.buffers import element_of_value
+from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.kernel import AccessSite, CompiledKernel, CompileOptions
-from weft.codegen.llvm import I8, I32, I64, Module
+from weft.codegen.llvm.types import I8, I32, I64, Module
 from weft.ir import tile
 from weft.ir.types import is_pointer
 from weft.target import CpuTarget

@@ -3,7 +3,9 @@
 Stands alone: imports nothing of weft's other packages.
 """
 
-from weft.layout.algebra import (
+from weft.layout.algebra.linear_layout import LinearLayout
+from weft.layout.algebra.matrix_view import MatrixView
+from weft.layout.algebra.operations import (
     canonical,
     concat_ins,
     concat_outs,
@@ -18,46 +20,12 @@ from weft.layout.algebra import (
     reshape_outs,
     transpose_ins,
 )
-from weft.layout.amd import amd_mfma, amd_mfma_operand, amd_wmma, amd_wmma_operand
-from weft.layout.banks import (
-    SHARED,
-    BankConflicts,
-    Banks,
-    Vectors,
-    access_map,
-    bank_conflicts,
-    simulate_wavefronts,
-    vector_size,
-    vectors,
-)
-from weft.layout.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
-from weft.layout.cute import CuteLayout
-from weft.layout.encodings import Encoding, encoding_of, parse_encoding, parse_module
-from weft.layout.exchange import plan_memory
-from weft.layout.families import blocked, blocked_operand, sliced, vector, why_not_distributed
-from weft.layout.gather import GatherPlan, plan_gather
-from weft.layout.intel import intel_dpas, intel_dpas_operand
-from weft.layout.json_form import from_json, to_json
-from weft.layout.linear_layout import LinearLayout
-from weft.layout.matrix_view import MatrixView
-from weft.layout.memory import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
-from weft.layout.nvidia import nvidia_mma, nvidia_mma_operand
-from weft.layout.nvmma import nvmma_shared
-from weft.layout.plans import plan_exchange
-from weft.layout.queries import (
-    Coalescing,
-    address_map,
-    coalescing,
-    contiguity,
-    copies,
-    elements_per_thread,
-    vector_bits,
-)
-from weft.layout.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine, Step
-from weft.layout.swizzle import Swizzle, optimal_swizzle
-from weft.layout.tcgen05 import tcgen05_registers
-from weft.layout.tensor_memory import tensor_memory, tensor_memory_scales
-from weft.layout.transfer import (
+from weft.layout.families.amd import amd_mfma, amd_mfma_operand, amd_wmma, amd_wmma_operand
+from weft.layout.families.distributed import blocked, blocked_operand, sliced, vector, why_not_distributed
+from weft.layout.families.intel import intel_dpas, intel_dpas_operand
+from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
+from weft.layout.families.tcgen05 import tcgen05_registers
+from weft.layout.families.transfer import (
     broadcast,
     broadcast_back,
     expand_dims,
@@ -73,6 +41,38 @@ from weft.layout.transfer import (
     trans,
     trans_back,
 )
+from weft.layout.interop.cute import CuteLayout
+from weft.layout.interop.encodings import Encoding, encoding_of, parse_encoding, parse_module
+from weft.layout.interop.json_form import from_json, to_json
+from weft.layout.memory.banks import (
+    SHARED,
+    BankConflicts,
+    Banks,
+    Vectors,
+    access_map,
+    bank_conflicts,
+    simulate_wavefronts,
+    vector_size,
+    vectors,
+)
+from weft.layout.memory.nvmma import nvmma_shared
+from weft.layout.memory.queries import (
+    Coalescing,
+    address_map,
+    coalescing,
+    contiguity,
+    copies,
+    elements_per_thread,
+    vector_bits,
+)
+from weft.layout.memory.shared import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
+from weft.layout.memory.swizzle import Swizzle, optimal_swizzle
+from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
+from weft.layout.planning.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
+from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.gather import GatherPlan, plan_gather
+from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine, Step
 
 __all__ = [
     "LinearLayout",

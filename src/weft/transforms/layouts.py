@@ -32,7 +32,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.ir import tile
 from weft.ir.types import shape_of, with_layout
-from weft.layout import LinearLayout, transfer, vector
+from weft.layout import LinearLayout, vector
+from weft.layout.families import transfer
 from weft.transforms.axis import AxisInfo, analyse
 
 GENERATORS = (tile.ConstantOp, tile.ArangeOp, tile.SplatOp)

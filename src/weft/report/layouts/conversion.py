@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final
 
 from weft.layout import LinearLayout, Plan
-from weft.layout.steps import ExchangePlan
+from weft.layout.planning.steps import ExchangePlan
 from weft.report.layouts.colours import Colour, palette
 from weft.report.layouts.stages import Stage, cost_text, stages
 from weft.report.layouts.svg import CHARACTER, MARGIN, Svg, number, wrapped

@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.layout import LinearLayout, Plan
-from weft.layout.shuffles import Exchange
-from weft.layout.steps import Cost, ExchangePlan, Step
+from weft.layout.planning.shuffles import Exchange
+from weft.layout.planning.steps import Cost, ExchangePlan, Step
 from weft.report.layouts.held import MOST_PLACES, all_sums
 
 if TYPE_CHECKING:

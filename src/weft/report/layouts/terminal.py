@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.text import Text
 
 from weft.layout import LinearLayout, Plan
-from weft.layout.steps import ExchangePlan
+from weft.layout.planning.steps import ExchangePlan
 from weft.report.layouts.banks import Access
 from weft.report.layouts.colours import Colour, palette
 from weft.report.layouts.conversion import KINDS, plan_lines

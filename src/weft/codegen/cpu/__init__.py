@@ -1,0 +1,1 @@
+"""The CPU's own code generation: register loops, fusion, placement, buffers, mask versions, the dot's loop nest."""

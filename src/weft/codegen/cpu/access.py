@@ -1,0 +1,372 @@
+"""Memory accesses of a kernel: one register of a tile at a time, as wide as the layout and the pointers allow.
+
+A register's lanes fall into runs whose addresses ascend by one element: as long as the layout walks one dimension and axis
+analysis knows the pointers contiguous along it. One run covering all different lanes is one vector access; a few long runs are
+one each; anything else is a gather or scatter. Lanes that only duplicate others are loaded once and never stored.
+
+A checked kernel compares every address with the bounds of the array its pointer was derived from, before touching memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from weft.codegen.cpu.buffers import Element
+from weft.codegen.cpu.index import I64, Index
+from weft.codegen.kernel import AccessSite
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import I1, I32, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
+from weft.dtypes import DType
+from weft.ir import tile
+from weft.ir.location import positions
+from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.layout import LinearLayout
+
+if TYPE_CHECKING:
+    from weft.codegen.cpu.emitter import Emitter
+
+Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
+
+SHORTEST_RUN = 4
+"""Runs of at least this many elements are worth a vector access each."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How a register's lanes meet memory: ``run`` consecutive elements from each lane of ``starts``; ``lane_of`` says where
+    each of the register's lanes finds its element among those, run after run."""
+
+    run: int
+    starts: tuple[int, ...]
+    lane_of: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """How many different elements the register has."""
+        return self.run * len(self.starts)
+
+    @property
+    def identity(self) -> bool:
+        """Whether lane i is element i."""
+        return self.lane_of == tuple(range(self.elements))
+
+
+def access_shape(layout: LinearLayout, contiguity: Sequence[int]) -> Shape:
+    """The runs of a register under a layout, given the pointers' contiguity along each dimension (powers of two)."""
+    lanes = layout.columns("lane")
+    run_bits = 0
+    stride = 1
+    for size, contiguous in zip(reversed(layout.shape), reversed(contiguity), strict=True):
+        bits = 0
+        while bits < len(lanes) and lanes[bits] == stride << bits and 2 << bits <= min(size, contiguous):
+            bits += 1
+        run_bits = max(run_bits, bits)
+        stride *= size
+    rest = [j for j in range(run_bits, len(lanes)) if lanes[j]]
+    starts = tuple(sum(1 << j for i, j in enumerate(rest) if k >> i & 1) for k in range(1 << len(rest)))
+    low = (1 << run_bits) - 1
+    where = {start: i << run_bits for i, start in enumerate(starts)}
+    keep = sum(1 << j for j in rest)
+    lane_of = tuple(where[lane & keep] + (lane & low) for lane in range(1 << len(lanes)))
+    return Shape(1 << run_bits, starts, lane_of)
+
+
+class Accesses:
+    """Emits loads, stores and atomics through an `Emitter`'s builder."""
+
+    def __init__(self, emitter: Emitter):
+        self._emitter = emitter
+
+    @property
+    def _builder(self) -> ir.IRBuilder:
+        return self._emitter.builder
+
+    # -- tiles -----------------------------------------------------------------------------------------------------------
+
+    def _shape(self, pointer: SSAValue) -> Shape:
+        layout = layout_of(pointer)
+        info = self._emitter.axis.get(pointer)
+        contiguity = info.contiguity if info is not None else (1,) * len(shape_of(pointer))
+        return access_shape(layout, contiguity)
+
+    def _mask(self, mask: SSAValue | None, index: Index) -> ir.Value | None:
+        """The mask's vector; None where there is none or it is known to be true."""
+        if mask is None or mask in self._emitter.true_masks:
+            return None
+        return self._emitter.vector(mask, index)
+
+    def load(self, op: tile.LoadOp, index: Index) -> ir.Value:
+        """One register of a load."""
+        emitter, builder = self._emitter, self._builder
+        element = Element(dtype_of(op.result))
+        shape = self._shape(op.pointer)
+        lanes = len(shape.lane_of)
+        mask = self._mask(op.mask, index)
+        other = None if op.other is None or mask is None else emitter.vector(op.other, index)
+        self._check(op, index, mask)
+        if shape.elements == 1:
+            active, fill = self._first_lane(mask), self._first_lane(other)
+            return emitter.splat(self._load_one(element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
+        storage = element.storage_type(shape.run)
+        if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
+            return element.from_storage(builder, self._gather(op, index, element, mask, other))
+        parts: list[ir.Value] = []
+        for start in shape.starts:
+            address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
+            if mask is None:
+                parts.append(builder.load(address, typ=storage, align=element.size))
+                continue
+            positions_ = [start + j for j in range(shape.run)]
+            fill = ir.Constant(storage, None)
+            if other is not None:
+                fill = shuffle(builder, element.to_storage(builder, other), positions_)
+            active = shuffle(builder, mask, positions_)
+            # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+                with whole:
+                    plain = builder.load(address, typ=storage, align=element.size)
+                    whole_end = builder.block
+                with partial:
+                    operands = [address, ir.Constant(I32, element.size), active, fill]
+                    masked = intrinsic(builder, "masked.load", operands, storage, [storage, POINTER])
+                    partial_end = builder.block
+            phi = builder.phi(storage)
+            phi.add_incoming(plain, whole_end)
+            phi.add_incoming(masked, partial_end)
+            parts.append(phi)
+        value = _concat(builder, parts)
+        if lanes != shape.elements or not shape.identity:
+            value = shuffle(builder, value, shape.lane_of)
+        return element.from_storage(builder, value)
+
+    def _gather(
+        self, op: tile.LoadOp, index: Index, element: Element, mask: ir.Value | None, other: ir.Value | None
+    ) -> ir.Value:
+        emitter, builder = self._emitter, self._builder
+        addresses = emitter.vector(op.pointer, index)
+        lanes = layout_of(op.pointer).in_size("lane")
+        storage = element.storage_type(lanes)
+        pointers = ir.VectorType(POINTER, lanes)
+        fill = ir.Constant(storage, None) if other is None else element.to_storage(builder, other)
+        mask = splat(1, ir.VectorType(I1, lanes)) if mask is None else mask
+        operands = [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
+        return intrinsic(builder, "masked.gather", operands, storage, [storage, pointers])
+
+    def store(self, op: tile.StoreOp, index: Index) -> None:
+        """One register of a store."""
+        emitter, builder = self._emitter, self._builder
+        element = Element(dtype_of(op.value))
+        shape = self._shape(op.pointer)
+        mask = self._mask(op.mask, index)
+        value = element.to_storage(builder, emitter.vector(op.value, index))
+        self._check(op, index, mask)
+        if shape.elements == 1:
+            one = builder.extract_element(value, ir.Constant(I32, 0))
+            self._store_one(element, emitter.lane(op.pointer, index, 0), one, self._first_lane(mask))
+            return
+        if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
+            self._scatter(op, index, element, value, mask)
+            return
+        storage = element.storage_type(shape.run)
+        for start in shape.starts:
+            address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
+            lanes = [start + j for j in range(shape.run)]
+            part = shuffle(builder, value, lanes)
+            if mask is None:
+                builder.store(part, address, align=element.size)
+                continue
+            active = shuffle(builder, mask, lanes)
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+                with whole:
+                    builder.store(part, address, align=element.size)
+                with partial:
+                    operands = [part, address, ir.Constant(I32, element.size), active]
+                    intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
+
+    def _scatter(
+        self, op: tile.StoreOp, index: Index, element: Element, value: ir.Value, mask: ir.Value | None
+    ) -> None:
+        emitter, builder = self._emitter, self._builder
+        lanes = layout_of(op.pointer).in_size("lane")
+        pointers = ir.VectorType(POINTER, lanes)
+        mask = self._unique(layout_of(op.pointer), mask)
+        addresses = builder.inttoptr(emitter.vector(op.pointer, index), pointers)
+        operands = [value, addresses, ir.Constant(I32, element.size), mask]
+        intrinsic(builder, "masked.scatter", operands, ir.VoidType(), [value.type, pointers])
+
+    def _unique(self, layout: LinearLayout, mask: ir.Value | None) -> ir.Value:
+        """The mask without the lanes that duplicate another."""
+        lanes = layout.in_size("lane")
+        duplicate = layout.duplicate_mask("lane")
+        constant = ir.Constant(
+            ir.VectorType(I1, lanes), [ir.Constant(I1, int(not lane & duplicate)) for lane in range(lanes)]
+        )
+        if mask is None:
+            return constant
+        return self._builder.and_(mask, constant) if duplicate else mask
+
+    def atomic(self, op: tile.AtomicRmwOp, index: Index) -> ir.Value:
+        """One register of an atomic: lane after lane; gives the old values (in all lanes, duplicates too)."""
+        emitter, builder = self._emitter, self._builder
+        dtype = dtype_of(op.value)
+        layout = layout_of(op.pointer)
+        lanes = layout.in_size("lane")
+        mask = None if op.mask is None else emitter.vector(op.mask, index)
+        value = emitter.vector(op.value, index)
+        addresses = emitter.vector(op.pointer, index)
+        self._check(op, index, mask)
+        mask = self._unique(layout, mask)
+        result = emitter.entry.alloca(value.type)
+        builder.store(ir.Constant(value.type, None), result)
+        with emitter.loop(lanes) as lane, builder.if_then(builder.extract_element(mask, lane)):
+            address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
+            old = self._atomic(op.kind.data, dtype, address, builder.extract_element(value, lane))
+            builder.store(builder.insert_element(builder.load(result, typ=value.type), old, lane), result)
+        loaded = builder.load(result, typ=value.type)
+        duplicate = layout.duplicate_mask("lane")
+        return shuffle(builder, loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
+
+    # -- scalars ---------------------------------------------------------------------------------------------------------
+
+    def load_scalar(self, op: tile.LoadOp) -> ir.Value:
+        """A load through one pointer."""
+        emitter = self._emitter
+        element = Element(dtype_of(op.result))
+        mask = None if op.mask is None else emitter.scalar(op.mask)
+        self._check_scalar(op, mask)
+        other = None if op.other is None else emitter.scalar(op.other)
+        return self._load_one(element, emitter.scalar(op.pointer), mask, other)
+
+    def _load_one(self, element: Element, address: ir.Value, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
+        """One element; also of a tile that has no other, since LLVM's passes fail on vectors of one lane."""
+
+        def load() -> ir.Value:
+            place = self._builder.inttoptr(address, POINTER)
+            value = self._builder.load(place, typ=element.storage_type(None), align=element.size)
+            return element.from_storage(self._builder, value)
+
+        return self._where(mask, load, ir.Constant(element.register_type(None), None) if other is None else other)
+
+    def store_scalar(self, op: tile.StoreOp) -> None:
+        """A store through one pointer."""
+        emitter = self._emitter
+        element = Element(dtype_of(op.value))
+        mask = None if op.mask is None else emitter.scalar(op.mask)
+        self._check_scalar(op, mask)
+        value = element.to_storage(self._builder, emitter.scalar(op.value))
+        self._store_one(element, emitter.scalar(op.pointer), value, mask)
+
+    def _store_one(self, element: Element, address: ir.Value, value: ir.Value, mask: ir.Value | None) -> None:
+        with nullcontext() if mask is None else self._builder.if_then(mask):
+            self._builder.store(value, self._builder.inttoptr(address, POINTER), align=element.size)
+
+    def _first_lane(self, vector: ir.Value | None) -> ir.Value | None:
+        return None if vector is None else self._builder.extract_element(vector, ir.Constant(I32, 0))
+
+    def atomic_scalar(self, op: tile.AtomicRmwOp) -> ir.Value:
+        """An atomic through one pointer; gives the old value."""
+        emitter = self._emitter
+        dtype = dtype_of(op.value)
+        mask = None if op.mask is None else emitter.scalar(op.mask)
+        self._check_scalar(op, mask)
+        value = emitter.scalar(op.value)
+
+        def update() -> ir.Value:
+            address = self._builder.inttoptr(emitter.scalar(op.pointer), POINTER)
+            return self._atomic(op.kind.data, dtype, address, value)
+
+        return self._where(mask, update, ir.Constant(value.type, None))
+
+    def _where(self, mask: ir.Value | None, then: Callable[[], ir.Value], otherwise: ir.Value) -> ir.Value:
+        if mask is None:
+            return then()
+        before = self._builder.block
+        with self._builder.if_then(mask):
+            value = then()
+            inside = self._builder.block
+        result = self._builder.phi(value.type)
+        result.add_incoming(otherwise, before)
+        result.add_incoming(value, inside)
+        return result
+
+    def _atomic(self, kind: str, dtype: DType, address: ir.Value, value: ir.Value) -> ir.Value:
+        """``kind`` at one address: an instruction for integers, a compare-and-swap loop on the bits of floats."""
+        builder = self._builder
+        if not dtype.is_float:
+            return builder.atomic_rmw(kind, address, value, "monotonic")
+        bits = ir.IntType(dtype.bits)
+        initial = builder.load_atomic(address, "monotonic", dtype.itemsize, typ=bits)
+        before = builder.block
+        again = self._emitter.function.append_basic_block("again")
+        done = self._emitter.function.append_basic_block("updated")
+        builder.branch(again)
+        builder.position_at_end(again)
+        expected = builder.phi(bits)
+        expected.add_incoming(initial, before)
+        old = builder.bitcast(expected, value.type)
+        new = builder.bitcast(arith.binary(builder, kind, dtype, old, value), bits)
+        pair = builder.cmpxchg(address, expected, new, "monotonic", "monotonic")
+        expected.add_incoming(builder.extract_value(pair, 0), builder.block)
+        builder.cbranch(builder.extract_value(pair, 1), done, again)
+        builder.position_at_end(done)
+        return old
+
+    # -- bounds ----------------------------------------------------------------------------------------------------------
+
+    def _check(self, op: Access, index: Index, mask: ir.Value | None) -> None:
+        if self._emitter.options.checked:
+            addresses = self._emitter.vector(op.pointer, index)
+            self._require(op, addresses, self._unique(layout_of(op.pointer), mask))
+
+    def _check_scalar(self, op: Access, mask: ir.Value | None) -> None:
+        if self._emitter.options.checked:
+            self._require(op, self._emitter.scalar(op.pointer), ir.Constant(I1, 1) if mask is None else mask)
+
+    def _require(self, op: Access, addresses: ir.Value, mask: ir.Value) -> None:
+        """Leaves the kernel, reporting the first offending address, unless all active ones are inside the arrays."""
+        emitter, builder = self._emitter, self._builder
+        base = emitter.base_of.get(op.pointer)
+        size = dtype_of(op.pointer).itemsize
+        bounds = emitter.bounds if base is None else {base: emitter.bounds[base]}
+        inside: ir.Value | None = None
+        for low, high in bounds.values():
+            lanes = lanes_of(addresses)
+            last = builder.sub(high, ir.Constant(I64, size))
+            low_, last_ = (v if lanes is None else emitter.splat(v, lanes) for v in (low, last))
+            here = builder.and_(
+                builder.icmp_unsigned(">=", addresses, low_),
+                builder.and_(
+                    builder.icmp_unsigned("<=", addresses, last_),
+                    builder.icmp_unsigned("<=", low_, last_),
+                ),
+            )
+            inside = here if inside is None else builder.or_(inside, here)
+        outside = mask if inside is None else builder.and_(mask, builder.not_(inside))
+        site = len(emitter.sites)
+        name = base.name_hint if base is not None else None
+        emitter.sites.append(AccessSite(op.name.removeprefix("tile."), name, size, positions(op)))
+        with builder.if_then(any_lane(builder, outside), likely=False):
+            emitter.fault(site, _first(builder, addresses, outside))
+
+
+def _concat(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
+    """The lanes of all parts, a power of two of them, in one vector."""
+    while len(parts) > 1:
+        count = 2 * (lanes_of(parts[0]) or 1)
+        parts = [shuffle(builder, a, range(count), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _first(builder: ir.IRBuilder, addresses: ir.Value, active: ir.Value) -> ir.Value:
+    """The address in the first active lane."""
+    lanes = lanes_of(addresses)
+    if lanes is None:
+        return addresses
+    lane = builder.cttz(builder.bitcast(active, ir.IntType(lanes)), ir.Constant(I1, 1))
+    return builder.extract_element(addresses, builder.zext(lane, I32) if lanes < 32 else lane)

@@ -1,0 +1,142 @@
+"""Tiles in memory: the kernel's own arrays, between the register loops that write and read them.
+
+A buffer holds the different registers of a layout one behind the other, each as one vector in its storage type (a
+bool is a byte). Small buffers are stack slots, which LLVM turns back into registers once their loops are unrolled; larger ones
+live in the launch's scratch memory, one piece per thread, so that a thread's stack size never limits a tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.views import slot_count, slots
+from weft.codegen.llvm.arith import llvm_type
+from weft.dtypes import DType
+from weft.ir.types import dtype_of, is_pointer
+from weft.layout import LinearLayout
+
+STACK_REGISTERS = 8
+"""Buffers of up to this many registers are stack slots."""
+
+I8 = ir.IntType(8)
+
+
+@dataclass(frozen=True)
+class Element:
+    """How a tile's elements look in registers and in memory. ``dtype`` is None for pointers, which are 64-bit integers."""
+
+    dtype: DType | None
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return 8 if self.dtype is None else self.dtype.itemsize
+
+    def register_type(self, lanes: int | None) -> ir.Type:
+        """The LLVM type of a scalar (None) or vector of such elements between ops."""
+        if self.dtype is not None:
+            return llvm_type(self.dtype, lanes)
+        return I64 if lanes is None else ir.VectorType(I64, lanes)
+
+    def storage_type(self, lanes: int | None) -> ir.Type:
+        """The LLVM type of the same in memory."""
+        if self.dtype is not None and self.dtype.is_bool:
+            return I8 if lanes is None else ir.VectorType(I8, lanes)
+        return self.register_type(lanes)
+
+    def to_storage(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """The value as memory holds it."""
+        if self.dtype is None or not self.dtype.is_bool:
+            return value
+        lanes = value.type.count if isinstance(value.type, ir.VectorType) else None
+        return builder.zext(value, self.storage_type(lanes))
+
+    def from_storage(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        """The value as computations want it; any non-zero byte is a true bool."""
+        if self.dtype is None or not self.dtype.is_bool:
+            return value
+        return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
+
+
+def element_of_value(value: SSAValue) -> Element:
+    """The element description of a tile or scalar value."""
+    return Element(None if is_pointer(value) else dtype_of(value))
+
+
+class Buffer:
+    """One tile in memory. Registers are addressed by `Index` in the layout's own register numbering."""
+
+    def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout):
+        self.pointer = pointer
+        self.element = element
+        self.layout = layout
+        self.lanes = layout.in_size("lane")
+
+    @property
+    def bytes(self) -> int:
+        """Its size in memory."""
+        return buffer_bytes(self.element, self.layout)
+
+    def address(self, builder: ir.IRBuilder, index: Index, lane: int = 0) -> ir.Value:
+        """A pointer to one lane of a register."""
+        dynamic, const = index.through(slots(self.layout)).emit(builder)
+        stride = self.lanes * self.element.size
+        pointer = self.pointer
+        if dynamic is not None:
+            pointer = builder.gep(pointer, [builder.mul(dynamic, ir.Constant(I64, stride))], source_etype=I8)
+        offset = const * stride + lane * self.element.size
+        return builder.gep(pointer, [ir.Constant(I64, offset)], source_etype=I8) if offset else pointer
+
+    def load(self, builder: ir.IRBuilder, index: Index) -> ir.Value:
+        """One register."""
+        type_ = self.element.storage_type(self.lanes)
+        value = builder.load(self.address(builder, index), typ=type_, align=self._align)
+        return self.element.from_storage(builder, value)
+
+    def load_lane(self, builder: ir.IRBuilder, index: Index, lane: int) -> ir.Value:
+        """One lane of a register, as a scalar."""
+        value = builder.load(
+            self.address(builder, index, lane), typ=self.element.storage_type(None), align=self.element.size
+        )
+        return self.element.from_storage(builder, value)
+
+    def store(self, builder: ir.IRBuilder, index: Index, value: ir.Value) -> None:
+        """Replaces one register."""
+        value = self.element.to_storage(builder, value)
+        builder.store(value, self.address(builder, index), align=self._align)
+
+    @property
+    def _align(self) -> int:
+        return min(64, self.lanes * self.element.size)
+
+
+def buffer_bytes(element: Element, layout: LinearLayout) -> int:
+    """Bytes a tile needs, each different register once."""
+    return slot_count(layout) * layout.in_size("lane") * element.size
+
+
+class BufferPool:
+    """Hands out buffers: stack slots from the function's entry block, or consecutive pieces of scratch memory."""
+
+    def __init__(self, entry: ir.IRBuilder, scratch: ir.Value):
+        self._entry = entry
+        self._scratch = scratch
+        self.used = 0
+
+    def allocate(self, element: Element, layout: LinearLayout) -> Buffer:
+        """A new buffer; its contents are undefined."""
+        size = buffer_bytes(element, layout)
+        if slot_count(layout) <= STACK_REGISTERS:
+            pointer = self._entry.alloca(ir.ArrayType(I8, size))
+            pointer.align = 64
+            pointer.type = (
+                ir.PointerType()
+            )  # llvmlite still gives stack slots typed pointers, which would restrict stores
+        else:
+            pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
+            self.used += -(-size // 64) * 64
+        return Buffer(pointer, element, layout)

@@ -1,0 +1,54 @@
+"""Spells out a conversion plan: the shuffles of `weft.layout.planning.conversion`, group by group, from one buffer to another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.codegen.cpu.buffers import Buffer
+from weft.codegen.cpu.index import Counter, Index, apply_columns
+from weft.codegen.llvm.types import I1, scalar_type, shuffle
+from weft.layout import LinearLayout, Plan, plan_conversion
+
+if TYPE_CHECKING:
+    from weft.codegen.cpu.emitter import Emitter
+
+UNROLLED_GROUPS = 2
+"""Up to this many groups are written out; more become a loop."""
+
+
+def emit_conversion(
+    emitter: Emitter, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout
+) -> None:
+    """Fills ``target``, laid out as ``wanted``, with the tile that ``source`` holds under ``layout``."""
+    plan = plan_conversion(layout, wanted)
+    if plan.groups <= UNROLLED_GROUPS:
+        for group in range(plan.groups):
+            at = [Index(apply_columns(m.group_columns, group)) for m in (plan.source, plan.destination)]
+            _emit_group(emitter, plan, source, target, at[0], at[1])
+        return
+    with emitter.loop(plan.groups) as group:
+        counter = Counter(group, len(plan.source.group_columns))
+        at = [Index(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
+        _emit_group(emitter, plan, source, target, at[0], at[1])
+
+
+def _emit_group(
+    emitter: Emitter, plan: Plan, source: Buffer, target: Buffer, source_at: Index, target_at: Index
+) -> None:
+    builder = emitter.builder
+    vectors = [
+        source.load(builder, Index(source_at.const ^ offset, source_at.terms)) for (offset,) in plan.source.offsets
+    ]
+    is_bool = scalar_type(vectors[0]) == I1
+    if is_bool:  # LLVM shuffles bytes better than bits
+        vectors = [target.element.to_storage(builder, v) for v in vectors]
+    for step in plan.steps:
+        vectors = [
+            shuffle(builder, vectors[first], step.mask(v), *(vectors[i] for i in others))
+            for v, (first, *others) in enumerate(map(step.operands, range(step.outputs)))
+        ]
+    if is_bool:
+        vectors = [target.element.from_storage(builder, v) for v in vectors]
+    for vector, offsets in zip(vectors, plan.destination.offsets, strict=True):
+        # registers that hold the same vector share a slot of the buffer
+        target.store(builder, Index(target_at.const ^ offsets[0], target_at.terms), vector)

@@ -1,0 +1,163 @@
+"""Which register loops a block becomes.
+
+A tile of many registers is not unrolled: each root gets a loop over the registers of its layout, and everything else is
+emitted inside the loops that need it, on demand. One would usually give every op its own loop, or fuse pairs by pattern;
+here fusion is the default and the exceptions have names:
+
+1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
+   loop is needed at the same register (not through a broadcast or permutation of it).
+2. *No result of an unfinished fold.* A reduction's result exists only after its loop.
+3. *Memory order.* An access joins a loop that holds a conflicting one only if both use the very same pointers, no two of
+   which meet. Accesses conflict unless both read, or they go through different arguments that the launch has promised are
+   disjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.codegen.cpu.schedule import (
+    Access,
+    Columns,
+    Item,
+    RegisterLoop,
+    Root,
+    WriteBack,
+    identity,
+    inputs_of,
+    is_recomputable,
+    is_root,
+    is_tile,
+    moves_data,
+    space_of,
+    trace,
+)
+from weft.ir import tile
+from weft.ir.types import shape_of
+from weft.transforms.axis import AxisInfo
+
+
+class Fusion:
+    """Forms the register loops of blocks; see the module."""
+
+    def __init__(
+        self, base_of: Mapping[SSAValue, BlockArgument | None], disjoint: bool, axis: Mapping[SSAValue, AxisInfo]
+    ):
+        self._base_of = base_of
+        self._disjoint = disjoint
+        self._axis = axis
+
+    def items(self, block: Block) -> list[Item]:
+        """The register loops of a block, in order with its other ops."""
+        items: list[Item] = []
+        current: RegisterLoop | None = None
+        written_by: dict[Operation, RegisterLoop] = {}
+
+        def close() -> None:
+            nonlocal current
+            if current is not None:
+                items.append(current)
+                current = None
+
+        for root in self._roots(block):
+            if isinstance(root, Operation) and not is_root(root):
+                if root.results and all(is_tile(result) and is_recomputable(result) for result in root.results):
+                    continue  # emitted where it is needed
+                if current is not None and self._must_follow(root, current, written_by):
+                    close()
+                items.append(root)
+                continue
+            if current is None or not self._joins(root, current, written_by):
+                close()
+                current = RegisterLoop(space_of(root))
+            self._add(root, current)
+            if isinstance(root, Operation):
+                written_by[root] = current
+        close()
+        terminator = block.last_op
+        if isinstance(terminator, scf.YieldOp):  # a terminator comes after the write-backs it causes
+            items.remove(terminator)
+            items.append(terminator)
+        return items
+
+    def _roots(self, block: Block) -> Iterator[Root]:
+        terminator = block.last_op
+        parent = block.parent_op()
+        for op in block.ops:
+            if op is terminator and isinstance(op, scf.YieldOp) and isinstance(parent, scf.ForOp):
+                carried = block.args[1:]
+                for i, (value, argument) in enumerate(zip(op.operands, carried, strict=True)):
+                    if is_tile(value) and value is not argument:
+                        yield WriteBack(op, i, value, argument)
+            yield op
+
+    def _add(self, root: Root, loop: RegisterLoop) -> None:
+        loop.roots.append(root)
+        if isinstance(root, tile.LoadOp):
+            loop.reads.append(root)
+        elif isinstance(root, tile.StoreOp | tile.AtomicRmwOp):
+            loop.writes.append(root)
+        trace(inputs_of(root), loop.layout, loop.needs)
+
+    def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
+        if space_of(root) != loop.layout:
+            return False
+        if isinstance(root, tile.ReduceOp) and loop.folds not in (None, root.axis.value.data):
+            return False
+        if isinstance(root, Operation) and self._conflicts(root, loop):
+            return False
+        needs: dict[SSAValue, set[Columns]] = {}
+        trace(inputs_of(root), loop.layout, needs)
+        for value, at in needs.items():
+            owner = value.owner
+            if not isinstance(owner, Operation) or written_by.get(owner) is not loop:
+                continue
+            if isinstance(owner, tile.ReduceOp) or at != {identity(loop.layout)}:
+                return False
+        if isinstance(root, WriteBack):
+            return not self._clobbers(root, loop, needs)
+        return True
+
+    def _clobbers(self, root: WriteBack, loop: RegisterLoop, needs: dict[SSAValue, set[Columns]]) -> bool:
+        """Whether writing the carried tile register by register destroys what the loop still reads of it."""
+        at = loop.needs.get(root.carried, set()) | needs.get(root.carried, set())
+        return bool(at - {identity(loop.layout)})
+
+    def _must_follow(self, op: Operation, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
+        """Whether an op outside register loops must come after the open one rather than before it."""
+        if op.regions or moves_data(op) or not isinstance(op, tile.TileOp):
+            return True
+        for operand in op.operands:
+            owner = operand.owner
+            if isinstance(owner, Operation) and written_by.get(owner) is loop:
+                return True
+        return self._conflicts(op, loop)
+
+    def _conflicts(self, op: Operation, loop: RegisterLoop) -> bool:
+        """Whether an access must keep its order with one of the loop's (rule 3)."""
+        match op:
+            case tile.LoadOp():
+                return any(self._meet(op, other) for other in loop.writes)
+            case tile.StoreOp() | tile.AtomicRmwOp():
+                return any(self._meet(op, other) for other in (*loop.writes, *loop.reads))
+            case _:
+                return False
+
+    def _meet(self, a: Access, b: Access) -> bool:
+        """Whether two accesses may touch one address at different registers."""
+        atomic = isinstance(a, tile.AtomicRmwOp) or isinstance(b, tile.AtomicRmwOp)
+        if a.pointer is b.pointer and not atomic and self._distinct(a.pointer):
+            return False
+        bases = self._base_of.get(a.pointer), self._base_of.get(b.pointer)
+        return not (self._disjoint and None not in bases and bases[0] is not bases[1])
+
+    def _distinct(self, pointer: SSAValue) -> bool:
+        """Whether no two elements of the tile are known to point at one address: there is one, or they are one run."""
+        info = self._axis.get(pointer)
+        long = [d for d, size in enumerate(shape_of(pointer)) if size > 1]
+        return not long or (
+            len(long) == 1 and info is not None and info.contiguity[long[0]] == shape_of(pointer)[long[0]]
+        )

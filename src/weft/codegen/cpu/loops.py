@@ -1,0 +1,86 @@
+"""Running through the registers of a layout: which are unrolled, which loop, in which order.
+
+The registers along the axis that reductions fold are innermost, so that a fold is complete each time they have run through. The
+lowest of them are unrolled; tiles of a few registers are unrolled completely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from weft.codegen.cpu.index import I64, Counter, Index, apply_columns
+from weft.codegen.cpu.views import used_registers
+from weft.layout import LinearLayout
+
+if TYPE_CHECKING:
+    from weft.codegen.cpu.emitter import Emitter
+    from weft.codegen.cpu.reduce import Fold
+
+UNROLL_BITS = 2
+"""Register loops are unrolled this many times, as a power of two."""
+
+FULL_UNROLL_BITS = 3
+"""Tiles of up to this many registers, as a power of two, get no loop at all."""
+
+Body = Callable[[Index, int, ir.Value | None], None]
+"""What to emit for one register: its index, which unrolled copy it is, and in a loop whether it is the first iteration."""
+
+
+def is_small(layout: LinearLayout) -> bool:
+    """Whether the layout's registers are unrolled completely."""
+    return used_registers(layout).bit_count() <= FULL_UNROLL_BITS
+
+
+def axis_registers(layout: LinearLayout, axis: int | None) -> int:
+    """The mask of register bits that move along ``axis``; of all different ones for None."""
+    if axis is None:
+        return used_registers(layout)
+    low = 1
+    for size in layout.shape[axis + 1 :]:
+        low *= size
+    along = (layout.shape[axis] - 1) * low
+    return sum(1 << j for j, column in enumerate(layout.columns("register")) if column & along)
+
+
+def last_register(layout: LinearLayout) -> Index:
+    """The register that holds the tile's last element (in its last lane)."""
+    return Index(used_registers(layout))
+
+
+def over_registers(emitter: Emitter, layout: LinearLayout, axis: int | None, folds: Sequence[Fold], body: Body) -> None:
+    """Runs ``body`` for every different register, and starts and finishes ``folds`` along ``axis``."""
+    used, inner = used_registers(layout), axis_registers(layout, axis)
+    inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
+    outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
+    unroll = len(inner_bits) if is_small(layout) else min(UNROLL_BITS, len(inner_bits))
+    low, high = inner_bits[:unroll], inner_bits[unroll:]
+
+    def copies(index: Index, first: ir.Value | None) -> None:
+        for copy in range(1 << unroll):
+            body(Index(index.const ^ apply_columns(low, copy), index.terms), copy, first)
+
+    def run_inner(outer: Index) -> None:
+        for fold in folds:
+            fold.start(1 << unroll, looped=bool(high))
+        with emitter.scope():
+            if not high:
+                copies(outer, None)
+            else:
+                with emitter.loop(1 << len(high)) as position:
+                    first = emitter.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if folds else None
+                    counter = Counter(position, len(high))
+                    copies(Index(outer.const, (*outer.terms, (counter, tuple(high)))), first)
+        for fold in folds:
+            fold.finish(outer)
+
+    if not outer_bits:
+        run_inner(Index())
+    elif is_small(layout):
+        for at in range(1 << len(outer_bits)):
+            run_inner(Index(apply_columns(outer_bits, at)))
+    else:
+        with emitter.loop(1 << len(outer_bits)) as position:
+            run_inner(Index(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))

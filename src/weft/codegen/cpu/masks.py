@@ -1,0 +1,73 @@
+"""Masks that are all true if their last element is.
+
+Nearly every mask compares offsets with a bound: ``pid * B + arange(0, B) < n``. Offsets only ascend, so if the last one
+is below the bound all are, and one scalar test before a register loop tells whether the loop needs its masks at all. That matters
+beyond the instructions saved: a processor does not prefetch for masked loads as it does for plain ones.
+
+A tile *ascends* if along each dimension its elements are consecutive or equal (axis analysis), and is *uniform* if all are equal;
+then ``ascending < uniform``, ``uniform > ascending``, and conjunctions and broadcasts of such masks are *decided by the last*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.codegen.cpu.schedule import is_recomputable
+from weft.ir import tile
+from weft.ir.types import shape_of
+from weft.transforms.axis import AxisInfo
+
+_ASCENDING_FIRST = ("lt", "le")
+_UNIFORM_FIRST = ("gt", "ge")
+
+
+def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
+    """Whether the last element of a tile of bools being true makes all of them true."""
+    op = mask.owner
+    match op:
+        case tile.SplatOp() | tile.ConstantOp():
+            return True
+        case tile.BinaryOp() if op.kind.data == "and":
+            return decided_by_last(op.lhs, axis) and decided_by_last(op.rhs, axis)
+        case tile.CompareOp() if op.kind.data in _ASCENDING_FIRST:
+            return _ascends(op.lhs, axis) and _uniform(op.rhs, axis)
+        case tile.CompareOp() if op.kind.data in _UNIFORM_FIRST:
+            return _uniform(op.lhs, axis) and _ascends(op.rhs, axis)
+        case tile.ExpandDimsOp() | tile.BroadcastOp() | tile.ReshapeOp() | tile.ConvertLayoutOp():
+            return decided_by_last(op.source, axis)
+        case _:
+            return False
+
+
+def depends_on(mask: SSAValue, roots: Collection[object]) -> bool:
+    """Whether a mask is computed from what a register loop with these roots gives, so that it cannot be tested before."""
+    pending: list[SSAValue] = [mask]
+    seen: set[SSAValue] = set()
+    while pending:
+        value = pending.pop()
+        op = value.owner
+        if value in seen or not isinstance(op, Operation):
+            continue
+        if op in roots:
+            return True
+        seen.add(value)
+        if is_recomputable(value):
+            pending.extend(operand for operand in op.operands if shape_of(operand))
+    return False
+
+
+def _ascends(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
+    info = axis.get(value)
+    return info is not None and all(
+        size in (1, contiguous, constant)
+        for size, contiguous, constant in zip(shape_of(value), info.contiguity, info.constancy, strict=True)
+    )
+
+
+def _uniform(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
+    info = axis.get(value)
+    return info is not None and all(
+        size == constant for size, constant in zip(shape_of(value), info.constancy, strict=True)
+    )

@@ -1,0 +1,175 @@
+"""The vocabulary of schedules: what a block's register loops are, and which values are recipes.
+
+A *root* is an op that must happen at its place: an access to memory, a reduction, a write to a loop-carried tile. A
+*recomputable* value is a pure function of its operands, register by register, and is emitted wherever it is needed.
+`weft.codegen.cpu.fusion` forms register loops around the roots, `weft.codegen.cpu.placement` decides which values also live in
+buffers, and `weft.codegen.cpu.emitter` obeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.codegen.cpu.index import apply_columns
+from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
+from weft.ir import tile
+from weft.ir.types import layout_of, shape_of
+from weft.layout import LinearLayout
+from weft.transforms.invariant_loads import is_invariant
+
+
+@dataclass(eq=False)
+class WriteBack:
+    """The end of a loop body: the yielded tile becomes the carried one. ``staged`` goes through a copy, because the old value is
+    still needed when the new one is written."""
+
+    op: Operation
+    position: int
+    value: SSAValue
+    carried: SSAValue
+    staged: bool = False
+
+
+Root: TypeAlias = Operation | WriteBack
+Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
+Columns: TypeAlias = tuple[int, ...]
+
+
+@dataclass(eq=False)
+class RegisterLoop:
+    """A loop over the registers of ``layout``: its roots in program order (the accesses among them again as ``reads`` and
+    ``writes``), the values it also keeps in buffers, and what it needs at which registers."""
+
+    layout: LinearLayout
+    roots: list[Root] = field(default_factory=list[Root])
+    reads: list[Access] = field(default_factory=list[Access])
+    writes: list[Access] = field(default_factory=list[Access])
+    kept: list[SSAValue] = field(default_factory=list[SSAValue])
+    needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
+
+    @property
+    def folds(self) -> int | None:
+        """The axis along which the loop's reductions fold; None without any."""
+        return next((r.axis.value.data for r in self.roots if isinstance(r, tile.ReduceOp)), None)
+
+
+Item: TypeAlias = RegisterLoop | Operation
+
+
+@dataclass(eq=False)
+class Schedule:
+    """A block's items in order, the values that live in buffers, and which of them share one (key takes over the value's)."""
+
+    items: list[Item]
+    buffered: set[SSAValue]
+    shared: dict[SSAValue, SSAValue]
+
+
+def is_tile(value: SSAValue) -> bool:
+    """Whether the value is a tensor (rank 0 is a scalar)."""
+    return bool(shape_of(value))
+
+
+def space_of(root: Root) -> LinearLayout:
+    """The layout whose registers a root visits."""
+    match root:
+        case WriteBack():
+            return layout_of(root.value)
+        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
+            return layout_of(root.pointer)
+        case tile.ReduceOp():
+            return layout_of(root.sources[0])
+        case _:
+            raise NotImplementedError(f"{root.name} has no register loop")
+
+
+def is_root(op: Operation) -> bool:
+    """Whether an op on tiles must happen at its place in a register loop."""
+    match op:
+        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
+            return is_tile(op.pointer) and not is_invariant(op)
+        case _:
+            return isinstance(op, tile.ReduceOp)
+
+
+def moves_data(op: Operation) -> bool:
+    """Whether the op reads whole tiles from buffers and writes a whole tile."""
+    return isinstance(op, tile.DotOp) or (isinstance(op, tile.ConvertLayoutOp) and view_columns(op) is None)
+
+
+def is_recomputable(value: SSAValue) -> bool:
+    """Whether the value is a pure function of its operands, register by register."""
+    op = value.owner
+    return (
+        isinstance(op, tile.TileOp)
+        and not is_root(op)
+        and not moves_data(op)
+        and (not isinstance(op, tile.LoadOp | tile.AtomicRmwOp) or is_invariant(op))
+    )
+
+
+def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAValue, Columns]]:
+    """What a recomputable value needs, and at which registers."""
+    op = value.owner
+    if not isinstance(op, Operation):
+        return
+    if isinstance(op, VIEWS):
+        view = view_columns(op)
+        if view is None:
+            raise NotImplementedError(f"{op.name} is not a view")
+        yield op.operands[0], tuple(apply_columns(view, c) for c in columns)
+        return
+    for operand in op.operands:
+        yield operand, columns
+
+
+def identity(layout: LinearLayout) -> Columns:
+    used = used_registers(layout)
+    return tuple(used & (1 << j) for j in range(layout.in_bits("register")))
+
+
+def inputs_of(root: Root) -> Iterable[SSAValue]:
+    """What a root reads."""
+    return (root.value,) if isinstance(root, WriteBack) else root.operands
+
+
+def trace(values: Iterable[SSAValue], layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
+    """Adds the values and all they need, at which registers, down to what is not recomputed."""
+    stack = [(value, identity(layout)) for value in values]
+    while stack:
+        value, columns = stack.pop()
+        if is_tile(value):
+            used = used_registers(layout_of(value))
+            columns = tuple(c & used for c in columns)
+        else:
+            columns = ()
+        seen = needs.setdefault(value, set())
+        if columns in seen:
+            continue
+        seen.add(columns)
+        if is_tile(value) and is_recomputable(value):
+            stack.extend(_operand_columns(value, columns))
+
+
+def ancestor(op: Operation, block: Block) -> Operation:
+    """The op of ``block`` that is or contains ``op``."""
+    while op.parent is not block:
+        parent = op.parent_op()
+        if parent is None:
+            raise ValueError(f"{op.name} is not inside the block")
+        op = parent
+    return op
+
+
+def is_inside(op: Operation, outer: Operation) -> bool:
+    """Whether ``op`` is ``outer`` or nested in it."""
+    current: Operation | None = op
+    while current is not None:
+        if current is outer:
+            return True
+        current = current.parent_op()
+    return False

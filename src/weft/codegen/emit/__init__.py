@@ -1,0 +1,1 @@
+"""What the emitters of all machines share."""

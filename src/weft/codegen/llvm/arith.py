@@ -1,0 +1,249 @@
+"""The elementwise kinds in LLVM instructions: one table entry for each kind and class of types.
+
+One would map kinds to LLVM's instructions. Their edges differ from ours (division by zero and oversized shifts are
+undefined, `minnum` of a signalling NaN varies with the target), so each entry spells out what `weft.reference` defines.
+Nothing carries a fast-math flag: results do not depend on the target, except those of transcendental functions.
+
+Operands are values in registers as `weft.codegen.llvm.types` represents them, all of one shape, scalar or vector; the
+result has that shape. Narrow floats are widened to float32, computed and rounded once; sign changes and choices among
+operands work on their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from llvmlite import ir
+
+from weft.codegen.llvm import integer, vecmath
+from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
+from weft.codegen.llvm.types import (
+    constant,
+    declare,
+    intrinsic,
+    llvm_type,
+    outlined,
+    per_lane,
+    scalar_type,
+    splat,
+    storage_type,
+)
+from weft.dtypes import DType
+from weft.ir.tile import BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY, class_of
+
+__all__ = [
+    "binary",
+    "bitcast",
+    "cast",
+    "compare",
+    "constant",
+    "fma",
+    "llvm_type",
+    "storage_type",
+    "unary",
+]
+
+Unary = Callable[[ir.IRBuilder, DType, ir.Value], ir.Value]
+Binary = Callable[[ir.IRBuilder, DType, ir.Value, ir.Value], ir.Value]
+
+# Unary kinds
+
+
+def _in_compute(function: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> Unary:
+    """A function of float32 and float64 on every float type."""
+
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+        return narrow(builder, function(builder, widen(builder, x, dtype)), dtype)
+
+    return emit
+
+
+def _intrinsic(name: str) -> Unary:
+    return _in_compute(lambda builder, x: intrinsic(builder, name, [x]))
+
+
+def _rsqrt(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return builder.fdiv(splat(1.0, x.type), intrinsic(builder, "sqrt", [x]))
+
+
+def _negate_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+    return builder.xor(x, splat(1 << (dtype.bits - 1), x.type)) if is_narrow(dtype) else builder.fneg(x)
+
+
+def _absolute_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+    if is_narrow(dtype):
+        return builder.and_(x, splat((1 << (dtype.bits - 1)) - 1, x.type))
+    return intrinsic(builder, "fabs", [x])
+
+
+def _negate(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+    return builder.neg(x)
+
+
+def _complement(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+    return builder.xor(x, splat(-1, x.type))
+
+
+_UNARY: dict[tuple[str, str], Unary] = {
+    ("neg", FLOAT): _negate_float,
+    ("neg", INTEGER): _negate,
+    ("neg", BOOL): _negate,
+    ("not", INTEGER): _complement,
+    ("not", BOOL): _complement,
+    ("abs", FLOAT): _absolute_float,
+    ("abs", INTEGER): integer.absolute,
+    ("rsqrt", FLOAT): _in_compute(_rsqrt),
+    **{(kind, FLOAT): _intrinsic(kind) for kind in ("sqrt", "floor", "ceil")},
+    **{(kind, FLOAT): _in_compute(function) for kind, function in {**vecmath.FUNCTIONS, **vecmath.LIBRARY}.items()},
+}
+
+# Binary kinds
+
+
+def _instruction(name: str) -> Binary:
+    """An instruction of the builder on integers and bools."""
+
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        return getattr(builder, name)(x, y)
+
+    return emit
+
+
+def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]) -> Binary:
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        return narrow(builder, function(builder, widen(builder, x, dtype), widen(builder, y, dtype)), dtype)
+
+    return emit
+
+
+def _by_libm(function: str) -> Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]:
+    """libm's function, lane by lane. (fmod is exact, and slow in proportion to the quotient's bits.)"""
+
+    def emit(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+        element = scalar_type(x)
+        name = f"{function}f" if isinstance(element, ir.FloatType) else function
+
+        def body(builder: ir.IRBuilder, arguments: Iterable[ir.Value]) -> ir.Value:
+            return per_lane(builder, declare(builder.module, name, element, [element, element]), list(arguments))
+
+        return outlined(builder, function, [x, y], x.type, body)
+
+    return emit
+
+
+def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
+    """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more
+    select decides: for ``minnan`` and ``maxnan`` on ``x``'s being NaN, otherwise on ``y``'s."""
+
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        wide_x, wide_y = widen(builder, x, dtype), widen(builder, y, dtype)
+        preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
+        suspect = wide_x if propagate_nan else wide_y
+        return builder.select(builder.fcmp_unordered("uno", suspect, suspect), x, preferred)
+
+    return emit
+
+
+def _integer_extreme(kind: str) -> Binary:
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        return intrinsic(builder, f"{'s' if dtype.signed else 'u'}{kind}", [x, y])
+
+    return emit
+
+
+def _and_not(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.and_(x, _complement(builder, dtype, y))
+
+
+def _or_not(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.or_(x, _complement(builder, dtype, y))
+
+
+_AND = _instruction("and_")
+_OR = _instruction("or_")
+_XOR = _instruction("xor")
+
+_BINARY: dict[tuple[str, str], Binary] = {
+    ("add", FLOAT): _float_binary(lambda builder, x, y: builder.fadd(x, y)),
+    ("sub", FLOAT): _float_binary(lambda builder, x, y: builder.fsub(x, y)),
+    ("mul", FLOAT): _float_binary(lambda builder, x, y: builder.fmul(x, y)),
+    ("div", FLOAT): _float_binary(lambda builder, x, y: builder.fdiv(x, y)),
+    ("rem", FLOAT): _float_binary(_by_libm("fmod")),
+    ("min", FLOAT): _extreme("<", propagate_nan=False),
+    ("max", FLOAT): _extreme(">", propagate_nan=False),
+    ("minnan", FLOAT): _extreme("<", propagate_nan=True),
+    ("maxnan", FLOAT): _extreme(">", propagate_nan=True),
+    ("pow", FLOAT): _float_binary(_by_libm("pow")),
+    ("atan2", FLOAT): _float_binary(_by_libm("atan2")),
+    ("add", INTEGER): _instruction("add"),
+    ("sub", INTEGER): _instruction("sub"),
+    ("mul", INTEGER): _instruction("mul"),
+    ("div", INTEGER): integer.divide,
+    ("rem", INTEGER): integer.remainder,
+    ("and", INTEGER): _AND,
+    ("or", INTEGER): _OR,
+    ("xor", INTEGER): _XOR,
+    ("shl", INTEGER): integer.shift_left,
+    ("shr", INTEGER): integer.shift_right,
+    ("min", INTEGER): _integer_extreme("min"),
+    ("max", INTEGER): _integer_extreme("max"),
+    ("pow", INTEGER): integer.power,
+    # The integers modulo 2: x / 0 is 0 and x rem 0 is x; a shift by 1 leaves nothing; 0 ** 0 is 1.
+    ("add", BOOL): _XOR,
+    ("sub", BOOL): _XOR,
+    ("mul", BOOL): _AND,
+    ("div", BOOL): _AND,
+    ("rem", BOOL): _and_not,
+    ("and", BOOL): _AND,
+    ("or", BOOL): _OR,
+    ("xor", BOOL): _XOR,
+    ("shl", BOOL): _and_not,
+    ("shr", BOOL): _and_not,
+    ("min", BOOL): _AND,
+    ("max", BOOL): _OR,
+    ("pow", BOOL): _or_not,
+}
+
+_PREDICATES: dict[str, str] = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def check_table(name: str, entries: Iterable[object], kinds: Iterable[object]) -> None:
+    """`ValueError` unless a table has one entry for each kind and class the IR knows."""
+    if missing := set(kinds) ^ set(entries):
+        raise ValueError(
+            f"weft.codegen.llvm.arith: {name} and the IR's kinds differ in {', '.join(sorted(map(str, missing)))}"
+        )
+
+
+def _pairs(table: Mapping[str, frozenset[str]]) -> Iterable[tuple[str, str]]:
+    return ((kind, class_) for kind, classes in table.items() for class_ in classes)
+
+
+check_table("_UNARY", _UNARY, _pairs(UNARY))
+check_table("_BINARY", _BINARY, _pairs(BINARY))
+check_table("_PREDICATES", _PREDICATES, COMPARE)
+
+
+def unary(builder: ir.IRBuilder, kind: str, dtype: DType, x: ir.Value) -> ir.Value:
+    """``kind(x)`` for ``x`` of type ``dtype``; `KeyError` for a kind that does not take it (the verifier excludes it)."""
+    return _UNARY[kind, class_of(dtype)](builder, dtype, x)
+
+
+def binary(builder: ir.IRBuilder, kind: str, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``kind(x, y)`` for operands of type ``dtype``; `KeyError` as for `unary`."""
+    return _BINARY[kind, class_of(dtype)](builder, dtype, x, y)
+
+
+def compare(builder: ir.IRBuilder, kind: str, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``x kind y`` as bools; floats compare ordered, but for ``ne``."""
+    predicate = _PREDICATES[kind]
+    if dtype.is_float:
+        x, y = widen(builder, x, dtype), widen(builder, y, dtype)
+        return (builder.fcmp_unordered if kind == "ne" else builder.fcmp_ordered)(predicate, x, y)
+    return (builder.icmp_signed if dtype.signed else builder.icmp_unsigned)(predicate, x, y)
+
+
+def fma(builder: ir.IRBuilder, dtype: DType, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """``a * b + c`` rounded once to the compute type, and from there to ``dtype``."""
+    wide = [widen(builder, v, dtype) for v in (a, b, c)]
+    return narrow(builder, intrinsic(builder, "fma", wide), dtype)

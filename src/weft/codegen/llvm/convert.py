@@ -1,0 +1,249 @@
+"""Conversions between element types, each rounded exactly once.
+
+One would let LLVM convert: it has `fptrunc` for every pair. But float64 to bfloat16 is then two roundings on most
+targets, or a call to compiler-rt; bfloat16's own instruction flushes subnormals; and float8 does not exist. So all
+narrow floats share two routines that read the format's row in `weft.dtypes`: `widen` to float32, which is exact, and
+`narrow` from float32, which rounds to nearest even. float16 uses the target's instruction where it has one.
+
+Whatever float32 cannot hold exactly (float64, integers of 32 and 64 bits) first becomes a float32 *rounded to odd*: the
+truncated value, its last bit set if anything was lost. Rounding that to a format with at least two bits fewer
+gives what rounding the exact value would (Boldo and Melquiond, 2008).
+
+Float to integer saturates and takes NaN to 0; to bool is ``!= 0``; which NaN results from a NaN is not specified.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from weft import dtypes
+from weft.codegen.llvm.types import F16, F32, F64, I16, I32, element_type, has, intrinsic, like, splat
+from weft.dtypes import DType
+
+_MANTISSA = 23
+_BIAS = 127
+_INFINITY = 0x7F800000
+_MAGNITUDE = 0x7FFFFFFF
+
+
+def is_narrow(dtype: DType) -> bool:
+    """Whether arithmetic on ``dtype`` is done in float32 and rounded back."""
+    return dtype.is_float and dtype.bits < 32
+
+
+def bias_of(dtype: DType) -> int:
+    """The exponent bias of a floating-point format."""
+    return (1 << (dtype.exponent - 1)) - 1
+
+
+def cast(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    """`tile.cast`: ``value`` of type ``source`` as ``target``."""
+    if source == target:
+        return value
+    if target.is_bool:
+        return _to_bool(builder, value, source)
+    if source.is_float:
+        return _from_float(builder, value, source, target)
+    if not target.is_float:
+        return _between_integers(builder, value, source, target)
+    if is_narrow(target):
+        return narrow(builder, _integer_to_odd(builder, value, source), target)
+    return _integer_to_float(builder, value, source, like(value, element_type(target)))
+
+
+def bitcast(builder: ir.IRBuilder, value: ir.Value, target: DType) -> ir.Value:
+    """`tile.bitcast` between numbers: the same bits as ``target``, which is as wide as the value."""
+    return builder.bitcast(value, like(value, element_type(target)))
+
+
+def widen(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
+    """A value of a narrow float type as float32, exactly; other types pass unchanged."""
+    if not is_narrow(dtype):
+        return value
+    if dtype == dtypes.bfloat16:
+        return builder.bitcast(_shifted_left(builder, value, 32, 16), like(value, F32))
+    if has(builder, "half"):
+        return _widen_by_half(builder, value, dtype)
+    return _widen_by_integers(builder, value, dtype)
+
+
+def narrow(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
+    """A float32 value rounded to ``dtype``, to nearest even; to float32 unchanged.
+
+    Beyond the largest finite value after rounding comes infinity, in a finite-only format NaN.
+    """
+    if not is_narrow(dtype):
+        return value
+    if dtype == dtypes.bfloat16:
+        return _round_to_bfloat16(builder, value)
+    if dtype == dtypes.float16 and has(builder, "half"):
+        return builder.bitcast(builder.fptrunc(value, like(value, F16)), like(value, I16))
+    return _round_by_integers(builder, value, dtype)
+
+
+def _shifted_left(builder: ir.IRBuilder, value: ir.Value, width: int, amount: int) -> ir.Value:
+    """The bits of ``value`` in ``width`` bits, moved up by ``amount``."""
+    type_ = like(value, ir.IntType(width))
+    return builder.shl(builder.zext(value, type_), splat(amount, type_))
+
+
+def _widen_by_half(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
+    """Through float16, into which every format with at most 5 exponent and 10 mantissa bits fits but for its bias."""
+    if dtype.bits == 8:
+        shift = 10 - dtype.mantissa
+        bits = _shifted_left(builder, value, 16, 8 if shift == 8 else 0)
+        if shift != 8:  # the sign stays on top, the rest moves down
+            signed = builder.sext(value, like(value, I16))
+            moved = builder.shl(signed, splat(shift, signed.type))
+            bits = builder.and_(moved, splat(0x8000 | ((1 << (7 + shift)) - 1), moved.type))
+    else:
+        bits = value
+    wide = builder.fpext(builder.bitcast(bits, like(value, F16)), like(value, F32))
+    if scale := bias_of(dtypes.float16) - bias_of(dtype):
+        wide = builder.fmul(wide, splat(2.0**scale, wide.type))
+    return _restore_nan(builder, wide, value) if dtype.finite_only else wide
+
+
+def _restore_nan(builder: ir.IRBuilder, wide: ir.Value, bits: ir.Value) -> ir.Value:
+    """A finite-only 8-bit format's one NaN (all ones below the sign), which widening took for a number."""
+    magnitude = builder.and_(bits, splat(0x7F, bits.type))
+    is_nan = builder.icmp_unsigned("==", magnitude, splat(0x7F, bits.type))
+    return builder.select(is_nan, splat(float("nan"), wide.type), wide)
+
+
+def _widen_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
+    """Normal numbers by moving the fields and adding to the exponent, subnormal ones by converting the mantissa."""
+    type_, float_ = like(value, I32), like(value, F32)
+    bits = builder.zext(value, type_)
+    sign = builder.shl(builder.lshr(bits, splat(dtype.bits - 1, type_)), splat(31, type_))
+    magnitude = builder.and_(bits, splat((1 << (dtype.bits - 1)) - 1, type_))
+    rebias = _BIAS - bias_of(dtype)
+    moved = builder.shl(magnitude, splat(_MANTISSA - dtype.mantissa, type_))
+    normal = builder.add(moved, splat(rebias << _MANTISSA, type_))
+    unit = 2.0 ** (1 - bias_of(dtype) - dtype.mantissa)
+    subnormal = builder.fmul(builder.sitofp(magnitude, float_), splat(unit, float_))
+    is_subnormal = builder.icmp_unsigned("<", magnitude, splat(1 << dtype.mantissa, type_))
+    result = builder.select(is_subnormal, builder.bitcast(subnormal, type_), normal)
+    if dtype.finite_only:
+        wide = builder.bitcast(builder.or_(result, sign), float_)
+        return _restore_nan(builder, wide, value)
+    special = splat(((1 << dtype.exponent) - 1) << dtype.mantissa, type_)
+    is_special = builder.icmp_unsigned(">=", magnitude, special)
+    result = builder.select(is_special, builder.or_(moved, splat(_INFINITY, type_)), result)
+    return builder.bitcast(builder.or_(result, sign), float_)
+
+
+def _round_to_bfloat16(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """Adds half a unit less one, plus the last bit kept; the carry may run into the exponent, up to infinity."""
+    type_ = like(value, I32)
+    bits = builder.bitcast(value, type_)
+    upper = builder.lshr(bits, splat(16, type_))
+    odd = builder.and_(upper, splat(1, type_))
+    rounded = builder.add(builder.add(bits, splat(0x7FFF, type_)), odd)
+    quiet = builder.or_(bits, splat(1 << 22, type_))
+    kept = builder.select(builder.fcmp_unordered("uno", value, value), quiet, rounded)
+    return builder.trunc(builder.lshr(kept, splat(16, type_)), like(value, I16))
+
+
+def _round_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
+    """Results that are normal by adding to the bits as for bfloat16; subnormal ones by adding the power of two whose unit is
+    the format's least number, so that the adder rounds."""
+    type_ = like(value, I32)
+    bits = builder.bitcast(value, type_)
+    magnitude = builder.and_(bits, splat(_MAGNITUDE, type_))
+    drop = _MANTISSA - dtype.mantissa
+    odd = builder.and_(builder.lshr(magnitude, splat(drop, type_)), splat(1, type_))
+    rebias = (_BIAS - bias_of(dtype)) << _MANTISSA
+    half = builder.add(magnitude, splat((1 << (drop - 1)) - 1 - rebias, type_))
+    normal = builder.lshr(builder.add(half, odd), splat(drop, type_))
+    least_normal = 1 - bias_of(dtype)
+    magic = splat(2.0 ** (least_normal - dtype.mantissa + _MANTISSA), value.type)
+    summed = builder.bitcast(builder.fadd(builder.bitcast(magnitude, value.type), magic), type_)
+    subnormal = builder.sub(summed, builder.bitcast(magic, type_))
+    is_subnormal = builder.icmp_unsigned("<", magnitude, splat((least_normal + _BIAS) << _MANTISSA, type_))
+    infinity = ((1 << dtype.exponent) - 1) << dtype.mantissa
+    beyond, nan = (0x7F, 0x7F) if dtype.finite_only else (infinity, infinity | 1 << (dtype.mantissa - 1))
+    result = builder.select(is_subnormal, subnormal, intrinsic(builder, "umin", [normal, splat(beyond, type_)]))
+    is_nan = builder.icmp_unsigned(">", magnitude, splat(_INFINITY, type_))
+    result = builder.select(is_nan, splat(nan, type_), result)
+    top = dtype.bits - 1
+    sign = builder.and_(builder.lshr(bits, splat(31 - top, type_)), splat(1 << top, type_))
+    return builder.trunc(builder.or_(result, sign), like(value, ir.IntType(dtype.bits)))
+
+
+def _to_bool(builder: ir.IRBuilder, value: ir.Value, source: DType) -> ir.Value:
+    if not source.is_float:
+        return builder.icmp_unsigned("!=", value, splat(0, value.type))
+    wide = widen(builder, value, source)
+    return builder.fcmp_unordered("!=", wide, splat(0.0, wide.type))
+
+
+def _between_integers(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Wraps; bools are the unsigned integers of one bit."""
+    type_ = like(value, element_type(target))
+    if target.bits <= source.bits:
+        return builder.trunc(value, type_)
+    return builder.sext(value, type_) if source.signed else builder.zext(value, type_)
+
+
+def _integer_to_float(builder: ir.IRBuilder, value: ir.Value, source: DType, type_: ir.Type) -> ir.Value:
+    return builder.sitofp(value, type_) if source.signed else builder.uitofp(value, type_)
+
+
+def _integer_to_odd(builder: ir.IRBuilder, value: ir.Value, source: DType) -> ir.Value:
+    """An integer as a float32 that rounds to every narrow format as the integer itself."""
+    if source.bits <= 16:
+        return _integer_to_float(builder, value, source, like(value, F32))
+    if source.bits == 64:
+        value = _to_53_bits(builder, value, source)
+    return _float64_to_odd(builder, _integer_to_float(builder, value, source, like(value, F64)))
+
+
+def _to_53_bits(builder: ir.IRBuilder, value: ir.Value, source: DType) -> ir.Value:
+    """A 64-bit integer rounded to an odd multiple of ``2**11`` unless float64 holds it exactly."""
+    type_ = value.type
+    low = builder.and_(value, splat((1 << 11) - 1, type_))
+    inexact = builder.zext(builder.icmp_unsigned("!=", low, splat(0, type_)), type_)
+    odd = builder.or_(builder.sub(value, low), builder.shl(inexact, splat(11, type_)))
+    if source.signed:  # value + 2**53 is in [0, 2**54]
+        value_shifted = builder.add(value, splat(1 << 53, type_))
+        exact = builder.icmp_unsigned("<=", value_shifted, splat(1 << 54, type_))
+    else:
+        exact = builder.icmp_unsigned("<=", value, splat(1 << 53, type_))
+    return builder.select(exact, value, odd)
+
+
+def _float64_to_odd(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """A float64 as float32 rounded to odd; infinity stays, NaN stays a NaN."""
+    type_ = like(value, I32)
+    near = builder.fptrunc(value, like(value, F32))
+    back = builder.fpext(near, value.type)
+    away = builder.fcmp_ordered(">", intrinsic(builder, "fabs", [back]), intrinsic(builder, "fabs", [value]))
+    inexact = builder.fcmp_ordered("!=", back, value)
+    truncated = builder.sub(builder.bitcast(near, type_), builder.zext(away, type_))
+    return builder.bitcast(builder.or_(truncated, builder.zext(inexact, type_)), like(value, F32))
+
+
+def _from_float(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    wide = widen(builder, value, source)
+    if not target.is_float:
+        return _float_to_integer(builder, wide, source.compute, target)
+    if is_narrow(target):
+        return narrow(builder, _float64_to_odd(builder, wide) if source == dtypes.float64 else wide, target)
+    return (builder.fpext if source.bits < target.bits else builder.fptrunc)(wide, like(value, element_type(target)))
+
+
+def _float_to_integer(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Truncated toward zero, saturated, NaN as 0. (LLVM's `fptosi.sat` does the same, but takes vectors apart.)"""
+    excess = max(target.max.bit_length() - (source.mantissa + 1), 0)
+    largest = target.max >> excess << excess  # that the float type holds
+    low, high = splat(float(target.min), value.type), splat(float(largest), value.type)
+    clamped = builder.select(builder.fcmp_ordered("<", value, low), low, value)
+    clamped = builder.select(builder.fcmp_ordered(">", clamped, high), high, clamped)
+    # Hardware converts to 32 and 64 bits, and signed integers best; its result for NaN is not used.
+    middle = like(value, ir.IntType(max(target.bits, 32)))
+    whole = (builder.fptosi if target.signed or target.bits < 32 else builder.fptoui)(clamped, middle)
+    if excess:
+        whole = builder.select(builder.fcmp_ordered(">", value, high), splat(target.max, middle), whole)
+    whole = builder.select(builder.fcmp_unordered("uno", value, value), splat(0, middle), whole)
+    return builder.trunc(whole, like(value, element_type(target)))

@@ -1,0 +1,115 @@
+"""Integer arithmetic where LLVM's instructions are undefined, slow or missing: division, remainder, shifts, absolute value,
+powers.
+
+LLVM's `sdiv` is undefined for ``x / 0`` and ``MIN / -1``, and no CPU divides integer vectors: LLVM takes the lanes apart.
+Here a harmful divisor is replaced by 1 (which is already right for ``MIN / -1`` and ``MIN rem -1``), and vectors of up to
+32 bits divide as floats. That is exact: for ``x, y < 2**k`` a quotient that is no integer lies ``1 / y`` or more below
+the next integer ``n``, where ``n y < x + y < 2**(k + 1)``; relative to ``n`` that is more than ``2**-(k + 1)``, so a
+float of more than ``k + 1`` significant bits does not round it up to ``n``.
+A constant divisor is left to LLVM, which multiplies instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from weft.codegen.llvm.types import F32, F64, I32, any_lane, inlined, integer_width, intrinsic, lanes_of, like, splat
+from weft.dtypes import DType
+
+
+def divide(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The quotient rounded toward zero; ``x / 0 == 0``."""
+    by_zero, divisor = _safe_divisor(builder, dtype, x, y)
+    return builder.select(by_zero, splat(0, x.type), _quotient(builder, dtype, x, divisor))
+
+
+def remainder(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``x - x / y * y``, which has the sign of ``x``; ``x rem 0 == x``."""
+    by_zero, divisor = _safe_divisor(builder, dtype, x, y)
+    if isinstance(y, ir.Constant) or not _divides_as_float(x):
+        rest = (builder.srem if dtype.signed else builder.urem)(x, divisor)
+    else:
+        rest = builder.sub(x, builder.mul(_quotient(builder, dtype, x, divisor), divisor))
+    return builder.select(by_zero, x, rest)
+
+
+def _safe_divisor(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Whether ``y`` is 0, and ``y`` with 1 in place of 0 and, where ``x`` is the least number, of -1."""
+    by_zero = builder.icmp_unsigned("==", y, splat(0, y.type))
+    harmful = by_zero
+    if dtype.signed:
+        least = builder.icmp_unsigned("==", x, splat(dtype.min, x.type))
+        negates = builder.icmp_unsigned("==", y, splat(-1, y.type))
+        harmful = builder.or_(by_zero, builder.and_(least, negates))
+    return by_zero, builder.select(harmful, splat(1, y.type), y)
+
+
+def _divides_as_float(x: ir.Value) -> bool:
+    return lanes_of(x) is not None and integer_width(x) <= 32
+
+
+def _quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Value) -> ir.Value:
+    """``x / divisor`` for a divisor that does no harm."""
+    if isinstance(divisor, ir.Constant) or not _divides_as_float(x):
+        return (builder.sdiv if dtype.signed else builder.udiv)(x, divisor)
+    # Integers of 16 bits convert in the lanes of 32, where the hardware converts; float32 has 24 > 16 + 1 bits.
+    float_ = like(x, F64 if dtype.bits == 32 else F32)
+    middle = like(x, I32)
+    if dtype.signed:
+        wide, by = (builder.sitofp(builder.sext(v, middle), float_) for v in (x, divisor))
+        whole = builder.fptosi(builder.fdiv(wide, by), middle)
+    else:
+        wide, by = (builder.uitofp(builder.zext(v, middle), float_) for v in (x, divisor))
+        whole = builder.fptoui(builder.fdiv(wide, by), middle)
+    return builder.trunc(whole, x.type)
+
+
+def shift_left(builder: ir.IRBuilder, dtype: DType, x: ir.Value, amount: ir.Value) -> ir.Value:
+    """``x << amount``, the amount read as unsigned; 0 from the width on."""
+    fits = builder.icmp_unsigned("<", amount, splat(dtype.bits, amount.type))
+    return builder.select(fits, builder.shl(x, amount), splat(0, x.type))
+
+
+def shift_right(builder: ir.IRBuilder, dtype: DType, x: ir.Value, amount: ir.Value) -> ir.Value:
+    """``x >> amount``, the amount read as unsigned; from the width on only copies of the sign of a signed type, 0 of an
+    unsigned one."""
+    if dtype.signed:
+        return builder.ashr(x, intrinsic(builder, "umin", [amount, splat(dtype.bits - 1, amount.type)]))
+    fits = builder.icmp_unsigned("<", amount, splat(dtype.bits, amount.type))
+    return builder.select(fits, builder.lshr(x, amount), splat(0, x.type))
+
+
+def absolute(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
+    """``x`` or ``-x``; the least number is its own absolute value."""
+    if not dtype.signed:
+        return x
+    return builder.select(builder.icmp_signed("<", x, splat(0, x.type)), builder.neg(x), x)
+
+
+def power(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``x ** y``, wrapped; 0 for a negative exponent. By squaring, until no lane has a bit of its exponent left."""
+    if not dtype.signed:
+        return inlined(builder, "pow", [x, y], x.type, _by_squaring)
+    zero = splat(0, x.type)
+    natural = inlined(builder, "pow", [x, intrinsic(builder, "smax", [y, zero])], x.type, _by_squaring)
+    return builder.select(builder.icmp_signed("<", y, zero), zero, natural)
+
+
+def _by_squaring(builder: ir.IRBuilder, operands: Sequence[ir.Value]) -> ir.Value:
+    base, exponent = operands
+    zero, one = splat(0, base.type), splat(1, base.type)
+    entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    result, square, left = (builder.phi(base.type) for _ in range(3))
+    odd = builder.icmp_unsigned("!=", builder.and_(left, one), zero)
+    product = builder.select(odd, builder.mul(result, square), result)
+    following = (product, builder.mul(square, square), builder.lshr(left, one))
+    for phi, before, after in zip((result, square, left), (one, base, exponent), following, strict=True):
+        phi.add_incoming(before, entry)
+        phi.add_incoming(after, loop)
+    builder.cbranch(any_lane(builder, builder.icmp_unsigned("!=", following[2], zero)), loop, done)
+    builder.position_at_end(done)
+    return product

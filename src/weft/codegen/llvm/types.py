@@ -1,0 +1,245 @@
+"""How element types and values are spelled in LLVM, and what llvmlite's builder lacks.
+
+One would give float16 and bfloat16 LLVM's `half` and `bfloat`. But a target without instructions for them then calls
+compiler-rt, which no process exports, and AVX512_BF16's conversion flushes subnormals. So in a register every float
+narrower than 32 bits is an integer holding its *bits*, whatever the target; `weft.codegen.llvm.convert` widens and rounds.
+
+A value's shape is its LLVM type's: a scalar, or a vector of lanes. No function here or above takes the lane count of an
+operand; it asks the operand.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from llvmlite import ir
+
+from weft.dtypes import DType
+
+I1 = ir.IntType(1)
+I8 = ir.IntType(8)
+I16 = ir.IntType(16)
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+F16 = ir.HalfType()
+F32 = ir.FloatType()
+F64 = ir.DoubleType()
+
+_WIDE_FLOATS = {32: F32, 64: F64}
+POINTER = ir.PointerType()
+_SUFFIXES: dict[ir.Type, str] = {F16: "f16", F32: "f32", F64: "f64"}
+
+
+class Module(ir.Module):
+    """An LLVM module for one target.
+
+    ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add. Without them (and in a
+    plain `ir.Module`) conversions use integer arithmetic and transcendental functions call libm.
+    """
+
+    def __init__(self, name: str, triple: str, features: frozenset[str]):
+        super().__init__(name)
+        self.triple = triple
+        arm = triple.startswith(("aarch64", "arm64"))
+        self.half = arm or not features.isdisjoint({"f16c", "avx512f"})
+        self.fma = arm or not features.isdisjoint({"fma", "avx512f"})
+        self.scalef = "avx512f" in features
+
+
+def has(builder: ir.IRBuilder, feature: str) -> bool:
+    """Whether the target of the builder's module has one of the features that `Module` knows by name."""
+    return isinstance(builder.module, Module) and bool(getattr(builder.module, feature))
+
+
+def element_type(dtype: DType) -> ir.Type:
+    """A value of ``dtype`` in a register: i1, iN, float, double, and for narrow floats the iN of their bits."""
+    if dtype.is_float and dtype.bits >= 32:
+        return _WIDE_FLOATS[dtype.bits]
+    return ir.IntType(dtype.bits)
+
+
+def llvm_type(dtype: DType, lanes: int | None) -> ir.Type:
+    """``lanes`` values of ``dtype`` in registers, or one scalar where ``lanes`` is None."""
+    return _shaped(element_type(dtype), lanes)
+
+
+def storage_type(dtype: DType, lanes: int | None) -> ir.Type:
+    """The same values in memory, where a bool is a byte."""
+    return _shaped(I8 if dtype.is_bool else element_type(dtype), lanes)
+
+
+def _shaped(element: ir.Type, lanes: int | None) -> ir.Type:
+    return element if lanes is None else ir.VectorType(element, lanes)
+
+
+def lanes_of(value: ir.Value) -> int | None:
+    """How many lanes a value has; None for a scalar."""
+    return value.type.count if isinstance(value.type, ir.VectorType) else None
+
+
+def like(value: ir.Value, element: ir.Type) -> ir.Type:
+    """``element`` in the shape of ``value``."""
+    return _shaped(element, lanes_of(value))
+
+
+def scalar_type(value: ir.Value) -> ir.Type:
+    """The type of one lane."""
+    return value.type.element if isinstance(value.type, ir.VectorType) else value.type
+
+
+def integer_width(value: ir.Value) -> int:
+    """The bits of one lane of an integer value; `TypeError` for another."""
+    element = scalar_type(value)
+    if not isinstance(element, ir.IntType):
+        raise TypeError(f"expected an integer value, found {value.type}")
+    return element.width
+
+
+class Splat(ir.Constant):
+    """One scalar constant in every lane, in LLVM's short spelling (16 lanes spelled out cost the parser 16 times)."""
+
+    def __init__(self, scalar: ir.Constant, lanes: int):
+        super().__init__(ir.VectorType(scalar.type, lanes), None)
+        self.scalar = scalar
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.scalar.type} {self.scalar.get_reference()})"
+
+
+def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
+    return _signed_scalar(element, number, math.copysign(1.0, number))
+
+
+@functools.cache
+def _signed_scalar(element: ir.Type, number: int | float, sign: float) -> ir.Constant:
+    """One constant of each kind; by the sign too, since -0.0 equals 0.0."""
+    if isinstance(element, ir.IntType):
+        number = int(number) & ((1 << element.width) - 1)
+        if element.width > 1 and number >> (element.width - 1):
+            number -= 1 << element.width
+    return ir.Constant(element, number)
+
+
+def splat(number: int | float, type_: ir.Type) -> ir.Constant:
+    """``number`` in every lane of ``type_``; integers are taken modulo ``2**width``."""
+    if isinstance(type_, ir.VectorType):
+        return Splat(_scalar(type_.element, number), type_.count)
+    return _scalar(type_, number)
+
+
+def constant(dtype: DType, number: int | float, lanes: int | None) -> ir.Constant:
+    """``number``, which ``dtype`` represents, in every lane."""
+    type_ = llvm_type(dtype, lanes)
+    if dtype.is_float and dtype.bits < 32:
+        return splat(int(np.array(number, dtype.numpy).view(f"u{dtype.itemsize}")), type_)
+    return splat(float(number) if dtype.is_float else int(number), type_)
+
+
+def _suffix(type_: ir.Type) -> str:
+    """How an overloaded intrinsic's name spells a type."""
+    if isinstance(type_, ir.VectorType):
+        return f"v{type_.count}{_suffix(type_.element)}"
+    if isinstance(type_, ir.PointerType):
+        return "p0"
+    return f"i{type_.width}" if isinstance(type_, ir.IntType) else _SUFFIXES[type_]
+
+
+def declare(module: ir.Module, name: str, result: ir.Type, arguments: Sequence[ir.Type]) -> ir.Function:
+    """The function ``name`` of a module, declared at its first use."""
+    found = module.globals.get(name)
+    if isinstance(found, ir.Function):
+        return found
+    return ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def intrinsic(
+    builder: ir.IRBuilder,
+    name: str,
+    operands: Sequence[ir.Value],
+    result: ir.Type | None = None,
+    overloads: Sequence[ir.Type] | None = None,
+) -> ir.Value:
+    """Calls ``llvm.<name>`` (which llvmlite declares for scalars only); ``result`` is the first operand's type
+    unless given, and the name is overloaded on it unless ``overloads`` says otherwise."""
+    result = operands[0].type if result is None else result
+    spelled = ".".join(["llvm", name, *(_suffix(t) for t in ([result] if overloads is None else overloads))])
+    return builder.call(declare(builder.module, spelled, result, [o.type for o in operands]), operands)
+
+
+Body = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
+
+
+def inlined(builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], result: ir.Type, body: Body) -> ir.Value:
+    """Calls a private function of the module, made by ``body`` at its first use, which LLVM always inlines.
+
+    For code with branches, which leave the caller's blocks alone this way, and for long code that a kernel may use
+    often. The name gets the operands' types appended. The module's passes must include the always-inliner.
+    """
+    return _call_private(builder, name, operands, result, body, "alwaysinline")
+
+
+def outlined(builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], result: ir.Type, body: Body) -> ir.Value:
+    """As `inlined`, for code that is rarely reached: the function is cold and stays one."""
+    return _call_private(builder, name, operands, result, body, "noinline")
+
+
+def _call_private(
+    builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], result: ir.Type, body: Body, attribute: str
+) -> ir.Value:
+    types = [o.type for o in operands]
+    full = ".".join(["weft", name, *map(_suffix, types)])
+    known = full in builder.module.globals
+    function = declare(builder.module, full, result, types)
+    if not known:
+        function.linkage = "internal"
+        function.attributes.add(attribute)
+        function.attributes.add("nounwind")
+        inner = ir.IRBuilder(function.append_basic_block("entry"))
+        inner.ret(body(inner, function.args))
+    return builder.call(function, operands)
+
+
+def any_lane(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
+    """Whether a bool value holds in any lane, as i1."""
+    if lanes_of(condition) is None:
+        return condition
+    return intrinsic(builder, "vector.reduce.or", [condition], I1, [condition.type])
+
+
+def all_lanes(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:
+    """Whether a bool value holds in all lanes, as i1."""
+    if lanes_of(condition) is None:
+        return condition
+    return intrinsic(builder, "vector.reduce.and", [condition], I1, [condition.type])
+
+
+def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other: ir.Value | None = None) -> ir.Value:
+    """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
+    if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
+        return value
+    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [_scalar(I32, lane) for lane in lanes])
+    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined) if other is None else other, mask)
+
+
+def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:
+    """A scalar in every lane."""
+    if isinstance(scalar, ir.Constant):
+        return Splat(scalar, lanes)
+    undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+    return shuffle(builder, builder.insert_element(undefined, scalar, _scalar(I32, 0)), [0] * lanes)
+
+
+def per_lane(builder: ir.IRBuilder, function: ir.Function, operands: Sequence[ir.Value]) -> ir.Value:
+    """A scalar function applied to each lane in turn."""
+    lanes = lanes_of(operands[0])
+    if lanes is None:
+        return builder.call(function, operands)
+    result: ir.Value = ir.Constant(ir.VectorType(function.ftype.return_type, lanes), ir.Undefined)
+    for lane in range(lanes):
+        index = _scalar(I32, lane)
+        value = builder.call(function, [builder.extract_element(o, index) for o in operands])
+        result = builder.insert_element(result, value, index)
+    return result
