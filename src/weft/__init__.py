@@ -1,9 +1,11 @@
 """weft: kernels in the Triton language, compiled to native code for the CPU you have.
 
-One would import everything here. But `weft.layout` or `weft.semantics` alone should not load a compiler, and a kernel's first
-launch should not wait for one: the names below are loaded at their first use, and `jit` brings the compiler
-(xDSL, llvmlite) with it, when a kernel is defined rather than when it runs. The garbage collector rests meanwhile: the
-imports make many objects and no garbage, which it would walk over and over.
+The names below are loaded at their first use, so that ``import weft.layout`` or ``import weft.semantics`` loads no compiler.
+`jit` loads the compiler (xDSL, llvmlite) when a kernel is defined; otherwise the first launch would wait for it. The garbage
+collector is off during these imports: they make many objects and no garbage, so collections would only cost time.
+
+This package stands above all others. It therefore also names the implementations of the extension points
+(`weft.extensions`), which lower packages offer and higher packages implement.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from __future__ import annotations
 import gc
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from weft.extensions import implement
 
 if TYPE_CHECKING:
     from weft import array, language, semantics
@@ -48,6 +52,18 @@ _PACKAGES = ("array", "language", "semantics")
 
 _COMPILER = ("weft.codegen", "weft.frontend.build")
 """What compiling needs; none of it is needed to run a kernel from the disk cache."""
+
+
+implement(
+    {
+        "comparison.drawn": ("weft.report.comparison", "drawn"),
+        "comparison.text": ("weft.report.comparison", "text"),
+        "diff.tables": ("weft.report.disagreement", "diff_tables"),
+        "diff.text": ("weft.report.disagreement", "text"),
+        "layout.notebook": ("weft.report.layouts", "notebook_html"),
+        "semantics.compare": ("weft.array.comparing", "compare"),
+    }
+)
 
 
 def __getattr__(name: str) -> Any:

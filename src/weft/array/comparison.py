@@ -11,7 +11,6 @@ positive numbers), and a type that is weak in one system only, which shows where
 from __future__ import annotations
 
 import enum
-import importlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from weft.array.disparity import Disparity
 from weft.dtypes import DType
+from weft.extensions import extension
 from weft.semantics import Number
 
 
@@ -252,15 +252,10 @@ class Comparison:
         return json.dumps(self.data(), indent=indent)
 
     def __str__(self) -> str:
-        return _report().text(self)
+        return extension("comparison.text")(self)
 
     def __rich__(self) -> Any:
-        return _report().drawn(self)
-
-
-def _report() -> Any:
-    """The package of reports stands above this one, and is loaded when somebody looks."""
-    return importlib.import_module("weft.report.comparison")
+        return extension("comparison.drawn")(self)
 
 
 # ---- in words ---------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.extensions import extension
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def __getattr__(name: str) -> Any:
             return value
     if (module := _FUNCTIONS.get(name)) is not None:
         return getattr(importlib.import_module(f"weft.semantics.{module}"), name)
-    if name == "compare":  # it traces arrays, whose package stands above this one
-        return importlib.import_module("weft.array.comparing").compare
+    if name == "compare":
+        return extension("semantics.compare")
     near = difflib.get_close_matches(name, __dir__(), n=1, cutoff=0.7)
     hint = f"; did you mean '{near[0]}'?" if near and not name.startswith("_") else ""
     raise AttributeError(f"module 'weft.semantics' has no attribute {name!r}{hint}")

@@ -19,7 +19,6 @@ the same way together, for people. Ternary operations, casts, and two literals w
 from __future__ import annotations
 
 import enum
-import importlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,6 +31,7 @@ import numpy as np
 
 from weft import dtypes, semantics
 from weft.dtypes import DType
+from weft.extensions import extension
 from weft.semantics import ops
 from weft.semantics.alike import exact, same_meaning
 from weft.semantics.compact import compact
@@ -177,10 +177,10 @@ class Diff:
         return f"Diff({self.a.name}, {self.b.name}: {len(self.differences)} of {self.cases} cases differ)"
 
     def __str__(self) -> str:
-        return _report().text(self)
+        return extension("diff.text")(self)
 
     def __rich__(self) -> Any:
-        return _report().diff_tables(self)
+        return extension("diff.tables")(self)
 
     def data(self) -> dict[str, Any]:
         """The same as JSON takes it: every difference, in full."""
@@ -207,11 +207,6 @@ class Diff:
                 for d in self.differences
             ],
         }
-
-
-def _report() -> Any:
-    """The package of reports stands above this one, and is loaded when somebody looks."""
-    return importlib.import_module("weft.report.disagreement")
 
 
 def diff(a: str | Semantics, b: str | Semantics, ops: Iterable[str] | None = None) -> Diff:

@@ -24,12 +24,12 @@ Two layouts are ``==`` when they also list their dimensions in the same order, s
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import index as as_int
 
+from weft.extensions import extension
 from weft.layout.algebra import division, f2, fields, solving, text_form
 from weft.layout.algebra.fields import log2_exact
 from weft.layout.algebra.matrix_view import MatrixView, matrix_view
@@ -455,10 +455,10 @@ class LinearLayout:
         return f"LinearLayout.parse({self._text!r})"
 
     def _repr_html_(self) -> str | None:
-        """A notebook's picture. This package stands alone, so the one that draws is asked only here, and only by name; where it
-        is missing, or the tensor is too large to draw, a notebook shows the text."""
+        """The picture that a notebook shows. None, for which a notebook shows the text, where the tensor is too large to draw or
+        `weft.report` is not installed."""
         try:
-            return importlib.import_module("weft.report.layouts").notebook_html(self)
+            return extension("layout.notebook")(self)
         except ImportError:
             return None
 
