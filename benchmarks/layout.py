@@ -22,8 +22,8 @@ from rich.table import Table
 from weft.layout import LinearLayout, amd_mfma, blocked, mma_swizzled, nvidia_mma, nvidia_mma_operand, optimal_swizzle
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.gather import plan_gather
+from weft.layout.planning.machine import HOPPER
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import HOPPER
 
 SHAPE = (128, 128)
 Call = Callable[[], object]

@@ -27,8 +27,9 @@ from weft.layout.families.distributed import blocked, sliced
 from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.families.transfer import trans
 from weft.layout.planning.exchange_steps import ThroughMemory
+from weft.layout.planning.machine import AMPERE, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import AMPERE, HOPPER, ExchangePlan, Machine
+from weft.layout.planning.steps import ExchangePlan
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "layout_conversions.json"
@@ -227,7 +228,7 @@ class Case:
     """By `COUNTS`; wavefronts are the worst warp's, and absent for sm_80."""
     text: str
     """The instructions as the summary writes them."""
-    machine: Machine = HOPPER
+    machine: MachineModel = HOPPER
 
     @property
     def bits(self) -> int:

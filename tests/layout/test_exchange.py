@@ -15,9 +15,10 @@ import pytest
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, optimal_swizzle, sliced
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.exchange_steps import Barrier, Matrices, ThroughMemory, Vectors
-from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
+from weft.layout.planning.steps import Cost, ExchangePlan
 
-PLAIN = Machine("no matrices")
+PLAIN = MachineModel("no matrices")
 BYTES = replace(HOPPER, name="transposes bytes", matrix_b8=True)
 
 
@@ -98,7 +99,7 @@ def check(plan: ExchangePlan, source: LinearLayout, destination: LinearLayout, h
 
 @pytest.mark.parametrize("machine", [HOPPER, AMPERE, BYTES, PLAIN, CDNA], ids=lambda machine: machine.name)
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
-def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, machine: Machine) -> None:
+def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, machine: MachineModel) -> None:
     rng = random.Random(bits * 100 + len(machine.name))
     lane_bits = machine.lanes.bit_length() - 1
     for _ in range(20):
@@ -107,7 +108,7 @@ def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, mach
 
 
 @pytest.mark.parametrize("machine", [HOPPER, AMPERE, BYTES], ids=lambda machine: machine.name)
-def test_structured_layouts(held: Any, machine: Machine) -> None:
+def test_structured_layouts(held: Any, machine: MachineModel) -> None:
     """Each way to reach memory is taken by some of them, on a machine that has it."""
     rng = random.Random(7)
     ways: Counter[str] = Counter()
@@ -327,7 +328,7 @@ def test_degenerate(held: Any) -> None:
     assert str(plan) == "store 1 x 16 bits, warp barrier, load 1 x 16 bits"
     assert plan.cost == Cost(stores=1, loads=1, wavefronts=4, barriers=1, scratch=2)
     assert plan.lower_bound == Cost()
-    single = Machine("one lane", lanes=1)
+    single = MachineModel("one lane", lanes=1)
     pair = layout([1, 2], []), layout([2, 1], [])
     assert np.array_equal(plan_memory(*pair, 32, single).simulate(held(pair[0])), held(pair[1]))
     scalar = LinearLayout({"register": [], "lane": [()] * 5}, {})
@@ -401,7 +402,9 @@ GOOD = layout([1], [2, 4, 8, 16, 32], [64])
         ),
     ],
 )
-def test_errors(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, message: str) -> None:
+def test_errors(
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel, message: str
+) -> None:
     with pytest.raises(ValueError) as error:
         plan_memory(source, destination, bits, machine)
     assert str(error.value) == message

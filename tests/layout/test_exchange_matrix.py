@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.matrix import Access, Rows, Side, available, row_bits, row_numbers, shared_rows, word_bits
-from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Machine
 
 BYTES = replace(HOPPER, matrix_b8=True)
 
@@ -26,10 +26,12 @@ BYTES = replace(HOPPER, matrix_b8=True)
         (HOPPER, False, 8, True, ("vector",)),
         (CDNA, False, 16, False, ("vector",)),
         (replace(HOPPER, lanes=64), False, 16, False, ("vector",)),
-        (Machine("none"), False, 16, False, ("vector",)),
+        (MachineModel("none"), False, 16, False, ("vector",)),
     ],
 )
-def test_available(machine: Machine, stores: bool, unit_bits: int, padded: bool, expected: tuple[Access, ...]) -> None:
+def test_available(
+    machine: MachineModel, stores: bool, unit_bits: int, padded: bool, expected: tuple[Access, ...]
+) -> None:
     assert available(machine, stores, unit_bits, padded) == expected
 
 

@@ -21,12 +21,13 @@ from weft.layout.planning.exchange_steps import (
     ThroughMemory,
     Vectors,
 )
+from weft.layout.planning.machine import HOPPER, MachineModel
 from weft.layout.planning.matrix import Access
 from weft.layout.planning.scratch_memory import Memory, Scope
-from weft.layout.planning.steps import HOPPER, Cost, Machine
+from weft.layout.planning.steps import Cost
 
 LABELS = np.arange(8)
-PLAIN = Machine("no matrices")
+PLAIN = MachineModel("no matrices")
 
 
 def write(memory: Memory, warp: int, cell: int, label: int) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
 from weft.layout.planning.gather import GatherPlan, plan_gather
-from weft.layout.planning.steps import CDNA, HOPPER, Machine
+from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
 
 Registers = NDArray[Any]
 
@@ -109,7 +109,7 @@ def test_copies_are_read_from_lanes_not_from_registers() -> None:
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout, int, Machine]:
+def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout, int, MachineModel]:
     """Random blocked sources and indices of one, two or three dimensions."""
     machine = draw(st.sampled_from((HOPPER, CDNA)))
     rank = draw(st.integers(1, 3))
@@ -137,7 +137,7 @@ def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout, int, Machine]:
 
 @settings(max_examples=150, deadline=None)
 @given(pairs(), st.sampled_from((8, 16, 32, 64)))
-def test_every_plan_gathers(drawn: tuple[LinearLayout, LinearLayout, int, Machine], bits: int) -> None:
+def test_every_plan_gathers(drawn: tuple[LinearLayout, LinearLayout, int, MachineModel], bits: int) -> None:
     source, index, axis, machine = drawn
     check(plan_gather(source, index, axis, bits, machine))
 

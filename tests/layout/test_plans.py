@@ -12,10 +12,11 @@ import pytest
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, sliced
 from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import Halves, plan_exchange
 from weft.layout.planning.price import clocks
 from weft.layout.planning.shuffles import Registers
-from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, Machine
+from weft.layout.planning.steps import Cost
 
 
 def layout(
@@ -47,7 +48,9 @@ def swapped(
     ("lane_bits", "machine"), [(5, HOPPER), (5, AMPERE), (6, CDNA)], ids=["sm_90", "sm_80", "gfx942"]
 )
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
-def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, lane_bits: int, machine: Machine) -> None:
+def test_plans_do_what_the_layouts_say(
+    gpu_pair: Any, held: Any, bits: int, lane_bits: int, machine: MachineModel
+) -> None:
     rng = random.Random(bits * 1000 + sum(map(ord, machine.name)))
     seen: Counter[str] = Counter()
     for _ in range(60):
@@ -274,7 +277,7 @@ def test_degenerate() -> None:
     assert plan.kind == "registers"
     assert np.array_equal(plan.simulate(np.zeros((2, 32, 2))), np.zeros((2, 32, 1)))
     # One lane, no warps, dimensions left out.
-    alone = Machine("one lane", lanes=1)
+    alone = MachineModel("one lane", lanes=1)
     register = LinearLayout({"register": [(1,), (2,)]}, {"dim0": 4})
     plan = plan_exchange(register, LinearLayout({"register": [(2,), (1,)]}, {"dim0": 4}), 64, alone)
     assert plan.kind == "registers"

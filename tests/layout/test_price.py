@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from weft.layout.planning.machine import CDNA, HOPPER
 from weft.layout.planning.price import clocks, least_cost
-from weft.layout.planning.steps import CDNA, HOPPER, Cost
+from weft.layout.planning.steps import Cost
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout
+from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
 from weft.layout.planning.price import clocks
-from weft.layout.planning.steps import CDNA, HOPPER, Cost, Machine, total
+from weft.layout.planning.steps import Cost, total
 from weft.layout.planning.warp import Exchanger, Places, least_shuffles, needs, rename, sequence, warp_steps
 
 
@@ -22,8 +23,8 @@ def by_shuffles(cost: Cost) -> float:
     return cost.shuffles + cost.permutes / 1e6
 
 
-def machine(lane_bits: int) -> Machine:
-    return {5: HOPPER, 6: CDNA}.get(lane_bits) or Machine(f"{1 << lane_bits} lanes", lanes=1 << lane_bits)
+def machine(lane_bits: int) -> MachineModel:
+    return {5: HOPPER, 6: CDNA}.get(lane_bits) or MachineModel(f"{1 << lane_bits} lanes", lanes=1 << lane_bits)
 
 
 def held(places: Places) -> Any:

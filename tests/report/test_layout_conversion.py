@@ -9,11 +9,12 @@ import pytest
 
 from layout_svg import SVG, loads_nothing, parse, texts
 from weft.layout import LinearLayout, Plan, blocked, nvidia_mma, plan_conversion, vector
+from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import CDNA, HOPPER, Cost, ExchangePlan, Machine
+from weft.layout.planning.steps import Cost, ExchangePlan
 from weft.report.layouts import conversion_svg, cost_text, stages
 
-FOUR = Machine("four", lanes=4)
+FOUR = MachineModel("four", lanes=4)
 # Figure 3: four threads of two registers, no thread keeps both of its elements.
 FROM = LinearLayout.parse("{register: [(0,1)], lane: [(0,2),(1,0)]} -> [dim0: 2, dim1: 4]")
 TO = LinearLayout.parse("{register: [(1,0)], lane: [(0,1),(0,2)]} -> [dim0: 2, dim1: 4]")

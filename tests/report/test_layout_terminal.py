@@ -9,8 +9,8 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment
 
 from weft.layout import LinearLayout, blocked, plan_conversion, unswizzled, vector
+from weft.layout.planning.machine import HOPPER
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import HOPPER
 from weft.report.layouts import Access, Page, banks_text, conversion_text, grid_text, matrix_text
 from weft.report.layouts.colours import palette
 

@@ -19,8 +19,9 @@ from rich.console import Console, RenderableType
 from weft.cli.console import console, print_json
 from weft.cli.layout_spec import FAMILIES, read_layouts, usage
 from weft.layout import LinearLayout, Plan, optimal_swizzle, plan_conversion
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, ExchangePlan, Machine
+from weft.layout.planning.steps import ExchangePlan
 from weft.report import layouts as pictures
 
 _EXAMPLES: Final = """\
@@ -46,7 +47,7 @@ examples:
   weft layout banks blocked 64x64 size=8,1 threads=8,4 warps=1,4 order=0,1 unswizzled 64x64 --bits 16
 """
 
-MACHINES: Final[dict[str, Machine | None]] = {"cpu": None, "sm_80": AMPERE, "sm_90": HOPPER, "gfx942": CDNA}
+MACHINES: Final[dict[str, MachineModel | None]] = {"cpu": None, "sm_80": AMPERE, "sm_90": HOPPER, "gfx942": CDNA}
 """What ``convert`` plans for; the CPU's plans are of another kind."""
 
 
@@ -231,7 +232,9 @@ def _convert(found: Sequence[LinearLayout], options: argparse.Namespace) -> Answ
     )
 
 
-def _plan(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine | None) -> Plan | ExchangePlan:
+def _plan(
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel | None
+) -> Plan | ExchangePlan:
     if machine is None:
         return plan_conversion(source, destination)
     return plan_exchange(source, destination, bits, machine)

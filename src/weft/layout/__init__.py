@@ -71,8 +71,9 @@ from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
 from weft.layout.planning.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.gather import GatherPlan, plan_gather
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import AMPERE, CDNA, HOPPER, Cost, ExchangePlan, Machine, Step
+from weft.layout.planning.steps import Cost, ExchangePlan, Step
 
 __all__ = [
     "LinearLayout",
@@ -91,5 +92,5 @@ __all__ = [
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
     "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
-    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "Machine", "Step", "plan_exchange", "plan_memory",
+    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "MachineModel", "Step", "plan_exchange", "plan_memory",
 ]  # fmt: skip

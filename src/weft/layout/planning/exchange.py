@@ -50,9 +50,10 @@ from weft.layout.planning.exchange_ways import (
     rank_of,
     side_of,
 )
+from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import Access, Side, row_numbers, word_bits
 from weft.layout.planning.price import clocks
-from weft.layout.planning.steps import Cost, ExchangePlan, Machine
+from weft.layout.planning.steps import Cost, ExchangePlan
 from weft.layout.planning.warp import Places, crossing
 
 BLOCK = "block"
@@ -262,7 +263,7 @@ def _side(layout: LinearLayout) -> Side:
     return Side(*Places.of(layout))
 
 
-def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> None:
+def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> None:
     for role, layout in (("source", source), ("destination", destination)):
         unknown = [dim for dim in layout.in_dims if dim not in (REGISTER, LANE, WARP, BLOCK)]
         if unknown:
@@ -290,7 +291,7 @@ def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: 
 
 
 @lru_cache(maxsize=4096)
-def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
+def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> ExchangePlan:
     """The cheapest conversion of a tensor of elements of ``bits`` through shared memory; see the module.
 
     Both layouts are distributed, of one tensor, on as many warps, with as many lanes as the machine, and alike in ``block`` if

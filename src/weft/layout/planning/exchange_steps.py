@@ -19,9 +19,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from weft.layout.algebra import f2
+from weft.layout.planning.machine import MachineModel, Scope
 from weft.layout.planning.matrix import LANES, ROWS, Access
-from weft.layout.planning.scratch_memory import Memory, Scope
-from weft.layout.planning.steps import Cost, Machine, Step, total
+from weft.layout.planning.scratch_memory import Memory
+from weft.layout.planning.steps import Cost, Step, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -147,7 +148,7 @@ class Addresses:
 class _Access(Part):
     """What stores and loads, plain and matrix, have in common."""
 
-    machine: Machine
+    machine: MachineModel
     addresses: Addresses
     inside: f2.Matrix
     """Register masks: what moves inside the vector, or the 32-bit word, that one lane gives or gets."""

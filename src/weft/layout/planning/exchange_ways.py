@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from weft.layout.algebra import f2, subspaces
 from weft.layout.families.distributed import LANE, REGISTER, WARP
+from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import LANES, ROWS, Access, Rows, Side, available, row_numbers, shared_rows, word_bits
 from weft.layout.planning.price import clocks
-from weft.layout.planning.steps import Cost, Machine
+from weft.layout.planning.steps import Cost
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Task:
     source: Side
     destination: Side
     bits: int
-    machine: Machine
+    machine: MachineModel
     local: bool
     """No warp needs what another holds."""
 
@@ -69,7 +70,7 @@ class Task:
         return 1 << len(self.source.warps)
 
 
-def phase_lanes(machine: Machine, vector_bits: int) -> int:
+def phase_lanes(machine: MachineModel, vector_bits: int) -> int:
     """log2 of the lanes whose accesses fill the banks once."""
     return (machine.banks * machine.bank_bytes // max(machine.bank_bytes, vector_bits // 8)).bit_length() - 1
 
@@ -105,7 +106,7 @@ def side_of(way: Way, stores: bool) -> tuple[Side, Access, int]:
     return way.destination, way.load, way.rows.load
 
 
-def filling(machine: Machine, unit_bits: int) -> int:
+def filling(machine: MachineModel, unit_bits: int) -> int:
     """log2 of the units that fill the banks."""
     return (machine.banks * machine.bank_bytes * 8 // unit_bits).bit_length() - 1
 

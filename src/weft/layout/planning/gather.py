@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from weft.layout.algebra import f2
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distributed
+from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.price import clocks
-from weft.layout.planning.steps import Cost, Machine
+from weft.layout.planning.steps import Cost
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,7 +83,7 @@ class GatherPlan:
 
 
 @lru_cache(maxsize=1024)
-def plan_gather(source: LinearLayout, index: LinearLayout, axis: int, bits: int, machine: Machine) -> GatherPlan:
+def plan_gather(source: LinearLayout, index: LinearLayout, axis: int, bits: int, machine: MachineModel) -> GatherPlan:
     """The cheaper of shuffles and memory for a gather of elements of ``bits`` along output dimension ``axis``.
 
     Both layouts are distributed, on as many warps, with the machine's lanes, of tensors that differ at most along the axis;
@@ -104,7 +105,7 @@ def plan_gather(source: LinearLayout, index: LinearLayout, axis: int, bits: int,
     )
 
 
-def _check(source: LinearLayout, index: LinearLayout, axis: int, machine: Machine) -> None:
+def _check(source: LinearLayout, index: LinearLayout, axis: int, machine: MachineModel) -> None:
     for role, layout in (("source", source), ("index", index)):
         if reason := why_not_distributed(layout):
             raise ValueError(f"plan_gather: the {role} layout is not distributed: {reason}")
@@ -173,7 +174,7 @@ def _where(source: LinearLayout, index: LinearLayout, axis: int) -> Where | str:
     return Where(found[REGISTER], found[LANE], found[WARP], found["index"])
 
 
-def _shuffle_cost(index: LinearLayout, where: Where, bits: int, machine: Machine) -> Cost:
+def _shuffle_cost(index: LinearLayout, where: Where, bits: int, machine: MachineModel) -> Cost:
     results = _size(index, REGISTER)
     rounds = 1 << len(where.varying)
     words = -(-bits // machine.shuffle_bits)
@@ -182,7 +183,7 @@ def _shuffle_cost(index: LinearLayout, where: Where, bits: int, machine: Machine
     return Cost(shuffles=results * rounds * words, permutes=results * (2 + 2 * (rounds - 1) * words))
 
 
-def _memory_cost(source: LinearLayout, index: LinearLayout, bits: int, machine: Machine, warps: int) -> Cost:
+def _memory_cost(source: LinearLayout, index: LinearLayout, bits: int, machine: MachineModel, warps: int) -> Cost:
     registers = 1 << sum(column != 0 for column in _columns(source, REGISTER))
     stores = -(-registers * bits // (machine.widest * 8))
     results = _size(index, REGISTER)

@@ -7,7 +7,7 @@ One would match a conversion against an instruction's whole layout by left divis
     vector       registers, as many as there are            -
     matrix       registers up to 32 bits, lane 0, lane 1    lane 2, lane 3, lane 4         units of 8, 16, 32 bits
     transposed   lane 2, lane 3, lane 4                     a register, lane 0, lane 1     units of 16 bits
-    bytes        lane 2, lane 3, lane 4, a register         2 registers, lane 0, lane 1    units of 8 bits, ``Machine.matrix_b8``
+    bytes        lane 2, lane 3, lane 4, a register         2 registers, lane 0, lane 1    units of 8 bits, ``matrix_b8``
 
 A matrix has 8 rows, with `bytes`, which only loads, 16. A unit is what is never cut: an element, or a pair of bytes (then
 transposing works on bytes too). Bits that are not in the table are registers: they number the matrices. The other side of
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from weft.layout.algebra import f2
-from weft.layout.planning.steps import Machine
+from weft.layout.planning.machine import MachineModel
 
 Access: TypeAlias = Literal["vector", "matrix", "transposed", "bytes"]
 
@@ -75,7 +75,7 @@ class Rows:
     load: int
 
 
-def available(machine: Machine, stores: bool, unit_bits: int, padded: bool) -> tuple[Access, ...]:
+def available(machine: MachineModel, stores: bool, unit_bits: int, padded: bool) -> tuple[Access, ...]:
     """The ways to store or load units of these bits."""
     exists = machine.stmatrix if stores else machine.ldmatrix
     if not exists or machine.lanes != LANES or padded or unit_bits > 32:

@@ -36,9 +36,10 @@ from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distributed
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.exchange_steps import Barrier, ThroughMemory
+from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.price import clocks, least_cost
 from weft.layout.planning.shuffles import Registers
-from weft.layout.planning.steps import Cost, ExchangePlan, Machine, Step, total
+from weft.layout.planning.steps import Cost, ExchangePlan, Step, total
 from weft.layout.planning.warp import Places, least_shuffles, needs, rename, warp_steps
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _layouts(a: Places, b: Places) -> tuple[LinearLayout, LinearLayout]:
     return _layout(a, units), _layout(b, units)
 
 
-def _check_layout(role: str, layout: LinearLayout, machine: Machine) -> None:
+def _check_layout(role: str, layout: LinearLayout, machine: MachineModel) -> None:
     if unknown := [dim for dim in layout.in_dims if dim not in (REGISTER, LANE, WARP, BLOCK)]:
         raise ValueError(
             f"plan_exchange: the {role} layout has input dimension {unknown[0]}, expected register, lane, warp or block"
@@ -136,7 +137,7 @@ def _check_layout(role: str, layout: LinearLayout, machine: Machine) -> None:
         raise ValueError(f"plan_exchange: the {role} layout has {lanes} lanes, {machine.name} has {machine.lanes}")
 
 
-def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> None:
+def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> None:
     if log2_exact(bits) is None or bits > 64:
         raise ValueError(f"plan_exchange: bits is {bits}, expected a power of two from 1 to 64")
     for role, layout in (("source", source), ("destination", destination)):
@@ -159,7 +160,7 @@ def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: 
 
 
 @lru_cache(maxsize=4096)
-def plan_exchange(source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine) -> ExchangePlan:
+def plan_exchange(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> ExchangePlan:
     """The cheapest plan that takes a tensor of elements of ``bits`` from one distributed layout to another on a GPU.
 
     The layouts' input dimensions are register, lane, warp and block (those missing have size 1), with equally many lanes, warps
@@ -194,7 +195,7 @@ def _half(cost: Cost) -> Cost:
 
 
 def _plan(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room | None
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel, room: _Room | None
 ) -> ExchangePlan | None:
     """The cheapest plan; of a half that stays, None where it is known early that there is none in its room."""
     a, b = Places.of(source), Places.of(destination)
@@ -215,7 +216,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _within_warps(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, part: bool
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel, part: bool
 ) -> ExchangePlan:
     """Shuffles or memory, for a conversion that needs lanes; shuffles for a half that stays."""
     a, b = Places.of(source), Places.of(destination)
@@ -247,7 +248,7 @@ def _for_other_warps(step: Step) -> Step:
     return replace(step, parts=tuple(barrier if isinstance(part, Barrier) else part for part in step.parts))
 
 
-def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
+def _least_moved(destination: Places, bits: int, machine: MachineModel) -> Cost:
     """What a conversion through memory takes at least."""
     needed = 1 << sum(map(bool, (*destination.register, *destination.lane)))
     elements = needed << sum(map(bool, destination.warp))
@@ -255,7 +256,7 @@ def _least_moved(destination: Places, bits: int, machine: Machine) -> Cost:
 
 
 def _across_warps(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: Machine, room: _Room | None
+    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel, room: _Room | None
 ) -> ExchangePlan | None:
     """Memory for all or for half, for a conversion that crosses warps; for half only where it is a half that stays."""
     a, b = Places.of(source), Places.of(destination)

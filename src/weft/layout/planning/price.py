@@ -17,26 +17,23 @@ memory, about 30 clocks. They rank plans; they predict no time.
 
 from __future__ import annotations
 
-from typing import Final
-
-from weft.layout.planning.steps import Cost, Machine
-
-THROUGHPUT: Final = {"shuffle lanes": 32, "permute lanes": 64, "wavefronts": 1, "instructions": 4, "barriers": 1 / 32}
-"""How much of each passes in a clock."""
+from weft.layout.planning.machine import MachineModel
+from weft.layout.planning.steps import Cost
 
 
-def clocks(cost: Cost, machine: Machine, warps: int) -> float:
+def clocks(cost: Cost, machine: MachineModel, warps: int) -> float:
     """The clocks that a block of ``warps`` spends on this cost."""
     lanes = warps * machine.lanes
-    data = cost.shuffles * lanes / THROUGHPUT["shuffle lanes"] + cost.wavefronts / THROUGHPUT["wavefronts"]
-    arithmetic = cost.permutes * lanes / THROUGHPUT["permute lanes"]
-    issue = cost.instructions * warps / THROUGHPUT["instructions"]
-    return max(data, arithmetic, issue) + cost.barriers / THROUGHPUT["barriers"]
+    rate = machine.throughput
+    data = cost.shuffles * lanes / rate.shuffle_lanes + cost.wavefronts / rate.wavefronts
+    arithmetic = cost.permutes * lanes / rate.permute_lanes
+    issue = cost.instructions * warps / rate.instructions
+    return max(data, arithmetic, issue) + 32 * cost.barriers
 
 
-def least_cost(elements: int, needed: int, bits: int, machine: Machine, warps: int) -> Cost:
+def least_cost(elements: int, needed: int, bits: int, machine: MachineModel, warps: int) -> Cost:
     """What every plan costs in which everything goes through memory: one barrier, the block's ``elements`` stored once, the
     ``needed`` ones loaded by each warp, as many bytes in a wavefront as the banks have."""
-    wavefront = machine.banks * machine.bank_bytes * 8
+    wavefront = machine.wavefront_bytes * 8
     wavefronts = -(-elements * bits // wavefront) + warps * -(-needed * bits // wavefront)
     return Cost(stores=1, loads=1, wavefronts=wavefronts, barriers=1)

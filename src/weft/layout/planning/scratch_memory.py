@@ -12,12 +12,12 @@ threads may write the same value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from weft.layout.planning.machine import Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Scope = Literal["warp", "block"]
 
 
 class Memory:

@@ -10,7 +10,7 @@ these, so a wrong lane index gives a wrong label.
     reads lane       round ^ lane                itself: free     its neighbour (shfl.bfly 1)
     into register    round ^ lane
 
-A word has `Machine.shuffle_bits`. Elements narrower than that are held packed, in the order of their registers, as wide
+A word has `MachineModel.shuffle_bits`. Elements narrower than that are held packed, in the order of their registers, as wide
 loads and matrix fragments deliver them; so renaming registers is free for whole words, and costs byte permutes within them.
 
 Rule of the permutes (Cost.permutes): an instruction makes one word of two, by a byte permute whose selector may differ

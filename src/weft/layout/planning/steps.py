@@ -14,36 +14,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Kind = Literal["noop", "registers", "lanes", "mixed", "memory"]
 """Nothing moves; registers are renamed; data crosses lanes of a warp; part of it crosses warps; all of it goes through memory."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What a conversion may use. ``lanes`` in a warp; ``banks`` of ``bank_bytes`` each; ``widest`` bytes of one access;
-    ``scratch`` bytes of shared memory a conversion may take; ``shuffle_bits`` moved by one shuffle; whether ``ldmatrix`` and
-    ``stmatrix`` exist, and whether they transpose bytes (``matrix_b8``)."""
-
-    name: str
-    lanes: int = 32
-    banks: int = 32
-    bank_bytes: int = 4
-    widest: int = 16
-    scratch: int = 48 * 1024
-    shuffle_bits: int = 32
-    ldmatrix: bool = False
-    stmatrix: bool = False
-    matrix_b8: bool = False
-
-
-AMPERE: Final = Machine("sm_80", scratch=163 * 1024, ldmatrix=True)
-HOPPER: Final = Machine("sm_90", scratch=227 * 1024, ldmatrix=True, stmatrix=True)
-CDNA: Final = Machine("gfx942", lanes=64, scratch=64 * 1024)
 
 
 @dataclass(frozen=True)

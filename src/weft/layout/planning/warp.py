@@ -41,8 +41,9 @@ from typing import Literal, NamedTuple, TypeAlias
 from weft.layout.algebra import f2
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP
+from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.shuffles import Exchange, Index, Registers, network, within_words, word_bits, words
-from weft.layout.planning.steps import Cost, Machine, Step
+from weft.layout.planning.steps import Cost, Step
 
 Needs: TypeAlias = Literal["nothing", "registers", "lanes", "warps"]
 Price: TypeAlias = Callable[[Cost], float]
@@ -172,7 +173,7 @@ def _lane_positions(columns: f2.Matrix) -> dict[int, int]:
 class Exchanger:
     """The exchanges from ``a`` to ``b``, which stay within warps and have no copies in registers."""
 
-    def __init__(self, a: Places, b: Places, bits: int, machine: Machine):
+    def __init__(self, a: Places, b: Places, bits: int, machine: MachineModel):
         self.a, self.b, self.bits, self.machine = a, b, bits, machine
         self.from_register, self.from_lane = _register_bits(a.register), _lane_positions(a.lane)
         self.to_register, self.to_lane = _register_bits(b.register), _lane_positions(b.lane)
@@ -354,7 +355,7 @@ class _Way(NamedTuple):
         return (*self.before.steps(price), self.last.exchange(_spreads(self.last, price)))
 
 
-def sequence(a: Places, b: Places, bits: int, machine: Machine, price: Price) -> tuple[Exchange, ...]:
+def sequence(a: Places, b: Places, bits: int, machine: MachineModel, price: Price) -> tuple[Exchange, ...]:
     """The cheapest exchanges from ``a`` to ``b``, which stay within warps and have no copies in registers: in one step, or
     through layouts in which the first few pairs are exchanged already, any increasing sequence of them."""
     whole = Exchanger(a, b, bits, machine)
@@ -378,7 +379,7 @@ def sequence(a: Places, b: Places, bits: int, machine: Machine, price: Price) ->
     return ways[-1].steps(price)
 
 
-def warp_steps(a: Places, b: Places, bits: int, machine: Machine, price: Price) -> tuple[Step, ...] | None:
+def warp_steps(a: Places, b: Places, bits: int, machine: MachineModel, price: Price) -> tuple[Step, ...] | None:
     """The steps of a conversion within warps; None where it crosses them. Copies in registers are dropped first, made last."""
     need = needs(a, b)
     if need == "warps":
