@@ -68,6 +68,7 @@ from weft.layout.memory.queries import (
 from weft.layout.memory.shared import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
 from weft.layout.memory.swizzle import Swizzle, optimal_swizzle
 from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
+from weft.layout.planning.access import AccessPlan, plan_access, why_not_access
 from weft.layout.planning.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.gather import GatherPlan, plan_gather
@@ -90,7 +91,7 @@ __all__ = [
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
-    "GatherPlan", "plan_gather",
+    "AccessPlan", "plan_access", "why_not_access", "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
     "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "MachineModel", "Step", "plan_exchange", "plan_memory",
 ]  # fmt: skip
