@@ -150,6 +150,59 @@ def conditional_types(n):
     y = n if n > 0 else 1.5
 
 
+@refused(
+    "the sides of a conditional expression have different types: None and 0",
+    at="tl.store(p, 1) if n > 0 else 0",
+    p=PTR,
+    n=int32,
+    hint="convert one side with .to(...), or broadcast it",
+)
+def conditional_without_value(p, n):
+    y = tl.store(p, 1) if n > 0 else 0
+
+
+@refused(
+    "':=' cannot be used in a side of a conditional expression",
+    at="x := n",
+    n=int32,
+    hint="assign before it, or write 'if'",
+)
+def conditional_assignment(n):
+    y = (x := n) if n > 0 else 0
+
+
+@refused(
+    "':=' cannot be used in the right side of 'and', which touches memory",
+    at="x := tl.load(p)",
+    p=PTR,
+    n=int32,
+    hint="assign before it, or write 'if'",
+)
+def guarded_assignment(p, n):
+    y = n > 0 and (x := tl.load(p)) > 1
+
+
+@refused(
+    "the right side of 'or' writes memory, but its left side, bool[16], does not decide whether it should",
+    at="tl.arange(0, 16) > 3 or tl.atomic_add(p, 1) > 0",
+    p=PTR,
+    hint="use a scalar condition, or store with a mask",
+)
+def tile_guards_write(p):
+    y = tl.arange(0, 16) > 3 or tl.atomic_add(p, 1) > 0
+
+
+@refused(
+    "'and' takes bools, found None",
+    at="n > 0 and tl.store(p, 1)",
+    p=PTR,
+    n=int32,
+    hint="compare with zero (x != 0), or use & and | on integers",
+)
+def and_without_value(p, n):
+    y = n > 0 and tl.store(p, 1)
+
+
 @pytest.mark.parametrize(("kernel", "expected"), CASES, ids=lambda value: getattr(value, "name", ""))
 def test_refused(kernel: KernelFunction, expected: dict[str, Any], assert_refused: Callable[..., None]) -> None:
     assert_refused(kernel, **expected)

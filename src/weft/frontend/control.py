@@ -1,4 +1,4 @@
-"""``if``, ``for``, ``while`` and conditional expressions.
+"""``if``, and what ``for``, ``while`` and conditional expressions share with it.
 
 What is known at compile time leaves no trace: the branch not taken is not even looked at, ``tl.static_range`` is
 unrolled. The rest becomes scf. A variable crosses such an op as an operand or result only if it is assigned inside and
@@ -77,7 +77,7 @@ def run_branch(
         g.frame.scope = outer
 
 
-def _emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
+def emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
     """The ``scf.if`` of two blocks that yield ``values``; its results."""
     for block, yielded in zip(blocks, values, strict=True):
         with g.b.at(block):
@@ -107,7 +107,7 @@ def _fork(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Returne
             notes=[Note("the other path ends here", g.frame.kernel.span(ends[1].node))],
             hint="make all paths return values of the same types and shapes",
         )
-    results = _emit_if(g, test, [b.block for b in branches], [list(leaves(then)), list(leaves(other))])
+    results = emit_if(g, test, [b.block for b in branches], [list(leaves(then)), list(leaves(other))])
     return Returned(rebuild(then, iter(results)), ends[0].node)
 
 
@@ -133,7 +133,7 @@ def _join(g: Generator, node: ast.If, test: Tensor) -> None:
             else:
                 g.scope.values[name] = _conflicting(g, name, then, other)
     results = iter(
-        _emit_if(
+        emit_if(
             g,
             test,
             [then.block, other.block],
@@ -170,24 +170,3 @@ def _conflicting(g: Generator, name: str, then: Branch, other: Branch) -> Undefi
         "give it the same dtype and shape in both branches, or use two names",
         tuple(Note(f"{type_} here", place) for type_, place in zip(types, places, strict=True)),
     )
-
-
-def choose(g: Generator, node: ast.IfExp) -> Value:
-    """``a if condition else b``; only the side chosen is evaluated, at run time too."""
-    test = condition(g, node.test)
-    if isinstance(test, bool):
-        return g.expression(node.body if test else node.orelse)
-    blocks: list[Block] = []
-    values: list[Value] = []
-    for side in (node.body, node.orelse):
-        branch = run_branch(g, None, None, lambda side=side: values.append(g.expression(side)))
-        blocks.append(branch.block)
-    then, other = unify(g.b, values[0], blocks[0], values[1], blocks[1])
-    if not same_type(then, other):
-        raise CompilationError(
-            f"the sides of a conditional expression have different types: {describe(values[0])} and {describe(values[1])}",
-            hint="convert one side with .to(...), or broadcast it",
-        )
-    if not any(True for _ in leaves(then)):
-        return then
-    return rebuild(then, iter(_emit_if(g, test, blocks, [list(leaves(then)), list(leaves(other))])))

@@ -10,7 +10,7 @@ from weft.frontend import arithmetic
 from weft.frontend.assignment import assign
 from weft.frontend.attributes import attribute
 from weft.frontend.calls import call
-from weft.frontend.control import choose
+from weft.frontend.choice import choose, connect, short_circuit
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import EXPRESSIONS, Generator
 from weft.frontend.source import MISSING
@@ -134,45 +134,22 @@ def _unary(g: Generator, node: ast.UnaryOp) -> Value:
 
 @handles(ast.BoolOp)
 def _bool(g: Generator, node: ast.BoolOp) -> Value:
-    op = OPERATORS[type(node.op)]
-    result = g.expression(node.values[0])
-    for operand in node.values[1:]:
-        # A compile-time left side decides whether the right one is compiled at all.
-        if not is_runtime(result):
-            if bool(result) is (op == "or"):
-                return result
-            result = g.expression(operand)
-        else:
-            result = logical(g, op, result, g.expression(operand))
-    return result
-
-
-def logical(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
-    """``lhs and rhs`` or ``lhs or rhs``, elementwise on bools; neither side is skipped at run time."""
-    if not is_runtime(lhs):
-        lhs, rhs = rhs, lhs
-    if not is_runtime(rhs):
-        absorbing = op == "or"
-        return rhs if bool(rhs) is absorbing else lhs
-    for value in (lhs, rhs):
-        if not isinstance(value, Tensor) or value.is_pointer or not value.dtype.is_bool:
-            hint = "compare with zero (x != 0), or use & and | on integers"
-            raise CompilationError(f"'{op}' takes bools, found {describe(value)}", hint=hint)
-    return g.b.binary(op, *g.b.broadcast(lhs, rhs))
+    *sides, last = node.values
+    return connect(g, node, sides, lambda: g.expression(last))
 
 
 @handles(ast.Compare)
 def _compare(g: Generator, node: ast.Compare) -> Value:
-    lhs = g.expression(node.left)
-    result: Value = True
-    for kind, comparator in zip(node.ops, node.comparators, strict=True):
-        rhs = g.expression(comparator)
-        one = compare(g, OPERATORS[type(kind)], lhs, rhs)
-        if not is_runtime(one) and not one:
-            return one
-        result = one if result is True else logical(g, "and", result, one)
-        lhs = rhs
-    return result
+    return _chain(g, g.expression(node.left), node.ops, node.comparators)
+
+
+def _chain(g: Generator, lhs: Value, ops: list[ast.cmpop], comparators: list[ast.expr]) -> Value:
+    """``lhs < a < b``: each side is evaluated once, and a later one only where the comparisons before it hold."""
+    rhs = g.expression(comparators[0])
+    one = compare(g, OPERATORS[type(ops[0])], lhs, rhs)
+    if len(ops) == 1:
+        return one
+    return short_circuit(g, "and", one, comparators[1:], lambda: _chain(g, rhs, ops[1:], comparators[1:]))
 
 
 def compare(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
@@ -193,7 +170,7 @@ def compare(g: Generator, op: str, lhs: Value, rhs: Value) -> Value:
 
 @handles(ast.IfExp)
 def _conditional(g: Generator, node: ast.IfExp) -> Value:
-    return choose(g, node)
+    return choose(g, node, Generator.expression)
 
 
 @handles(ast.Call)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError, NotConstexpr
@@ -48,6 +48,8 @@ Pending: TypeAlias = "tuple[ast.stmt | Bind, Pending] | None"
 """What is still to do on this path, first things first."""
 
 Outcome: TypeAlias = "Pending | Returned"
+
+N = TypeVar("N", bound=ast.expr)
 
 MAX_FORKS: Final = 256
 """How often the rest of a function may be compiled twice because of early returns."""
@@ -119,8 +121,11 @@ class Generator:
 
     def expression(self, node: ast.expr) -> Value:
         """The value of an expression."""
+        return self.evaluate(node, EXPRESSIONS.get(type(node), _unsupported))
+
+    def evaluate(self, node: N, handler: Callable[[Generator, N], Value]) -> Value:
+        """The value that ``handler`` gives an expression; its errors get the expression's place."""
         outer, self.b.node = self.b.node, node
-        handler = EXPRESSIONS.get(type(node), _unsupported)
         try:
             return handler(self, node)
         except (CompilationError, PromotionError) as error:

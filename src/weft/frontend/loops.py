@@ -218,6 +218,7 @@ def while_statement(g: Generator, node: ast.While, pending: Pending) -> Outcome:
     test = tests[0]
     if isinstance(test, bool):
         if not test:
+            g.expression(node.test)  # once more, here: it may have effects
             return pending
         error = CompilationError(
             "this condition is always true, so the loop never ends",

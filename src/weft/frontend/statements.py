@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from weft.frontend import arithmetic, control, loops
 from weft.frontend.assignment import assign, decay
+from weft.frontend.choice import effect
 from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.expressions import OPERATORS, lookup
 from weft.frontend.generator import STATEMENTS, Bind, Generator, Outcome, Pending, Returned
@@ -40,7 +41,7 @@ def _pass(g: Generator, node: ast.Pass, pending: Pending) -> Outcome:
 @handles(ast.Expr)
 def _expression(g: Generator, node: ast.Expr, pending: Pending) -> Outcome:
     if not isinstance(node.value, ast.Constant):  # a docstring
-        g.expression(node.value)
+        effect(g, node.value)
     return pending
 
 
