@@ -7,19 +7,15 @@ the CHECK line with the whole message.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filecheck.finput import FInput
-from filecheck.matcher import Matcher
-from filecheck.options import Options
-from filecheck.parser import Parser, pattern_for_opts
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from filechecking import assert_filecheck
 from weft.ir.tile import Tile, TileOp
 
 Parse = Callable[[str], ModuleOp]
@@ -34,19 +30,12 @@ def stem(path: Path) -> str:
     return path.stem
 
 
-def assert_filecheck(path: Path, output: str, *, full_lines: bool) -> None:
-    """FileCheck of ``output`` against the CHECK lines of ``path``; its report goes to stderr."""
-    options = Options(str(path), match_full_lines=full_lines)
-    checks = Parser(options, io.StringIO(path.read_text()), *pattern_for_opts(options))
-    assert Matcher(options, FInput(path.name, output), checks).run() == 0, output
-
-
 @pytest.mark.parametrize("path", VALID, ids=stem)
 def test_textual_form(path: Path, parse: Parse, print_module: Print) -> None:
     module = parse(path.read_text())
     module.verify()
     text = print_module(module)
-    assert_filecheck(path, text, full_lines=False)
+    assert_filecheck(path, text)
     assert print_module(parse(text)) == text
     if path.stem != "constant":  # xDSL (0.74) cannot read its own generic text of infinities and exponents
         assert print_module(parse(print_module(module, generic=True))) == text

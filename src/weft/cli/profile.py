@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.cli.console import console, print_json
+from weft.cli.types import named
 
 if TYPE_CHECKING:
     from weft.emulator import Fault, Module
@@ -116,16 +117,6 @@ def _fault_data(fault: Fault) -> dict[str, Any]:
 
 _SHAPED: Final = re.compile(r"(?P<type>[A-Za-z]\w*)(\[(?P<shape>[^\]]*)\])?=(?P<value>.+)")
 
-_SHORT: Final = {
-    **{
-        f"{letter}{bits}": f"{name}{bits}"
-        for letter, name in (("i", "int"), ("s", "int"), ("u", "uint"), ("b", "uint"))
-        for bits in (8, 16, 32, 64)
-    },
-    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
-}
-"""Types as PTX and others spell them, beyond what `weft.dtypes.named` knows."""
-
 _FORM: Final = "expected TYPE=NUMBER, TYPE[SHAPE]=VALUE or @FILE.npy"
 
 
@@ -180,10 +171,8 @@ def _load(file: str) -> Any:
 
 
 def _dtype(spelled: str, name: str) -> np.dtype[Any]:
-    from weft import dtypes
-
     try:
-        return dtypes.named(_SHORT.get(name, name)).numpy
+        return named(name).numpy
     except (ValueError, TypeError) as error:
         raise ValueError(f"--arg '{spelled}': {error}") from None
 

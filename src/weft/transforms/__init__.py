@@ -14,8 +14,17 @@ from xdsl.passes import ModulePass
 
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
+from weft.transforms.induction import UniformCarry
+from weft.transforms.invariant_loads import MarkInvariantLoads
+from weft.transforms.layouts import AssignLayouts
 from weft.transforms.licm import Licm
 from weft.transforms.simplify import Simplify
+from weft.transforms.widen_dot import WidenDot
+
+PASSES: Final[dict[str, type[ModulePass]]] = {
+    one.name: one for one in (AssignLayouts, Cse, Dce, Licm, MarkInvariantLoads, Simplify, UniformCarry, WidenDot)
+}
+"""Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 
 PIPELINE: Final[tuple[ModulePass, ...]] = (Simplify(), Licm(), Cse(), Dce())
 """Simplify first, so that constants are seen; CSE after LICM, which brings equal ops of different loops together."""
@@ -28,4 +37,4 @@ def optimise(module: ModuleOp) -> None:
         one.apply(context, module)
 
 
-__all__ = ["PIPELINE", "Cse", "Dce", "Licm", "Simplify", "optimise"]
+__all__ = ["PASSES", "PIPELINE", "Cse", "Dce", "Licm", "Simplify", "optimise"]

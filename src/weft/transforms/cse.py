@@ -32,7 +32,7 @@ _CONTROL = (scf.IfOp, scf.ForOp, scf.WhileOp)
 class Cse(ModulePass):
     """Replaces each op that an equal one dominates."""
 
-    name = "weft-cse"
+    name = "cse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for region in op.regions:

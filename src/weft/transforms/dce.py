@@ -22,7 +22,7 @@ from weft.transforms.effects import Effect, effect_of, is_terminator
 class Dce(ModulePass):
     """Erases what has no effect and no reader."""
 
-    name = "weft-dce"
+    name = "dce"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for region in op.regions:

@@ -53,8 +53,8 @@ SHAPES = (tile.ExpandDimsOp, tile.BroadcastOp, tile.ReshapeOp, tile.TransOp)
 
 @dataclass(frozen=True)
 class AssignLayouts(ModulePass):
-    """After it every tensor type carries a layout from ``register`` and ``lane`` (of ``lanes``) to its dimensions, and
-    operands of elementwise ops agree."""
+    """Gives every tensor type a layout, from ``register`` and ``lane`` (of ``lanes``) to its dimensions. Operands of one
+    elementwise op get one layout."""
 
     name = "assign-layouts"
 

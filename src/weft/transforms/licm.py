@@ -22,7 +22,7 @@ from weft.transforms.effects import Effect, effect_of, is_terminator
 class Licm(ModulePass):
     """Hoists loop-invariant ops out of ``scf.for`` and ``scf.while``."""
 
-    name = "weft-licm"
+    name = "licm"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _visit(op)

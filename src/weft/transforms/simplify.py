@@ -41,7 +41,7 @@ from weft.transforms.identities import Replacement
 class Simplify(ModulePass):
     """Replaces ops by simpler ones of the same meaning; what became dead is left to `Dce`."""
 
-    name = "weft-simplify"
+    name = "simplify"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for region in op.regions:
