@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import ir
 
-from weft.codegen.cpu.access import access_shape
 from weft.codegen.cpu.index import Counter, Index, apply_columns
+from weft.codegen.cpu.runs import runs_of
 from weft.layout import vector
 
 # ---- indices --------------------------------------------------------------------------------------------------------
@@ -125,13 +125,13 @@ SIZE = st.sampled_from([1, 2, 4, 8, 32])
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(SIZE, min_size=1, max_size=3), st.sampled_from([1, 2, 4, 16]), st.data())
-def test_access_shape_against_addresses(sizes: list[int], lanes: int, data: st.DataObject) -> None:
+def test_runs_of_against_addresses(sizes: list[int], lanes: int, data: st.DataObject) -> None:
     """For addresses with just the contiguity promised, every lane's element is where the shape says: ``run`` elements on
     from the first of its run, in the place ``lane_of`` names. Each different element is in exactly one run."""
     order = data.draw(st.permutations(range(len(sizes))))
     contiguity = [data.draw(st.sampled_from([1 << k for k in range(size.bit_length())])) for size in sizes]
     layout = vector(sizes, lanes, order)
-    shape = access_shape(layout, contiguity)
+    shape = runs_of(layout, contiguity)
     along = data.draw(st.integers(0, len(sizes) - 1))
 
     def address(flat: int) -> int:

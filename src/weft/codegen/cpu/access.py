@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.buffers import Element
 from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.runs import Runs, runs_of
+from weft.codegen.cpu.values import Registers
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
@@ -28,59 +29,16 @@ from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout
 
-if TYPE_CHECKING:
-    from weft.codegen.cpu.emitter import Emitter
-
 Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
 
 SHORTEST_RUN = 4
 """Runs of at least this many elements are worth a vector access each."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """How a register's lanes meet memory: ``run`` consecutive elements from each lane of ``starts``; ``lane_of`` says where
-    each of the register's lanes finds its element among those, run after run."""
-
-    run: int
-    starts: tuple[int, ...]
-    lane_of: tuple[int, ...]
-
-    @property
-    def elements(self) -> int:
-        """How many different elements the register has."""
-        return self.run * len(self.starts)
-
-    @property
-    def identity(self) -> bool:
-        """Whether lane i is element i."""
-        return self.lane_of == tuple(range(self.elements))
-
-
-def access_shape(layout: LinearLayout, contiguity: Sequence[int]) -> Shape:
-    """The runs of a register under a layout, given the pointers' contiguity along each dimension (powers of two)."""
-    lanes = layout.columns("lane")
-    run_bits = 0
-    stride = 1
-    for size, contiguous in zip(reversed(layout.shape), reversed(contiguity), strict=True):
-        bits = 0
-        while bits < len(lanes) and lanes[bits] == stride << bits and 2 << bits <= min(size, contiguous):
-            bits += 1
-        run_bits = max(run_bits, bits)
-        stride *= size
-    rest = [j for j in range(run_bits, len(lanes)) if lanes[j]]
-    starts = tuple(sum(1 << j for i, j in enumerate(rest) if k >> i & 1) for k in range(1 << len(rest)))
-    low = (1 << run_bits) - 1
-    where = {start: i << run_bits for i, start in enumerate(starts)}
-    keep = sum(1 << j for j in rest)
-    lane_of = tuple(where[lane & keep] + (lane & low) for lane in range(1 << len(lanes)))
-    return Shape(1 << run_bits, starts, lane_of)
-
-
 class Accesses:
-    """Emits loads, stores and atomics through an `Emitter`'s builder."""
+    """Emits loads, stores and atomics of a kernel."""
 
-    def __init__(self, emitter: Emitter):
+    def __init__(self, emitter: Registers):
         self._emitter = emitter
 
     @property
@@ -89,11 +47,11 @@ class Accesses:
 
     # -- tiles -----------------------------------------------------------------------------------------------------------
 
-    def _shape(self, pointer: SSAValue) -> Shape:
+    def _shape(self, pointer: SSAValue) -> Runs:
         layout = layout_of(pointer)
-        info = self._emitter.axis.get(pointer)
+        info = self._emitter.facts.axis.get(pointer)
         contiguity = info.contiguity if info is not None else (1,) * len(shape_of(pointer))
-        return access_shape(layout, contiguity)
+        return runs_of(layout, contiguity)
 
     def _mask(self, mask: SSAValue | None, index: Index) -> ir.Value | None:
         """The mask's vector; None where there is none or it is known to be true."""
@@ -331,9 +289,10 @@ class Accesses:
     def _require(self, op: Access, addresses: ir.Value, mask: ir.Value) -> None:
         """Leaves the kernel, reporting the first offending address, unless all active ones are inside the arrays."""
         emitter, builder = self._emitter, self._builder
-        base = emitter.base_of.get(op.pointer)
+        base = emitter.facts.base_of.get(op.pointer)
         size = dtype_of(op.pointer).itemsize
-        bounds = emitter.bounds if base is None else {base: emitter.bounds[base]}
+        known = emitter.faults.bounds
+        bounds = known if base is None else {base: known[base]}
         inside: ir.Value | None = None
         for low, high in bounds.values():
             lanes = lanes_of(addresses)
@@ -348,9 +307,8 @@ class Accesses:
             )
             inside = here if inside is None else builder.or_(inside, here)
         outside = mask if inside is None else builder.and_(mask, builder.not_(inside))
-        site = len(emitter.sites)
         name = base.name_hint if base is not None else None
-        emitter.sites.append(AccessSite(op.name.removeprefix("tile."), name, size, positions(op)))
+        site = emitter.faults.add(AccessSite(op.name.removeprefix("tile."), name, size, positions(op)))
         with builder.if_then(any_lane(builder, outside), likely=False):
             emitter.fault(site, _first(builder, addresses, outside))
 

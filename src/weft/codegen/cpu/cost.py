@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.codegen.cpu.access import access_shape
+from weft.codegen.cpu.runs import runs_of
 from weft.codegen.cpu.schedule import is_recomputable, is_tile
 from weft.codegen.cpu.views import VIEWS
 from weft.ir import tile
@@ -63,7 +63,7 @@ class Costs:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
         info = self._axis.get(op.pointer)
         layout = layout_of(op.pointer)
-        shape = access_shape(layout, (1,) * len(layout.shape) if info is None else info.contiguity)
+        shape = runs_of(layout, (1,) * len(layout.shape) if info is None else info.contiguity)
         if len(shape.starts) == 1:
             return COST_OF_CONTIGUOUS_LOAD
         return COST_OF_CONTIGUOUS_LOAD * len(shape.starts) + self._known[op.pointer]

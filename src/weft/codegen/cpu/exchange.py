@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.index import Counter, Index, apply_columns
+from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
 from weft.layout import LinearLayout, Plan, plan_conversion
-
-if TYPE_CHECKING:
-    from weft.codegen.cpu.emitter import Emitter
 
 UNROLLED_GROUPS = 2
 """Up to this many groups are written out; more become a loop."""
 
 
-def emit_conversion(
-    emitter: Emitter, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout
-) -> None:
+def emit_conversion(emit: Emit, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout) -> None:
     """Fills ``target``, laid out as ``wanted``, with the tile that ``source`` holds under ``layout``."""
     plan = plan_conversion(layout, wanted)
     if plan.groups <= UNROLLED_GROUPS:
         for group in range(plan.groups):
             at = [Index(apply_columns(m.group_columns, group)) for m in (plan.source, plan.destination)]
-            _emit_group(emitter, plan, source, target, at[0], at[1])
+            _emit_group(emit, plan, source, target, at[0], at[1])
         return
-    with emitter.loop(plan.groups) as group:
+    with emit.loop(plan.groups) as group:
         counter = Counter(group, len(plan.source.group_columns))
         at = [Index(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
-        _emit_group(emitter, plan, source, target, at[0], at[1])
+        _emit_group(emit, plan, source, target, at[0], at[1])
 
 
-def _emit_group(
-    emitter: Emitter, plan: Plan, source: Buffer, target: Buffer, source_at: Index, target_at: Index
-) -> None:
-    builder = emitter.builder
+def _emit_group(emit: Emit, plan: Plan, source: Buffer, target: Buffer, source_at: Index, target_at: Index) -> None:
+    builder = emit.builder
     vectors = [
         source.load(builder, Index(source_at.const ^ offset, source_at.terms)) for (offset,) in plan.source.offsets
     ]

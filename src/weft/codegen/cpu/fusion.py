@@ -6,7 +6,7 @@ here fusion is the default and the exceptions have names:
 
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
-2. *No result of an unfinished fold.* A reduction's result exists only after its loop.
+2. *No result of an unfinished reduction.* A reduction's result exists only after its loop.
 3. *Memory order.* An access joins a loop that holds a conflicting one only if both use the very same pointers, no two of
    which meet. Accesses conflict unless both read, or they go through different arguments that the launch has promised are
    disjoint.
@@ -105,7 +105,7 @@ class Fusion:
     def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
         if space_of(root) != loop.layout:
             return False
-        if isinstance(root, tile.ReduceOp) and loop.folds not in (None, root.axis.value.data):
+        if isinstance(root, tile.ReduceOp) and loop.reduced_axis not in (None, root.axis.value.data):
             return False
         if isinstance(root, Operation) and self._conflicts(root, loop):
             return False

@@ -1,29 +1,39 @@
 """Running through the registers of a layout: which are unrolled, which loop, in which order.
 
-The registers along the axis that reductions fold are innermost, so that a fold is complete each time they have run through. The
-lowest of them are unrolled; tiles of a few registers are unrolled completely.
+The registers along the axis of the loop's reductions are innermost, so that a result is complete each time they have run through.
+The lowest of them are unrolled; tiles of a few registers are unrolled completely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from llvmlite import ir
 
 from weft.codegen.cpu.index import I64, Counter, Index, apply_columns
 from weft.codegen.cpu.views import used_registers
+from weft.codegen.emit.context import Emit
 from weft.layout import LinearLayout
-
-if TYPE_CHECKING:
-    from weft.codegen.cpu.emitter import Emitter
-    from weft.codegen.cpu.reduce import Fold
 
 UNROLL_BITS = 2
 """Register loops are unrolled this many times, as a power of two."""
 
 FULL_UNROLL_BITS = 3
 """Tiles of up to this many registers, as a power of two, get no loop at all."""
+
+
+class Along(Protocol):
+    """What goes along an axis while the registers are visited: a reduction."""
+
+    def start(self, copies: int, *, looped: bool) -> None:
+        """Before the first register of the axis; ``copies`` of the body are unrolled, in a loop if ``looped``."""
+        ...
+
+    def finish(self, index: Index) -> None:
+        """After the last, with the index of the other registers."""
+        ...
+
 
 Body = Callable[[Index, int, ir.Value | None], None]
 """What to emit for one register: its index, which unrolled copy it is, and in a loop whether it is the first iteration."""
@@ -50,8 +60,8 @@ def last_register(layout: LinearLayout) -> Index:
     return Index(used_registers(layout))
 
 
-def over_registers(emitter: Emitter, layout: LinearLayout, axis: int | None, folds: Sequence[Fold], body: Body) -> None:
-    """Runs ``body`` for every different register, and starts and finishes ``folds`` along ``axis``."""
+def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reductions: Sequence[Along], body: Body) -> None:
+    """Runs ``body`` for every different register, and starts and finishes ``reductions`` along ``axis``."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
@@ -63,18 +73,18 @@ def over_registers(emitter: Emitter, layout: LinearLayout, axis: int | None, fol
             body(Index(index.const ^ apply_columns(low, copy), index.terms), copy, first)
 
     def run_inner(outer: Index) -> None:
-        for fold in folds:
-            fold.start(1 << unroll, looped=bool(high))
-        with emitter.scope():
+        for reduction in reductions:
+            reduction.start(1 << unroll, looped=bool(high))
+        with emit.scope():
             if not high:
                 copies(outer, None)
             else:
-                with emitter.loop(1 << len(high)) as position:
-                    first = emitter.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if folds else None
+                with emit.loop(1 << len(high)) as position:
+                    first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if reductions else None
                     counter = Counter(position, len(high))
                     copies(Index(outer.const, (*outer.terms, (counter, tuple(high)))), first)
-        for fold in folds:
-            fold.finish(outer)
+        for reduction in reductions:
+            reduction.finish(outer)
 
     if not outer_bits:
         run_inner(Index())
@@ -82,5 +92,5 @@ def over_registers(emitter: Emitter, layout: LinearLayout, axis: int | None, fol
         for at in range(1 << len(outer_bits)):
             run_inner(Index(apply_columns(outer_bits, at)))
     else:
-        with emitter.loop(1 << len(outer_bits)) as position:
+        with emit.loop(1 << len(outer_bits)) as position:
             run_inner(Index(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))

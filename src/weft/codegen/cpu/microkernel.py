@@ -13,22 +13,19 @@ element; the layout pass transposes ``b`` if it must.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
 from weft import dtypes
 from weft.codegen.cpu.buffers import I8, Buffer
 from weft.codegen.cpu.index import I64, Index
+from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import intrinsic, shuffle
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout, vector
 from weft.target import CpuTarget
-
-if TYPE_CHECKING:
-    from weft.codegen.cpu.emitter import Emitter
 
 UNROLL_K = 4
 
@@ -67,7 +64,7 @@ def element_strides(layout: LinearLayout) -> tuple[int, int] | None:
     return None
 
 
-def emit_dot(emitter: Emitter, op: tile.DotOp, a: Buffer, b: Buffer, result: Buffer) -> None:
+def emit_dot(emit: Emit, target: CpuTarget, op: tile.DotOp, a: Buffer, b: Buffer, result: Buffer) -> None:
     """``result += a @ b`` in memory; all three hold elements of the accumulator's type."""
     dtype = dtype_of(op.result)
     if dtype_of(op.a) != dtype or dtype_of(op.b) != dtype:
@@ -78,26 +75,26 @@ def emit_dot(emitter: Emitter, op: tile.DotOp, a: Buffer, b: Buffer, result: Buf
     if strides is None or not row_major(layout_of(op.b)) or not row_major(layout_of(op.result)):
         raise NotImplementedError(f"tile.dot: operands laid out {layout_of(op.a)}, {layout_of(op.b)}")
     (m, k), n = shape_of(op.a), shape_of(op.b)[1]
-    block = register_block(emitter.target, dtype, m, n)
-    kernel = _Microkernel(emitter, dtype, block, (a, b, result), strides, (m, n, k))
-    with _maybe_loop(emitter, n // (block.columns * block.lanes)) as j, _maybe_loop(emitter, m // block.rows) as i:
+    block = register_block(target, dtype, m, n)
+    kernel = _Microkernel(emit, dtype, block, (a, b, result), strides, (m, n, k))
+    with _maybe_loop(emit, n // (block.columns * block.lanes)) as j, _maybe_loop(emit, m // block.rows) as i:
         kernel.emit(i, j)
     if m * n < result.lanes:
-        _spread(emitter, result, m * n)
+        _spread(emit, result, m * n)
 
 
 class _Microkernel:
     def __init__(
         self,
-        emitter: Emitter,
+        emit: Emit,
         dtype: DType,
         block: Block,
         buffers: tuple[Buffer, Buffer, Buffer],
         a_strides: tuple[int, int],
         sizes: tuple[int, int, int],
     ):
-        self.emitter = emitter
-        self.builder = emitter.builder
+        self._context = emit
+        self.builder = emit.builder
         self.dtype = dtype
         self.block = block
         self.a, self.b, self.c = (buffer.pointer for buffer in buffers)
@@ -124,12 +121,12 @@ class _Microkernel:
         a = self._at(self.a, None if row is None else builder.mul(row, ir.Constant(I64, self.a_strides[0])), 0)
         places = [(r, v) for r in range(block.rows) for v in range(block.columns)]
         align = min(64, self.dtype.itemsize * block.lanes)
-        slots = [self.emitter.entry.alloca(self.vector) for _ in places]
+        slots = [self._context.entry.alloca(self.vector) for _ in places]
         for (r, v), slot in zip(places, slots, strict=True):
             address = self._at(c, None, r * self.n + v * block.lanes)
             builder.store(builder.load(address, typ=self.vector, align=align), slot)
         unroll = min(UNROLL_K, self.k)
-        with _maybe_loop(self.emitter, self.k // unroll) as step:
+        with _maybe_loop(self._context, self.k // unroll) as step:
             k = None if step is None else builder.mul(step, ir.Constant(I64, unroll))
             a_k = self._at(a, None if k is None else builder.mul(k, ir.Constant(I64, self.a_strides[1])), 0)
             b_k = self._at(b, None if k is None else builder.mul(k, ir.Constant(I64, self.n)), 0)
@@ -153,7 +150,7 @@ class _Microkernel:
         for r in range(block.rows):
             offset = r * self.a_strides[0] + u * self.a_strides[1]
             scalar = builder.load(self._at(a, None, offset), typ=self.element, align=self.dtype.itemsize)
-            a_vector = self.emitter.splat(scalar, block.lanes) if block.lanes > 1 else scalar
+            a_vector = self._context.splat(scalar, block.lanes) if block.lanes > 1 else scalar
             for v in range(block.columns):
                 total = sums[r * block.columns + v]
                 if self.dtype == dtypes.int32:
@@ -166,8 +163,8 @@ class _Microkernel:
 class _maybe_loop:
     """A loop over ``trips`` iterations giving its counter, or nothing at all (None) for a single one."""
 
-    def __init__(self, emitter: Emitter, trips: int):
-        self._context = emitter.loop(trips) if trips > 1 else None
+    def __init__(self, emit: Emit, trips: int):
+        self._context = emit.loop(trips) if trips > 1 else None
 
     def __enter__(self) -> ir.Value | None:
         return None if self._context is None else self._context.__enter__()
@@ -177,8 +174,8 @@ class _maybe_loop:
             self._context.__exit__(None, None, None)
 
 
-def _spread(emitter: Emitter, result: Buffer, elements: int) -> None:
+def _spread(emit: Emit, result: Buffer, elements: int) -> None:
     """Repeats the first elements of a one-register tile in its duplicate lanes."""
-    value = result.load(emitter.builder, Index())
-    value = shuffle(emitter.builder, value, [lane % elements for lane in range(result.lanes)])
-    result.store(emitter.builder, Index(), value)
+    value = result.load(emit.builder, Index())
+    value = shuffle(emit.builder, value, [lane % elements for lane in range(result.lanes)])
+    result.store(emit.builder, Index(), value)

@@ -1,8 +1,8 @@
 """Reductions inside a register loop.
 
-The registers along the axis are folded into accumulators, one for each unrolled copy of the loop body, so that consecutive
-iterations do not wait for each other; then the accumulators into one, and its lanes by a butterfly of shuffles, which leaves the
-result in every lane that the axis covered: exactly the duplicates that the result's layout declares.
+The registers along the axis are combined in accumulators, one for each unrolled copy of the loop body, so that consecutive
+iterations do not wait for each other. Then the accumulators are combined into one, and its lanes by a butterfly of shuffles. That
+leaves the result in every lane that the axis covered: exactly the duplicates that the result's layout declares.
 
     registers r0 r1 r2 r3 ..   ->  acc0 = r0 . r4 . .., acc1 = r1 . r5 . ..   ->  acc   ->  acc . shuffle(acc) . ..
 
@@ -15,7 +15,7 @@ A combine function with branches computes both sides and selects, lane by lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from llvmlite import ir
 from xdsl.dialects import scf
@@ -23,58 +23,57 @@ from xdsl.ir import Block, SSAValue
 
 from weft.codegen.cpu.buffers import Buffer, element_of_value
 from weft.codegen.cpu.index import Index
+from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.views import removal_projection
+from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I32, lanes_of, shuffle
 from weft.ir import tile
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
 from weft.ir.types import dtype_of, layout_of, shape_of
 
-if TYPE_CHECKING:
-    from weft.codegen.cpu.emitter import Emitter
-
 
 def combine(
-    emitter: Emitter, op: tile.ReduceOp, accumulators: Sequence[ir.Value], elements: Sequence[ir.Value]
+    emit: Emit, op: tile.ReduceOp, accumulators: Sequence[ir.Value], elements: Sequence[ir.Value]
 ) -> list[ir.Value]:
     """The combine region, applied to scalars or vectors."""
     block = op.combine.block
     values: dict[SSAValue, ir.Value] = dict(zip(block.args, [*accumulators, *elements], strict=True))
-    return _evaluate(emitter, block, values, lanes_of(elements[0]))
+    return _evaluate(emit, block, values, lanes_of(elements[0]))
 
 
-def _evaluate(emitter: Emitter, block: Block, values: dict[SSAValue, ir.Value], lanes: int | None) -> list[ir.Value]:
+def _evaluate(emit: Emit, block: Block, values: dict[SSAValue, ir.Value], lanes: int | None) -> list[ir.Value]:
     """What a block of scalar ops hands on, computed in every lane; ``values`` gains its results."""
 
     def value_of(value: SSAValue) -> ir.Value:
         if value in values:
             return values[value]
-        scalar = emitter.scalar(value)
-        return scalar if lanes is None else emitter.splat(scalar, lanes)
+        scalar = emit.scalar(value)
+        return scalar if lanes is None else emit.splat(scalar, lanes)
 
     for op in block.ops:
         if isinstance(op, tile.YieldOp | scf.YieldOp):
             return [value_of(v) for v in op.operands]
         if isinstance(op, scf.IfOp):
             # Both sides: elementwise ops have a result for every operand, so that the unwanted one does no harm.
-            sides = [_evaluate(emitter, r.block, values, lanes) for r in op.regions if r.blocks]
+            sides = [_evaluate(emit, r.block, values, lanes) for r in op.regions if r.blocks]
             condition = value_of(op.cond)
             for result, pair in zip(op.output, zip(*sides, strict=True), strict=True):
-                values[result] = emitter.builder.select(condition, *pair)
+                values[result] = emit.builder.select(condition, *pair)
         elif not isinstance(op, tile.ConstantOp):
-            values[op.results[0]] = emitter.compute(op, [value_of(v) for v in op.operands])
+            values[op.results[0]] = emit.compute(op, [value_of(v) for v in op.operands])
     raise ValueError("tile.reduce: a block of the combine region does not end by yielding")
 
 
-class Fold:
+class Reduction:
     """One reduction being carried out by a register loop: `start`, then `step` for each register along the axis, then
     `finish`, for each register of the result."""
 
-    def __init__(self, emitter: Emitter, op: tile.ReduceOp, buffer_of: Callable[[SSAValue], Buffer]):
+    def __init__(self, registers: Registers, op: tile.ReduceOp, buffer_of: Callable[[SSAValue], Buffer]):
         self.op = op
-        self._emitter = emitter
+        self._registers = registers
         self._buffers = [buffer_of(r) if shape_of(r) else None for r in op.results_]
         self._scalars = [
-            None if shape_of(r) else emitter.entry.alloca(self._lane_type(s)[0])
+            None if shape_of(r) else registers.entry.alloca(self._lane_type(s)[0])
             for r, s in zip(op.results_, op.sources, strict=True)
         ]
         self._slots: list[list[ir.Value]] = []
@@ -87,69 +86,69 @@ class Fold:
         self._direct = []
         if looped:
             types = [ir.VectorType(e, n) for e, n in (self._lane_type(s) for s in self.op.sources)]
-            self._slots = [[self._emitter.entry.alloca(t) for t in types] for _ in range(copies)]
+            self._slots = [[self._registers.entry.alloca(t) for t in types] for _ in range(copies)]
             for slot, type_ in ((slot, t) for slots in self._slots for slot, t in zip(slots, types, strict=True)):
                 # The first iteration combines this before it discards the result; undefined bits could divide by zero.
-                self._emitter.builder.store(ir.Constant(type_, None), slot)
+                self._registers.builder.store(ir.Constant(type_, None), slot)
 
     def _lane_type(self, source: SSAValue) -> tuple[ir.Type, int]:
         return element_of_value(source).register_type(None), layout_of(source).in_size("lane")
 
     def step(self, elements: Sequence[ir.Value], copy: int, first: ir.Value | None) -> None:
-        """Folds one register into accumulator ``copy``; ``first`` says at run time whether it is the loop's first iteration."""
-        builder = self._emitter.builder
+        """Combines one register with accumulator ``copy``; ``first`` is whether this is the loop's first iteration."""
+        builder = self._registers.builder
         if not self._looped or first is None:
             self._direct.append(list(elements))
             return
         slots = self._slots[copy]
-        combined = combine(self._emitter, self.op, self._load(slots), elements)
+        combined = combine(self._registers, self.op, self._load(slots), elements)
         for slot, element, new in zip(slots, elements, combined, strict=True):
             builder.store(builder.select(first, element, new), slot)
 
     def finish(self, index: Index) -> None:
         """Completes the result's register at the (outer) index of the source's registers."""
-        emitter, op = self._emitter, self.op
+        registers, op = self._registers, self.op
         groups = [self._load(slots) for slots in self._slots] if self._looped else self._direct
         while len(groups) > 1:
             pairs = zip(groups[::2], groups[1::2], strict=True)
-            groups = [combine(emitter, op, left, right) for left, right in pairs]
-        values = self._fold_lanes(groups[0])
+            groups = [combine(registers, op, left, right) for left, right in pairs]
+        values = self._reduce_lanes(groups[0])
         for value, result, buffer, slot in zip(values, op.results_, self._buffers, self._scalars, strict=True):
             if slot is not None:
-                emitter.builder.store(emitter.builder.extract_element(value, ir.Constant(I32, 0)), slot)
+                registers.builder.store(registers.builder.extract_element(value, ir.Constant(I32, 0)), slot)
             elif buffer is not None:
-                buffer.store(emitter.builder, index.through(self._result_columns(result)), value)
+                buffer.store(registers.builder, index.through(self._result_columns(result)), value)
 
     def _load(self, slots: Sequence[ir.Value]) -> list[ir.Value]:
         types = (ir.VectorType(*self._lane_type(source)) for source in self.op.sources)
-        return [self._emitter.builder.load(slot, typ=type_) for slot, type_ in zip(slots, types, strict=True)]
+        return [self._registers.builder.load(slot, typ=type_) for slot, type_ in zip(slots, types, strict=True)]
 
     def publish(self) -> None:
         """Makes the results available, once every version of the loop has been emitted."""
-        emitter = self._emitter
+        registers = self._registers
         for result, source, buffer, slot in zip(
             self.op.results_, self.op.sources, self._buffers, self._scalars, strict=True
         ):
             if slot is not None:
-                emitter.scalars[result] = emitter.builder.load(slot, typ=self._lane_type(source)[0])
+                registers.scalars[result] = registers.builder.load(slot, typ=self._lane_type(source)[0])
             elif buffer is not None:
-                emitter.buffers[result] = buffer
+                registers.buffers[result] = buffer
 
-    def _fold_lanes(self, values: list[ir.Value]) -> list[ir.Value]:
-        emitter, op = self._emitter, self.op
+    def _reduce_lanes(self, values: list[ir.Value]) -> list[ir.Value]:
+        registers, op = self._registers, self.op
         layout = layout_of(op.sources[0])
         lanes = layout.in_size("lane")
         project = removal_projection(layout.shape, op.axis.value.data)
-        folded = 0
+        reduced = 0
         for j, column in enumerate(layout.columns("lane")):
             if not column or project(column):
                 continue
-            others = [shuffle(emitter.builder, v, [lane ^ (1 << j) for lane in range(lanes)]) for v in values]
-            values = combine(emitter, op, values, others)
-            folded |= 1 << j
-        if folded and not _commutes(op):
+            others = [shuffle(registers.builder, v, [lane ^ (1 << j) for lane in range(lanes)]) for v in values]
+            values = combine(registers, op, values, others)
+            reduced |= 1 << j
+        if reduced and not _commutes(op):
             # Lanes i and j have combined i . j and j . i: all take the lowest lane's, so that duplicates are equal.
-            values = [shuffle(emitter.builder, v, [lane & ~folded for lane in range(lanes)]) for v in values]
+            values = [shuffle(registers.builder, v, [lane & ~reduced for lane in range(lanes)]) for v in values]
         return values
 
     def _result_columns(self, result: SSAValue) -> tuple[int, ...]:

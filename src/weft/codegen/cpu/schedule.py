@@ -52,8 +52,8 @@ class RegisterLoop:
     needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
 
     @property
-    def folds(self) -> int | None:
-        """The axis along which the loop's reductions fold; None without any."""
+    def reduced_axis(self) -> int | None:
+        """The axis of the loop's reductions; None without any."""
         return next((r.axis.value.data for r in self.roots if isinstance(r, tile.ReduceOp)), None)
 
 

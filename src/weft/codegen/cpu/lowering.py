@@ -1,0 +1,73 @@
+"""The CPU's table of lowerings: what happens outside register loops.
+
+Elementwise ops, generators and views of tiles have no entry: they are recipes, emitted where a register loop wants them
+(`weft.codegen.cpu.values`). The shared entries of elementwise ops serve scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from xdsl.ir import Operation
+
+from weft.codegen.cpu.access import Accesses
+from weft.codegen.cpu.exchange import emit_conversion
+from weft.codegen.cpu.microkernel import emit_dot
+from weft.codegen.cpu.values import Registers
+from weft.codegen.emit.context import Lowering
+from weft.codegen.emit.control import CONTROL
+from weft.codegen.emit.errors import EmissionError
+from weft.codegen.emit.scalars import SCALARS
+from weft.ir import tile
+from weft.ir.types import layout_of, shape_of
+
+
+def _load(registers: Registers, op: tile.LoadOp) -> None:
+    registers.scalars[op.result] = Accesses(registers).load_scalar(op)
+
+
+def _store(registers: Registers, op: tile.StoreOp) -> None:
+    Accesses(registers).store_scalar(op)
+
+
+def _atomic(registers: Registers, op: tile.AtomicRmwOp) -> None:
+    registers.scalars[op.result] = Accesses(registers).atomic_scalar(op)
+
+
+def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
+    if not shape_of(op.result):
+        registers.scalars[op.result] = registers.scalar(op.source)
+        return
+    result = registers.home(op.result)
+    source = registers.in_memory(op.source)
+    emit_conversion(registers, source, result, layout_of(op.source), layout_of(op.result))
+    registers.buffers[op.result] = result
+
+
+def _dot(registers: Registers, op: tile.DotOp) -> None:
+    result = registers.home(op.result)
+    if op.acc not in registers.buffers:
+        registers.fill(op.acc, result)
+    elif registers.buffers[op.acc].pointer is not result.pointer:
+        registers.copy(registers.buffers[op.acc], result)
+    a, b = registers.in_memory(op.a), registers.in_memory(op.b)
+    emit_dot(registers, registers.target, op, a, b, result)
+    registers.buffers[op.result] = result
+
+
+def _scalar_from_tile(registers: Registers, op: Operation) -> None:
+    raise EmissionError(op, "has a scalar result from a tile")
+
+
+LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
+    **SCALARS,
+    **CONTROL,
+    tile.LoadOp: _load,
+    tile.StoreOp: _store,
+    tile.AtomicRmwOp: _atomic,
+    tile.ConvertLayoutOp: _convert,
+    tile.DotOp: _dot,
+    **dict.fromkeys((tile.BroadcastOp, tile.ExpandDimsOp, tile.ReshapeOp, tile.TransOp), _scalar_from_tile),
+}
+"""What the CPU does for each op that is an item of a block's schedule."""

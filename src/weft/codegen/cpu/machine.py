@@ -1,0 +1,144 @@
+"""The CPU as a machine: its passes, the LLVM module around a kernel's program, LLVM's own pipeline.
+
+Vectors, fusion and unrolling are decided when LLVM sees the code. What is left to it is to promote stack slots, hoist, number
+values, select instructions and allocate registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from xdsl.dialects import func
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.passes import ModulePass
+
+from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
+from weft.codegen.cpu.emitter import Emitter
+from weft.codegen.cpu.entry import emit_entry
+from weft.codegen.cpu.lowering import LOWERINGS
+from weft.codegen.emit.context import Facts, Grid
+from weft.codegen.emit.faults import Faults
+from weft.codegen.kernel import CompiledKernel, CompileOptions
+from weft.codegen.llvm.types import I32, POINTER, Module
+from weft.codegen.machine import Emitted
+from weft.ir import tile
+from weft.target import CpuTarget
+from weft.transforms.axis import analyse, base_argument
+from weft.transforms.cse import Cse
+from weft.transforms.dce import Dce
+from weft.transforms.induction import UniformCarry
+from weft.transforms.invariant_loads import MarkInvariantLoads
+from weft.transforms.layouts import AssignLayouts
+from weft.transforms.licm import Licm
+from weft.transforms.simplify import Simplify
+from weft.transforms.widen_dot import WidenDot
+
+
+@dataclass(frozen=True)
+class CpuMachine:
+    """Compiles kernels for a CPU; see `weft.codegen.machine.Machine`."""
+
+    target: CpuTarget
+
+    lowerings = LOWERINGS
+
+    def passes(self, options: CompileOptions) -> tuple[ModulePass, ...]:
+        """The passes to laid-out tile IR."""
+        return (
+            Simplify(),
+            Cse(),
+            UniformCarry(),
+            Simplify(),
+            Licm(),
+            WidenDot(),
+            Cse(),
+            Dce(),
+            AssignLayouts(self.target.lanes),
+            Cse(),
+            Dce(),
+            *([MarkInvariantLoads()] if options.disjoint and not options.checked else []),
+        )
+
+    def emit(self, kernel: func.FuncOp, options: CompileOptions) -> Emitted:
+        """The module of two functions: one that runs a program, and the entry point that runs programs as it claims them."""
+        symbol = kernel.sym_name.data
+        module = Module(symbol, self.target.triple, self.target.enabled)
+        program = _program_function(module, symbol)
+        slots, scratch, record, *grid = program.args
+        name_arguments(kernel)
+        bounds: dict[SSAValue, tuple[ir.Value, ir.Value]] = {}
+        faults = Faults(record, bounds)
+        facts = Facts(analyse(kernel), _bases(kernel))
+        ids_and_sizes = Grid(grid[:3], grid[3:])
+        emitter = Emitter(program, self.lowerings, options, facts, ids_and_sizes, faults, self.target, scratch)
+        arguments = load_arguments(kernel, emitter.entry, slots)
+        if options.checked:
+            bounds.update(load_bounds(kernel, emitter.entry, slots))
+        scratch_bytes = emitter.emit_function(kernel, arguments)
+        emit_entry(module, symbol, program)
+        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites))
+
+    def finish(self, emitted: Emitted) -> CompiledKernel:
+        """The relocatable object."""
+        code = self._machine().emit_object(self._optimised(emitted))
+        return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites)
+
+    def assembly(self, emitted: Emitted) -> str:
+        """The CPU's assembly."""
+        return self._machine().emit_assembly(self._optimised(emitted))
+
+    def _machine(self) -> Any:
+        return target_machine(self.target)
+
+    def _optimised(self, emitted: Emitted) -> Any:
+        parsed = llvm.parse_assembly(str(emitted.module))
+        optimise(parsed, self._machine())
+        return parsed
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+
+
+@cache
+def target_machine(target: CpuTarget) -> Any:
+    """LLVM's machine for a target."""
+    _initialise()
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default", jit=True
+    )
+
+
+def optimise(module: Any, machine: Any) -> None:
+    """LLVM's default pipeline for -O2, without its vectorizers: there is nothing left for them to find."""
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _program_function(module: Module, symbol: str) -> ir.Function:
+    """``i32 program(slots, scratch, record, ids and sizes of the grid)``, which runs one program."""
+    program = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER, POINTER, *[I32] * 6]), f"{symbol}.program")
+    program.linkage = "internal"
+    program.attributes.add("nounwind")
+    program.attributes.add("alwaysinline")
+    program.args[1].add_attribute("noalias")
+    return program
+
+
+def _bases(kernel: func.FuncOp) -> dict[SSAValue, BlockArgument | None]:
+    """Which argument each access's pointer comes from."""
+    return {
+        op.pointer: base_argument(op.pointer)
+        for op in kernel.walk()
+        if isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp)
+    }

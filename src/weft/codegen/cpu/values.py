@@ -1,0 +1,226 @@
+"""The registers of tiles, on demand.
+
+A tile value is never emitted as a whole. It is a recipe that gives the vector of any of its registers at any `Index`: by reading
+its buffer, or by emitting the op that computes it, once per iteration of the loops it depends on. A lane alone is computed with
+scalar instructions where the op is one that addresses and masks are made of.
+
+What has been computed is remembered by scope: it holds where the code that computed it dominates.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from llvmlite import ir
+from xdsl.ir import Operation, SSAValue
+
+from weft import dtypes
+from weft.codegen.cpu.buffers import Buffer, BufferPool, element_of_value
+from weft.codegen.cpu.generators import GENERATORS, generated_lane, generated_register
+from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
+from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
+from weft.codegen.emit.errors import EmissionError
+from weft.codegen.emit.faults import Faults
+from weft.codegen.kernel import CompileOptions
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import I1, I32, POINTER, intrinsic
+from weft.ir import tile
+from weft.ir.types import layout_of
+from weft.target import CpuTarget
+from weft.transforms.invariant_loads import is_invariant
+
+_SCALAR_TOO = (tile.AddPtrOp, tile.BinaryOp, tile.CastOp, tile.SelectOp, tile.CompareOp, tile.BitcastOp)
+"""Ops that are worth computing for one lane alone: those that addresses and masks are made of."""
+
+
+class Key(NamedTuple):
+    """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope."""
+
+    value: SSAValue
+    at: Index
+    lane: int = -1
+
+
+def _register(value: SSAValue, index: Index) -> Key:
+    """The register, by its first number where several hold the same."""
+    layout = layout_of(value)
+    bits, used = layout.in_bits("register"), used_registers(layout)
+    if used != (1 << bits) - 1:
+        index = index.through(tuple(used & (1 << j) for j in range(bits)))
+    return Key(value, index)
+
+
+def _view(op: Operation) -> tuple[int, ...]:
+    columns = view_columns(op)
+    if columns is None:
+        raise EmissionError(op, "is not a view of its source's registers")
+    return columns
+
+
+class Registers(Emit):
+    """The emission of a kernel for a CPU, as far as it concerns the registers of tiles; see the module."""
+
+    machine = "the CPU"
+
+    def __init__(
+        self,
+        function: ir.Function,
+        lowerings: Mapping[type[Operation], Lowering],
+        options: CompileOptions,
+        facts: Facts,
+        grid: Grid,
+        faults: Faults,
+        target: CpuTarget,
+        scratch: ir.Value,
+    ):
+        super().__init__(function, lowerings, options, facts, grid, faults)
+        self.target = target
+        self.pool = BufferPool(self.entry, scratch)
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.true_masks: frozenset[SSAValue] = frozenset()
+        """Masks that hold everywhere in the code that is being emitted."""
+        self._memo: list[dict[Key, ir.Value]] = [{}]
+
+    @abstractmethod
+    def load_register(self, op: tile.LoadOp, index: Index) -> ir.Value:
+        """One register of a load."""
+
+    @abstractmethod
+    def home(self, value: SSAValue) -> Buffer:
+        """The buffer in which a value of the block that is being emitted shall live."""
+
+    # -- whole registers -------------------------------------------------------------------------------------------------
+
+    def vector(self, value: SSAValue, index: Index) -> ir.Value:
+        """The vector of one register of a tile."""
+        return self._demand(_register(value, index), self._vector_sources, self._vector)
+
+    def remember(self, value: SSAValue, index: Index, vector: ir.Value) -> None:
+        """Records a register that a root has just computed."""
+        self._memo[-1][_register(value, index)] = vector
+
+    def _vector_sources(self, key: Key) -> list[Key]:
+        """The registers from which one is computed; none for what is read, known, loaded or made of scalars."""
+        value, index = key.value, key.at
+        op = value.owner
+        if value in self.buffers or value in self.true_masks:
+            return []
+        if not isinstance(op, Operation) or isinstance(op, (*GENERATORS, tile.LoadOp)):
+            return []
+        if isinstance(op, VIEWS):
+            return [_register(op.operands[0], index.through(_view(op)))]
+        return [_register(operand, index) for operand in op.operands]
+
+    def _vector(self, key: Key) -> ir.Value:
+        value, index = key.value, key.at
+        if value in self.buffers:
+            return self.buffers[value].load(self.builder, index)
+        op = value.owner
+        if not isinstance(op, Operation):
+            raise ValueError(f"tile argument {value} has no buffer")
+        if value in self.true_masks:
+            return arith.constant(dtypes.bool_, 1, layout_of(value).in_size("lane"))
+        match op:
+            case _ if isinstance(op, GENERATORS):
+                return generated_register(self, op, index)
+            case _ if isinstance(op, VIEWS):
+                return self.vector(op.operands[0], index.through(_view(op)))
+            case tile.LoadOp() if is_invariant(op):
+                return self.load_register(op, index)
+            case _:
+                return self.compute(op, [self.vector(operand, index) for operand in op.operands])
+
+    # -- single lanes ----------------------------------------------------------------------------------------------------
+
+    def lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+        """One lane of one register as a scalar, computed with scalar instructions where that is possible."""
+        return self._demand(Key(value, index, lane), self._lane_sources, self._lane)
+
+    def _lane_sources(self, key: Key) -> list[Key]:
+        """The scalars from which one lane is computed; none where it is taken out of a vector."""
+        value, index, lane = key
+        op = value.owner
+        if value in self.buffers or isinstance(op, GENERATORS):
+            return []
+        if isinstance(op, VIEWS):
+            return [Key(op.operands[0], index.through(_view(op)), lane)]
+        if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+            return [Key(operand, index, lane) for operand in op.operands]
+        return []
+
+    def _lane(self, key: Key) -> ir.Value:
+        value, index, lane = key
+        if value in self.buffers:
+            return self.buffers[value].load_lane(self.builder, index, lane)
+        op = value.owner
+        if isinstance(op, GENERATORS):
+            return generated_lane(self, op, index, lane)
+        if isinstance(op, VIEWS):
+            return self.lane(op.operands[0], index.through(_view(op)), lane)
+        if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+            return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
+        return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
+
+    # -- memory of values ------------------------------------------------------------------------------------------------
+
+    def _demand(self, goal: Key, sources: Callable[[Key], list[Key]], emit: Callable[[Key], ir.Value]) -> ir.Value:
+        """What is remembered under a key, once it and all its sources have been emitted. Not by recursion: an unrolled loop
+        makes chains of ops that are longer than Python's stack."""
+        pending = [goal]
+        while pending:
+            key = pending[-1]
+            if self._remembered(key) is None:
+                missing = [source for source in sources(key) if self._remembered(source) is None]
+                if missing:
+                    pending.extend(reversed(missing))
+                    continue
+                self._memo[-1][key] = emit(key)
+            pending.pop()
+        found = self._remembered(goal)
+        if found is None:
+            raise KeyError(f"{goal} has not been emitted")
+        return found
+
+    def _remembered(self, key: Key) -> ir.Value | None:
+        for scope in reversed(self._memo):
+            if key in scope:
+                return scope[key]
+        return None
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """Values remembered inside are forgotten at the end: they do not dominate what follows."""
+        self._memo.append({})
+        yield
+        self._memo.pop()
+
+    # -- whole tiles -----------------------------------------------------------------------------------------------------
+
+    def fill(self, value: SSAValue, target: Buffer) -> None:
+        """Writes every register of a tile to a buffer."""
+        over_registers(
+            self,
+            layout_of(value),
+            None,
+            [],
+            lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
+        )
+
+    def copy(self, source: Buffer, target: Buffer) -> None:
+        """Copies a whole buffer to another of the same layout."""
+        size, volatile = ir.Constant(I64, source.bytes), ir.Constant(I1, 0)
+        operands = [target.pointer, source.pointer, size, volatile]
+        intrinsic(self.builder, "memcpy", operands, ir.VoidType(), [POINTER, POINTER, I64])
+
+    def in_memory(self, value: SSAValue) -> Buffer:
+        """The value's buffer; a recipe from an outer block is written to a new one."""
+        if value in self.buffers:
+            return self.buffers[value]
+        buffer = self.pool.allocate(element_of_value(value), layout_of(value))
+        self.fill(value, buffer)
+        return buffer
