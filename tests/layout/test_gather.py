@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product as product_of
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -13,17 +16,20 @@ from numpy.typing import NDArray
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
 from weft.layout.planning.gather import GatherPlan, plan_gather
-from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
+from weft.layout.planning.gather_memory import expected_wavefronts, memory_ways
+from weft.layout.planning.machine import CDNA, HOPPER, MachineModel, vector_machine
 
 Registers = NDArray[Any]
 
 
-def held(layout: LinearLayout, tensor: Registers) -> Registers:
-    """What each thread holds of a tensor: (warps, lanes, registers), by evaluating the layout at every place."""
+def held(layout: LinearLayout, tensor: Registers, block: int = 0) -> Registers:
+    """What each thread of a block holds of a tensor: (warps, lanes, registers), by evaluating the layout at every place."""
     sizes = [layout.in_size(d) if d in layout.in_dims else 1 for d in ("warp", "lane", "register")]
     out = np.empty(sizes, tensor.dtype)
+    own = (("block", block),)
     for w, lane, r in np.ndindex(*sizes):
-        place = layout.apply({d: n for d, n in (("warp", w), ("lane", lane), ("register", r)) if d in layout.in_dims})
+        places = (("warp", w), ("lane", lane), ("register", r), *own)
+        place = layout.apply({d: n for d, n in places if d in layout.in_dims})
         out[w, lane, r] = tensor[tuple(place.values())]
     return out
 
@@ -33,8 +39,9 @@ def check(plan: GatherPlan, seed: int = 0) -> None:
     tensor = draw.permutation(int(np.prod(plan.source.shape))).reshape(plan.source.shape)
     index = draw.integers(0, plan.source.shape[plan.axis], plan.index.shape)
     expected = np.take_along_axis(tensor, index, plan.axis)
-    got = plan.simulate(held(plan.source, tensor), held(plan.index, index))
-    np.testing.assert_array_equal(got, held(plan.index, expected))
+    for block in range(plan.source.in_size("block") if "block" in plan.source.in_dims else 1):
+        got = plan.simulate(held(plan.source, tensor, block), held(plan.index, index, block), block)
+        np.testing.assert_array_equal(got, held(plan.index, expected, block))
 
 
 def row(n: int, **other: Any) -> LinearLayout:
@@ -84,8 +91,9 @@ def test_what_lies_in_other_warps_goes_through_memory() -> None:
     plan = plan_gather(row(16), row(16), 0, 32, HOPPER)
     assert (plan.kind, plan.rounds, plan.alternative) == ("memory", 0, None)
     assert plan.reason == "through memory: bit 1 along dim0 leads to another warp"
-    # 16 x 16 words: 2 registers stored by one 64-bit store, 8 wavefronts of 128 bytes; 2 loads in each of 4 warps.
-    assert (plan.cost.stores, plan.cost.loads, plan.cost.wavefronts, plan.cost.barriers) == (1, 2, 8 + 8, 1)
+    # 16 x 16 words: 2 registers stored by one 64-bit store, 8 wavefronts of 128 bytes; 2 loads in each of 4 warps. Two lanes
+    # draw from the rows of each column, which lie in 2 banks: in some of 16 columns they meet nearly always, 2 wavefronts.
+    assert (plan.cost.stores, plan.cost.loads, plan.cost.wavefronts, plan.cost.barriers) == (1, 2, 8 + 16, 1)
     assert plan.cost.scratch == 1024
     check(plan)
 
@@ -142,6 +150,164 @@ def test_every_plan_gathers(drawn: tuple[LinearLayout, LinearLayout, int, Machin
     check(plan_gather(source, index, axis, bits, machine))
 
 
+# Memory: its limit, its orders, the mean of wavefronts
+
+
+def halves(axis: int) -> LinearLayout:
+    """16 x 16, split between two blocks along an axis."""
+    return blocked((16, 16), (1, 1), (2, 16), (4, 1), (1, 0), cga_layout=[(1, 0)] if axis == 0 else [(0, 1)])
+
+
+def test_blocks_gather_in_their_own_part() -> None:
+    """Rows 0..7 are block 0's, 8..15 block 1's; each row is in 16 lanes of one warp."""
+    plan = plan_gather(halves(0), halves(0), 1, 32, HOPPER)
+    assert (plan.kind, plan.cost.shuffles) == ("shuffles", 1)
+    check(plan)
+    # Columns 0..7 and 8..15: along rows, whose warps differ, through the memory of each block.
+    plan = plan_gather(halves(1), halves(1), 0, 32, HOPPER)
+    assert (plan.kind, plan.cost.scratch) == ("memory", 16 * 8 * 4)
+    check(plan)
+
+
+def test_scratch_is_what_the_machine_has() -> None:
+    """256 x 256 float32 are 262,144 bytes; a block of sm_90 may have 232,448. Two rounds of half of the tensor: the rows' high
+    bit is cut if the columns are the axis, and source and index have it in registers."""
+    source = blocked((256, 256), (1, 1), (1, 32), (1, 8), (1, 0))
+    plan = plan_gather(source, source, 1, 32, HOPPER)
+    assert plan.memory is not None
+    assert (plan.kind, plan.memory.rounds, plan.cost.scratch, plan.cost.barriers) == ("memory", 2, 131072, 3)
+    # 65,536 elements in 256 threads: 256 loads each, however many rounds there are.
+    assert plan.cost.loads == 256
+    assert plan.reason.endswith("; in 2 rounds, as a block may have 232448 bytes")
+
+
+def test_an_axis_larger_than_scratch_is_tried_in_every_round() -> None:
+    source = blocked((256,), (1,), (32,), (4,), (0,))
+    plan = plan_gather(source, source, 0, 32, replace(HOPPER, scratch=512))
+    assert plan.memory is not None
+    assert (plan.memory.rounds, plan.cost.scratch, plan.cost.loads, plan.cost.barriers) == (2, 512, 4, 3)
+    check(plan)
+
+
+@settings(max_examples=40, deadline=None)
+@given(pairs(), st.sampled_from((1, 8, 16, 64)), st.sampled_from((8, 32, 128, 1024)))
+def test_every_plan_keeps_within_scratch(
+    drawn: tuple[LinearLayout, LinearLayout, int, MachineModel], bits: int, scratch: int
+) -> None:
+    source, index, axis, machine = drawn
+    for way in memory_ways(source, index, axis, bits, replace(machine, scratch=scratch), local=False):
+        assert way.cost.scratch <= scratch
+        check(GatherPlan("memory", source, index, axis, None, way, way.cost, None, ""))
+
+
+@pytest.mark.parametrize("bits", [-1, 0, 3, 7, 48, 128])
+def test_bits_are_powers_of_two_up_to_64(bits: int) -> None:
+    with pytest.raises(ValueError) as caught:
+        plan_gather(row(16), row(16), 1, bits, HOPPER)
+    assert str(caught.value) == f"plan_gather: bits is {bits}, expected a power of two from 1 to 64"
+
+
+def test_bits_below_a_byte_take_a_byte_of_memory() -> None:
+    plans = [plan_gather(row(16), row(16), 0, bits, HOPPER) for bits in (1, 2, 4, 8, 16)]
+    assert [plan.cost.scratch for plan in plans] == [256, 256, 256, 256, 512]
+
+
+def product(a: list[float], b: list[float], degree: int) -> list[float]:
+    """The product of two polynomials, cut at a degree; all terms are positive, so nothing cancels."""
+    return [*np.convolve(a, b), *[0.0] * degree][: degree + 1]
+
+
+def mean_of_largest(lanes: int, banks: int, bracket: Callable[[int], list[float]], values: int) -> float:
+    """The mean of the largest occupancy, from P(max <= m) = n! / values^n [x^n] bracket(m)^banks."""
+    mean = 0.0
+    for m in range(lanes):
+        power = [1.0]
+        for _ in range(banks):
+            power = product(power, bracket(m), lanes)
+        mean += 1 - power[lanes] * factorial(lanes) / float(values) ** lanes
+    return mean
+
+
+def apart(lanes: int) -> Callable[[int], list[float]]:
+    """Each lane wants a word of its own."""
+    return lambda m: [1 / factorial(k) for k in range(min(m, lanes) + 1)]
+
+
+def sharing(lanes: int, rows: int) -> Callable[[int], list[float]]:
+    """Lanes share the words of one memory with ``rows`` in each bank: sum over d <= m of C(rows, d) (e^x - 1)^d."""
+    step = [0.0, *(1 / factorial(k) for k in range(1, lanes + 1))]
+
+    def bracket(m: int) -> list[float]:
+        out, power = [0.0] * (lanes + 1), [1.0]
+        for d in range(min(m, rows) + 1):
+            for k, x in enumerate(power):
+                out[k] += comb(rows, d) * x
+            power = product(power, step, lanes)
+        return out
+
+    return bracket
+
+
+EIGHT = replace(HOPPER, lanes=8, banks=8)
+
+
+@pytest.mark.parametrize(
+    ("machine", "lanes", "along", "copies", "expected"),
+    [
+        # 32 rows of 2^10 words, a lane each: all words differ, 32 lanes draw from 32 banks: 3.53.
+        (HOPPER, range(10, 15), range(10), 0, mean_of_largest(32, 32, apart(32), 32)),
+        # 8 lanes along one row of 16 words: two in each bank, shared by the lanes that draw them.
+        (EIGHT, (), range(4), 0, mean_of_largest(8, 8, sharing(8, 2), 16)),
+        # The same, but all lanes hold copies of one index.
+        (EIGHT, (), range(4), 7, 1.0),
+        # Two lanes that meet in a bank half of the time.
+        (replace(HOPPER, lanes=2, banks=2), (1,), range(1), 0, 1.5),
+        # Lanes in different banks never meet, whatever the index.
+        (HOPPER, range(5), range(5, 10), 0, 1.0),
+        # All on 32 words: one in each bank.
+        (HOPPER, (), range(5), 0, 1.0),
+    ],
+)
+def test_the_mean_of_wavefronts(
+    machine: MachineModel, lanes: Sequence[int], along: range, copies: int, expected: float
+) -> None:
+    columns = (*(1 << bit for bit in lanes), 0, 0, 0, 0, 0)[: machine.lanes.bit_length() - 1]
+    counted = expected_wavefronts(columns, tuple(1 << bit for bit in along), 32, machine, copies)
+    assert counted == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize(("lanes", "along"), [((4,), (1, 2)), ((2,), (1, 4)), ((8,), (1, 2, 4)), ((4, 16), (1, 2, 8))])
+def test_the_mean_of_wavefronts_by_enumeration(lanes: tuple[int, ...], along: tuple[int, ...]) -> None:
+    """Every index of every lane, on 4 banks: the words that the busiest bank serves."""
+    machine = replace(HOPPER, lanes=1 << len(lanes), banks=4)
+    values = [sum(column for bit, column in enumerate(along) if a >> bit & 1) for a in range(1 << len(along))]
+    bases = [sum(column for bit, column in enumerate(lanes) if n >> bit & 1) for n in range(machine.lanes)]
+    total = 0
+    for drawn in product_of(values, repeat=len(bases)):
+        words = {base ^ value for base, value in zip(bases, drawn, strict=True)}
+        total += max(sum(word % 4 == bank for word in words) for bank in range(4))
+    exact = total / len(values) ** len(bases)
+    assert expected_wavefronts(lanes, along, 32, machine) == pytest.approx(exact, abs=0.05)
+
+
+def test_random_indices_cost_conflicts_and_the_order_of_scratch_avoids_them() -> None:
+    """32 lanes along rows of 1,024: the axis is in the banks, 3.53 wavefronts a load whatever the order. 32 lanes down the
+    columns: scratch puts them in different banks, so that loads have none."""
+    along = blocked((4, 1024), (1, 1), (1, 32), (4, 1), (1, 0))
+    plan = plan_gather(along, along, 1, 32, HOPPER)
+    assert plan.memory is not None
+    waves = plan.memory.mean_wavefronts
+    # Each lane's place along the axis is no part of its address: all draw from the same 1,024 words, 32 in each bank.
+    assert waves == pytest.approx(mean_of_largest(32, 32, sharing(32, 32), 1024), abs=0.1)
+    assert plan.cost.wavefronts >= 4 * 32 * 3.4
+    down = blocked((128, 64), (1, 1), (32, 1), (4, 1), (1, 0))
+    plan = plan_gather(down, down, 1, 32, HOPPER)
+    assert plan.memory is not None
+    assert plan.memory.memory.columns("offset")[:5] == tuple(64 << bit for bit in range(5))
+    # 64 loads and 64 stores of 4 warps, one wavefront each.
+    assert (plan.cost.loads, plan.cost.wavefronts) == (64, 4 * 64 + 4 * 64)
+
+
 @pytest.mark.parametrize(
     ("fails", "message"),
     [
@@ -162,8 +328,24 @@ def test_every_plan_gathers(drawn: tuple[LinearLayout, LinearLayout, int, Machin
             "plan_gather: the source layout has 32 lanes, gfx942 has 64",
         ),
         (
-            lambda: plan_gather(LinearLayout({"lane": [(1,)], "block": []}, {"dim0": 2}), row(16), 0, 32, HOPPER),
-            "plan_gather: the source layout has input dimension block, expected register, lane, warp",
+            lambda: plan_gather(LinearLayout({"lane": [(1,)], "thread": []}, {"dim0": 2}), row(16), 0, 32, HOPPER),
+            "plan_gather: the source layout has input dimension thread, expected register, lane, warp or block",
+        ),
+        (
+            lambda: plan_gather(halves(1), halves(1), 1, 32, HOPPER),
+            "plan_gather: bit 3 along dim1 leads to another block, and blocks share no memory",
+        ),
+        (
+            lambda: plan_gather(halves(0), halves(1), 0, 32, HOPPER),
+            "plan_gather: bit 3 along dim0 leads to another block, and blocks share no memory",
+        ),
+        (
+            lambda: plan_gather(halves(0), row(16), 1, 32, HOPPER),
+            "plan_gather: the source has 2 blocks, the index 1",
+        ),
+        (
+            lambda: plan_gather(row(16), row(16), 0, 32, vector_machine(32)),
+            "plan_gather: bit 1 along dim0 leads to another warp, and cpu has no shared memory",
         ),
         (
             lambda: plan_gather(LinearLayout({"lane": [(3,)]}, {"dim0": 4}), row(16), 0, 32, HOPPER),

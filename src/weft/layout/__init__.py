@@ -72,6 +72,7 @@ from weft.layout.planning.access import AccessPlan, plan_access, why_not_access
 from weft.layout.planning.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
 from weft.layout.planning.exchange import plan_memory
 from weft.layout.planning.gather import GatherPlan, plan_gather
+from weft.layout.planning.gather_memory import GatherMemory
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
 from weft.layout.planning.steps import Cost, ExchangePlan, Step
@@ -91,7 +92,7 @@ __all__ = [
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
-    "AccessPlan", "plan_access", "why_not_access", "GatherPlan", "plan_gather",
+    "AccessPlan", "plan_access", "why_not_access", "GatherMemory", "GatherPlan", "plan_gather",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
     "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "MachineModel", "Step", "plan_exchange", "plan_memory",
 ]  # fmt: skip

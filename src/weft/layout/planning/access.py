@@ -27,6 +27,7 @@ Not covered: elements of less than a byte, accesses to another block's memory, a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -180,41 +181,40 @@ class AccessPlan:
         import numpy as np
 
         accessed = np.zeros(self._shape, dtype=buffer.dtype)
-        for warp, lane, registers, offsets in self._moves(block):
-            accessed[warp, lane, registers] = buffer[offsets]
+        for warp, lanes, registers, offsets in self.moves(block):
+            accessed[warp, lanes, registers] = buffer[offsets]
         return accessed[:, :, table(f2.compose(self._accessed, self._sources))]
 
     def store(self, state: NDArray[Any], buffer: NDArray[Any], block: int = 0) -> None:
         """Write what the threads of a block hold, (warps, lanes, registers), into ``buffer``, its memory."""
-        for warp, lane, registers, offsets in self._moves(block):
-            if not (warp & self.idle[1] or lane & self.idle[0]):
-                buffer[offsets] = state[warp, lane, registers]
+        for warp, lanes, registers, offsets in self.moves(block):
+            buffer[offsets] = state[warp, lanes, registers]
 
     @property
     def _shape(self) -> tuple[int, int, int]:
         return 1 << len(self.columns.warp), 1 << len(self.columns.lane), 1 << len(self.columns.register)
 
-    def _moves(self, block: int) -> list[tuple[int, int, NDArray[Any], NDArray[Any]]]:
-        """(warp, lane, registers, offsets) of every instruction of every thread, as the instruction defines them."""
+    def moves(self, block: int = 0) -> Iterator[tuple[int, NDArray[Any], NDArray[Any], NDArray[Any]]]:
+        """What each instruction of each warp of a block moves, by the instruction's definition: the warp, and for each element
+        its lane, its register and its offset."""
         import numpy as np
 
         warps, lanes, _ = self._shape
-        places = table(self.inside)
-        moves: list[tuple[int, int, NDArray[Any], NDArray[Any]]] = []
+        active = np.array([lane for lane in range(lanes) if not lane & self.idle[0]])
         for number in range(self.instructions):
             for warp in range(warps):
-                given = [self._address(number, lane, warp, block) for lane in range(lanes)]
+                if warp & self.idle[1]:
+                    continue
+                given = np.array([self._address(number, lane, warp, block) for lane in range(lanes)])
                 for matrix in range(self.together):
-                    registers = f2.apply(self.across, number * self.together + matrix) ^ places
-                    for lane in range(lanes):
-                        if self.way == "vector":
-                            offsets = given[lane] + np.arange(len(places))
-                        else:
-                            first = matrix * ROWS[self.way]
-                            share = fragment(self.way, self.bits, lane)
-                            offsets = np.array([given[first + row] + element for row, element in share])
-                        moves.append((warp, lane, registers, offsets))
-        return moves
+                    registers = f2.apply(self.across, number * self.together + matrix) ^ table(self.inside)
+                    if self.way == "vector":
+                        offsets = given[active][:, None] + np.arange(len(registers))
+                    else:
+                        shares = np.array([fragment(self.way, self.bits, lane) for lane in range(lanes)])
+                        offsets = given[matrix * ROWS[self.way] + shares[..., 0]] + shares[..., 1]
+                    who = np.broadcast_to(active[:, None], offsets.shape)
+                    yield warp, who.ravel(), np.broadcast_to(registers, offsets.shape).ravel(), offsets.ravel()
 
     def _address(self, number: int, lane: int, warp: int, block: int) -> int:
         """The address a lane gives to an instruction, in elements. `ValueError` where it is not aligned."""
