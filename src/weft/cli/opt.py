@@ -124,9 +124,9 @@ def _module(file: str, signature: str | None) -> ModuleOp:
 def _default() -> tuple[ModulePass, ...]:
     """The passes that a launch on this CPU runs."""
     from weft import target
-    from weft.codegen.compile import pipeline
+    from weft.codegen import CompileOptions, machine_for
 
-    return pipeline(target.host())
+    return machine_for(target.host()).passes(CompileOptions())
 
 
 def _pass(spelled: str) -> ModulePass:
