@@ -1,6 +1,6 @@
 """Passes over tile IR, and analyses of it.
 
-`optimise` runs the target-independent passes in their order; each is also an xDSL `ModulePass` of its own.
+`PIPELINE` has the target-independent passes in their order; a machine adds its own (`weft.codegen.machine`).
 `weft.transforms.axis` analyses index arithmetic.
 """
 
@@ -26,8 +26,9 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
 }
 """Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 
-PIPELINE: Final[tuple[ModulePass, ...]] = (Simplify(), Licm(), Cse(), Dce())
-"""Simplify first, so that constants are seen; CSE after LICM, which brings equal ops of different loops together."""
+PIPELINE: Final[tuple[ModulePass, ...]] = (Simplify(), Cse(), UniformCarry(), Simplify(), Licm(), Cse(), Dce())
+"""The passes with which every machine's list begins. Simplify runs first, so that constants are seen, and again after
+UniformCarry, which makes scalars of tiles. CSE runs after LICM, which brings equal ops of different loops together."""
 
 
 def optimise(module: ModuleOp) -> None:

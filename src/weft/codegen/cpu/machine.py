@@ -27,14 +27,12 @@ from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
 from weft.target import CpuTarget
+from weft.transforms import PIPELINE
 from weft.transforms.axis import analyse, base_argument
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
-from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts
-from weft.transforms.licm import Licm
-from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
 
@@ -49,14 +47,8 @@ class CpuMachine:
     def passes(self, options: CompileOptions) -> tuple[ModulePass, ...]:
         """The passes to laid-out tile IR."""
         return (
-            Simplify(),
-            Cse(),
-            UniformCarry(),
-            Simplify(),
-            Licm(),
+            *PIPELINE,
             WidenDot(),
-            Cse(),
-            Dce(),
             AssignLayouts(self.target.lanes),
             Cse(),
             Dce(),
