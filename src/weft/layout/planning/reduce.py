@@ -1,0 +1,446 @@
+"""Reduction plans: one result for each line of a distributed tensor along an axis, in registers, then lanes, then warps.
+
+The combine function is associative and commutative, as Triton's ``reduce`` assumes: partial results are combined in any order.
+
+    where the axis's bits are   what happens                                        shuffles
+    registers                   a thread combines its own (`InThread`)              none
+    lanes                       `Butterfly`: all r registers with a partner's       r for each of a bits: r a
+                                `Halve`: half of them, the partner has the rest     r/2 + r/4 + ..: r (1 - 2^-a)
+    copies, before lanes        each copy keeps a share: selected, not sent         none
+    warps                       one exchange through shared memory, then `InThread` none
+
+Recursive halving leaves the results scattered: lane bit p, which was the axis's, now tells registers of the result apart. A
+consumer that takes them so (a store, a conversion to one row for each lane) gives that layout as ``result``. Where it wants
+the copies that `weft.layout.reduce` has, a conversion follows; halving and sending back take 2 r (1 - 2^-a) shuffles,
+which is less than r a for a > 2.
+
+The exchange is a conversion. Partial results are a tensor with one more dimension, ``part``, whose bits are the axis's bits in
+warps; the destination has them in registers. So `plan_exchange` chooses vectors, swizzles and who stores copies, and
+its destination is ``result`` itself: no other conversion follows. Where the result has many copies, each warp may instead load a
+share, combine it, and a second exchange makes the copies.
+
+    32 x 8 words, axis 0; {register: [(0,1),(0,2),(0,4)], lane: [(1,0),..,(16,0)]}: r = 8, a = 5
+    scattered over 8 lanes, {lane: [1,2,4,0,0]}:  Halve 3 times, 4 + 2 + 1 shuffles, Butterfly 2 times, 1 + 1
+
+Law: `ReducePlan.simulate` equals the reduction of the tensor, in every copy.
+
+Not covered: ``redux.sync`` (the emitter may use it for integers in place of butterflies over all lanes), combine functions that
+do not commute, and an axis that is split among blocks, which is refused.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from weft.layout.algebra import f2
+from weft.layout.algebra.fields import log2_exact
+from weft.layout.algebra.linear_layout import LinearLayout
+from weft.layout.families import transfer
+from weft.layout.families.distributed import LANE, REGISTER, WARP, sliced, why_not_distributed
+from weft.layout.memory.banks import BLOCK
+from weft.layout.planning.machine import MachineModel
+from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.price import clocks
+from weft.layout.planning.shuffles import WORD_BITS, table
+from weft.layout.planning.steps import Cost, ExchangePlan, total
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Combine: TypeAlias = "Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]"
+PART = "part"
+
+
+def words(elements: int, bits: int) -> int:
+    """Words that hold this many elements of a thread, packed."""
+    return -(-elements * bits // WORD_BITS)
+
+
+def _insert(number: int, at: int, bit: int) -> int:
+    """A number with a bit inserted at a place; those above move up."""
+    low = (1 << at) - 1
+    return (number & ~low) << 1 | bit << at | number & low
+
+
+class ReduceStep(ABC):
+    """One thing all threads do; the state is an array of (warps, lanes, registers)."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What it costs besides combining."""
+
+    @property
+    @abstractmethod
+    def combines(self) -> int:
+        """How often a thread combines two elements."""
+
+    @abstractmethod
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        """The state afterwards."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class InThread(ReduceStep):
+    """Result register i of a thread is the combination of its registers ``kept i ^ s`` for all sums s of ``combined``."""
+
+    kept: f2.Matrix
+    combined: f2.Matrix
+    bits: int
+
+    @property
+    def cost(self) -> Cost:
+        """Permutes where elements of one word are combined: two make the operands of each packed result."""
+        inside = [mask for mask in self.combined if mask * self.bits < WORD_BITS]
+        count = sum(2 * words(1 << (len(self.kept) + at), self.bits) for at, _ in enumerate(inside))
+        return Cost(permutes=count)
+
+    @property
+    def combines(self) -> int:
+        return ((1 << len(self.combined)) - 1) << len(self.kept)
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        kept, sums = table(self.kept), table(self.combined)
+        result = state[:, :, kept]
+        for other in sums[1:]:
+            result = combine(result, state[:, :, kept ^ other])
+        return result
+
+    def __str__(self) -> str:
+        return f"combine {1 << len(self.combined)} registers into each of {1 << len(self.kept)}"
+
+
+@dataclass(frozen=True)
+class Butterfly(ReduceStep):
+    """Each lane combines its ``registers`` with those of the lane whose number differs in bit ``lane``."""
+
+    lane: int
+    registers: int
+    bits: int
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(shuffles=words(self.registers, self.bits))
+
+    @property
+    def combines(self) -> int:
+        return self.registers
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        import numpy as np
+
+        return combine(state, state[:, np.arange(state.shape[1]) ^ 1 << self.lane])
+
+    def __str__(self) -> str:
+        return f"{self.cost.shuffles} shfl.bfly {1 << self.lane}"
+
+
+@dataclass(frozen=True)
+class Halve(ReduceStep):
+    """Each lane keeps the half of its ``registers`` in which bit ``bit`` equals bit ``lane`` of its number, and combines it
+    with what the lane across ``lane`` has of that half. Register bit ``bit`` is gone."""
+
+    lane: int
+    bit: int
+    registers: int
+    bits: int
+
+    @property
+    def cost(self) -> Cost:
+        """A shuffle for each word of the half, one select to offer it and one to keep the other."""
+        moved = words(self.registers // 2, self.bits)
+        return Cost(shuffles=moved, permutes=2 * moved)
+
+    @property
+    def combines(self) -> int:
+        return self.registers // 2
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        import numpy as np
+
+        lanes = np.arange(state.shape[1])
+        half = range(state.shape[2] // 2)
+        mine = np.array([[_insert(i, self.bit, lane >> self.lane & 1) for i in half] for lane in range(len(lanes))])
+        kept = state[:, lanes[:, None], mine]
+        sent = state[:, lanes[:, None], mine ^ 1 << self.bit]
+        return combine(kept, sent[:, lanes ^ 1 << self.lane])
+
+    def __str__(self) -> str:
+        return f"{self.cost.shuffles} shfl.bfly {1 << self.lane} of half the registers"
+
+
+@dataclass(frozen=True)
+class Convert(ReduceStep):
+    """Partial results change places, by a conversion plan."""
+
+    plan: ExchangePlan
+
+    @property
+    def cost(self) -> Cost:
+        return self.plan.cost
+
+    @property
+    def combines(self) -> int:
+        return 0
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        return self.plan.simulate(state)
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+
+@dataclass(frozen=True)
+class ReducePlan:
+    """How a distributed tensor is reduced along ``axis`` into the layout ``result``: ``steps`` in order."""
+
+    steps: tuple[ReduceStep, ...]
+    result: LinearLayout
+    reason: str
+
+    @property
+    def cost(self) -> Cost:
+        """What all steps cost, besides combining."""
+        return total([step.cost for step in self.steps])
+
+    @property
+    def combines(self) -> int:
+        """How often a thread combines two elements."""
+        return sum(step.combines for step in self.steps)
+
+    def simulate(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        """What the threads of a block hold afterwards: arrays of (warps, lanes, registers)."""
+        for step in self.steps:
+            state = step.apply(state, combine)
+        return state
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.steps)) or "nothing"
+
+
+@dataclass(frozen=True)
+class _Partial:
+    """Partial results: for each bit of registers, lanes and warps the bit of the result tensor that it moves, or 0; and the
+    places of lanes and warps that are the axis's still."""
+
+    register: f2.Matrix
+    lane: f2.Matrix
+    warp: f2.Matrix
+    block: f2.Matrix
+    outputs: tuple[tuple[str, int], ...]
+    axis_lanes: tuple[int, ...]
+    axis_warps: tuple[int, ...]
+
+    def layout(self, parts: bool = False) -> LinearLayout:
+        """As a layout of the result tensor; with ``parts``, its last dimension is the axis's part in warps."""
+        bits = len(self.axis_warps) if parts else 0
+        warp = [column << bits for column in self.warp]
+        for part, place in enumerate(self.axis_warps[:bits]):
+            warp[place] = 1 << part
+        columns = {REGISTER: _up(self.register, bits), LANE: _up(self.lane, bits), WARP: tuple(warp)}
+        if self.block:
+            columns[BLOCK] = _up(self.block, bits)
+        return LinearLayout.from_columns(columns, (*self.outputs, *([(PART, bits)] if parts else [])))
+
+    def halved(self, place: int, unit: int) -> _Partial:
+        """A register bit's unit now at a lane place."""
+        lane = tuple(unit if at == place else column for at, column in enumerate(self.lane))
+        axis = tuple(at for at in self.axis_lanes if at != place)
+        return replace(self, register=tuple(u for u in self.register if u != unit), lane=lane, axis_lanes=axis)
+
+
+def _up(columns: Sequence[int], bits: int) -> f2.Matrix:
+    return tuple(column << bits for column in columns)
+
+
+def _columns(layout: LinearLayout, dim: str) -> f2.Matrix:
+    return layout.columns(dim) if dim in layout.in_dims else ()
+
+
+def _in_thread(source: LinearLayout, axis: int, bits: int) -> tuple[InThread, _Partial]:
+    """The first step: without copies in registers, and with the axis's registers combined."""
+    below = sum(size for _, size in source.outputs[axis + 1 :])
+    mask = (source.shape[axis] - 1) << below
+    registers = _columns(source, REGISTER)
+    kept = tuple(1 << bit for bit, unit in enumerate(registers) if unit and not unit & mask)
+    combined = tuple(1 << bit for bit, unit in enumerate(registers) if unit & mask)
+    rest = sliced(source, axis)
+    partial = _Partial(
+        _columns(rest, REGISTER),
+        _columns(rest, LANE),
+        _columns(rest, WARP),
+        _columns(rest, BLOCK),
+        rest.outputs,
+        tuple(place for place, unit in enumerate(_columns(source, LANE)) if unit & mask),
+        tuple(place for place, unit in enumerate(_columns(source, WARP)) if unit & mask),
+    )
+    return InThread(kept, combined, bits), partial
+
+
+def _spreads(partial: _Partial, result: LinearLayout) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Which units of registers go to which lane places: none; those that the result has there; then more, copies first."""
+    copies = [p for p, unit in enumerate(partial.lane) if not unit and p not in partial.axis_lanes]
+    wanted = _columns(result, LANE)
+    matched = [(p, wanted[p]) for p in (*copies, *partial.axis_lanes) if wanted[p] in partial.register]
+    yield ()
+    if matched:
+        yield tuple(matched)
+    taken = {p for p, _ in matched}
+    # The highest registers, so that whole words move.
+    units = [unit for unit in reversed(partial.register) if unit not in {unit for _, unit in matched}]
+    for places in (
+        [p for p in partial.axis_lanes if p not in taken],
+        [p for p in (*copies, *partial.axis_lanes) if p not in taken],
+    ):
+        for count in range(1, min(len(places), len(units)) + 1):
+            yield (*matched, *zip(places[:count], units[:count], strict=True))
+
+
+def _within_warps(
+    start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel
+) -> tuple[list[ReduceStep], _Partial]:
+    """Copies take their shares, then the lanes of the axis are combined, by halving where ``spread`` says so."""
+    steps: list[ReduceStep] = []
+    partial = start
+    for place, unit in spread:
+        if place not in start.axis_lanes:
+            partial = partial.halved(place, unit)
+    if partial != start:
+        steps.append(Convert(plan_exchange(start.layout(), partial.layout(), bits, machine)))
+    for place, unit in spread:
+        if place in start.axis_lanes:
+            register = partial.register.index(unit)
+            steps.append(Halve(place, register, 1 << len(partial.register), bits))
+            partial = partial.halved(place, unit)
+    steps += [Butterfly(place, 1 << len(partial.register), bits) for place in partial.axis_lanes]
+    return steps, replace(partial, axis_lanes=())
+
+
+def _across(partial: _Partial, destination: LinearLayout, bits: int, machine: MachineModel) -> list[ReduceStep]:
+    """The partial results of all warps, exchanged so that each thread has all parts of its results, and combined."""
+    parts = len(partial.axis_warps)
+    columns = {dim: _up(columns, parts) for dim, columns in destination.inputs}
+    registers = columns.get(REGISTER, ())
+    columns[REGISTER] = (*registers, *f2.identity(parts))
+    loaded = LinearLayout.from_columns(columns, (*destination.outputs, (PART, parts)))
+    kept = f2.identity(len(registers))
+    combined = tuple(1 << (len(registers) + part) for part in range(parts))
+    exchange = plan_exchange(partial.layout(parts=True), loaded, bits, machine)
+    return [Convert(exchange), InThread(kept, combined, bits)]
+
+
+def _shared_among_warps(partial: _Partial) -> LinearLayout | None:
+    """The layout in which each warp of the axis, or that holds copies, has a share of the results; None without registers."""
+    places = (
+        *partial.axis_warps,
+        *(p for p, unit in enumerate(partial.warp) if not unit and p not in partial.axis_warps),
+    )
+    shares = dict(zip(places, reversed(partial.register), strict=False))
+    if not shares:
+        return None
+    register = tuple(unit for unit in partial.register if unit not in shares.values())
+    warp = tuple(shares.get(place, unit) for place, unit in enumerate(partial.warp))
+    return replace(partial, register=register, warp=warp, axis_warps=()).layout()
+
+
+def _endings(
+    partial: _Partial, result: LinearLayout, bits: int, machine: MachineModel
+) -> Iterator[tuple[str, list[ReduceStep]]]:
+    """The ways from what each warp has to the result, named."""
+    if not partial.axis_warps:
+        plan = plan_exchange(partial.layout(), result, bits, machine)
+        yield "", [Convert(plan)] if plan.steps else []
+        return
+    yield ", one exchange across warps", _across(partial, result, bits, machine)
+    shared = _shared_among_warps(partial)
+    if shared is not None and shared != result:
+        exchange = _across(partial, shared, bits, machine)
+        copies = Convert(plan_exchange(shared, result, bits, machine))
+        yield ", an exchange across warps of shares, and one of the results", [*exchange, copies]
+
+
+def _check(source: LinearLayout, axis: int, bits: int, machine: MachineModel, result: LinearLayout | None) -> None:
+    if log2_exact(bits) is None or bits > 64:
+        raise ValueError(f"plan_reduce: bits is {bits}, expected a power of two from 1 to 64")
+    if not 0 <= axis < len(source.shape):
+        raise ValueError(f"plan_reduce: axis {axis} is out of range for rank {len(source.shape)}")
+    for role, layout in (("source", source), ("result", result)):
+        if layout is None:
+            continue
+        if unknown := [dim for dim in layout.in_dims if dim not in (REGISTER, LANE, WARP, BLOCK)]:
+            raise ValueError(
+                f"plan_reduce: the {role} layout has input dimension {unknown[0]}, expected register, lane, warp or block"
+            )
+        if reason := why_not_distributed(layout):
+            raise ValueError(f"plan_reduce: the {role} layout is not distributed: {reason}")
+        lanes = 1 << len(_columns(layout, LANE))
+        if lanes != machine.lanes:
+            raise ValueError(f"plan_reduce: the {role} layout has {lanes} lanes, {machine.name} has {machine.lanes}")
+    for bit, basis in enumerate(source.bases(BLOCK) if BLOCK in source.in_dims else ()):
+        if basis[axis]:
+            raise ValueError(
+                f"plan_reduce: basis {bit} of block is {basis}, along dim{axis}: blocks share no memory to reduce through"
+            )
+    rest = sliced(source, axis)
+    if result is not None and result.outputs != rest.outputs:
+        raise ValueError(f"plan_reduce: the result layout is {result}, expected one of shape {rest.shape}")
+    if result is not None and len(_columns(result, WARP)) != len(_columns(source, WARP)):
+        warps = [1 << len(_columns(layout, WARP)) for layout in (source, result)]
+        raise ValueError(f"plan_reduce: the source has {warps[0]} warps, the result {warps[1]}")
+    if result is not None and _columns(result, BLOCK) != _columns(rest, BLOCK):
+        raise ValueError(
+            f"plan_reduce: the result layout is {result}, expected the blocks of {rest}: no data moves between them"
+        )
+
+
+@lru_cache(maxsize=1024)
+def plan_reduce(
+    source: LinearLayout, axis: int, bits: int, machine: MachineModel, result: LinearLayout | None = None
+) -> ReducePlan:
+    """The cheapest plan that reduces a tensor of elements of ``bits``, distributed as ``source``, along ``axis``.
+
+    ``result`` is the distributed layout of the results, on as many warps and blocks; by default that of `weft.layout.reduce`, in
+    which lanes and warps along the axis hold copies. `ValueError` says which argument is wrong.
+    """
+    _check(source, axis, bits, machine, result)
+    target = result if result is not None else transfer.reduce(source, axis)
+    first, start = _in_thread(source, axis, bits)
+    warps = 1 << len(start.warp)
+    best: tuple[float, list[ReduceStep], str] | None = None
+    plain = 0.0
+    for spread in dict.fromkeys(_spreads(start, target)):
+        within, partial = _within_warps(start, spread, bits, machine)
+        if first.kept != f2.identity(len(_columns(source, REGISTER))):
+            within = [first, *within]
+        if best is not None and _price(within, bits, machine, warps) >= best[0]:
+            continue
+        for name, ending in _endings(partial, target, bits, machine):
+            steps = [*within, *ending]
+            price = _price(steps, bits, machine, warps)
+            halved = sum(isinstance(step, Halve) for step in within)
+            shared = len(spread) - halved
+            what = f"{halved} of {len(start.axis_lanes)} lane bits by halving" + (
+                f", {1 << shared} copies take a share each" if shared else ""
+            )
+            if best is None:
+                plain = price
+            if best is None or price < best[0]:
+                best = price, steps, what + name
+    if best is None:
+        raise ValueError("plan_reduce: no way was found")
+    price, steps, what = best
+    return ReducePlan(tuple(steps), target, f"{what}: {price:.0f} clocks; by butterflies alone {plain:.0f}")
+
+
+def _price(steps: Sequence[ReduceStep], bits: int, machine: MachineModel, warps: int) -> float:
+    """Clocks of steps; combining passes through the pipe of permutes."""
+    cost = total([step.cost for step in steps])
+    combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
+    return clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)
