@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
 
-.PHONY: demo test lint format docs bench fuzz oracles clean
+.PHONY: demo test nightly lint format docs bench fuzz oracles clean
 
 demo: .venv/weft
 	$(BIN)/python examples/demo.py
@@ -11,11 +11,16 @@ demo: .venv/weft
 test: .venv/dev
 	$(BIN)/pytest -n auto
 
+nightly: .venv/dev
+	$(BIN)/pytest -n auto -m "nightly or not nightly"
+	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ)
+
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pyright
+	$(BIN)/pytest -m pages
 
 format: .venv/dev
 	$(BIN)/ruff check --fix .

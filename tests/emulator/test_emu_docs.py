@@ -93,6 +93,7 @@ def test_what_is_not_modelled_is_listed() -> None:
         assert note.partition(":")[0].lower() in section
 
 
+@pytest.mark.pages
 def test_the_table_of_metrics_is_up_to_date() -> None:
     """`python tools/emulator_docs.py` writes it."""
     spec = importlib.util.spec_from_file_location("emulator_docs", ROOT / "tools" / "emulator_docs.py")

@@ -134,6 +134,7 @@ def test_the_summarys_words_are_counted(table: Any) -> None:
     assert list(table.parse_older(summary)) == [["mma2->blk_row", [16, 0, 1], "st8x64 ld8x64 bar1"]]
 
 
+@pytest.mark.pages
 def test_the_page_is_fresh(table: Any) -> None:
     """If this fails after a change of plans: make docs"""
     assert table.PAGE.read_text() == table.page()

@@ -40,6 +40,7 @@ def test_the_python_of_the_page_runs() -> None:
     assert len(examples.examples) > 30
 
 
+@pytest.mark.pages
 def test_pictures_are_what_their_commands_draw() -> None:
     """If this fails after a change of pictures or plans: make docs"""
     assert [path.name for path in tool().stale()] == []

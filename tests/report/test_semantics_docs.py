@@ -29,6 +29,7 @@ def generator() -> Any:
     return module
 
 
+@pytest.mark.pages
 def test_generated_parts_are_what_the_code_says() -> None:
     """If this fails after a change of rules: make docs"""
     assert [path.name for path in generator().stale()] == []
