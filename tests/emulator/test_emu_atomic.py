@@ -153,7 +153,7 @@ def test_threads_take_turns(name: str, kind: str, places: int) -> None:
         for place, value, wanted in zip(where, values, compare, strict=True):
             before.append(state[place])
             state[place] = turn(name, kind, state[place], value, wanted)
-        if kind == "f64":  # NaNs, whose bits nobody promises
+        if kind == "f64":  # NaNs, whose bits are unspecified
             assert [str(decode(v, kind)) for v in numbers(found)] == [str(decode(v, kind)) for v in before]
             assert [str(decode(v, kind)) for v in numbers(memory)] == [str(decode(v, kind)) for v in state]
         else:
@@ -419,7 +419,7 @@ def test_an_atomic_reads_what_nobody_has_written() -> None:
     ptx = kernel(text, {}, {"d": "u32"}, ".reg .b32 %r<4>; .shared .align 4 .b8 s[128];")
     with pytest.raises(Uninitialised) as caught:
         run(ptx, [np.zeros(32, np.uint32)])
-    assert caught.value.message == "atomic access of 4 bytes of shared memory that nobody has written"
+    assert caught.value.message == "atomic access of 4 bytes of shared memory that has not been written"
 
 
 # ---- refusals ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def lanes(threads: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ballots_while_lanes_leave_one_by_one(seed: int) -> None:
-    """Who has left has ended, and is not waited for; everyone else is in the ballot, each time round."""
+    """Threads that have left have ended and are not waited for; all others are in the ballot, in each iteration."""
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 1 << 32, 128, dtype=np.uint32)
     n = rng.integers(1, 12, 128, dtype=np.uint32)

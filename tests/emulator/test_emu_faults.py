@@ -81,7 +81,7 @@ SEEDED = [
         "shr.u32 %w, %t, 5; bar.sync %w, 32;",
     ),
     Seeded(
-        "everyone writes a word of its own value",
+        "each thread writes a word of its own value",
         "HERE bar.sync 0; ld.shared.u32 %d, [%m];",
         "st.shared.u32 [%m], 7;",
         "threads (0, 0, 0) and (63, 0, 0) of block (0, 0, 0) write different values to shared 0x0..0x3 in one instruction",

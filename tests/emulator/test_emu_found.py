@@ -22,7 +22,7 @@ def test_section_with_a_dotted_name() -> None:
 
 
 def test_lanes_that_wait_for_others_who_first_meet_among_themselves() -> None:
-    """Lanes 8 to 31 wait for everyone at the vote, where lanes 0 to 7 meet among themselves before (PTX ISA, vote.sync: a thread
+    """Lanes 8 to 31 wait for all lanes at the vote, where lanes 0 to 7 meet among themselves before (PTX ISA, vote.sync: a thread
     waits until all lanes its mask names have executed it with the same mask). What nvcc -G makes of a ballot in a loop is a
     function, one place for all ballots."""
     text = """

@@ -82,7 +82,7 @@ def test_ldmatrix(count: int, transposed: bool, space: str) -> None:
 
 
 def store(instruction: str, values: list[NDArray[np.uint32]], rows: NDArray[np.uint32]) -> NDArray[np.uint16]:
-    """(warps, 32 rows, 8) 16-bit words of shared memory after an stmatrix; rows nobody wrote are 0xFFFF."""
+    """(warps, 32 rows, 8) 16-bit words of shared memory after an stmatrix; rows that were not written are 0xFFFF."""
     count = len(values)
     clear = "mul.lo.u32 %at, %l, 48; add.u32 %at, %at, %base; mov.b64 %g, -1;"
     clear += "st.shared.b64 [%at], %g; st.shared.b64 [%at+8], %g; bar.warp.sync -1;"
@@ -281,7 +281,7 @@ def test_misaligned_rows_that_end_in_unwritten_memory() -> None:
     ptx = kernel(MISALIGNED + text, {}, {}, DECLARE + ".reg .b32 %d<4>; .shared .align 16 .b8 buffer[528];")
     with pytest.raises(Uninitialised) as caught:
         run(ptx, [], checks=Checks(alignment=False))
-    assert caught.value.message == "read of 16 bytes of shared memory that nobody has written"
+    assert caught.value.message == "read of 16 bytes of shared memory that has not been written"
     assert caught.value.where.thread == (31, 0, 0)
 
 

@@ -113,7 +113,7 @@ def vector(letter: str, count: int) -> str:
 def compressed(
     rng: np.random.Generator, shape: str, kind: str, selector: int, descending: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32]]:
-    """A dense sparse A, what is stored of it, and a register of metadata; bits that nobody should read are random."""
+    """A dense sparse A, what is stored of it, and a register of metadata; bits that must not be read are random."""
     m, _, k = sizes(shape)
     bits = BITS[kind]
     group, kept, run_ = GROUPS[bits]

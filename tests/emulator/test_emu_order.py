@@ -553,7 +553,7 @@ def test_blocks_share_nothing() -> None:
     order.observe(access(Kind.WRITE, [0], [X], values=[1]))
     order.observe(access(Kind.READ, [64], [X]))
     order.release("key", warps(0))
-    order.acquire("key", warps(3))  # the key of block 1, which nobody has released
+    order.acquire("key", warps(3))  # the key of block 1, which has not been released
     order.observe(access(Kind.WRITE, [65], [X + 4], values=[1]))
     assert race(order, access(Kind.READ, [96], [X + 4])).endswith(NEXT)
 
@@ -597,9 +597,9 @@ def test_columns_are_used_again() -> None:
         copy = order.start(everyone)
         order.finish(copy, warps=everyone)
     assert order.clocks.columns <= 4 + 8
-    # With nobody waiting there is no end to them, but one that is said.
+    # Without waits there are more and more of them, up to a limit that the error names.
     with pytest.raises(
-        ValueError, match="more than 2048 asynchronous operations of a block that nobody has waited for"
+        ValueError, match="more than 2048 asynchronous operations of a block that no thread has waited for"
     ):
         for _ in range(600):
             order.start(everyone)

@@ -149,7 +149,7 @@ SEEDED = (
     Seeded(
         "uninitialised_shared",
         Uninitialised,
-        "uninitialised read: read of 4 bytes of shared memory that nobody has written",
+        "uninitialised read: read of 4 bytes of shared memory that has not been written",
         "out[threadIdx.x] = tile[63 - threadIdx.x];",
         "ld.shared.f32",
         "  block (0, 0, 0), thread (63, 0, 0)\n  address 0x0 of the block's shared memory (256 bytes)",
@@ -159,7 +159,7 @@ SEEDED = (
     Seeded(
         "uninitialised_global",
         Uninitialised,
-        "uninitialised read: read of 4 bytes of global memory that nobody has written",
+        "uninitialised read: read of 4 bytes of global memory that has not been written",
         "for (int i = 0; i < 4; i++) sums[threadIdx.x] += x[i * 64 + threadIdx.x];",
         "ld.global.f32",
         "  block (0, 0, 0), thread (0, 0, 0)\n  address 0x{address}: byte 0 of 'argument 1' (256 bytes)",

@@ -33,9 +33,9 @@ def test_radix_sort(library: Module) -> None:
 
 
 def test_merge_sort(library: Module) -> None:
-    """The last thread reads the word behind the tile, which nobody wrote, and does not use it: the check says so."""
+    """The last thread reads the word behind the tile, which was never written, and does not use it: the check reports it."""
     x, out = integers(256), np.zeros(256, np.int32)
-    with pytest.raises(Uninitialised, match=r"read of 4 bytes of shared memory that nobody has written"):
+    with pytest.raises(Uninitialised, match=r"read of 4 bytes of shared memory that has not been written"):
         library.launch("merge_sort", 1, 64, [x, Scratch(out)])
     library.launch("merge_sort", 1, 64, [x, Scratch(out)], checks=Checks(uninitialised=False))
     assert np.array_equal(out, np.sort(x)[::-1])

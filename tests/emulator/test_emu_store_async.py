@@ -1,4 +1,4 @@
-"""st.async and red.async: what arrives, that the mbarrier says when, and that nobody may look before it does."""
+"""st.async and red.async: what arrives, that the mbarrier says when, and that a read before that is a fault."""
 
 from __future__ import annotations
 

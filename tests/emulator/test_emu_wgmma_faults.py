@@ -149,7 +149,7 @@ def test_an_operand_that_nobody_has_written() -> None:
     with pytest.raises(Fault) as caught:
         go(kernel_type(8, "f32", PRODUCT, SIZE), [(written.descriptor, B.descriptor)])
     assert f"{caught.value.kind}: {caught.value.message}" == (
-        "uninitialised read: read of 16 bytes of shared memory that nobody has written"
+        "uninitialised read: read of 16 bytes of shared memory that has not been written"
     )
     assert caught.value.where.address == "0x2000 of the block's shared memory (16384 bytes)"
 

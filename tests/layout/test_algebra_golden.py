@@ -99,7 +99,7 @@ def compare_layout(entry: Entry) -> None:
         return
     result, expected = evaluate(entry), parse(entry["out"])
     if entry.get("dim_order_conflict"):
-        # Which of two contradictory orders the result has is nobody's promise; the map is.
+        # Which of two contradictory orders the result has is unspecified; the map is not.
         assert result.equal(expected), entry
     else:
         assert result == expected, entry

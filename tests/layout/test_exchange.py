@@ -322,7 +322,7 @@ def test_blocks_do_the_same_each(held: Any) -> None:
 
 
 def test_degenerate(held: Any) -> None:
-    """One element that everyone holds; a machine of one lane; rank 0; no warps."""
+    """One element that every thread holds; a machine of one lane; rank 0; no warps."""
     one = layout([], [0, 0, 0, 0, 0], [0])
     plan = plan_memory(one, one, 16, HOPPER)
     assert str(plan) == "store 1 x 16 bits, warp barrier, load 1 x 16 bits"

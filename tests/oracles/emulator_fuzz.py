@@ -53,7 +53,7 @@ VARIANTS: Final[dict[str, tuple[str, ...]]] = {
     "O0": ("-arch=sm_90", "-Xcicc", "-O0"),
 }
 CHECKS: Final = {"O0": Checks(uninitialised=False), "debug": Checks(uninitialised=False)}
-"""Without optimisations nvcc copies structures with the padding that nobody wrote."""
+"""Without optimisations nvcc copies structures with the padding, which was never written."""
 _GCC: Final = ("g++", "-std=c++17", "-w", "-O1", "-ffp-contract=off", "-frounding-math", "-fno-fast-math", "-fPIC")
 HOST: Final = (*_GCC, "-shared", f"-I{HERE}")
 

@@ -3,7 +3,7 @@
 A statement knows its CUDA C++ and what it does to a `Warp`, whose variables are lists of 32 Python integers; the two are written
 from the CUDA Programming Guide's descriptions of shuffles, votes, matches and reductions. Each place knows its lanes' mask, a
 variable that a ballot (or a match) computed before the lanes parted, so that everything here is defined. Lanes that return
-early stay in the masks, as the guide allows; only nobody reads from them.
+early stay in the masks, as the guide allows; but no lane reads from them.
 """
 
 from __future__ import annotations

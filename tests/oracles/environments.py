@@ -1,7 +1,7 @@
 """One virtual environment for each package, outside weft's own.
 
-One would install the packages beside weft. They pin NumPy and LLVM as they please, and some of their failures end the process; so
-each lives alone in ``.oracles/NAME`` with nothing of weft's, and answers as a child process (`oracles.probe.ask`).
+Each package is installed alone in ``.oracles/NAME``, without weft, and answers as a child process (`oracles.probe.ask`). They
+pin different versions of NumPy and LLVM, and some of their failures end the process.
 """
 
 from __future__ import annotations

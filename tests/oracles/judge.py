@@ -1,8 +1,8 @@
 """What weft says to a question, and whether a package's answer agrees.
 
 Types, weakness and refusals must be equal; what a refusal says is each side's own. Integers and bools must be equal, floats
-too, but for functions of calculus, which nobody rounds correctly (`ULPS`), and for the sign of a zero where the meaning leaves it
-open (`ZEROS`). NaN agrees with NaN.
+too, but for functions of calculus, which no package rounds correctly (`ULPS`), and for the sign of a zero where the meaning
+leaves it open (`ZEROS`). NaN agrees with NaN.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def test_operations_of_one_operand() -> None:
 
 
 def refused(cell: Cell, operation: str) -> bool:
-    """What the package computes although nobody would call it the operation, or fails in: here it is refused."""
+    """What the package computes although it is not the operation, or fails in: weft refuses it."""
     tiniest = {cell.row, cell.column} & {"int2", "uint2"}
     return cell.value == "!fails" or (operation in ("divide", "mean") and cell.value in tiniest)
 

@@ -1,4 +1,4 @@
-"""Lazy arrays whose operators mean what they mean in a chosen system; see `weft.semantics`.
+"""Lazy arrays whose operators have the meaning of a chosen system; see `weft.semantics`.
 
 `asarray` makes them of NumPy's, PyTorch's, JAX's arrays and of numbers; operators and the functions here build expressions;
 `Array.numpy` or `compute` runs them as few generated kernels. `fuse` compiles a function once, `Graph` builds ahead of the data.

@@ -1,9 +1,8 @@
-"""Which operations of several executions are the same one.
+"""Finds which operations of several executions correspond to each other.
 
-One would pair the n-th with the n-th; after the first branch that goes another way everything would be paired with something
-else, and each pair reported as different. Here executions are sequences of program points, aligned as texts are when they
-are compared: what both have in the same order is the same operation, the rest belongs to one side. Where no branch differs, that
-is the n-th with the n-th.
+Executions are sequences of program points, aligned as a text comparison aligns lines: what both have in the same order is the
+same operation, the rest belongs to one side. Pairing the n-th with the n-th would report every operation after the first branch
+that differs. Where no branch differs, both give the same pairs.
 """
 
 from __future__ import annotations

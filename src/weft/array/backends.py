@@ -1,4 +1,4 @@
-"""Who computes: generated kernels, or NumPy.
+"""The backends that compute values: generated kernels, or NumPy.
 
 ``native`` compiles; ``reference`` interprets the same nodes with NumPy through `weft.semantics.evaluate`, and says what each
 node means. Neither knows a promotion rule, so they must agree, and tests run both.

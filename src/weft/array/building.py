@@ -1,8 +1,8 @@
-"""From an operator to nodes: the system is asked once, and what it answered is written out.
+"""Turns an operator into nodes, by one question to the system.
 
-One would keep ``a // b`` in the expression and ask again at execution. Here the answer (`Promotion`) becomes nodes at once:
-both sides converted to the type they meet in, the meaning applied there, the outcome converted to the type of the result.
-What a literal becomes is decided here too, by the system's `Semantics.number`.
+The answer (`Promotion`) becomes nodes at once, so that execution does not ask again: both sides converted to the type they meet
+in, the meaning applied there, the outcome converted to the type of the result. What a literal becomes is decided here too, by
+the system's `Semantics.number`.
 """
 
 from __future__ import annotations

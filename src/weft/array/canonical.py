@@ -1,7 +1,7 @@
-"""Expressions in canonical form: what remains to be computed once views, broadcasts and reshapes have been folded away.
+"""Expressions in canonical form: what remains to be computed once views, broadcasts and reshapes are merged into accesses.
 
-One would execute node by node and let views copy. Here every view is pushed down until it meets memory, where it is only
-a matter of offset and strides (`Access`): a slice of ``a + b`` adds slices of ``a`` and ``b``. Three rules do it:
+Every view is pushed down until it meets memory, where it changes only offset and strides (`Access`), so views copy nothing:
+a slice of ``a + b`` adds slices of ``a`` and ``b``. There are three rules:
 
 access      a view of memory is memory:  ``(buffer, offset, strides)`` with other numbers
 pure        a view of elementwise ops whose leaves are memory: the same ops on views of the leaves
@@ -10,9 +10,9 @@ spread      a view that only repeats a reduced value along new axes stays, for a
 Any other view is of a value that is stored first, and reads the store. Dimensions of size 1 vanish (they have nothing to
 iterate over), and all broadcasting becomes explicit, so an elementwise node and its operands have one shape.
 
-Nothing grows without end: an elementwise expression of more than `FUSED` nodes is stored, and what follows reads the store.
-Otherwise a chain of ten thousand operations were one kernel, and ``x = x[:half] + x[half:]`` a kernel that loads every element
-of ``x`` by itself.
+The size of a kernel is limited: an elementwise expression of more than `FUSED` nodes is stored, and what follows reads the
+store. Otherwise a chain of ten thousand operations would be one kernel, and ``x = x[:half] + x[half:]`` a kernel that loads
+every element of ``x`` by itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What may become an array: other libraries' arrays, numbers, typed constants, nested lists.
 
-One would let NumPy decide the dtype of a list. The system decides: ``[1, 2]`` is int64 in NumPy, int32 in Triton and DALI.
+The system decides the dtype of a list, not NumPy: ``[1, 2]`` is int64 in NumPy, int32 in Triton and DALI.
 """
 
 from __future__ import annotations

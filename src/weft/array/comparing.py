@@ -1,8 +1,8 @@
 """The porting check: one function, the same inputs, several systems.
 
-One would run the program in both systems and compare what comes out; where it differs, the search begins. `compare` traces the
-function under each system's semantics, aligns the executions by program point, computes every intermediate value, and
-says at which line the systems part, and which later differences only follow from that.
+`compare` traces the function under each system's semantics, aligns the executions by program point, and computes every
+intermediate value. It says at which line the systems first differ, and which later differences only follow from that. Comparing
+results alone would not find the line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From which earlier operations each operation of a recording was computed, what it adds, and all the values.
 
-An event's node reaches the nodes of earlier events through conversions, views and the parts its meaning was built of. An
-array that was computed while the function ran (a branch asked for its values) is data by then, without a past; the
-last event with the same type, shape and bytes is taken for its origin (of a Python number: with that value).
+An event's node reaches the nodes of earlier events through conversions, views and the parts its meaning was built of. An array
+that was computed while the function ran (a branch asked for its values) is data by then, without operands; the last event with
+the same type, shape and bytes is taken for its origin (of a Python number: with that value).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """In how many elements two arrays differ, and by how much.
 
-One would subtract in float64. But 2**53 + 1 of an int64 and 2**53 of a float64 would be equal then, and a wraparound of uint64
-would look like rounding. Here elements are compared as the numbers they are, whatever types hold them: integers with
-integers exactly, floats (all of at most 64 bits) in float64, which holds them, and 64-bit integers with floats as Python
-compares them. NaN equals NaN (complex: where any part is), and the two zeros are equal.
+Elements are compared by their exact values, whatever their types. A subtraction in float64 would make 2**53 + 1 of an int64
+equal to 2**53, and a wraparound of uint64 would look like rounding. So compared are: integers with integers exactly, floats
+(all of at most 64 bits) in float64, which holds them, and 64-bit integers with floats as Python compares them. NaN equals NaN
+(complex: where any part is), and the two zeros are equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expressions run: a `Plan` is what is left when an expression's structure is known and its data is not.
+"""Runs expressions: a `Plan` is an expression's kernels and buffers, made from its structure without its data.
 
 Planning costs a millisecond or so and compiling more, so plans are kept by structure: shapes, dtypes, strides, meanings. The same
 expression over other arrays runs the plan it ran before.

@@ -1,7 +1,7 @@
 """The operations that Python has no operator for, by name.
 
-Each takes arrays, data and numbers; the system is that of the arrays, else the current one. Which of them a system has, and
-with which types, is the system's business: the others raise its own error.
+Each takes arrays, data and numbers; the system is that of the arrays, else the current one. The system decides which of them it
+has, and for which types; it raises its own error for the others.
 """
 
 from __future__ import annotations

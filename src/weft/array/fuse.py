@@ -79,7 +79,7 @@ class Fused:
         system = system_of(self._name, found, chosen) if chosen or _arrays(found) else current()
         read = [asarray(leaf, system) if _is_data(leaf) else leaf for leaf in found]
         arrays = _arrays(read)
-        if tracing.listening() or any(_traced(array) for array in arrays):  # somebody looks at each operation
+        if tracing.listening() or any(_traced(array) for array in arrays):  # each operation is observed
             return self._call(system, nest, read)
         compute(*arrays, backend=self._backend)
         key = (system.name, self._backend, shape_of(nest), tuple(self._token(leaf) for leaf in read))

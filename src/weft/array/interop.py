@@ -1,8 +1,8 @@
 """Arrays of other libraries as NumPy arrays, without copying where the memory allows it.
 
 No library but NumPy is imported: an object is known by what it offers. DLPack comes before ``__array__``, since it never
-copies; it is read by `weft.runtime.memory`, because NumPy's own reader refuses bfloat16 and float8. Gradients, lazy
-conjugation and other devices are refused by their owners, with their owners' advice.
+copies; it is read by `weft.runtime.memory`, because NumPy's own reader refuses bfloat16 and float8. Gradients, lazy conjugation
+and other devices are refused by the libraries themselves, with their own messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An array that is an expression until somebody asks for its values.
+"""An array that is an expression until its values are needed.
 
 Operators build nodes (`weft.array.building`) under the semantics the array carries; the values are computed at the first
 `Array.numpy` (or conversion, or print), once, after which the array is the data. Nothing is ever written in place.

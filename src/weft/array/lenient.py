@@ -1,6 +1,6 @@
-"""A system that goes on where it refuses, as if the user had written the cast.
+"""A system that continues after a refusal, as if the user had written the cast.
 
-One would stop at the first operation a system refuses, and a port would be repaired one line at a time. `Lenient` asks the
+A comparison that stopped at the first refusal would show one line at a time of what a port has to change. So `Lenient` asks the
 other systems in which type they compute the operation, and answers as its own system does for operands that were cast
 to it; the promotion says so with a `Fallback` step. Where no such cast helps, the refusal stands.
 """

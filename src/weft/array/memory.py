@@ -1,7 +1,7 @@
-"""Memory for results, used again once nobody looks at it.
+"""Memory for results, reused when no array over it is left.
 
-One would call `np.empty` for each result. The operating system hands out large memory page by page and zeroed, which costs more
-than a cheap kernel that fills it. Here large blocks go back to a small pool when the last array over them dies.
+Large blocks go back to a small pool when the last array over them is deleted. `np.empty` would be slower: the operating system
+provides large memory page by page and zeroed, which costs more than a cheap kernel that fills it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Pool:
     def give(self, block: NDArray[np.uint8]) -> None:
         size = block.nbytes - _ALIGNMENT
         with self._lock:
-            if self._size + size > KEPT:  # sizes nobody asks for any more must not stay
+            if self._size + size > KEPT:  # sizes that are no longer asked for must not stay
                 self._blocks.clear()
                 self._size = 0
             if size <= KEPT:

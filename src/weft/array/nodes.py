@@ -1,9 +1,8 @@
-"""What a lazy expression is made of, once its semantics have been applied.
+"""The nodes of a lazy expression, to which its semantics are already applied.
 
-One would keep the user's operators and let execution ask the semantics again. Here nodes hold *meanings*
-(`weft.semantics.meanings`): building an expression resolves each operator once, inserts every conversion as a `Convert`, and
-leaves a graph that no longer knows which system it came from. Whoever executes it (generated kernels, or NumPy as the
-reference) knows no promotion rule.
+Nodes hold *meanings* (`weft.semantics.meanings`), not the user's operators. Building an expression resolves each operator
+once and inserts every conversion as a `Convert`. The graph does not depend on the system it came from, and its executors
+(generated kernels, or NumPy as the reference) have no promotion rules.
 
 Operands of an `Apply` have equal dtypes (but for the condition of ``select``, the sides of an exact comparison, and shapes,
 which broadcast as NumPy's). Nodes are immutable and compared by identity, so an expression used twice is computed once.

@@ -1,8 +1,8 @@
-"""Complex numbers as pairs of real ones, before anything else looks at the graph.
+"""Rewrites complex numbers as pairs of real ones, before any other step.
 
-One would teach every layer below a new kind of element. Kernels know no complex type; a complex node is therefore rewritten
-as two real ones, its real and imaginary parts, by one rule for each meaning: ``(a + bi)(c + di) = (ac - bd) + (ad + bc)i``.
-Inputs are strided views of the two parts, so nothing is copied on the way in. What has no rule is refused, by name.
+Kernels have no complex type, so that no other layer needs one. A complex node is rewritten as two real ones, its real and
+imaginary parts, by one rule for each meaning: ``(a + bi)(c + di) = (ac - bd) + (ad + bc)i``. Inputs are strided views of the
+two parts, so nothing is copied on the way in. What has no rule is refused, by name.
 
 Division scales by the larger part of the divisor (Smith, 1962) and the modulus by the larger part, so that neither overflows
 where the result does not; otherwise the textbook formulas, whose infinities and NaN may differ from NumPy's in the sign or

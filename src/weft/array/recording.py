@@ -1,7 +1,7 @@
 """One execution of a function under one system: what went in, every operation, what came out, where it stopped.
 
 The function is called with data, so that branches which ask for values are taken. It is called once; where the system refuses
-an operation, a second time under `lenient`, which goes on as if the cast were there.
+an operation, a second time under `lenient`, which continues as if the cast were there.
 """
 
 from __future__ import annotations

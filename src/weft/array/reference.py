@@ -1,7 +1,7 @@
-"""What each node means, in NumPy: the other answer that generated kernels are tested against.
+"""The meaning of each node, in NumPy: generated kernels are tested against it.
 
-Elementwise meanings and conversions are `weft.semantics.evaluate`'s, which computes integers one by one in Python: slow, and
-obvious. Only what nodes add to a meaning is here: where elements come from, and over which axes they are folded.
+Elementwise meanings and conversions are `weft.semantics.evaluate`'s, which computes integers one by one in Python. This module
+adds what nodes add to a meaning: where elements come from, and over which axes they are reduced.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Which canonical nodes share a kernel.
+"""Decides which canonical nodes share a kernel.
 
 A kernel has a *domain*: the shape it iterates over and, where it reduces, the axes it reduces. A node lives in it at one
 of two positions: *full*, with the domain's shape, or *kept*, with the shape the reduction leaves. So ``x - max(x)`` over rows
-is one kernel: ``x`` is full, ``max(x)`` is kept, and its `View` back to the domain costs nothing while the row is at hand.
+is one kernel: ``x`` is full, ``max(x)`` is kept, and its `View` back to the domain costs nothing inside the kernel.
 
-One would fuse along consumers until something breaks. Here nodes are taken operands first, and each joins the first kernel
-that comes no earlier than what it needs and whose domain suits it, or opens a new one; kernels therefore run in the order
-they were opened, and one that computes `FUSED` nodes takes no more. *Floating* nodes, elementwise ones over memory alone,
-belong to no kernel: whoever needs them computes them again, which costs loads that it would have needed anyway.
+Nodes are taken operands first. Each joins the first kernel that comes no earlier than its operands and has a suitable domain,
+or opens a new one, so kernels run in the order in which they were opened. A kernel that computes `FUSED` nodes takes no more.
+*Floating* nodes, elementwise ones over memory alone, belong to no kernel: each kernel that needs them computes them again, at
+the cost of loads that it needs anyway.
 """
 
 from __future__ import annotations

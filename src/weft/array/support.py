@@ -1,7 +1,7 @@
 """Which element types expressions may have, and what to say about the others.
 
-Systems know more types than weft computes with (`dtypes.KNOWN` against `COMPUTED`). One would let execution stumble over
-them; here no node of such a type is ever built, and the message names the cast that helps.
+Systems know more types than weft computes with (`dtypes.KNOWN` against `COMPUTED`). No node of such a type is built: the
+operator that would build it raises, and the message names the cast that helps.
 """
 
 from __future__ import annotations

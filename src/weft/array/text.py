@@ -1,9 +1,8 @@
 """A scheduled kernel as a program in the kernel language.
 
-One would build tile IR directly. The array package writes source text instead, in the language its users write kernels in: it
-can be read, is compiled, cached on disk and checked like any other kernel, and its cache key is the text. Sizes and strides
-are arguments, so one text serves all shapes; strides of 0 and 1 and the extents of the tile are written out, since the
-compiler decides by them.
+The array package writes source text in the kernel language, not tile IR. The text can be read, is compiled, cached on disk
+and checked like any other kernel, and is its own cache key. Sizes and strides are arguments, so one text serves all shapes;
+strides of 0 and 1 and the extents of the tile are written out, since the compiler decides by them.
 
 Every value has the shape it needs and no more: what varies along the columns alone is one row, and meets the rest by
 broadcasting.

@@ -1,6 +1,6 @@
-"""What each operation was asked, what the system answered, and which line of the user's asked.
+"""Records each operation: its operands, the system's answer, and the user's line.
 
-Recording costs a walk up the stack, so nothing is recorded unless somebody listens: `record` opens a block and gives a
+Recording costs a walk up the stack, so nothing is recorded by default: `record` opens a block and gives a
 list, to which every operation on arrays adds an `Event`. Refusals are events too.
 """
 
@@ -52,12 +52,12 @@ def record() -> Generator[list[Event]]:
 
 
 def listening() -> bool:
-    """Whether anybody records here."""
+    """Whether a `record` block is open here."""
     return _EVENTS.get() is not None
 
 
 def note(op: str, operands: Sequence[Operand], outcome: Promotion | Exception, node: Node | None = None) -> None:
-    """Adds an event, if anybody listens."""
+    """Adds an event where a `record` block is open."""
     if (events := _EVENTS.get()) is not None:
         events.append(Event(op, tuple(operands), outcome, node, *caller()))
 

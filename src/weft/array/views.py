@@ -1,6 +1,6 @@
 """The same elements at other places: indexing, permuting, adding and broadcasting dimensions, reshaping.
 
-One node kind says all of them but the reshape (`View`: each dimension of the source is read along some dimension of the
+One kind of node expresses all of them but the reshape (`View`: each dimension of the source is read along some dimension of the
 result, at a start and a step), so a chain of them collapses into one node as it is built, and execution has one rule
 for where an element comes from.
 """

@@ -1,8 +1,8 @@
 """The ``weft`` command: subcommands, each a module that is loaded when it is asked for.
 
-One would define every option here, and ``weft --version`` would import the compiler. Here a subcommand is a line in `COMMANDS`;
-its module has ``arguments(parser)`` and ``run(options) -> int``. `main` turns `ValueError`, which is what weft raises for what
-users misspell, into one line on stderr.
+A subcommand is a line in `COMMANDS`; its module has ``arguments(parser)`` and ``run(options) -> int``, and is imported only
+for that subcommand, so that ``weft --version`` does not import the compiler. `main` turns `ValueError`, which is what weft
+raises for what users misspell, into one line on stderr.
 
 Exit codes: 0 answered; 1 the answer is a refusal (or, of ``--diff``, a difference); 2 the question is wrong.
 """

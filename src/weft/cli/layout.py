@@ -1,7 +1,7 @@
 """``weft layout``: layouts drawn, converted, laid into memory and compared.
 
-Five questions about layouts that the command line spells (`weft.cli.layout_spec`), each answered in the terminal, as an SVG, as a
-page (``--html``, where a pointer says who holds what) or as JSON.
+Five questions about layouts that the command line spells (`weft.cli.layout_spec`), each answered in the terminal, as an SVG, as
+a page (``--html``, which shows the holders of the element under the pointer) or as JSON.
 """
 
 from __future__ import annotations

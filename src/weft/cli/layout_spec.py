@@ -5,9 +5,9 @@
     sliced dim=1 blocked 64x64 size=1,4 threads=8,4 warps=4,1 order=1,0        what has a parent has it after its parameters
     '#ttg.blocked<{sizePerThread = [1, 4], ...}>' 64x64                        Triton's or Gluon's spelling, and a shape
 
-One would write a parser for each family. Here the table says which functions there are, and their signatures what they take: a
-parameter may be shortened as far as it stays clear, lists are ``1,4``, bases ``1,0/0,1``. A word that begins a layout ends the
-one before, so several need no separator.
+One table lists the functions, and their signatures say what they take, so that a family needs no parser of its own. A
+parameter's name may be shortened while it is unambiguous, lists are ``1,4``, bases ``1,0/0,1``. A word that begins a layout
+ends the one before, so several need no separator.
 """
 
 from __future__ import annotations

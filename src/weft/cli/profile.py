@@ -1,7 +1,7 @@
 """``weft profile``: a kernel of a PTX file run on the emulator, and what it did.
 
-A profiler profiles a program that launches kernels. Here there is no program: the command line has the grid and the arguments,
-made up (``f32[1024]=random``) or from files, which is enough for counters. A fault is an answer, and says where it happened.
+The command line has the grid and the arguments, generated (``f32[1024]=random``) or from files; no program that launches the
+kernel is needed. A fault is printed with its place, and the exit code is 1.
 """
 
 from __future__ import annotations

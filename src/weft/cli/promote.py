@@ -1,6 +1,6 @@
 """``weft promote``: what an expression means in each system.
 
-Five questions, one answer each, printed for people or (``--json``) for programs: an expression in all systems, the same with the
+Five questions, one answer each, printed as tables or (``--json``) as JSON: an expression in all systems, the same with the
 rules that led there, a system's whole table, two systems' disagreements, a picture of a system's order.
 """
 

@@ -2,7 +2,7 @@
 
 A fault is not a wrong result: it is an event of the program (an access outside every allocation, two threads racing, a barrier
 that part of a block will never reach) and is raised where it happens, with the kernel, the source line, the PTX line, and
-block, thread and address where there are such. Hardware would go on, or stop long afterwards.
+block, thread and address where there are such. Hardware would continue, or stop much later.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Misaligned(Fault):
 
 
 class Uninitialised(Fault):
-    """A read of memory that nobody has written."""
+    """A read of memory that has not been written."""
 
     kind = "uninitialised read"
 

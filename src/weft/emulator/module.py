@@ -1,4 +1,4 @@
-"""The emulator's face: a module of PTX, and launches of its kernels on NumPy arrays."""
+"""The public interface: a module of PTX, and launches of its kernels on NumPy arrays."""
 
 from __future__ import annotations
 

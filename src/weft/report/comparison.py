@@ -1,7 +1,7 @@
-"""A comparison of systems, for people: where they first part, what each line costs, and every line that diverges.
+"""A comparison of systems as text: where they first differ, what each line costs, and every line that diverges.
 
-One would print a row for each operation. A loop of a thousand steps is one line of Python, so what its operations have in common
-is a row here, with how many there were; lines in which all systems agree are only counted.
+Operations that a line repeats are one row with their count, because a loop of a thousand steps is one line of Python. Lines in
+which all systems agree are only counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where two systems disagree, for people: the groups of a `weft.semantics.difference.Diff`, by kind."""
+"""Where two systems disagree, as tables: the groups of a `weft.semantics.difference.Diff`, by kind."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The order of a system's types as a picture: a self-contained SVG, types to the left become those to the right.
 
-One would call graphviz. A promotion lattice has some twenty nodes; `weft.report.layered` places them, and what remains is
-boxes and curves. The picture runs from left to right, since names are wide and layers many; it has no background and two sets of
-colours, of which the viewer's scheme (light or dark) picks one. Weak types have a dashed outline.
+`weft.report.layered` places the nodes, and this module draws boxes and curves. Graphviz is not needed for a promotion lattice
+of some twenty nodes. The picture runs from left to right, since names are wide and layers many; it has no background and two
+sets of colours, of which the viewer's scheme (light or dark) picks one. Weak types have a dashed outline.
 """
 
 from __future__ import annotations

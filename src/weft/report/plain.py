@@ -1,7 +1,6 @@
 """A report as text: what ``print`` shows of an object that rich would draw in colours.
 
-One would format a second time without rich. Here the same drawing goes to a console without colours, of a width that does not
-depend on where it is printed.
+The same rich object is printed to a console without colours, of a width that does not depend on the terminal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which laws a promotion obeys, with every exception listed.
+"""The laws a promotion obeys, and every exception to each.
 
-A system's table is a partial operation on types: a·b is a type, or is refused. One would test the laws on the systems
-that have them and say nothing of the others. Here each law is a list of its counterexamples, empty where it holds:
+A system's table is a partial operation on types: a·b is a type, or is refused. Each law is computed for each system, as a
+list of its counterexamples, which is empty where the law holds:
 
     commutative    a·b = b·a
     idempotent     a·a = a

@@ -1,8 +1,8 @@
 """Where two meanings, or two types to compute in, give the same values although they are called differently.
 
-One would compare names. But ``floor_divide`` and ``floor_divide_xla`` differ in integers only, ``minimum`` and ``minimum_nan``
-in floats only, and bools added modulo 2 are bools that are xor-ed: a list of differences by name would bury the
-ones that change a value. `same_meaning` knows the types on which meanings coincide, `exact` when a conversion loses nothing, so
+Comparing names is not enough: ``floor_divide`` and ``floor_divide_xla`` differ for integers only, ``minimum`` and
+``minimum_nan`` for floats only, and adding bools modulo 2 is the same as xor. Among differences by name, those that change a
+value could not be seen. `same_meaning` knows the types on which meanings coincide, `exact` when a conversion loses nothing, so
 that a comparison in one wide type equals the comparison in another.
 """
 

@@ -1,6 +1,6 @@
-"""Sets of operands in few words: ``int8..int64 with uint8, uint16``.
+"""Short descriptions of sets of operands: ``int8..int64 with uint8, uint16``.
 
-A system's rules speak of families of types, so the pairs on which two systems differ are mostly products of sets. `compact`
+Rules apply to families of types, so the pairs on which two systems differ are mostly products of sets. `compact`
 covers the set of pairs by products, greedily: take the operand with the most partners left, and with it every other that
 has all of those partners. A pair and its mirror image are one where the whole set is symmetric; else the sides are named.
 The cover is exact (the products' union is the set) but not always the smallest.

@@ -1,10 +1,10 @@
-"""Which system arrays made here belong to, where they do not say.
+"""The system of arrays that are made without naming one.
 
-One would keep a global setting. A context variable instead: a block sets it for its own thread or task, nested blocks
-restore what they found, and no library changes what another one's arrays mean.
+It is a context variable, not a global setting: a block sets it for its own thread or task, and restores the earlier value at
+its end. A library therefore cannot change the meaning of another library's arrays.
 
-Outside every block the system is `DEFAULT`, NumPy's: the data that comes in are NumPy arrays or convert to them, so an
-expression means what it meant before weft touched it, and another system is always a choice that the program states.
+Outside every block the system is `DEFAULT`, NumPy's: the data that comes in are NumPy arrays or convert to them, so expressions
+keep their meaning. The program must name any other system.
 """
 
 from __future__ import annotations

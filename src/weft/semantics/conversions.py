@@ -1,4 +1,5 @@
-"""The three conversions between element types that systems name, in NumPy: slow and obvious, as `weft.semantics.evaluate`.
+"""The three conversions between element types that systems name, in NumPy, written for clarity and not for speed, as is
+`weft.semantics.evaluate`.
 
 They differ in how a float becomes an integer, and in whether narrowing integers wrap. Every number goes through Python's
 integers or fractions, so that it is rounded once, and to formats that NumPy does not have.

@@ -1,8 +1,8 @@
-"""What every system of promotion answers, whatever its rules are.
+"""The interface that every system of promotion implements.
 
-One would usually give the compiler one promotion function. Here it asks an object (`Semantics`), because the same
-expression means something else in Triton, JAX, MAX and DALI: the frontend passes operands and op, and learns the type both
-sides are computed in, the type of the result, and what the operation then does (`weft.semantics.meanings`).
+The compiler asks an object (`Semantics`), because the same expression has different meanings in Triton, JAX, MAX and DALI.
+The frontend passes operands and op. The answer is the type both sides are computed in, the type of the result, and what the
+operation then does (`weft.semantics.meanings`).
 
 An operand is a dtype where nothing more needs saying. JAX's weak types and PyTorch's arrays without dimensions are
 `Type`s, an explicitly typed constant (DALI's, a NumPy scalar) is a `Constant`, and a literal is passed as the Python number

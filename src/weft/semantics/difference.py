@@ -1,8 +1,8 @@
 """Every disagreement between two systems.
 
-One would compare two tables of ``+``. But people who port code also lose days where the types agree: ``//`` of negative
-integers, comparisons that convert first, a literal that wraps. So all operations are asked, on every pair of types that
-both systems have and with `LITERALS` on either side, and each case that differs has a `Kind`:
+All operations are asked, on every pair of types that both systems have and with `LITERALS` on either side. Types alone are
+not enough for porting: ``//`` of negative integers, comparisons that convert first, and literals that wrap differ where the
+types agree. Each case that differs has a `Kind`:
 
 ========= ==========================================================================================
 refused   one system refuses, the other does not
@@ -12,8 +12,8 @@ meaning   the same type, but the operation does something else to the values (`w
 operands  the same type and operation, but the operands are converted to other types or numbers first
 ========= ==========================================================================================
 
-A case has the first kind that applies. `Diff.differences` is the list; `Diff.groups` puts operations and operands that differ in
-the same way together, for people. Ternary operations, casts, and two literals with each other are not asked.
+A case has the first kind that applies. `Diff.differences` is the list; `Diff.groups` collects operations and operands that
+differ in the same way, for display. Ternary operations, casts, and two literals with each other are not asked.
 """
 
 from __future__ import annotations

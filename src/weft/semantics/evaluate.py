@@ -1,9 +1,9 @@
-"""Every meaning in NumPy, slow and obvious: what a name of `weft.semantics.meanings` means, edge cases included.
+"""The definition of every name of `weft.semantics.meanings`, in NumPy, edge cases included; written for clarity, not speed.
 
-One would compute integers with NumPy's integers, whose divisions, shifts and overflows are one more system's opinion. Here an
-integer operation is a function of two Python integers, and the result wraps into the type at the end; that is the definition,
-and it serves the narrow types that NumPy does not have. A bool is the unsigned integer of one bit. Floats narrower than 32
-bits are computed in float32 and rounded once; functions of calculus are computed in float64 and rounded to the compute type.
+An integer operation is a function of two Python integers, whose result wraps into the type at the end. NumPy's integers are
+not used: their divisions, shifts and overflows follow NumPy's own rules, and NumPy has no integers narrower than 8 bits. A
+bool is the unsigned integer of one bit. Floats narrower than 32 bits are computed in float32 and rounded once; functions of
+calculus are computed in float64 and rounded to the compute type.
 
 What the one-line definitions leave open:
 

@@ -1,8 +1,7 @@
-"""Why a system gives the type it gives: the rules that took part, what becomes of the operands, what is computed, the result.
+"""Explains a promotion: the rules that applied, the conversions of the operands, what is computed, the result.
 
-One would print the promoted type. But a type alone answers neither "which rule was that?" nor "is it so in the package I
-have?". An `Explanation` is the promotion (or the refusal, with the cast that makes it legal) as ordered facts, and the answers
-of the system's other versions beside it; ``str`` puts them in words::
+An `Explanation` is the promotion (or the refusal, with the cast that makes it legal) as ordered facts, with the answers of
+the system's other versions, so that it also answers "is it so in the package I have?". ``str`` prints it::
 
     >>> print(explain("triton", "/", "int8", "uint8"))
     int8 / uint8 in triton (Triton as its documentation states it)
@@ -53,7 +52,7 @@ def versions(name: str) -> tuple[str, ...]:
 
 
 def expression(op: str, operands: tuple[Operand, ...]) -> str:
-    """The question as one would write it: ``int8 + 3``, ``-int8``, ``where(condition, int8, f*)``."""
+    """The question as code: ``int8 + 3``, ``-int8``, ``where(condition, int8, f*)``."""
     return write(op, [symbol(o) for o in operands])
 
 
@@ -109,7 +108,7 @@ class Explanation:
 
     @property
     def expression(self) -> str:
-        """The question as one would write it."""
+        """The question as code."""
         return expression(self.op, self.operands)
 
     def lines(self) -> tuple[tuple[str, str], ...]:

@@ -14,10 +14,9 @@ Worked on four types, ``bool -> int8 -> int16`` and ``bool -> uint8 -> int16``::
 Law: join is commutative, idempotent, monotone and associative, also where joins do not exist: join(a, b) is None only if
 nothing is above both, and then nothing is above a, b and any c.
 
-One would store the table of all pairs, as the documents print it, and then has no way to tell a rule from a slip. Here
-the graph is the definition, and the constructor proves it: it must be acyclic, and each pair must have one join, or no
-common upper bound at all (the pair is listed in `Lattice.unjoinable`). A pair with several minimal upper bounds is refused:
-promotion would depend on taste.
+The graph is the definition, not a table of all pairs, in which a mistake could not be told from a rule. The constructor checks
+that the graph is acyclic, and that each pair has one join, or no common upper bound at all (the pair is listed in
+`Lattice.unjoinable`). A pair with several minimal upper bounds is refused, because its promotion would be ambiguous.
 """
 
 from __future__ import annotations

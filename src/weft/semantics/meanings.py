@@ -1,8 +1,8 @@
 """What an operation does once its operands have one type: the vocabulary `Promotion.meaning` uses.
 
-Types alone do not say what ``x // y`` is: int32 in Triton and in JAX, -3 in one and -4 in the other. One would let each
-consumer branch on the system; here a system names the meaning, and whoever executes (the frontend, `weft.array`, the NumPy
-evaluation in tests) has one implementation of each. A name has one definition, edge cases included.
+Types alone do not say what ``x // y`` is: int32 in Triton and in JAX, -3 in one and -4 in the other. So a system names the
+meaning, and each executor (the frontend, `weft.array`, the NumPy evaluation in tests) has one implementation of each name and
+never branches on the system. A name has one definition, edge cases included.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`assert_profile`: what a kernel's counters must be, and where the difference comes from if they are not.
 
-One would compare numbers one by one, and learn that 15872 is not 0. Here all counters are compared before anything fails,
-and each that differs is listed with the source lines that have it, the one with the most first.
+All counters are compared before the assertion fails. Each that differs is listed with the source lines that have it, the line
+with the most first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The instructions that approximate (``.approx``, PTX ISA 9.7.3 and 9.7.4): the float64 result, rounded once.
 
-Hardware evaluates tables and polynomials that nobody has published; the ISA gives bounds on their error. What is computed here
-is within half a unit in the last place (and a hair) of the mathematical function, so within each bound, and the same on every
-machine up to NumPy's float64 functions; hardware's last bits differ. The bounds, against which this is tested:
+Hardware evaluates tables and polynomials that are not published; the ISA gives bounds on their error. What is computed here
+is within little more than half a unit in the last place of the mathematical function, so within each bound, and the same on
+every machine up to NumPy's float64 functions; hardware's last bits differ. The bounds, against which this is tested:
 
     rcp       1 ulp                            sin, cos   2**-20.5 absolute in [-2 pi, 2 pi]
     sqrt      relative 2**-23                  lg2        2**-22 absolute in (0.5, 2), else relative

@@ -3,9 +3,10 @@
 Threads that meet at one address take turns, in ascending order; hardware may choose any order, so a program that depends on it
 is wrong, and sums of floats may differ in their last bits. Each thread gets the value from before its turn.
 
-One would take turns in *rounds*: in round r, the r-th thread of every address. That is right for every operation, and slow where
-thousands meet at one address. So sums of integers are prefix sums, exchanges pass values along, minima and the like and sums of
-floats are accumulated address by address where that is fewer steps, and compare-and-swap takes as many steps as there are swaps.
+The general method takes turns in *rounds*: in round r, the r-th thread of every address. It is right for every operation,
+and slow where thousands of threads meet at one address. Faster methods are used where they apply: prefix sums for sums of
+integers, a shift for exchanges, accumulation address by address for minima, maxima and sums of floats where that takes fewer
+steps, and one step a swap for compare-and-swap.
 
     address   8 8 4 8        sorted by address, threads ascending:   4: thread 2      8: threads 0, 1, 3
     add       1 2 5 3        values before, with 10 everywhere:     10               10, 11, 13       afterwards 15 and 16

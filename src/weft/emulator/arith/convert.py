@@ -1,8 +1,8 @@
 """Conversions between integers and floats (PTX ISA, ``cvt``): one rounding, then saturation.
 
-One would cast: NumPy leaves what does not fit undefined, rounds to nearest only, and the ISA defines all of it. A float is
-rounded to an integral float, which is exact, clamped, and only then cast; an integer of 64 bits is two floats of 32
-bits each, whose sum is rounded once.
+NumPy's casts are not enough: they leave what does not fit undefined and round to nearest only, while the ISA defines every
+case. A float is rounded to an integral float, which is exact, then clamped, then cast. An integer of 64 bits is the sum of two
+floats of 32 bits each, rounded once.
 """
 
 from __future__ import annotations

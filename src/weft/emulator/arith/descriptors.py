@@ -1,8 +1,8 @@
 """Where wgmma finds a matrix in shared memory: the 64-bit matrix descriptor, and the address of each 16 bytes of the matrix.
 
-One would usually draw the eight canonical layouts, majors times swizzles. In units of 16 bytes they are two, with four numbers.
-A matrix operand is ``rows`` rows (of A: M; columns of B: N) by K. An *atom* is 8 lines of ``span`` bytes, one after the other
-(``span`` is 16 without swizzle). Definition, of the address before the swizzle, relative to the start:
+The ISA draws eight canonical layouts, two majors times four swizzles. In units of 16 bytes they are two formulas with four
+numbers. A matrix operand is ``rows`` rows (of A: M; columns of B: N) by K. An *atom* is 8 lines of ``span`` bytes, one after
+the other (``span`` is 16 without swizzle). Definition, of the address before the swizzle, relative to the start:
 
     K-major     the units of row r along K, 16 bytes each, are u = 0, 1, ...
                     no swizzle   16 (r % 8)   + SBO (r / 8) + LBO u

@@ -1,8 +1,8 @@
 """The mbarrier object as a 64-bit word, and the operations on it, for many barriers at once (PTX ISA 9.7.15.16).
 
-The ISA says what the object knows, not where: programs cannot look inside. One would keep a table of objects beside the memory;
-here the word in shared memory is the object, as on hardware, so that initialising, overwriting and reusing its memory do what
-they do there. This layout is ours:
+The word in shared memory is the object, as on hardware, so that initialising, overwriting and reusing its memory behave as
+they do there. The ISA says what the object holds but not where, and programs may not look inside. The layout is the
+emulator's own:
 
     bits  0-19   pending arrivals of the current phase, 0 to 2**20 - 1
     bits 20-39   expected arrivals of the following phases, 1 to 2**20 - 1

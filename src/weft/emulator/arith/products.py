@@ -1,8 +1,8 @@
 """Products of small matrices, as tensor cores are said to compute them: D = A B + C for each warp.
 
-The PTX ISA leaves most of the arithmetic open: "accumulation order, rounding and handling of subnormal inputs are unspecified"
-(9.7.14.5.14). One could imitate a generation of hardware, which aligns the products of a step to the largest of them and cuts
-off what does not fit. Here it is defined once, as what hardware approximates:
+The PTX ISA leaves most of the arithmetic open: "accumulation order, rounding and handling of subnormal inputs are
+unspecified" (9.7.14.5.14). The emulator computes what hardware approximates, and imitates no generation of it (hardware
+aligns the products of a step to the largest and truncates them):
 
 - Products of narrow floats (f16, bf16, tf32, fp8) are exact in float64; they and C are summed in float64, in the order of NumPy's
   matrix product, and the sum is rounded once, to nearest even, to D's type. The sum of n terms is off by at most

@@ -1,10 +1,10 @@
 """One rounding, in any mode, of results that NumPy has only rounded to nearest.
 
-One would change the processor's rounding mode, which Python cannot, or compute with rationals. Here a result of float32
-operands is computed in float64 and corrected until one further rounding, to 24 bits or fewer and in any mode, gives what
-rounding the exact result would give. Rounding to odd is that correction: an inexact float64 is replaced by its neighbour
-whose last bit is 1 on the side of the exact result, so it lies on no boundary of a narrower format, and on the right side
-of each (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE Transactions on Computers 57(4), 2008).
+Python cannot change the processor's rounding mode, and rationals are slow. Therefore a result of float32 operands is
+computed in float64 and corrected until one further rounding, to 24 bits or fewer and in any mode, gives what rounding the
+exact result would give. Rounding to odd is that correction: an inexact float64 is replaced by its neighbour whose last bit
+is 1 on the side of the exact result, so it lies on no boundary of a narrower format, and on the right side of each (Boldo
+and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE Transactions on Computers 57(4), 2008).
 
     x + y          = 1 + 2**-24 + 2**-60        exactly; float32 keeps bits down to 2**-23
     in float64     = 1 + 2**-24                 a tie, which goes to even: 1.0, wrong

@@ -1,7 +1,7 @@
 """The swizzles of shared memory that tensor copies and wgmma know: exclusive-or of address bits (PTX ISA 5.5.7).
 
-One would usually write a swizzle as a table of cells, row by row, for each mode. All of them are one thing: some low bits of an
-address are XORed with higher ones, those that count the 128-byte rows. Definition, with ``a[i:j]`` the address bits i to j:
+A swizzle XORs some low bits of an address with higher bits, those that count the 128-byte rows. One formula with other bits
+describes every mode, so no table of cells is kept. Definition, with ``a[i:j]`` the address bits i to j:
 
     mode                         becomes                      data kept together    repeats after
     none                                                      everything

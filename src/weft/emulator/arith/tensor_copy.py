@@ -9,9 +9,10 @@ A copy moves a box that starts at coordinates ``c``: element ``b`` of the box is
 by address. What of the box is outside the tensor, in any dimension and on either side, is filled in loads and left out in
 stores.
 
-One would list every element of the box. Elements of a row (dimension 0) are side by side on both sides and a copy's rows are
-all cut at the same places, so what is computed here are *runs*: an address, a place in the box, and one length for all of a
-copy. Worked: a tensor of 4 rows of 20 one-byte elements, 32 bytes apart; a box of 2 rows of 16, at column -1 and row 3:
+The box is computed as *runs*, not element by element: an address, a place in the box, and one length for all runs of a copy.
+This suffices because the elements of a row (dimension 0) are adjacent on both sides, and all rows of a copy are cut at the
+same places. Worked: a tensor of 4 rows of 20 one-byte elements, 32 bytes apart; a box of 2 rows of 16, at column -1 and row
+3:
 
     row 3   [ .  60 61 62 ... 6e ]       one run: 15 bytes from address + 96, to byte 1 of the box
     row 4   [ .   .  .  . ...  . ]       none: there are four rows

@@ -1,8 +1,8 @@
 """The arithmetic of wgmma: which thread's register holds which element, and D = A B + D.
 
-One would treat it as four mma.sync. But a warp of wgmma reads all of B, so here a warpgroup's matrices are whole, and products
-are `weft.emulator.arith.products`': exact, summed with D in float64, rounded once, to nearest even. Hardware, of which the ISA
-leaves order, rounding and subnormals unspecified, truncates.
+A warpgroup's matrices are computed whole, not as four mma.sync, because each warp of wgmma reads all of B. Products are
+those of `weft.emulator.arith.products`: exact, summed with D in float64, rounded once, to nearest even. Hardware, of which
+the ISA leaves order, rounding and subnormals unspecified, truncates.
 
 Registers (PTX ISA 9.7.15.5.1.1, "Register Fragments"). A warpgroup is 4 warps of 8 rows of 4 threads. Row 16 w + 8 h + g of D, A
 belongs to warp w, half h (0 or 1), threads 4 g + q. A row of A is 32 bytes, 8 words; D has N / 8 blocks of 8 columns:

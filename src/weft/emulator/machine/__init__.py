@@ -1,1 +1,1 @@
-"""The state of the resident blocks, the program bound to it, and who runs next."""
+"""The state of the resident blocks, the program bound to it, and the order in which threads run."""

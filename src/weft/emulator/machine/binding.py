@@ -141,7 +141,7 @@ class Binding:
         return lambda: values
 
     def write(self, operand: int | Operand, kind: Type) -> Values:
-        """Where results of a type go: a (T,) view of the register, or for ``_`` an array nobody reads."""
+        """Where results of a type go: a (T,) view of the register, or for ``_`` an array that is never read."""
         found = self.operand(operand)
         if isinstance(found, Sink):
             shape = (self.machine.threads, 2) if kind.bits == 128 else (self.machine.threads,)

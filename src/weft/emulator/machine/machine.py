@@ -34,10 +34,10 @@ class Checks:
     """What is watched for. Each costs time, and each is on unless switched off."""
 
     bounds: bool = True
-    """Accesses outside every allocation. Off: they reach bytes of nobody, and fault all the same if of more than 256 bytes."""
+    """Accesses outside every allocation. Off: they use a dummy buffer, and accesses of more than 256 bytes are still faults."""
     alignment: bool = True
     uninitialised: bool = True
-    """Reads of memory that nobody has written."""
+    """Reads of memory that has not been written."""
     races: bool = True
     """Unordered accesses to shared memory."""
 

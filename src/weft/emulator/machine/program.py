@@ -1,11 +1,11 @@
 """All functions of a module as one list of instructions, and the order in which waiting threads are served.
 
-Divergence. Threads of a warp that part at a branch should meet again where the hardware's would: at the branch's post-dominator.
-One would keep a stack of post-dominators per warp. Here every thread has a place in the program, those at the same place execute
-together, and among several places the one that comes *first* goes first: who is behind catches up with who is ahead, so all
-meet at the earliest place that all of them reach. "First" is a weak topological order of the control-flow graph (Bourdoncle,
-Efficient chaotic iteration strategies with widenings, 1993): a topological order in which every loop is contiguous, so that
-lanes still in a loop come before those that have left it.
+Divergence. Threads of a warp that part at a branch should meet again where the hardware's would: at the branch's
+post-dominator. Every thread has a place in the program. Threads at the same place execute together, and of several places
+the one that comes *first* is executed next. Threads that are behind catch up with those ahead, so all meet at the earliest
+place that all of them reach; no stack of post-dominators is kept. "First" is a weak topological order of the control-flow
+graph (Bourdoncle, Efficient chaotic iteration strategies with widenings, 1993): a topological order in which every loop is
+contiguous, so that lanes still in a loop come before those that have left it.
 
     head: ...; @p bra body; bra done;      order: head, body, done, wherever they stand in the text
     done: ...; exit;

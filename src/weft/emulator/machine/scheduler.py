@@ -1,13 +1,14 @@
-"""Who runs next.
+"""The order in which groups of threads run.
 
 Threads at one place in the program are a group, and run together up to the next place where threads may part or meet (a
-*segment*). Of several groups the first in `Program.priority` runs, so who is behind catches up. Threads that wait (at a barrier,
-for a mbarrier) are parked until what they wait for has happened. When nobody can run and somebody waits, that is a deadlock.
+*segment*). Of several groups the first in `Program.priority` runs, so threads that are behind catch up. Threads that wait
+(at a barrier, for a mbarrier) are parked until what they wait for has happened. When no group can run and some are parked,
+that is a deadlock.
 
 Spinning. A loop that reads a flag until another thread sets it would run for ever, if the other thread is further on in the
-program. So a segment with polling instructions (volatile and acquiring loads, atomics, test_wait, nanosleep) has some patience;
-when that is used up, whoever executes it lets others run in turns. Loops without such instructions cannot depend on another
-thread. Lanes that have left such a loop may then be ahead of those that are in it, and not meet them again.
+program. So a segment with polling instructions (volatile and acquiring loads, atomics, test_wait, nanosleep) may run a limited
+number of times; after that, the groups run in turns. Loops without such instructions cannot depend on another thread. Lanes
+that have left such a loop may then be ahead of those that are in it, and not meet them again.
 """
 
 from __future__ import annotations

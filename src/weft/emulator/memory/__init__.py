@@ -1,1 +1,1 @@
-"""Memory: arenas of bytes, the checks on every access, and who has seen whose writes."""
+"""Memory: arenas of bytes, the checks on every access, and which threads have seen which writes."""

@@ -1,8 +1,8 @@
 """Bytes with an address: allocations, what of them has been written, and gathers of many words at once.
 
-One would give each buffer an array of its own, and go through the buffers at each access. Here each state space is one array
-of bytes, its *arena*, with gaps of unallocated bytes between allocations; one gather looks up, for every 256 bytes of it, where
-the allocation there begins and ends, which is the whole bounds check.
+Each state space is one array of bytes, its *arena*, with gaps of unallocated bytes between allocations. A table has, for every
+256 bytes of the arena, where the allocation there begins and ends. The bounds check of all accesses of an instruction is one
+gather from that table; an array for each buffer would need a search at each access.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Arena:
             self._written[width][places] = int.from_bytes(b"\1" * width, "little")
 
     def unwritten(self, flat: NDArray[np.intp], size: int, width: int) -> NDArray[np.bool_] | None:
-        """Which accesses read a byte nobody has written; None if none does."""
+        """Which accesses read a byte that has not been written; None if none does."""
         if self.written is None:
             return None
         if size == _QUAD and self._quads_written is not None and _aligned(flat):

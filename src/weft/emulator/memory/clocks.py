@@ -1,10 +1,10 @@
 """Vector clocks: what each warp, and each asynchronous operation, has seen of every other.
 
-One would give each agent a clock of its own, counting its synchronisations. Here there is one time for all: the number of the
-access, over the whole launch. An entry ``seen[block, agent, 0, other]`` = t says: the agent has seen all that the other did up to
-time t. Nothing needs to tick, times of different agents compare, and one number per block, its *floor*, stands for "all have seen
-everything up to here", which is what a barrier brings about and what most accesses need to ask. (There are three such numbers: an
-operation under way holds back the one for everything, but not the one for what warps did.)
+All agents share one time: the number of the access, over the whole launch. An agent has no clock of its own that counts
+synchronisations. An entry ``seen[block, agent, 0, other]`` = t says: the agent has seen all that the other did up to time t.
+Times of different agents can therefore be compared, and one number per block, its *floor*, stands for "all have seen
+everything up to here", which is what a barrier brings about and what most accesses need to ask. (There are three such
+numbers: an operation under way holds back the one for everything, but not the one for what warps did.)
 
     warp 0 writes (time 1), warp 1 writes (time 2), barrier:      seen[0] = seen[1] = [2, 2], floor 2
     warp 0 writes (time 3), releases to a key:                    key = [3, 2]
@@ -13,8 +13,9 @@ operation under way holds back the one for everything, but not the one for what 
 An agent's own entry is what its *lanes* have seen of each other. Beside each row is a second one (index 1 on the third axis):
 what has been seen and passed a ``fence.proxy.async``, so that an asynchronous operation may look at it.
 
-Asynchronous operations are without number, columns are not. An operation takes the column of an earlier one that is complete
-and whose completion its starters have seen: then whoever has seen the later has seen the earlier, and the column stays true.
+There are any number of asynchronous operations but few columns. An operation takes the column of an earlier one that is
+complete and whose completion its starters have seen: then an agent that has seen the later has seen the earlier, and the column
+stays valid.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Clocks:
         self.reset()
 
     def reset(self, blocks: int | None = None) -> None:
-        """Nobody has done anything; only the first ``blocks`` blocks ever will."""
+        """No access has happened yet; only the first ``blocks`` blocks have threads."""
         self.now = 0
         self.columns = self.warps
         self.seen: Times = np.zeros((self.blocks, self.columns, 2, self.columns), np.int64)
@@ -141,7 +142,7 @@ class Clocks:
 
     def _lift(self, blocks: Index, joined: Times) -> None:
         """All warps of these blocks have seen ``joined``. The floor is what all of them have seen, nothing of an operation that
-        not all know to be complete; what *everyone* has seen is not more than what operations under way had seen."""
+        not all know to be complete; what *all* have seen is not more than what operations under way had seen."""
         w = self.warps
         everything: Times = joined[..., :w].min(axis=2)
         of_warps, floors, common = everything[:, 0], everything[:, 0], everything[:, 0]

@@ -88,7 +88,7 @@ class Memory:
     def check(self, access: Access) -> NDArray[np.intp]:
         """Checks an access and records it; each access's first byte in the arena (also in ``access.flat``).
 
-        With bounds checks off, accesses outside are led to bytes that belong to nobody.
+        With bounds checks off, accesses outside use a dummy buffer.
         """
         if not access.threads.size:
             access.flat = np.zeros(0, np.intp)
@@ -103,7 +103,7 @@ class Memory:
             width = width_of(access.size, alignment)
             bad = self.arenas[access.space].unwritten(flat, access.size, width)
             if bad is not None:
-                message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that nobody has written"
+                message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that has not been written"
                 raise self._fault(Uninitialised, message, access, bad)
         if access.space is Space.SHARED and (self.checks.bounds or int(flat.max()) < self.shared.bytes.size - PAGE):
             self.order.observe(access, access.agent)

@@ -1,4 +1,4 @@
-"""Races on shared memory: who has seen whose accesses.
+"""Races on shared memory: which threads have seen which accesses.
 
 Two accesses *conflict* if they touch a common byte of a block's shared memory, at least one writes, they are not both strong
 (volatile, relaxed, acquire, release, atomic), and neither happens before the other. A write of the bytes that are there already
@@ -15,10 +15,10 @@ What happens before what:
 - Warps are ordered by barriers, by mbarriers (arrive releases, a successful wait acquires), by release and acquire on flags. To
   these a warp is one: what one lane releases, all have done, and what one acquires, all have seen. (Hence a lane that arrives
   for others without a bar.warp.sync before is not caught.)
-- An asynchronous operation has seen what its warps had seen when they began it; its accesses are ordered before whoever waits
-  for its completion, and are not ordered among themselves.
+- An asynchronous operation has seen what its warps had seen when they began it; a thread that waits for its completion has seen
+  its accesses, which are not ordered among themselves.
 - Proxies: an operation of the async proxy (wgmma, bulk copies) that meets a plain write of the generic one (st, stmatrix,
-  cp.async) needs a fence.proxy.async between, executed by the writer after the write, or by whoever has seen it since. The
+  cp.async) needs a fence.proxy.async between, executed by the writer after the write, or by a thread that has seen it since. The
   completion of an operation of the async proxy is such a fence by itself.
 
     st.shared [x] (warp 0);  bar.sync;  ld.shared [x] (warp 1)                  ordered
@@ -424,7 +424,7 @@ class Order(NullOrder):
     def start(self, warps: Index, together: int = 1, agent: Agent | None = None) -> Agent:
         agent = self.clocks.start(warps, together, agent)
         if self.clocks.columns > COLUMNS:
-            raise ValueError(f"more than {COLUMNS} asynchronous operations of a block that nobody has waited for")
+            raise ValueError(f"more than {COLUMNS} asynchronous operations of a block that no thread has waited for")
         return agent
 
     def finish(self, agent: Agent, key: Hashable = None, warps: Index | None = None) -> None:

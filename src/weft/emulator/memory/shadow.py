@@ -1,16 +1,15 @@
-"""Who accessed each granule of shared memory last, and when.
+"""The last accesses to each granule of shared memory: which thread, and when.
 
-A granule is as many bytes as the smallest access of the program, so that an access is whole granules. Who and when is one
-number, a *mark*: the time in the upper 32 bits, below it whether it was the async proxy (1 bit), the column of the agent (11
-bits: a warp of its block, or an asynchronous operation: `weft.emulator.memory.clocks`) and the thread (20 bits).
+A granule is as many bytes as the smallest access of the program, so that an access is whole granules. Thread and time are
+one number, a *mark*: the time in the upper 32 bits, below it whether it was the async proxy (1 bit), the column of the agent
+(11 bits: a warp of its block, or an asynchronous operation: `weft.emulator.memory.clocks`) and the thread (20 bits).
 
-Of the plain writes to a granule only the last counts (`LastWrites`): writes that do not race are ordered, and who has seen the
-last has seen all. Other accesses (plain reads; strong accesses, which never race with each other) may be many and unordered,
-so a `History` has the last of every column.
+Of the plain writes to a granule only the last counts (`LastWrites`): writes that do not race are ordered, and a thread that
+has seen the last has seen all. Other accesses (plain reads; strong accesses, which never race with each other) may be many
+and unordered, so a `History` has the last of every column.
 
-One would enter each access as it happens. But nearly none is ever asked about: a barrier comes first, and to know when a
-*line* of 16 bytes was accessed last is enough to see that everyone has seen it. So accesses are put aside, and entered when
-someone asks.
+Accesses are recorded in a list first, and entered into the tables only when a later access needs them. Nearly none is ever
+needed: a barrier comes first, and the time at which a *line* of 16 bytes was accessed last shows that all threads have seen it.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def _distinct(pending: list[tuple[int, Entries]]) -> list[tuple[int, Entries]]:
 
 
 class Aside:
-    """Accesses that are put aside until someone asks, with their times."""
+    """Accesses that are not yet entered, with their times."""
 
     def __init__(self) -> None:
         self._pending: list[tuple[int, Entries]] = []
@@ -155,7 +154,7 @@ class Aside:
 
 
 class LastWrites(Aside):
-    """The last plain write to each granule. With ``proxies``, marks are kept of writes that everyone has seen, too: whether a
+    """The last plain write to each granule. With ``proxies``, marks are kept of writes that all threads have seen, too: whether a
     fence followed them may still be asked."""
 
     def __init__(self, granules: int, shift: int, proxies: bool) -> None:
@@ -209,7 +208,7 @@ class History(Aside):
         """The time of each column's last access to anything."""
 
     def note(self, made: Entries, time: int, common: int) -> None:
-        """The accesses of one instruction. ``common``: what everyone has seen of the past."""
+        """The accesses of one instruction. ``common``: what all threads have seen of the past."""
         if made.agent is not None:
             self.floor = ALL
         self.latest[made.lines] = time

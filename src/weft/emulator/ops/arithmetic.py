@@ -1,4 +1,4 @@
-"""Opcodes that exist for integers and for floats: the type, the last modifier, says whose they are.
+"""Opcodes that exist for integers and for floats: the last modifier, the type, tells which.
 
 The table of instructions is by opcode, and ``add.s32`` and ``add.rn.f32`` have one opcode between them but nothing else in
 common. So the integer and the float families give their binders by opcode, and this module enters one binder per opcode

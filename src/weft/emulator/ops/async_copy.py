@@ -1,8 +1,8 @@
 """cp.async: copies from global to shared memory, thread by thread, and the groups they are waited for in (PTX ISA 9.7.10.28.3).
 
-The copy is done when the instruction is executed. Nobody can tell from its result, as long as every thread waits before it
-reads; whether it does is the race detector's to say. To the detector a copy is an operation of its own, whose end its thread has
-seen only after it has waited. So a program that forgets to wait gets the right numbers, and a fault.
+The copy is done when the instruction is executed. The result is the same as on hardware if every thread waits before it reads,
+and the race detector checks that it does. To the detector a copy is an operation of its own, and the thread has seen its end
+only after it has waited. A program that does not wait therefore ends with a fault, although it would compute the right numbers.
 """
 
 from __future__ import annotations

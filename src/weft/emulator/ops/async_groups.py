@@ -1,9 +1,9 @@
 """Groups of asynchronous copies: what each thread has begun, committed, and not yet waited for (PTX ISA 9.7.10.28.1.1).
 
-The copies themselves are done when they are issued; what is left of them is who may rely on it, and where races are not
-checked there is nothing left. A group is per thread, but one instruction begins copies of many threads, which then mostly
-commit and wait together. So what is kept is a list of *batches*, the copies between two commits, with the threads concerned: few
-vector operations a commit or a wait, however many threads.
+The copies themselves are done when they are issued. What remains to be tracked is which threads have waited for them;
+without the check of races, nothing is tracked. A group is per thread, but one instruction begins copies of many threads,
+which then mostly commit and wait together. So what is kept is a list of *batches*, the copies between two commits, with the
+threads concerned: few vector operations a commit or a wait, however many threads.
 
     copy; commit; copy; commit; wait_group 1        threads     number of the group, in each thread
     batches:  first copy                            all         1   -> complete

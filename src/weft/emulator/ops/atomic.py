@@ -1,7 +1,8 @@
 """atom and red (PTX ISA 9.7.13.6, 9.7.13.7): which operation has which types, and where operands and results are.
 
-The arithmetic, and who comes first, is `weft.emulator.arith.atomics`. An operation on a vector, or on packed halves, is one on
-each element, as the ISA has it. f32 sums in global memory flush subnormal numbers, those in shared memory keep them: so it says.
+`weft.emulator.arith.atomics` has the arithmetic and the order of threads. An operation on a vector, or on packed halves, is
+one on each element, as the ISA has it. f32 sums in global memory flush subnormal numbers, those in shared memory keep them:
+so it says.
 
 Order. All are strong accesses, so they never race with each other. ``.acquire``, ``.release`` and ``.acq_rel`` order what is
 around them at the address they access; scopes make no difference where there is one memory.

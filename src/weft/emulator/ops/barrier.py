@@ -5,11 +5,12 @@ ISA and the hardware count. A barrier without a thread count is complete when ev
 come; so a block may go on after some of its threads have returned early, as it does on hardware. One with a count is complete
 when warps of as many threads have come; threads that have ended do not come.
 
-With ``.aligned`` (``bar`` always is) all threads of a warp must come to the *same* instruction. One would raise a fault when a
-part of a warp comes, but the others may be on their way: a lane may still wait for a copy that it alone began. So the part waits,
-and it is a fault when others of its warp come to a different barrier instruction, or never.
+With ``.aligned`` (``bar`` always is) all threads of a warp must come to the *same* instruction. When a part of a warp comes,
+it waits, because the other lanes may still arrive: a lane may wait for a copy that it alone began. It is a fault when other
+lanes of the warp come to a different barrier instruction, or never come.
 
-Mostly all threads of all blocks come at once, which is one step for everyone and leaves no trace in the tables of who is waiting.
+Usually all threads of all blocks come at once. That case is one step for all threads and does not use the tables of waiting
+threads.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def _reason(barriers: Barriers, meeting: Meeting, site: int) -> Callable[[], str
 
 
 def _all_at_once(barriers: Barriers, number: int, active: Active, counts: NDArray[np.int64] | None) -> bool:
-    """Whether every thread of every block that has not ended is here, and nobody has come before."""
+    """Whether every thread of every block that has not ended is here, and no thread has come before."""
     machine = barriers.machine
     if not active.full and active.count + int(np.count_nonzero(machine.exited)) != machine.threads:
         return False

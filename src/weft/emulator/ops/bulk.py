@@ -1,9 +1,9 @@
 """Bulk copies: runs of bytes between global and shared memory, begun by a thread, done by the copy engine (PTX ISA 9.7.10.28.4).
 
-As with cp.async the copy is done when it is issued, and only whoever has waited for it has seen that: for a copy into shared
-memory whoever waits for the phase of the mbarrier that its bytes complete, for a copy out of shared memory the thread itself
-in ``wait_group``. All accesses are of the asynchronous proxy, so that what threads wrote before must have been passed on to it
-with fence.proxy.async.
+As with cp.async the copy is done when it is issued, and only threads that have waited for it have seen that: for a copy into
+shared memory the threads that wait for the phase of the mbarrier that its bytes complete, for a copy out of shared memory
+the thread itself in ``wait_group``. All accesses are of the asynchronous proxy, so that what threads wrote before must have
+been passed on to it with fence.proxy.async.
 
 A block is a cluster of its own: ``.shared::cluster`` is its own shared memory, and a multicast goes to block 0.
 """

@@ -1,7 +1,7 @@
 """Steps whose result for a thread depends on that thread's operands alone.
 
-All threads are computed, then the active ones are written: NumPy computes a whole array faster than the half of it a mask names,
-and what the inactive threads' operands would give is thrown away.
+All threads are computed, then the active ones are written: NumPy computes a whole array faster than the part of it that a mask
+selects. The results of inactive threads are discarded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How an instruction's modifiers are read: each finds its slot, and one that finds none is an error.
 
-One would ask ``"sat" in b.modifiers`` where it matters, and so ignore every modifier that nobody asks for. Here a binder names
-its slots and what may stand in each; the modifiers are sorted into them, and what is left over is refused.
+A binder names its slots and what may stand in each. The modifiers are sorted into the slots, and a modifier that is left
+over is refused. Tests such as ``"sat" in b.modifiers`` would ignore unknown modifiers instead.
 
     form(b, mode="hi lo wide", type=INTEGERS)          mad.wide.s32    {"mode": "wide", "type": "s32"}
     form(b, op="min max", sat="? sat", type="s32")     the ? says it may be missing: then ""

@@ -1,7 +1,7 @@
 """mbarrier objects: threads arrive, and bytes of copies are expected and completed (PTX ISA 9.7.15.16).
 
-What an operation does to an object is `weft.emulator.arith.mbarrier_word`; here is who does it, and in which order it makes
-others see what was done before. How threads wait is `weft.emulator.ops.mbarrier_wait`.
+What an operation does to an object is `weft.emulator.arith.mbarrier_word`; this module says which threads do it, and what
+other threads have seen afterwards. How threads wait is `weft.emulator.ops.mbarrier_wait`.
 
 Order. An arrival with release semantics releases what its warp has done to the phase it arrives in, a completed copy releases its
 writes, and a wait that is answered "complete" acquires. The key of a phase is the object's address and the phase's parity: when a

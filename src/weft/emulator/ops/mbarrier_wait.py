@@ -1,8 +1,8 @@
 """Waiting for an mbarrier's phase: test_wait and try_wait (PTX ISA 9.7.15.16.19).
 
-One would let try_wait answer "not yet" now and then, as hardware may. Here it answers when its phase is complete, and never
-otherwise: its threads are suspended until then, so that a wait that never ends is found at once, with what the phase lacks. The
-time limit of a try_wait is therefore without meaning. test_wait answers at once.
+try_wait suspends its threads until the phase is complete, and then answers true; it never answers false, as hardware may. A
+wait that never ends is therefore found at once, and the fault says what the phase lacks. The time limit of a try_wait is
+ignored. test_wait answers at once.
 """
 
 from __future__ import annotations

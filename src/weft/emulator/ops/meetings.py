@@ -1,4 +1,4 @@
-"""Who has come to a block's barriers and not yet gone on: the tables behind `weft.emulator.ops.barrier`."""
+"""The threads that have come to a block's barriers and not yet gone on: the tables behind `weft.emulator.ops.barrier`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Meeting:
         self.site: Index = np.zeros(threads, np.intp)
         """The instruction at which each present thread came."""
         self.expected: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
-        """The thread count of each block's barrier; 0 is everyone."""
+        """The thread count of each block's barrier; 0 means all threads."""
         self.predicate: Mask = np.zeros(threads, np.bool_)
         self.phase: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
         """How often each block's barrier has been complete."""
@@ -50,7 +50,7 @@ class Barriers:
         return machine.extra("barriers", lambda: cls(machine))
 
     def quiet(self, number: int) -> bool:
-        """Whether nobody has come to a barrier."""
+        """Whether no thread has come to a barrier."""
         meeting = self.meetings.get(number)
         return meeting is None or not meeting.present.any()
 
@@ -189,7 +189,7 @@ class Barriers:
         blocks = waiting.any(axis=1).nonzero()[0]
         instruction = machine.program.instructions[site]
         if not blocks.size:
-            return f"nobody waits at {instruction.name} any more"
+            return f"no thread waits at {instruction.name} any more"
         block = int(blocks[0])
         live = int(np.count_nonzero(~machine.exited.reshape(machine.blocks, -1)[block]))
         wanted = int(meeting.expected[block]) or live

@@ -1,9 +1,9 @@
 """mma.sp: products with a sparse left matrix (PTX ISA 9.7.14.6).
 
-Half of A is stored, and a register of metadata in some of each four threads says which half. One would skip the zeros, as
-hardware does; here A is made whole, and the rest is mma's. A's stored elements have the fragment of a dense A of half the
-columns; where the metadata lie says `weft.emulator.arith.fragments.metadata_place`. The ISA shows that in figures; the
-layouts CUTLASS has (``ELayout`` of its sparse atoms, ``reorder_meta``) say the same.
+Half of A is stored, and a register of metadata in some of each four threads says which half. Hardware skips the zeros. The
+emulator expands A to a dense matrix and then computes as mma does. A's stored elements have the fragment of a dense A of
+half the columns; `weft.emulator.arith.fragments.metadata_place` says where the metadata are. The ISA shows that in figures;
+CUTLASS's layouts (``ELayout`` of its sparse atoms, ``reorder_meta``) agree.
 
 Metadata without meaning (two elements in one place; with ``ordered_metadata``, places that do not ascend) are undefined
 behaviour, and a fault.

@@ -1,9 +1,9 @@
 """How an opcode gets its meaning: one binder per opcode, in one table.
 
-One would interpret: look at an instruction each time it is executed. Here an instruction is *bound* once per launch: its binder
-checks modifiers and operand types, fetches the arrays its operands live in, and returns a `Step`, a closure that is
-little more than the NumPy call. What a binder does not know it refuses with `Binding.unknown`, so nothing is executed by
-halves.
+An instruction is *bound* once per launch: its binder checks modifiers and operand types, fetches the arrays that hold its
+operands, and returns a `Step`, a closure that is little more than the NumPy call. Decoding the instruction at each execution
+would cost more than executing it. A binder refuses modifiers it does not know with `Binding.unknown`, so no modifier is
+ignored.
 
 A step that only computes returns nothing. A *transfer* (a branch, a barrier, whatever may hold threads back or send them
 elsewhere) is bound with ``transfer=True`` and returns where its threads go next.

@@ -1,6 +1,6 @@
 """st.async and red.async: stores into shared memory that an mbarrier counts (PTX ISA 9.7.9.12, 9.7.13.8).
 
-They are bulk copies of a register: done when issued, seen by whoever waits for the phase of the mbarrier whose bytes they
+They are bulk copies of a register: done when issued, seen by the threads that wait for the phase of the mbarrier whose bytes they
 complete. Their addresses are of the cluster, which is the block itself.
 """
 

@@ -1,6 +1,6 @@
 """Tensor copies: boxes of tensors between global and shared memory, as a tensor map describes them (PTX ISA 9.7.10.28.5).
 
-Which bytes go where is `weft.emulator.arith.tensor_copy`; who does it, and who has seen it done, is as for bulk copies. The
+Which bytes go where is `weft.emulator.arith.tensor_copy`; which threads have seen it done is as for bulk copies. The
 mode is ``.tile``; the im2col modes, and gather and scatter of rows (sm_100), are refused by name.
 
 A copy completes as many bytes as its box has in shared memory, those outside the tensor too. A box in shared memory begins at

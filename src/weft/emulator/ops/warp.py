@@ -1,8 +1,8 @@
-"""Instructions that the lanes of a warp execute together: who must be there, and bar.warp.sync, activemask, elect.
+"""Instructions that the lanes of a warp execute together: which lanes must take part, and bar.warp.sync, activemask, elect.
 
-A ``.sync`` instruction names lanes by a mask, in a register, and waits until all of them that have not exited execute it. They
-may come by different ways, so whoever is early is parked (`Machine.converge`). What the ISA calls undefined is a fault: a lane
-that its own mask does not name, and lanes that name each other with different masks.
+A ``.sync`` instruction names lanes by a mask, in a register, and waits until all of them that have not exited execute it.
+They may come by different ways, so lanes that are early are parked (`Machine.converge`). What the ISA calls undefined is a
+fault: a lane that its own mask does not name, and lanes that name each other with different masks.
 
 Lanes with different masks are different groups, and a lane may be named by a group that it joins later.
 

@@ -1,11 +1,11 @@
 """wgmma: products of matrices in shared memory, by four warps, asynchronously (PTX ISA 9.7.15).
 
-One would queue the products and compute them when they are waited for. They are computed at once here: what makes them
-asynchronous is only who may rely on what, and that is checked. Until wait_group, shared memory that an instruction reads belongs
-to the operation (`weft.emulator.memory.order`: the async proxy, so generic writes before it need fence.proxy.async, and a write
-before wait_group is a race). Each 16 bytes of an operand are one access of the operation, however many warps use them. An
-operation is the warpgroup's: it has seen what any of the four warps has seen, and each that waits for it knows it complete. So
-a barrier that is missing only among the warps of one warpgroup is not found.
+The products are computed when they are issued. Their asynchrony shows only in which threads may use the results and
+overwrite the operands, and the race detector checks that. Until wait_group, shared memory that an instruction reads belongs
+to the operation (`weft.emulator.memory.order`: the async proxy, so generic writes before it need fence.proxy.async, and a
+write before wait_group is a race). Each 16 bytes of an operand are one access of the operation, however many warps use them.
+An operation is the warpgroup's: it has seen what any of the four warps has seen, and each that waits for it knows it
+complete. So a barrier that is missing only among the warps of one warpgroup is not found.
 
 What is not checked, because ptxas mends it: accumulators used before wait_group (it inserts the wait, and says C7517), registers
 that wgmma.mma_async uses without a wgmma.fence after other accesses (it inserts the fence, C7519).

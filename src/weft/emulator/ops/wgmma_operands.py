@@ -1,7 +1,7 @@
 """What wgmma.mma_async multiplies: A from registers or shared memory, B from shared memory.
 
-One would read one operand after the other. Checks cost the same for many accesses as for few, so the units of 16 bytes of both
-operands, of all warpgroups, are one access. A sparse A is made whole.
+The units of 16 bytes of both operands, of all warpgroups, are read as one access, because the checks cost the same for many
+accesses as for few. A sparse A is expanded to a dense matrix.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Warpgroups: who waits for whom at wgmma.mma_async.
+"""How the warps of a warpgroup wait for each other at wgmma.mma_async.
 
-One would demand that the four warps of a warpgroup come together, as the ISA does (``.aligned``). They come to it at different
-times though where they waited for different things, and the hardware lets them wait. So does this: threads stay at the
-instruction until all 128 of their warpgroup are there. If these never come it is a deadlock, which names the instruction.
+Threads wait at the instruction until all 128 threads of their warpgroup are there. The ISA demands that the four warps execute
+it together (``.aligned``), but warps that waited for different things reach it at different times, and hardware lets them wait.
+Threads that never arrive are a deadlock, whose message names the instruction.
 """
 
 from __future__ import annotations

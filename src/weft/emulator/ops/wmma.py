@@ -1,7 +1,7 @@
-"""wmma.load, wmma.store and wmma.mma: matrices of a warp in fragments nobody knows (PTX ISA 9.7.14.4).
+"""wmma.load, wmma.store and wmma.mma: matrices of a warp in fragments of unspecified layout (PTX ISA 9.7.14.4).
 
 The ISA leaves open which lane has which element: programs may load fragments, compute with them alike on all lanes, and store
-them. So one is chosen here: mma's picture for larger M and N (`weft.emulator.arith.fragments`). Where the ISA has more
+them. The emulator uses mma's layout for larger M and N (`weft.emulator.arith.fragments`). Where the ISA has more
 registers than elements (f16: eight for A and for B, whatever the shape) the further ones are copies of the first.
 
 How hardware splits a load into accesses is as open. Here a lane loads or stores each register at once if its elements are

@@ -1,7 +1,8 @@
 """What class each instruction is of, and how many operations of arithmetic a thread does with it.
 
-A table by opcode; arithmetic, whose opcodes are shared, is told apart by its type. The classes are those a reader of a profile
-asks about (how much of it is integers that compute addresses?), not the hardware's pipelines, which PTX does not know.
+A table by opcode; arithmetic, whose opcodes are shared, is told apart by its type. The classes are useful to a reader of a
+profile (for example integer arithmetic, which computes addresses). They are not the hardware's pipelines, which PTX does not
+determine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A profile as a page: the source annotated line by line, and the PTX, sortable.
 
-One file, without anything it would load: it can be attached, committed, opened years later. A click on a source line lights the
-instructions it was compiled to, and the other way round. Where there is no source text, the PTX is the text that is annotated.
+The page is one file that loads nothing, so it can be attached or committed. A click on a source line highlights the
+instructions it was compiled to, and the reverse. Where there is no source text, the PTX is the text that is annotated.
 """
 
 from __future__ import annotations

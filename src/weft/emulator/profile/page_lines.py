@@ -1,7 +1,7 @@
 """The lines of a profile's page: counters beside each line of source, and of PTX.
 
 Both views have the same columns; rows of the same source line have the same ``data-place``, by which the page's script finds
-them. Source lines far from any that has instructions are folded away until one asks for them.
+them. Source lines far from any that has instructions are hidden until the reader opens them.
 """
 
 from __future__ import annotations

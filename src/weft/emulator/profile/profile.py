@@ -1,10 +1,10 @@
 """What a launch did, counted: per PTX instruction, per source line, in all.
 
-A profiler's report is a file one opens in its own program. Here it is a value: frozen, comparable, deterministic, JSON and back;
-a test asks it for a number. `print` shows a table, `Profile.html` makes a page.
+A profile is a value: frozen, comparable, deterministic, convertible to JSON and back, so that a test can ask it for a
+number. `print` shows a table, `Profile.html` makes a page.
 
 It has no times. What it counts follows from the program and its data alone, so two runs are equal and a difference is a change
-of the program. What a GPU would add and nobody can derive from PTX (`NOT_MODELLED`) is not guessed.
+of the program. What a GPU would add and PTX does not determine (`NOT_MODELLED`) is not estimated.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Profile:
         reached = {function for function, count in zip(functions, counts, strict=True) if count}
         rows: list[InstructionRow] = []
         for instruction, function, count in zip(instructions, functions, counts, strict=True):
-            # A function's end, where it is written by nobody, is listed only if threads came there.
+            # A function's end that is not written in the text is listed only if threads came there.
             if function not in reached or (not count and instruction.text.startswith("(")):
                 continue
             if (metric := EXECUTIONS.get(instruction.opcode)) and "executions" in count:

@@ -1,7 +1,8 @@
-"""Registers, spills and shared memory of a kernel, as ptxas says: the one thing in a profile that PTX does not say.
+"""Registers, spills and shared memory of a kernel, as ptxas reports them: the only part of a profile that PTX does not
+determine.
 
-PTX has as many registers as it likes; only NVIDIA's assembler knows how many are left. It needs no GPU, but is not ours to
-ship: where it is not on PATH, `resources` says so and the profile has none.
+PTX has any number of registers; NVIDIA's assembler allocates the machine's. It needs no GPU, but weft may not distribute it.
+Where it is not on PATH, `resources` says so and the profile has no such numbers.
 """
 
 from __future__ import annotations

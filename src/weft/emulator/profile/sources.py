@@ -1,7 +1,7 @@
-"""The text of the source files a profile speaks of, where it can be had.
+"""The text of the source files that a profile refers to, where it can be found.
 
-PTX names files as the compiler was given them, on the machine that compiled. They are looked for there, in a directory that
-one names, or taken from a mapping; a file that is not found is no error, only its text is missing.
+PTX names files as the compiler was given them, on the machine that compiled. They are looked for there, in a directory that the
+caller names, or taken from a mapping. A file that is not found is no error: its text is missing from the page.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Function bodies: scopes, labels, instructions and their operands (PTX ISA 4.3, 6).
 
 Scopes nest and hide names, labels may stand behind the branch that goes there, and inline assembly declares the same ``p`` and
-``LOOP`` in every copy of its braces. One would resolve names in a second pass; here braces are looked through once for their
-labels before a body is read, so that every name's operand is known, made once, when an instruction names it: reading an operand
-is a lookup in one dictionary, and closing a scope undoes what it declared.
+``LOOP`` in every copy of its braces. Names are resolved in the pass that reads the body. Before it, each pair of braces is
+searched once for its labels. The operand of every name is therefore known, and made once, when an instruction uses the name.
+Reading an operand is a lookup in one dictionary; closing a scope undoes what it declared.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Body:
     # ---- names ------------------------------------------------------------------------------------------------------
 
     def unique(self, name: str) -> str:
-        """The name, or one like it that nobody in this function has."""
+        """The name, or one like it that is not used in this function."""
         if name in self.used:
             base, number = name, 1
             while (name := f"{base}${number}") in self.used:

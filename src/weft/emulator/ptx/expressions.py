@@ -2,7 +2,7 @@
 
 An integer constant is a 64-bit signed number, or an unsigned one where it says U or does not fit; operators compute in 64 bits
 and say which of the two their result is. A float written by its bits (0f..., 0d...) keeps them: alone it becomes an `Immediate`
-with its pattern, so that the NaN written is the NaN meant. In an expression 0d... is the number it is, 0f... may not stand.
+with its pattern, so that the NaN keeps its payload. In an expression 0d... is the number it is, 0f... may not stand.
 """
 
 from __future__ import annotations

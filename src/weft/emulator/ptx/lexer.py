@@ -1,9 +1,9 @@
 """Words of PTX text.
 
-One would make a token object for each word, with its kind, line and column. A module of Triton's has a hundred thousand words
-and almost none of them is ever asked where it stands, so here one compiled regular expression cuts the text into two lists,
-words and where they start; a word's kind is seen in its first character, its line is found when somebody asks. An instruction's
-opcode and modifiers are one word (``ld.global.v4.f32``), a label and its colon are one word.
+One compiled regular expression cuts the text into two lists: the words, and where they start. There are no token objects,
+because a module of Triton's has a hundred thousand words and almost no word's position is needed. A word's kind follows from
+its first character; its line is computed when an error needs it. An instruction's opcode and modifiers are one word
+(``ld.global.v4.f32``), a label and its colon are one word.
 """
 
 from __future__ import annotations

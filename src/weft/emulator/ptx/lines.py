@@ -1,8 +1,8 @@
 """Where PTX comes from: ``.file`` and ``.loc`` (PTX ISA 11.5).
 
-Compilers write ``.file`` before the functions or after them, so the files are looked for first. A ``.loc`` holds until the next;
-what is inlined says where, and if a ``.loc`` of that place said where *it* was inlined, so does this one. Line 0 is a compiler's
-word for code that no line stands for: it becomes no source at all.
+Compilers write ``.file`` before the functions or after them, so the files are looked for first. A ``.loc`` holds until the
+next; what is inlined says where, and if a ``.loc`` of that place said where *it* was inlined, so does this one. Compilers
+write line 0 for code that belongs to no line; such instructions have no source.
 
 LLVM counts up the line within a piece of inline assembly, one for each of its lines, as if the source had them too; in
 Triton's programs, whose loads and stores are inline assembly, these are lines of something else. All of a piece belongs to the

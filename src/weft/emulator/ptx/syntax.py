@@ -1,8 +1,8 @@
 """What a PTX module says, as data (PTX ISA 4 and 5): modules, functions, instructions, operands.
 
-One would give each instruction a class. There are some two hundred opcodes with thousands of combinations of modifiers, so
-here an instruction is its opcode, its modifiers and its operands, as written; `weft.emulator.ops` gives them meaning, one
-table entry an opcode. Names are unique within a function: the parser renames what a nested scope declares again.
+An instruction is its opcode, its modifiers and its operands, as written. Instructions have no classes of their own, because
+some two hundred opcodes have thousands of combinations of modifiers. `weft.emulator.ops` gives them meaning, with one table
+entry an opcode. Names are unique within a function: the parser renames what a nested scope declares again.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Minus:
 
 @dataclass(frozen=True)
 class Sink:
-    """``_``: a result nobody wants."""
+    """``_``: a result that is discarded."""
 
 
 @dataclass(frozen=True)

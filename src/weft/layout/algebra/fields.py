@@ -5,9 +5,9 @@ in its lowest bits, so it is the position in the row-major tensor.
 
     fields (("dim0", 1), ("dim1", 2), ("dim2", 1))      coordinates (1, 2, 0)  <->  0b1_10_0 = 12
 
-One would usually take an index apart to reorder, drop or widen its dimensions, coordinate by coordinate. Here such a change is
-a few *moves*: all bits that shift by the same amount go together, under one mask. Reordering n dimensions takes at most n moves,
-dropping or widening the slowest takes one.
+Reordering, dropping or widening dimensions is a few *moves*: all bits that shift by the same amount move together, under one
+mask. The index is not taken apart into coordinates. Reordering n dimensions takes at most n moves; dropping or widening the
+slowest takes one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ dimension to its i-th *basis*, one coordinate per output dimension, and a whole 
     register 2   (1,0)   (1,2)   (1,0)   (1,2)
     register 3   (1,1)   (1,3)   (1,1)   (1,3)
 
-Law: ``L(x ^ y) == L(x) ^ L(y)``, so the bases say everything, and no operation here looks at elements.
+Law: ``L(x ^ y) == L(x) ^ L(y)``, so the bases determine the layout, and no operation here enumerates elements.
 
 A basis is kept as one integer, its coordinates laid side by side, the last output dimension in the lowest bits: its position
 in the row-major flattened tensor. Reshape and expand_dims then leave the integers alone, and composition or a rank is a

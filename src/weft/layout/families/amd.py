@@ -1,7 +1,7 @@
 """AMD's fragments: where MFMA and WMMA have their results and operands in registers.
 
-One would usually draw one picture per instruction and mirror it for ``transposed``. Here a table says what a tile takes, and
-transposing swaps the roles of rows and columns in it (the hardware is given the operands swapped).
+A table has the size and the bits of each instruction's tile. Transposing swaps the roles of rows and columns in it (the
+hardware is given the operands swapped).
 
     MFMA, 64 lanes, MxN: a lane has 4 adjacent rows (1 for 64-bit results) of one column; lanes go along the columns, the lanes
     that are left along the rows; the other rows of the tile are in registers.

@@ -1,8 +1,8 @@
 """Dealing: how every distributed family gives the bits of a tensor's index to machine dimensions.
 
-One would usually write each family as a product of identity and zero layouts, then cut it to the tensor where it is larger and
-repeat it where it is smaller. Here each axis of the tensor is a pile of bits, lowest on top, and a family is a list of
-*steps* ``(machine dimension, axis, bits)``, each of which takes that many bits from the pile:
+A product of identity and zero layouts would have to be cut to a smaller tensor and repeated for a larger one. Dealing covers
+all three cases: each axis of the tensor is a pile of bits, lowest on top, and a family is a list of *steps* ``(machine
+dimension, axis, bits)``, each of which takes that many bits from the pile:
 
     shape (16, 4); steps (register, columns, 1) (lane, columns, 2) (lane, rows, 3), then the rest in registers
 

@@ -1,8 +1,8 @@
 """Intel's fragments: where DPAS (XMX) has its result and operands in registers.
 
-One would usually describe a matrix as the vector of values that each work item of a sub-group passes to the instruction. Here
-the three matrices are dealt like all others: lanes go along a row first, lanes that are left along the rows, and
-elements that share a 32-bit (operand 1) or 16-bit (operand 0) channel are adjacent registers.
+Intel describes a matrix as the vector of values that each work item of a sub-group passes to the instruction. The three
+matrices are dealt as in all other families: lanes go along a row first, remaining lanes along the rows, and elements that
+share a 32-bit (operand 1) or 16-bit (operand 0) channel are adjacent registers.
 
     D (MxN) = A (MxK) B (KxN) + C; M = repeat_count, N = execution_size, K = systolic_depth * ops_per_channel
 

@@ -1,7 +1,7 @@
 """NVIDIA's fragments (paper 4.7, 9.2): where mma.sync and wgmma have their results and operands in registers.
 
-One would usually keep a table of (lane, register) per instruction. All of them are one picture: a warp is 8 rows of 4 threads,
-a thread has a few adjacent elements of its row, and whatever the instruction has beyond that goes on in registers.
+All instructions follow one rule, so no table per instruction is kept: a warp is 8 rows of 4 threads, a thread has a few
+adjacent elements of its row, and the rest of the instruction's tile continues in registers.
 
     nvidia_mma((16, 8), 2, (1, 1), (16, 8)): mma.m16n8's result; each cell is lane.register
 

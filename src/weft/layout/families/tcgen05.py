@@ -1,8 +1,8 @@
 """Blackwell's results in registers: what tcgen05.ld and tcgen05.st move between tensor memory and threads.
 
-tcgen05.mma leaves its result in tensor memory, 128 rows of 32-bit columns. One would usually name a register layout for each
-shape of result. Here an instruction's *atom* says which bits of (row, column) its registers and lanes have, whatever lies there;
-the memory's own layout (`tensor_memory`) says which elements those are.
+tcgen05.mma leaves its result in tensor memory, 128 rows of 32-bit columns. An instruction's *atom* says which bits of (row,
+column) its registers and lanes have, independently of what is stored there; the memory's own layout (`tensor_memory`) says
+which elements those are. So no register layout is named for each shape of result.
 
     atom       lane                              registers             fragment
     32x32b     row 1 2 4 8 16                    columns               a thread has a row

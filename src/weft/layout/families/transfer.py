@@ -1,8 +1,8 @@
 """Shape operations as maps between layouts (paper 4.4, theorem 9.3): how the *name* of an element changes, not its place.
 
-One would usually move data to transpose or reshape a tile. Here each operation has a forward map, the result layout under
-which every register, lane and warp keeps what it holds, and a backward map ``*_back``, the source layout that gives a
-wanted result layout the same way; the distributed layouts are closed under all of them.
+No data moves to transpose or reshape a tile. Each operation has a forward map, the result layout under which every register,
+lane and warp keeps its elements, and a backward map ``*_back``, the source layout that gives a wanted result layout. The
+distributed layouts are closed under all of them.
 
     operation    result element                   forward: flattened columns
     trans        y[i_o0, i_o1, ..] = x[i]          bits permuted with the dimensions

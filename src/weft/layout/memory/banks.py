@@ -1,8 +1,8 @@
 """Bank conflicts: how many wavefronts a warp's access to shared memory takes (paper 5.4, lemma 9.4).
 
-One would usually list the addresses of a warp and count. The map (register, lane, warp) -> offset of an access is linear, so
-the count is a difference of two ranks, the same for all instructions and all warps: they differ by an XOR of
-offsets, which only permutes banks and words.
+The map (register, lane, warp) -> offset of an access is linear, so no addresses need to be listed: the count is a difference
+of two ranks, the same for all instructions and all warps: they differ by an XOR of offsets, which only permutes banks and
+words.
 
 The hardware. Memory is words of 32 bits, word a in bank a mod 32. One instruction moves a *vector*, up to 128 aligned bits, per
 lane. It is served in *phases* of as many lanes as fill 128 bytes: all 32 for up to 32 bits, 16 for 64, 8 for 128. A phase takes

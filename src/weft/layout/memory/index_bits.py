@@ -1,10 +1,10 @@
 """Which vectors a swizzled memory layout takes as its index bits, the offset bits above the banks (paper 9.2).
 
-One would usually complete a basis in any way. But an access conflicts in every index vector that its lanes also span, so the
-span of the index bits has to avoid one subspace for each access as well as it can. For up to two, lemma 9.5 gives a span that
-avoids both. For more there may be none; then a linear map to the banks is searched for that is one-to-one on every space, or
-nearly so: its kernel is the span wanted. The search starts several times, from fixed random points, and improves the image of
-one vector at a time until none helps; what it finds may not be the best there is.
+An access conflicts in every index vector that its lanes also span. The span of the index bits must therefore avoid one subspace
+for each access as far as possible, and not every completion of a basis does. For up to two, lemma 9.5 gives a span that avoids
+both. For more there may be none; then a linear map to the banks is searched for that is one-to-one on every space, or nearly
+so: its kernel is the span wanted. The search starts several times, from fixed random points, and improves the image of one
+vector at a time until none helps; what it finds may not be the best there is.
 """
 
 from __future__ import annotations

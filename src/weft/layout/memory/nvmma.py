@@ -1,7 +1,7 @@
 """The shared memory that NVIDIA's TMA writes and wgmma reads: 32, 64 and 128 byte swizzles.
 
-One would usually describe these as a swizzle of address bits: bits 4 to 6 XOR bits 7 to 9 (for 128 bytes). As a map from
-offsets to elements the same is a tile of 8 rows, as wide as the swizzle, whose row r has its units of 16 bytes in another order:
+NVIDIA describes these as a swizzle of address bits: bits 4 to 6 XOR bits 7 to 9 (for 128 bytes). As a map from offsets to
+elements, the swizzle is a tile of 8 rows, as wide as the swizzle, whose row r has its units of 16 bytes in another order:
 
     swizzle      place u of row r holds unit    columns of the three row bits
     128 bytes    u ^ r                          (1, unit) (2, 2 units) (4, 4 units)

@@ -1,7 +1,7 @@
 """Questions to a distributed layout (paper 5.1): contiguity, vector widths, copies, sectors of global memory.
 
-One would usually ask them of a family's parameters ("size per thread along the fastest dimension"). A layout answers them for all
-families alike, across dimensions, from its columns: nothing here looks at elements.
+The answers are computed from a layout's columns, for all families alike and across dimensions. They do not use a family's
+parameters ("size per thread along the fastest dimension"), and enumerate no elements.
 
 Global memory. The address of element (i0, i1, ..) is ``i0 * stride0 + i1 * stride1 + ..``, in elements; that is linear over F2 if
 the strides are powers of two that keep the dimensions' bits apart (or 0). The default is a row-major tensor without gaps. For

@@ -1,7 +1,7 @@
 """Memory layouts: where a tensor's elements lie in a block's shared memory (paper 4.3, definitions 4.11 to 4.14).
 
-A memory layout maps an offset (in elements) to the element there: ``offset`` -> tensor. That is the inverse of the formula that
-one would usually write, and what makes it compose with distributed layouts.
+A memory layout maps an offset (in elements) to the element there: ``offset`` -> tensor. It is the inverse of the usual
+formula, so that it composes with distributed layouts.
 
 Definition. An *unswizzled* layout has a unit vector per offset bit, those of the fastest dimension first. *mma swizzling*
 (vec, per_phase, max_phase) XORs one bit of the fastest dimension into the column of row bit i, so that a column of the

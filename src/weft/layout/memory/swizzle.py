@@ -1,7 +1,7 @@
 """The best shared-memory layout for any set of readers and writers (paper 5.4, 9.2).
 
-One would usually know a few swizzles and pick the one that conflicts least. Here the layout is computed from the accesses,
-distributed layouts (register, lane, warp) -> tensor, and is proved best or comes with its distance from the bound.
+The layout is computed from the accesses, which are distributed layouts (register, lane, warp) -> tensor; it is not chosen
+from a list of known swizzles. It is proved optimal, or returned with its distance from the bound.
 
 Definition. A memory layout is a basis of the tensor's index space, its columns the offset bits:
 

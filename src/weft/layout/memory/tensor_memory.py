@@ -1,6 +1,6 @@
 """Blackwell's tensor memory: 128 rows (one per lane of four warps) of 32-bit columns.
 
-A layout here maps (``row``, ``col``) to the tensor. Accumulators of 128 rows lie as one would draw them. Those of 64 do not
+A layout here maps (``row``, ``col``) to the tensor. Accumulators of 128 rows lie row by row. Those of 64 do not
 fill the memory: two of them share it, in alternate groups of 16 rows, so row bit 4 chooses between them:
 
     block (64, N)                      row: 1 2 4 8 | next block | 16 32      the next block below, else to the right, else a copy

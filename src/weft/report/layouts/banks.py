@@ -1,9 +1,9 @@
 """Shared memory as banks and rows: which words one access of a warp touches, and where lanes collide.
 
-One would list addresses. Here a column is a bank and a row 128 bytes (all banks once), as the hardware has it. Of the access, one
-instruction of one warp is drawn: its first vector. Its lanes go in *phases* (`memory.banks`); the first phase is in the
-lanes' colours, later ones are pale, since linear layouts make them alike. In the first phase two different words in one
-column are a conflict: the bank is marked with how many wavefronts it takes, and each word with which one serves it.
+A column is a bank and a row is 128 bytes (all banks once), as in the hardware. Of the access, one instruction of one warp is
+drawn: its first vector. Its lanes go in *phases* (`memory.banks`); the first phase is in the lanes' colours, later ones are
+pale, since linear layouts make them alike. In the first phase two different words in one column are a conflict: the bank is
+marked with how many wavefronts it takes, and each word with which one serves it.
 
 Rows that the instruction does not touch are left out.
 """

@@ -1,8 +1,8 @@
-"""Colours for lanes, warps and registers: as many as there are, all different, and their order visible.
+"""Colours for lanes, warps and registers: all different, and in a visible order.
 
-One would take a list of ten colours and repeat it, or spread hues evenly: at 32 lanes neighbours look alike. Here an index has a
-hue and a shade: of 32, index // 4 is the hue and index % 4 the shade, so that groups of four, which fragments of instructions are
-made of, belong together. Hues and shades are even to the eye (OKLCH); a light page and a dark one have their own shades.
+An index has a hue and a shade: of 32, index // 4 is the hue and index % 4 the shade. Groups of four, of which fragments of
+instructions consist, then have one hue. A list of ten repeated colours, or evenly spread hues, would make neighbours of 32
+lanes look alike. Hues and shades are perceptually even (OKLCH); a light page and a dark one have their own shades.
 
     count      1..8   16    32    64    128   256
     hues       count   8     8    16     16    32

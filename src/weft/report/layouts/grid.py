@@ -1,6 +1,6 @@
 """A tensor as a grid: each cell in the colour of the lane (or warp, or register) that holds it, as SVG.
 
-One would label every cell. At 128x128 that is noise, so what is drawn depends on the room a cell has:
+What is drawn depends on the size of a cell, because labels in all cells of a 128x128 tensor cannot be read:
 
     cells of         up to        show
     40 px            16 columns   lane, register, how many hold it; stripes of all holders' colours
@@ -8,10 +8,10 @@ One would label every cell. At 128x128 that is noise, so what is drawn depends o
     14 px            64 columns   the lane, where it fits
     7 px and less    256 columns  colours alone
 
-Where cells say nothing, the first 16x16 elements are beside them in detail.
+Where cells have no text, the first 16x16 elements are drawn beside them in detail.
 
 Warps (and blocks) are outlined and named where a region is wide enough. An element with several holders has a stripe for each, as
-many as fit; one that nobody holds is grey.
+many as fit; an element without a holder is grey.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _ticks(count: int, cell: float, room: float) -> range:
 
 
 def stripes(held: Held, element: int, by: str | None, most: int) -> tuple[int, ...]:
-    """The indices of the colours of an element, at most ``most``; none where nobody holds it."""
+    """The indices of the colours of an element, at most ``most``; none where no thread holds it."""
     if not held.places[element]:
         return ()
     return held.values(element, by)[:most] if by else (0,)

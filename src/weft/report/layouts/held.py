@@ -1,6 +1,7 @@
-"""Who holds each element of a tensor: the inverse of a layout as a table, which is what pictures are made of.
+"""The holders of each element of a tensor: the inverse of a layout as a table, from which pictures are drawn.
 
-The algebra never lists elements; a picture has to, so it has a largest tensor (`MOST`) and says so.
+The algebra never lists elements, but a picture must. There is therefore a largest tensor (`MOST`), beyond which the message
+says so.
 """
 
 from __future__ import annotations

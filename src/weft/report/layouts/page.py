@@ -1,8 +1,8 @@
-"""The grid as HTML: the same drawing with a pointer. The element under it says who holds it, and that thread's elements light up.
+"""The grid as HTML: the same drawing, in which the element under the pointer shows its holders and their other elements are
+highlighted.
 
-One would put a handler on every cell. Here the drawing says where its panels are and the page has the layout's columns: the
-script finds the element by division and its holders by XOR, as the algebra says. Without scripts (a notebook's preview) what
-remains is the drawing. Nothing is loaded from anywhere.
+The page has the positions of the panels and the layout's columns. The script finds the element by division and its holders by
+XOR, so cells need no handlers of their own. Without scripts (a notebook's preview) the drawing remains. The page loads nothing.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ for (const root of document.querySelectorAll('.weft-layout:not([data-ready])')) 
     clear();
     last = under;
     const places = holders[under];
-    if (!places.length) { says.textContent = `element ${coordinates(under)}: nobody holds it`; return; }
+    if (!places.length) { says.textContent = `element ${coordinates(under)}: no thread holds it`; return; }
     const mine = new Set();
     for (const key of new Set(places.map(thread))) for (const other of threads.get(key)) mine.add(other);
     const all = data.panels.map(p => `M${p.x} ${p.y}h${p.columns * p.cell}v${p.rows * p.cell}h${-p.columns * p.cell}z`).join('');

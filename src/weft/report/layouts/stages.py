@@ -1,7 +1,7 @@
 """A conversion as the states between its steps: what each register of each lane holds, computed by executing the plan on labels.
 
-A label is an element's row-major position. The last state is compared with the destination layout: a picture of a wrong plan is
-an error, not a picture. A step of a few shuffle rounds is taken apart into them, as the paper's figure 3 does: as moves of one
+A label is an element's row-major position. The last state is compared with the destination layout: a wrong plan raises an error
+instead of being drawn. A step of a few shuffle rounds is taken apart into them, as the paper's figure 3 does: as moves of one
 stage where there is little to move, else as stages that fill the registers step by step.
 """
 

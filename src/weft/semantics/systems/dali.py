@@ -1,8 +1,8 @@
 """DALI's promotion, as the document "DALI Binary Arithmetic Operators - Type Promotions" states it (`dali`) and as the
 package 2.4.0 computes it (`dali_2`).
 
-One would write a class for each. Here they are one class over data: a lattice of types, tables of operations, and three facts
-in which the versions differ. The lattice is the document's six lines, bool counting as uint1:
+Both are one class over data: a lattice of types, tables of operations, and three facts in which the versions differ. The
+lattice is the document's six lines, bool counting as uint1:
 
 =========== =========== ================= ===========================
 floatX      no float    floatX            float32, int64 -> float32

@@ -1,8 +1,7 @@
 """DALI's constants: numbers of Python that meet a tensor, with the type Python's suggests or a chosen one.
 
-One would take a number as NumPy does, and look at its value or at the tensor's type. DALI does neither: an int is int32, a float
-float32, and whoever wants another type says so (`constant`). The package then insists that an integer is a value of that
-type.
+An int is int32 and a float is float32, whatever their value and the tensor's type, unlike in NumPy. `constant` chooses another
+type. The package refuses an integer that is not a value of its type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """DALI's rules as data: its types, the two lattices they form, what each operation takes and does.
 
-One would write the six lines of the promotion as six branches, and then cannot say whether they agree. Here they are edges,
-and `Lattice` proves at import that every pair of types has one join; `rule` only tells which line a join came from.
-`weft.semantics.systems.dali` states the lines, and reads these tables.
+The six lines of the promotion are edges of a graph. `Lattice` checks at import that every pair of types has one join, so the
+lines agree with each other. `rule` only tells which line a join came from. `weft.semantics.systems.dali` states the lines, and
+reads these tables.
 """
 
 from __future__ import annotations

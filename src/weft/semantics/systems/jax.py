@@ -1,8 +1,8 @@
 """JAX's promotion: its document "Type promotion semantics" (`jax`) and the package 0.10.2 (`jax_0_10`), each also with
 64-bit types disabled (`jax_x32`, `jax_x32_0_10`), and the package's strict mode (`jax_strict`).
 
-One would store the document's 18 x 18 table. Here the document's lattice is the definition, `Lattice` proves it at import, and
-an operation adds what `weft.semantics.systems.jax_ops` says. The steps of a promotion, by the names they carry:
+The document's lattice is the definition; its 18 x 18 table is only tested against. `Lattice` checks the lattice at import,
+and an operation adds what `weft.semantics.systems.jax_ops` says. The steps of a promotion, by the names they carry:
 
 =========== ================================================================ =============================
 literal     a Python number is weak, a bool and a NumPy scalar are strong    3 is i*

@@ -1,10 +1,10 @@
 """What each operation of JAX does beyond joining types, as data.
 
-One would write a branch for each operation. They differ in few things only, so an operation is a row: the kinds it takes
-once its operands are joined, whether bools count as int32 and other integers as floats, what the result is where it is not
-the joined type, and the name under which JAX reports it. `OpRule` says what the columns mean.
+Operations differ in few things, so each is a row: the kinds it takes once its operands are joined, whether bools count as
+int32 and other integers as floats, what the result is where it is not the joined type, and the name under which JAX reports
+it. `OpRule` says what the columns mean.
 
-Where JAX computes something nobody would call the operation, the row refuses (`NARROW`): jax 0.10.2 divides int2 as
+Where JAX computes something other than the operation, the row refuses (`NARROW`): jax 0.10.2 divides int2 as
 integers, takes means of int2 in int2, and fails inside on sums and powers of the types below int8.
 """
 

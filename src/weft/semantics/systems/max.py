@@ -1,8 +1,8 @@
 """MAX's promotion: its documentation ``type_promotion`` (`max`) and the package 26.7.0 (`max_26`).
 
-One would expect the package to be a later edition of the document. It is another rule: the document says where two types
-meet (the join of `LATTICE`, always defined), the package refuses whatever a conversion would lose, and calls on the user
-to cast. What both share is here once: the ops, the weak operands, the typed constants.
+The document and the package have different rules. In the document two types meet in the join of `LATTICE`, which always
+exists. The package refuses every conversion that would lose something, and asks the user to cast. Both share the ops, the
+weak operands and the typed constants.
 
 The document is a lattice::
 

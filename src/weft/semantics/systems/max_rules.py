@@ -1,7 +1,7 @@
 """Where two types of MAX meet: in the document's lattice, and by the package's rule of category and width.
 
-One would give the package a lattice as well. It has none: the type of the greater category and width is right or refused,
-and nothing is looked for above it.
+The package has no lattice: the type of the greater category and width is the result or the pair is refused, and no greater type
+is tried.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operands of MAX whose type gives way: numbers, NumPy values; and the check of typed constants.
+"""MAX's weak operands (numbers and NumPy values), and the check of typed constants.
 
-One would promote a number by its kind, as most systems do. MAX asks whether the other side's type holds the value, so that
-``uint8 + 255`` is uint8 and ``uint8 + 256`` an error: there is nothing to promote, only something to admit.
+MAX asks whether the other side's type holds the value, and does not promote a number by its kind as most systems do. So ``uint8
++ 255`` is uint8 and ``uint8 + 256`` is an error.
 """
 
 from __future__ import annotations

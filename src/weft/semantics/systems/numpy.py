@@ -1,7 +1,7 @@
 """NumPy's promotion: two searches over tables of safe casts and loops, and Python's numbers that only raise the kind.
 
-One would ask ``np.result_type`` and call the ufunc, both of which are at hand. The rules stand here in our own words
-instead, so that each step has a name and can be told; NumPy is what the tests compare every answer with.
+The rules are implemented anew, not by ``np.result_type`` and the ufuncs, so that each step has a name and can be explained.
+The tests compare every answer with NumPy's.
 
 ============= ======================================================= ================================
 common type   the first standard type that takes all operands safely int8, uint8 -> int16

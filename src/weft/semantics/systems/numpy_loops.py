@@ -1,8 +1,8 @@
 """NumPy's promotion as data: which casts are safe, and for which types each ufunc has a loop.
 
-One would write promotion as rules about kinds and widths. NumPy has two searches instead, and everything odd about it
-follows from their data. `common_dtype` searches for the first standard type to which all operands cast safely; a ufunc
-searches for the first of its loops to which they do. With ``<=`` for "casts safely to"::
+NumPy promotes by two searches, not by rules about kinds and widths, and its exceptions follow from the data of the searches.
+`common_dtype` searches for the first standard type to which all operands cast safely; a ufunc searches for the first of its
+loops to which they do. With ``<=`` for "casts safely to"::
 
     int8 <= int16, float16;  uint8 <= int16, float16;  int16 <= int32, float32;  float16 <= float32
 

@@ -1,7 +1,7 @@
 """PyTorch's promotion: operands in three classes of priority, and within a class a table of pairs.
 
-One would promote a 0-d tensor like any other, and a Python number as a 0-d tensor. PyTorch ranks them: a class changes
-the outcome of those above it only by being of a higher category (bool < integers < floats < complex).
+The classes are tensors, 0-d tensors, and Python numbers. A class changes the outcome of those above it only if it is of a
+higher category (bool < integers < floats < complex).
 
 ================= ========================================================= =====================================
 pair              within a class: the higher category, then the wider        int64, float16 -> float16

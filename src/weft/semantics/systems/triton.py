@@ -1,8 +1,8 @@
 """Triton's promotion, as its documentation states it (`triton`) and as the package 3.9.0 computes it (`triton_3_9`).
 
-One would write the common type as nested conditions, which then differ between document and package in a dozen places.
-Here both are one implementation over data: an ordered tuple of named rules for the common type of two run-time values
-(the first that applies decides and says why), and tables of what each op takes and gives.
+Both are one implementation over data: an ordered tuple of named rules for the common type of two run-time values, and tables
+of what each op takes and gives. The first rule that applies decides, and its name is the reason. Nested conditions would
+differ between document and package in a dozen places.
 
 The rules, by the document's names:
 
@@ -24,10 +24,10 @@ range does not fit float32, sums of integers narrower than 32 bits are int32 or 
 float64 alone. Where the document states a rule for all operators, the rule holds: float16 / float16 is float16 (the
 package: float32), and ``/ // %`` of mixed signedness prefer unsigned (the package refuses).
 
-Three habits of the package go beyond types. It has no unary ``+``. Its ``>>`` copies the sign bit or not by the sign of
-the left operand (of the tensor, if that is a literal) *before* promotion: int32 >> uint32 is ``shift_right_arithmetic`` in
-uint32. And it keeps float8_e4m3b15 as bytes, so that arithmetic in that type, and its conversion to float64, pass the
-front end and die in the verifier: those are refused here, with a reason of their own.
+Three habits of the package go beyond types. It has no unary ``+``. Its ``>>`` copies the sign bit or not by the sign of the
+left operand (of the tensor, if that is a literal) *before* promotion: int32 >> uint32 is ``shift_right_arithmetic`` in uint32.
+And it keeps float8_e4m3b15 as bytes, so that arithmetic in that type, and its conversion to float64, pass the front end and
+fail in the verifier; weft refuses them, with a reason of their own.
 """
 
 from __future__ import annotations

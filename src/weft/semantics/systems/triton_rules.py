@@ -1,8 +1,7 @@
 """How Triton finds the common type of two run-time values: rules as data, the first that applies decides.
 
-One would write the search as nested conditions, once for the document and once for the package. Here each rule is a named
-value that answers with a type and the reason, refuses, or says nothing; document and package are two tuples of them
-(`weft.semantics.systems.triton` gives the document's rules in a table).
+Each rule is a named value that answers with a type and the reason, refuses, or does not apply. Document and package are two
+tuples of rules (`weft.semantics.systems.triton` gives the document's rules in a table).
 """
 
 from __future__ import annotations
