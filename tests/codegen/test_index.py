@@ -10,16 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvmlite import ir
 
-from weft.codegen.cpu.index import Counter, Index, apply_columns
+from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.runs import runs_of
 from weft.layout import vector
+from weft.layout.algebra import f2
 
 # ---- indices --------------------------------------------------------------------------------------------------------
 
 BITS = 6
 
 
-def evaluate(index: Index, counters: dict[Counter, int]) -> int:
+def evaluate(index: RegisterIndex, counters: dict[Counter, int]) -> int:
     """The definition: the constant, and each counter's set bits' columns."""
     result = index.const
     for counter, columns in index.terms:
@@ -29,12 +30,12 @@ def evaluate(index: Index, counters: dict[Counter, int]) -> int:
 
 
 @st.composite
-def indices(draw: st.DrawFn) -> tuple[Index, dict[Counter, int]]:
+def indices(draw: st.DrawFn) -> tuple[RegisterIndex, dict[Counter, int]]:
     """An index over two counters, and values for them."""
     counters = [Counter(ir.Constant(ir.IntType(64), 0), draw(st.integers(0, 4))) for _ in range(2)]
     column = st.integers(0, (1 << BITS) - 1)
     terms = tuple((c, tuple(draw(st.lists(column, min_size=c.bits, max_size=c.bits)))) for c in counters)
-    return Index(draw(column), terms), {c: draw(st.integers(0, (1 << c.bits) - 1)) for c in counters}
+    return RegisterIndex(draw(column), terms), {c: draw(st.integers(0, (1 << c.bits) - 1)) for c in counters}
 
 
 columns_of_a_map = st.lists(st.integers(0, 255), min_size=BITS, max_size=BITS)
@@ -42,13 +43,15 @@ columns_of_a_map = st.lists(st.integers(0, 255), min_size=BITS, max_size=BITS)
 
 @settings(max_examples=100, deadline=None)
 @given(indices(), columns_of_a_map, columns_of_a_map)
-def test_through_is_the_linear_map(case: tuple[Index, dict[Counter, int]], first: list[int], second: list[int]) -> None:
+def test_through_is_the_linear_map(
+    case: tuple[RegisterIndex, dict[Counter, int]], first: list[int], second: list[int]
+) -> None:
     index, counters = case
     at = evaluate(index, counters)
     mapped = index.through(first)
-    assert evaluate(mapped, counters) == apply_columns(first, at)
-    both = [apply_columns(second + [0, 0], c) for c in first]
-    assert evaluate(mapped.through(second + [0, 0]), counters) == apply_columns(both, at)
+    assert evaluate(mapped, counters) == f2.apply(first, at)
+    both = [f2.apply(second + [0, 0], c) for c in first]
+    assert evaluate(mapped.through(second + [0, 0]), counters) == f2.apply(both, at)
     assert all(any(columns) for _, columns in mapped.terms), "a counter that does not matter is not mentioned"
 
 
@@ -56,10 +59,10 @@ def test_equal_registers_have_equal_indices() -> None:
     """The broadcast that forgets bit 0 and the one that forgets bit 2 are different; applied where these bits are 0 they are
     the same value, with the same hash."""
     counter = Counter(ir.Constant(ir.IntType(64), 0), 1)
-    index = Index(0, ((counter, (2,)),))
+    index = RegisterIndex(0, ((counter, (2,)),))
     assert index.through((0, 2, 4)) == index.through((1, 2, 0)) == index
     assert hash(index.through((0, 2, 4))) == hash(index)
-    assert Index(0, ((counter, (1,)),)).through((0, 2, 4)) == Index()
+    assert RegisterIndex(0, ((counter, (1,)),)).through((0, 2, 4)) == RegisterIndex()
 
 
 @settings(max_examples=60, deadline=None)
@@ -75,7 +78,7 @@ def test_emitted_indices_are_what_they_say(order: list[int], split: int, data: s
     parts = (places[:split], places[split:used])
     counters = [Counter(argument, len(part)) for argument, part in zip(function.args, parts, strict=True)]
     const = sum(place for place in places[used:] if data.draw(st.booleans()))
-    index = Index(const, tuple((c, tuple(part)) for c, part in zip(counters, parts, strict=True) if part))
+    index = RegisterIndex(const, tuple((c, tuple(part)) for c, part in zip(counters, parts, strict=True) if part))
     result = index.value(builder)
     for values in (
         (0, 0),
@@ -112,9 +115,9 @@ def test_bits_that_meet_are_refused() -> None:
     counter = Counter(ir.Constant(ir.IntType(64), 0), 2)
     builder = ir.IRBuilder(ir.Function(ir.Module(), ir.FunctionType(ir.VoidType(), []), "f").append_basic_block())
     with pytest.raises(NotImplementedError, match="register index with overlapping bits"):
-        Index(2, ((counter, (1, 2)),)).value(builder)
+        RegisterIndex(2, ((counter, (1, 2)),)).value(builder)
     with pytest.raises(NotImplementedError) as caught:
-        Index(0, ((counter, (1, 6)),)).value(builder)
+        RegisterIndex(0, ((counter, (1, 6)),)).value(builder)
     assert str(caught.value) == "register index column 0b110 has several bits"
 
 

@@ -22,7 +22,7 @@ from weft import dtypes
 from weft.codegen.compile import lay_out
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
-from weft.codegen.cpu.placement import Placement
+from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.schedule import Item, RegisterLoop, Root, WriteBack, moves_data
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
@@ -81,7 +81,7 @@ def schedules(kernel: KernelFunction, disjoint: bool = False, **arguments: Any) 
     accesses = (op for op in module.walk() if isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp))
     axis = analyse(function)
     fusion = Fusion({op.pointer: base_argument(op.pointer) for op in accesses}, disjoint, axis)
-    placement = Placement(Costs(axis))
+    placement = BufferPlacement(Costs(axis))
     found: list[list[str]] = []
     for op in module.walk():
         for region in op.regions if not isinstance(op, tile.ReduceOp) and op is not module else ():

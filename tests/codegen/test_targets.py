@@ -14,7 +14,7 @@ import pytest
 import weft.language as tl
 from weft import dtypes
 from weft.codegen import CompileOptions, emit_assembly, emit_llvm
-from weft.codegen.cpu.microkernel import Block, register_block
+from weft.codegen.cpu.microkernel import RegisterBlock, register_block
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.target import CpuTarget
 
@@ -50,19 +50,19 @@ TARGETS = {
 @pytest.mark.parametrize(
     ("target", "dtype", "m", "n", "expected"),
     [
-        ("x86-64", dtypes.float32, 64, 64, Block(4, 2, 4)),  # 8 of 16 registers
-        ("haswell", dtypes.float32, 64, 64, Block(4, 2, 8)),
-        ("haswell", dtypes.float64, 64, 64, Block(4, 2, 4)),
-        ("skylake-avx512", dtypes.float32, 64, 64, Block(8, 2, 16)),  # 16 of 32
-        ("skylake-avx512", dtypes.int32, 64, 16, Block(16, 1, 16)),
-        ("skylake-avx512", dtypes.float32, 2, 64, Block(2, 2, 16)),
-        ("aarch64", dtypes.float32, 64, 64, Block(8, 2, 4)),
-        ("apple", dtypes.float64, 64, 64, Block(8, 2, 2)),
-        ("aarch64", dtypes.float32, 1, 1, Block(1, 1, 1)),
-        ("none", dtypes.float64, 4, 4, Block(4, 2, 1)),
+        ("x86-64", dtypes.float32, 64, 64, RegisterBlock(4, 2, 4)),  # 8 of 16 registers
+        ("haswell", dtypes.float32, 64, 64, RegisterBlock(4, 2, 8)),
+        ("haswell", dtypes.float64, 64, 64, RegisterBlock(4, 2, 4)),
+        ("skylake-avx512", dtypes.float32, 64, 64, RegisterBlock(8, 2, 16)),  # 16 of 32
+        ("skylake-avx512", dtypes.int32, 64, 16, RegisterBlock(16, 1, 16)),
+        ("skylake-avx512", dtypes.float32, 2, 64, RegisterBlock(2, 2, 16)),
+        ("aarch64", dtypes.float32, 64, 64, RegisterBlock(8, 2, 4)),
+        ("apple", dtypes.float64, 64, 64, RegisterBlock(8, 2, 2)),
+        ("aarch64", dtypes.float32, 1, 1, RegisterBlock(1, 1, 1)),
+        ("none", dtypes.float64, 4, 4, RegisterBlock(4, 2, 1)),
     ],
 )
-def test_register_block(target: str, dtype: Any, m: int, n: int, expected: Block) -> None:
+def test_register_block(target: str, dtype: Any, m: int, n: int, expected: RegisterBlock) -> None:
     assert register_block(TARGETS[target], dtype, m, n) == expected
 
 

@@ -58,6 +58,12 @@ BINARY: Final[dict[str, frozenset[str]]] = {
 ``minnan``/``maxnan`` NaN; of two zeros all give the second. ``pow`` of integers wraps, and of a negative exponent
 is 0; ``atan2(y, x)`` is the angle of the point."""
 
+COMMUTATIVE: Final = frozenset({"add", "mul", "and", "or", "xor", "min", "max", "minnan", "maxnan"})
+"""Binary kinds whose operands may be exchanged."""
+
+TIED_ZEROS: Final = frozenset({"min", "max", "minnan", "maxnan"})
+"""Binary kinds that choose one operand: of two float zeros of different signs the result depends on the order."""
+
 COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""
 
@@ -81,3 +87,8 @@ def check_kind(name: str, kind: str, table: dict[str, frozenset[str]], operand: 
     dtype = dtype_of(operand)
     if class_of(dtype) not in table[kind]:
         raise VerifyException(f"{name} {kind} does not take {dtype}")
+
+
+def same_either_way(kind: str, dtype: DType) -> bool:
+    """Whether a binary kind has the same bits with its operands exchanged."""
+    return kind in COMMUTATIVE and not (dtype.is_float and kind in TIED_ZEROS)

@@ -21,7 +21,19 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from weft.ir.base import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY, TileOp, class_of
+from weft.ir.base import (
+    ATOMIC,
+    BINARY,
+    BOOL,
+    COMMUTATIVE,
+    COMPARE,
+    FLOAT,
+    INTEGER,
+    UNARY,
+    TileOp,
+    class_of,
+    same_either_way,
+)
 from weft.ir.collective import DotOp, ReduceOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
@@ -61,7 +73,8 @@ Tile = Dialect(
 )  # fmt: skip
 
 __all__ = [
-    "ATOMIC", "BINARY", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "class_of", "TileOp", "Tile",
+    "ATOMIC", "BINARY", "COMMUTATIVE", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "class_of", "same_either_way",
+    "TileOp", "Tile",
     "ConstantOp", "ProgramIdOp", "NumProgramsOp", "ArangeOp",
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",

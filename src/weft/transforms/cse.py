@@ -19,7 +19,6 @@ from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.transforms.effects import Effect, effect_of, is_terminator
-from weft.transforms.identities import COMMUTATIVE
 
 _Scope: TypeAlias = dict[Hashable, Operation]
 _Numbering: TypeAlias = dict[SSAValue, int]
@@ -59,7 +58,7 @@ def _visit(block: Block, known: _Scope) -> None:
 def _key(op: Operation, inner: _Numbering) -> Hashable:
     """What two equal ops agree in; ``inner`` numbers the values defined inside the op that is looked at."""
     operands: Hashable = tuple(inner.get(v, v) for v in op.operands)
-    if isinstance(op, tile.BinaryOp) and op.kind.data in COMMUTATIVE:
+    if isinstance(op, tile.BinaryOp) and op.kind.data in tile.COMMUTATIVE:
         operands = frozenset(inner.get(v, v) for v in op.operands)
     return (
         type(op),

@@ -56,9 +56,6 @@ _IDEMPOTENT: Final = frozenset({"and", "or", "min", "max", "minnan", "maxnan"})
 _CANCELLING: Final = frozenset({"sub", "xor"})
 """x op x == 0, for integers and bools."""
 
-COMMUTATIVE: Final = frozenset({"add", "mul", "and", "or", "xor", "min", "max", "minnan", "maxnan"})
-"""x op y == y op x."""
-
 _ASSOCIATIVE: Final = frozenset({"add", "mul", "and", "or", "xor"})
 """(x op y) op z == x op (y op z), for integers and bools."""
 
@@ -88,7 +85,7 @@ def binary(op: tile.BinaryOp) -> Replacement:
     """Constants go to the right; then the tables above."""
     kind, dtype = op.kind.data, dtype_of(op.lhs)
     left, right = number_of(op.lhs), number_of(op.rhs)
-    if left is not None and right is None and kind in COMMUTATIVE:
+    if left is not None and right is None and kind in tile.COMMUTATIVE:
         op.operands = (op.rhs, op.lhs)
         left, right = None, left
     if op.lhs is op.rhs:

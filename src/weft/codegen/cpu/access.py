@@ -17,12 +17,12 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.buffers import Element
-from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.runs import Runs, runs_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.types import I1, I32, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.location import positions
@@ -53,13 +53,13 @@ class Accesses:
         contiguity = info.contiguity if info is not None else (1,) * len(shape_of(pointer))
         return runs_of(layout, contiguity)
 
-    def _mask(self, mask: SSAValue | None, index: Index) -> ir.Value | None:
+    def _mask(self, mask: SSAValue | None, index: RegisterIndex) -> ir.Value | None:
         """The mask's vector; None where there is none or it is known to be true."""
         if mask is None or mask in self._emitter.true_masks:
             return None
         return self._emitter.vector(mask, index)
 
-    def load(self, op: tile.LoadOp, index: Index) -> ir.Value:
+    def load(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.result))
@@ -104,7 +104,7 @@ class Accesses:
         return element.from_storage(builder, value)
 
     def _gather(
-        self, op: tile.LoadOp, index: Index, element: Element, mask: ir.Value | None, other: ir.Value | None
+        self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
     ) -> ir.Value:
         emitter, builder = self._emitter, self._builder
         addresses = emitter.vector(op.pointer, index)
@@ -116,7 +116,7 @@ class Accesses:
         operands = [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
         return intrinsic(builder, "masked.gather", operands, storage, [storage, pointers])
 
-    def store(self, op: tile.StoreOp, index: Index) -> None:
+    def store(self, op: tile.StoreOp, index: RegisterIndex) -> None:
         """One register of a store."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.value))
@@ -148,7 +148,7 @@ class Accesses:
                     intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
 
     def _scatter(
-        self, op: tile.StoreOp, index: Index, element: Element, value: ir.Value, mask: ir.Value | None
+        self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None
     ) -> None:
         emitter, builder = self._emitter, self._builder
         lanes = layout_of(op.pointer).in_size("lane")
@@ -169,7 +169,7 @@ class Accesses:
             return constant
         return self._builder.and_(mask, constant) if duplicate else mask
 
-    def atomic(self, op: tile.AtomicRmwOp, index: Index) -> ir.Value:
+    def atomic(self, op: tile.AtomicRmwOp, index: RegisterIndex) -> ir.Value:
         """One register of an atomic: lane after lane; gives the old values (in all lanes, duplicates too)."""
         emitter, builder = self._emitter, self._builder
         dtype = dtype_of(op.value)
@@ -277,7 +277,7 @@ class Accesses:
 
     # -- bounds ----------------------------------------------------------------------------------------------------------
 
-    def _check(self, op: Access, index: Index, mask: ir.Value | None) -> None:
+    def _check(self, op: Access, index: RegisterIndex, mask: ir.Value | None) -> None:
         if self._emitter.options.checked:
             addresses = self._emitter.vector(op.pointer, index)
             self._require(op, addresses, self._unique(layout_of(op.pointer), mask))

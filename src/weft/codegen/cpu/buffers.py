@@ -1,8 +1,8 @@
-"""Tiles in memory: the kernel's own arrays, between the register loops that write and read them.
+"""Tiles in local memory: a program's own arrays, between the register loops that write and read them.
 
 A buffer holds the different registers of a layout one behind the other, each as one vector in its storage type (a
-bool is a byte). Small buffers are stack slots, which LLVM turns back into registers once their loops are unrolled; larger ones
-live in the launch's scratch memory, one piece per thread, so that a thread's stack size never limits a tile.
+bool is a byte). Small buffers are stack slots, which LLVM turns back into registers once their loops are unrolled. Larger ones
+are pieces of the scratch that the launch gives each thread, so that a thread's stack size never limits a tile.
 """
 
 from __future__ import annotations
@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.views import slot_count, slots
-from weft.codegen.llvm.arith import llvm_type
+from weft.codegen.llvm.types import I8, I64, llvm_type, storage_type
 from weft.dtypes import DType
 from weft.ir.types import dtype_of, is_pointer
 from weft.layout import LinearLayout
 
 STACK_REGISTERS = 8
 """Buffers of up to this many registers are stack slots."""
-
-I8 = ir.IntType(8)
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,7 @@ class Element:
 
     def storage_type(self, lanes: int | None) -> ir.Type:
         """The LLVM type of the same in memory."""
-        if self.dtype is not None and self.dtype.is_bool:
-            return I8 if lanes is None else ir.VectorType(I8, lanes)
-        return self.register_type(lanes)
+        return self.register_type(lanes) if self.dtype is None else storage_type(self.dtype, lanes)
 
     def to_storage(self, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
         """The value as memory holds it."""
@@ -68,7 +64,7 @@ def element_of_value(value: SSAValue) -> Element:
 
 
 class Buffer:
-    """One tile in memory. Registers are addressed by `Index` in the layout's own register numbering."""
+    """One tile in memory. Registers are addressed by `RegisterIndex` in the layout's own register numbering."""
 
     def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout):
         self.pointer = pointer
@@ -81,7 +77,7 @@ class Buffer:
         """Its size in memory."""
         return buffer_bytes(self.element, self.layout)
 
-    def address(self, builder: ir.IRBuilder, index: Index, lane: int = 0) -> ir.Value:
+    def address(self, builder: ir.IRBuilder, index: RegisterIndex, lane: int = 0) -> ir.Value:
         """A pointer to one lane of a register."""
         dynamic, const = index.through(slots(self.layout)).emit(builder)
         stride = self.lanes * self.element.size
@@ -91,20 +87,20 @@ class Buffer:
         offset = const * stride + lane * self.element.size
         return builder.gep(pointer, [ir.Constant(I64, offset)], source_etype=I8) if offset else pointer
 
-    def load(self, builder: ir.IRBuilder, index: Index) -> ir.Value:
+    def load(self, builder: ir.IRBuilder, index: RegisterIndex) -> ir.Value:
         """One register."""
         type_ = self.element.storage_type(self.lanes)
         value = builder.load(self.address(builder, index), typ=type_, align=self._align)
         return self.element.from_storage(builder, value)
 
-    def load_lane(self, builder: ir.IRBuilder, index: Index, lane: int) -> ir.Value:
+    def load_lane(self, builder: ir.IRBuilder, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of a register, as a scalar."""
         value = builder.load(
             self.address(builder, index, lane), typ=self.element.storage_type(None), align=self.element.size
         )
         return self.element.from_storage(builder, value)
 
-    def store(self, builder: ir.IRBuilder, index: Index, value: ir.Value) -> None:
+    def store(self, builder: ir.IRBuilder, index: RegisterIndex, value: ir.Value) -> None:
         """Replaces one register."""
         value = self.element.to_storage(builder, value)
         builder.store(value, self.address(builder, index), align=self._align)
@@ -133,9 +129,7 @@ class BufferPool:
         if slot_count(layout) <= STACK_REGISTERS:
             pointer = self._entry.alloca(ir.ArrayType(I8, size))
             pointer.align = 64
-            pointer.type = (
-                ir.PointerType()
-            )  # llvmlite still gives stack slots typed pointers, which would restrict stores
+            pointer.type = ir.PointerType()  # llvmlite's typed pointers of stack slots would restrict stores
         else:
             pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
             self.used += -(-size // 64) * 64

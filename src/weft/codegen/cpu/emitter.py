@@ -17,10 +17,10 @@ from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.buffers import Buffer, element_of_value
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
-from weft.codegen.cpu.index import Index
 from weft.codegen.cpu.loops import over_registers
-from weft.codegen.cpu.placement import Placement
+from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack, is_tile
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -70,7 +70,7 @@ class Emitter(Registers):
         super().__init__(function, lowerings, options, facts, grid, faults, target, scratch)
         self._accesses = Accesses(self)
         self._fusion = Fusion(facts.base_of, options.disjoint, facts.axis)
-        self._placement = Placement(Costs(facts.axis))
+        self._placement = BufferPlacement(Costs(facts.axis))
         self._schedules: list[tuple[Schedule, dict[SSAValue, Buffer]]] = []
         self._staged: list[tuple[Buffer, Buffer]] = []
 
@@ -112,7 +112,7 @@ class Emitter(Registers):
             if not is_tile(value):
                 slot.put(value)
 
-    def load_register(self, op: tile.LoadOp, index: Index) -> ir.Value:
+    def load_register(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
         return self._accesses.load(op, index)
 
@@ -135,7 +135,7 @@ class Emitter(Registers):
         targets = [(value, self.home(value)) for value in loop.kept]
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
-        def body(index: Index, copy: int, first: ir.Value | None) -> None:
+        def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
             for root in loop.roots:
                 if isinstance(root, tile.ReduceOp):
                     reductions[root].step([self.vector(s, index) for s in root.sources], copy, first)
@@ -165,7 +165,7 @@ class Emitter(Registers):
         self._staged.append((copy, carried))
         return copy
 
-    def _root(self, op: Operation, index: Index) -> None:
+    def _root(self, op: Operation, index: RegisterIndex) -> None:
         match op:
             case tile.LoadOp():
                 self.remember(op.result, index, self._accesses.load(op, index))

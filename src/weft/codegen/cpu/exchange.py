@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.index import Counter, Index, apply_columns
+from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
 from weft.layout import LinearLayout, Plan, plan_conversion
+from weft.layout.algebra import f2
 
 UNROLLED_GROUPS = 2
 """Up to this many groups are written out; more become a loop."""
@@ -17,19 +18,22 @@ def emit_conversion(emit: Emit, source: Buffer, target: Buffer, layout: LinearLa
     plan = plan_conversion(layout, wanted)
     if plan.groups <= UNROLLED_GROUPS:
         for group in range(plan.groups):
-            at = [Index(apply_columns(m.group_columns, group)) for m in (plan.source, plan.destination)]
+            at = [RegisterIndex(f2.apply(m.group_columns, group)) for m in (plan.source, plan.destination)]
             _emit_group(emit, plan, source, target, at[0], at[1])
         return
     with emit.loop(plan.groups) as group:
         counter = Counter(group, len(plan.source.group_columns))
-        at = [Index(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
+        at = [RegisterIndex(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
         _emit_group(emit, plan, source, target, at[0], at[1])
 
 
-def _emit_group(emit: Emit, plan: Plan, source: Buffer, target: Buffer, source_at: Index, target_at: Index) -> None:
+def _emit_group(
+    emit: Emit, plan: Plan, source: Buffer, target: Buffer, source_at: RegisterIndex, target_at: RegisterIndex
+) -> None:
     builder = emit.builder
     vectors = [
-        source.load(builder, Index(source_at.const ^ offset, source_at.terms)) for (offset,) in plan.source.offsets
+        source.load(builder, RegisterIndex(source_at.const ^ offset, source_at.terms))
+        for (offset,) in plan.source.offsets
     ]
     is_bool = scalar_type(vectors[0]) == I1
     if is_bool:  # LLVM shuffles bytes better than bits
@@ -43,4 +47,4 @@ def _emit_group(emit: Emit, plan: Plan, source: Buffer, target: Buffer, source_a
         vectors = [target.element.from_storage(builder, v) for v in vectors]
     for vector, offsets in zip(vectors, plan.destination.offsets, strict=True):
         # registers that hold the same vector share a slot of the buffer
-        target.store(builder, Index(target_at.const ^ offsets[0], target_at.terms), vector)
+        target.store(builder, RegisterIndex(target_at.const ^ offsets[0], target_at.terms), vector)

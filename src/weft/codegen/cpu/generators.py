@@ -5,18 +5,19 @@ from __future__ import annotations
 from llvmlite import ir
 from xdsl.ir import Operation
 
-from weft.codegen.cpu.index import Index, apply_columns
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.emit.context import Emit
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I32
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
+from weft.layout.algebra import f2
 
 GENERATORS = (tile.SplatOp, tile.ConstantOp, tile.ArangeOp)
 
 
-def generated_register(emit: Emit, op: Operation, index: Index) -> ir.Value:
+def generated_register(emit: Emit, op: Operation, index: RegisterIndex) -> ir.Value:
     """The vector of one register."""
     layout = layout_of(op.results[0])
     lanes = layout.in_size("lane")
@@ -27,14 +28,14 @@ def generated_register(emit: Emit, op: Operation, index: Index) -> ir.Value:
             return arith.constant(dtype_of(op.result), op.number, lanes)
         case tile.ArangeOp():
             columns = layout.columns("lane")
-            within = [apply_columns(columns, lane) for lane in range(lanes)]
+            within = [f2.apply(columns, lane) for lane in range(lanes)]
             base = emit.splat(_arange_base(emit, op, index), lanes)
             return emit.builder.add(base, ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, w) for w in within]))
         case _:
             raise EmissionError(op, "is no generator")
 
 
-def generated_lane(emit: Emit, op: Operation, index: Index, lane: int) -> ir.Value:
+def generated_lane(emit: Emit, op: Operation, index: RegisterIndex, lane: int) -> ir.Value:
     """One lane of one register, as a scalar."""
     match op:
         case tile.SplatOp():
@@ -42,13 +43,13 @@ def generated_lane(emit: Emit, op: Operation, index: Index, lane: int) -> ir.Val
         case tile.ConstantOp():
             return arith.constant(dtype_of(op.result), op.number, None)
         case tile.ArangeOp():
-            within = apply_columns(layout_of(op.result).columns("lane"), lane)
+            within = f2.apply(layout_of(op.result).columns("lane"), lane)
             base = _arange_base(emit, op, index)
             return emit.builder.add(base, ir.Constant(I32, within)) if within else base
         case _:
             raise EmissionError(op, "is no generator")
 
 
-def _arange_base(emit: Emit, op: tile.ArangeOp, index: Index) -> ir.Value:
+def _arange_base(emit: Emit, op: tile.ArangeOp, index: RegisterIndex) -> ir.Value:
     offset = index.through(layout_of(op.result).columns("register")).value(emit.builder)
     return emit.builder.add(emit.builder.trunc(offset, I32), ir.Constant(I32, op.start.value.data))

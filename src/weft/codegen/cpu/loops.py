@@ -11,10 +11,12 @@ from typing import Protocol
 
 from llvmlite import ir
 
-from weft.codegen.cpu.index import I64, Counter, Index, apply_columns
+from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit
+from weft.codegen.llvm.types import I64
 from weft.layout import LinearLayout
+from weft.layout.algebra import f2
 
 UNROLL_BITS = 2
 """Register loops are unrolled this many times, as a power of two."""
@@ -30,12 +32,12 @@ class Along(Protocol):
         """Before the first register of the axis; ``copies`` of the body are unrolled, in a loop if ``looped``."""
         ...
 
-    def finish(self, index: Index) -> None:
+    def finish(self, index: RegisterIndex) -> None:
         """After the last, with the index of the other registers."""
         ...
 
 
-Body = Callable[[Index, int, ir.Value | None], None]
+Body = Callable[[RegisterIndex, int, ir.Value | None], None]
 """What to emit for one register: its index, which unrolled copy it is, and in a loop whether it is the first iteration."""
 
 
@@ -55,9 +57,9 @@ def axis_registers(layout: LinearLayout, axis: int | None) -> int:
     return sum(1 << j for j, column in enumerate(layout.columns("register")) if column & along)
 
 
-def last_register(layout: LinearLayout) -> Index:
+def last_register(layout: LinearLayout) -> RegisterIndex:
     """The register that holds the tile's last element (in its last lane)."""
-    return Index(used_registers(layout))
+    return RegisterIndex(used_registers(layout))
 
 
 def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reductions: Sequence[Along], body: Body) -> None:
@@ -68,11 +70,11 @@ def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reduction
     unroll = len(inner_bits) if is_small(layout) else min(UNROLL_BITS, len(inner_bits))
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
-    def copies(index: Index, first: ir.Value | None) -> None:
+    def copies(index: RegisterIndex, first: ir.Value | None) -> None:
         for copy in range(1 << unroll):
-            body(Index(index.const ^ apply_columns(low, copy), index.terms), copy, first)
+            body(RegisterIndex(index.const ^ f2.apply(low, copy), index.terms), copy, first)
 
-    def run_inner(outer: Index) -> None:
+    def run_inner(outer: RegisterIndex) -> None:
         for reduction in reductions:
             reduction.start(1 << unroll, looped=bool(high))
         with emit.scope():
@@ -82,15 +84,15 @@ def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reduction
                 with emit.loop(1 << len(high)) as position:
                     first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if reductions else None
                     counter = Counter(position, len(high))
-                    copies(Index(outer.const, (*outer.terms, (counter, tuple(high)))), first)
+                    copies(RegisterIndex(outer.const, (*outer.terms, (counter, tuple(high)))), first)
         for reduction in reductions:
             reduction.finish(outer)
 
     if not outer_bits:
-        run_inner(Index())
+        run_inner(RegisterIndex())
     elif is_small(layout):
         for at in range(1 << len(outer_bits)):
-            run_inner(Index(apply_columns(outer_bits, at)))
+            run_inner(RegisterIndex(f2.apply(outer_bits, at)))
     else:
         with emit.loop(1 << len(outer_bits)) as position:
-            run_inner(Index(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))
+            run_inner(RegisterIndex(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))

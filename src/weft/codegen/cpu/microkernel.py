@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from weft import dtypes
-from weft.codegen.cpu.buffers import I8, Buffer
-from weft.codegen.cpu.index import I64, Index
+from weft.codegen.cpu.buffers import Buffer
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.emit.context import Emit
-from weft.codegen.llvm.types import intrinsic, shuffle
+from weft.codegen.llvm.types import I8, I64, intrinsic, shuffle
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
@@ -31,7 +31,7 @@ UNROLL_K = 4
 
 
 @dataclass(frozen=True)
-class Block:
+class RegisterBlock:
     """The register block: ``rows`` x ``columns`` vectors of ``lanes`` elements."""
 
     rows: int
@@ -39,13 +39,13 @@ class Block:
     lanes: int
 
 
-def register_block(target: CpuTarget, dtype: DType, m: int, n: int) -> Block:
+def register_block(target: CpuTarget, dtype: DType, m: int, n: int) -> RegisterBlock:
     """The largest power-of-two block that leaves registers for the operands: 16 of 32 vector registers, or 8 of 16."""
     lanes = max(1, min(n, target.vector_bits // dtype.bits))
     budget = 16 if target.vector_bits == 512 or target.triple.startswith(("aarch64", "arm64")) else 8
     columns = min(2, n // lanes)
     rows = min(m, budget // columns)
-    return Block(rows, columns, lanes)
+    return RegisterBlock(rows, columns, lanes)
 
 
 def row_major(layout: LinearLayout) -> bool:
@@ -88,7 +88,7 @@ class _Microkernel:
         self,
         emit: Emit,
         dtype: DType,
-        block: Block,
+        block: RegisterBlock,
         buffers: tuple[Buffer, Buffer, Buffer],
         a_strides: tuple[int, int],
         sizes: tuple[int, int, int],
@@ -176,6 +176,6 @@ class _maybe_loop:
 
 def _spread(emit: Emit, result: Buffer, elements: int) -> None:
     """Repeats the first elements of a one-register tile in its duplicate lanes."""
-    value = result.load(emit.builder, Index())
+    value = result.load(emit.builder, RegisterIndex())
     value = shuffle(emit.builder, value, [lane % elements for lane in range(result.lanes)])
-    result.store(emit.builder, Index(), value)
+    result.store(emit.builder, RegisterIndex(), value)

@@ -35,7 +35,7 @@ from weft.ir import tile
 from weft.ir.types import layout_of
 
 
-class Placement:
+class BufferPlacement:
     """Places the buffers of blocks; see the module."""
 
     def __init__(self, costs: Costs):

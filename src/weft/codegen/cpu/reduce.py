@@ -15,20 +15,18 @@ A combine function with branches computes both sides and selects, lane by lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from llvmlite import ir
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from weft.codegen.cpu.buffers import Buffer, element_of_value
-from weft.codegen.cpu.index import Index
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.views import removal_projection
 from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I32, lanes_of, shuffle
 from weft.ir import tile
-from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
 from weft.ir.types import dtype_of, layout_of, shape_of
 
 
@@ -105,7 +103,7 @@ class Reduction:
         for slot, element, new in zip(slots, elements, combined, strict=True):
             builder.store(builder.select(first, element, new), slot)
 
-    def finish(self, index: Index) -> None:
+    def finish(self, index: RegisterIndex) -> None:
         """Completes the result's register at the (outer) index of the source's registers."""
         registers, op = self._registers, self.op
         groups = [self._load(slots) for slots in self._slots] if self._looped else self._direct
@@ -162,14 +160,6 @@ class Reduction:
         return tuple(where[c] if c else 0 for c in map(project, layout.columns("register")))
 
 
-_COMMUTATIVE: Final[dict[str, frozenset[str]]] = {
-    FLOAT: frozenset({"add", "mul"}),
-    INTEGER: frozenset({"add", "mul", "min", "max", "and", "or", "xor"}),
-    BOOL: frozenset({"add", "mul", "min", "max", "and", "or", "xor"}),
-}
-"""Kinds whose result has the same bits in either order: not the extrema of floats, where +0 and -0 tie."""
-
-
 def _commutes(op: tile.ReduceOp) -> bool:
     """Whether the region is one commutative op on its two arguments."""
     only, *rest = op.combine.block.ops
@@ -177,5 +167,5 @@ def _commutes(op: tile.ReduceOp) -> bool:
         isinstance(only, tile.BinaryOp)
         and len(rest) == 1
         and set(only.operands) == set(op.combine.block.args)
-        and only.kind.data in _COMMUTATIVE[class_of(dtype_of(only.result))]
+        and tile.same_either_way(only.kind.data, dtype_of(only.result))
     )

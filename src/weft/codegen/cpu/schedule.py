@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.codegen.cpu.index import apply_columns
 from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
+from weft.layout.algebra import f2
 from weft.transforms.invariant_loads import is_invariant
 
 
@@ -121,7 +121,7 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
         view = view_columns(op)
         if view is None:
             raise NotImplementedError(f"{op.name} is not a view")
-        yield op.operands[0], tuple(apply_columns(view, c) for c in columns)
+        yield op.operands[0], tuple(f2.apply(view, c) for c in columns)
         return
     for operand in op.operands:
         yield operand, columns

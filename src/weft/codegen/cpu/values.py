@@ -1,8 +1,8 @@
 """The registers of tiles, on demand.
 
-A tile value is never emitted as a whole. It is a recipe that gives the vector of any of its registers at any `Index`: by reading
-its buffer, or by emitting the op that computes it, once per iteration of the loops it depends on. A lane alone is computed with
-scalar instructions where the op is one that addresses and masks are made of.
+A tile value is never emitted as a whole. It is a recipe that gives the vector of any of its registers at any `RegisterIndex`: by
+reading its buffer, or by emitting the op that computes it, once per iteration of the loops it depends on. A lane alone is made
+with scalar instructions where the op is one that addresses and masks are made of.
 
 What has been computed is remembered by scope: it holds where the code that computed it dominates.
 """
@@ -20,15 +20,15 @@ from xdsl.ir import Operation, SSAValue
 from weft import dtypes
 from weft.codegen.cpu.buffers import Buffer, BufferPool, element_of_value
 from weft.codegen.cpu.generators import GENERATORS, generated_lane, generated_register
-from weft.codegen.cpu.index import I64, Index
 from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
 from weft.codegen.kernel import CompileOptions
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.types import I1, I32, POINTER, intrinsic
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
 from weft.ir import tile
 from weft.ir.types import layout_of
 from weft.target import CpuTarget
@@ -42,11 +42,11 @@ class Key(NamedTuple):
     """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope."""
 
     value: SSAValue
-    at: Index
+    at: RegisterIndex
     lane: int = -1
 
 
-def _register(value: SSAValue, index: Index) -> Key:
+def _register(value: SSAValue, index: RegisterIndex) -> Key:
     """The register, by its first number where several hold the same."""
     layout = layout_of(value)
     bits, used = layout.in_bits("register"), used_registers(layout)
@@ -87,7 +87,7 @@ class Registers(Emit):
         self._memo: list[dict[Key, ir.Value]] = [{}]
 
     @abstractmethod
-    def load_register(self, op: tile.LoadOp, index: Index) -> ir.Value:
+    def load_register(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
 
     @abstractmethod
@@ -96,11 +96,11 @@ class Registers(Emit):
 
     # -- whole registers -------------------------------------------------------------------------------------------------
 
-    def vector(self, value: SSAValue, index: Index) -> ir.Value:
+    def vector(self, value: SSAValue, index: RegisterIndex) -> ir.Value:
         """The vector of one register of a tile."""
         return self._demand(_register(value, index), self._vector_sources, self._vector)
 
-    def remember(self, value: SSAValue, index: Index, vector: ir.Value) -> None:
+    def remember(self, value: SSAValue, index: RegisterIndex, vector: ir.Value) -> None:
         """Records a register that a root has just computed."""
         self._memo[-1][_register(value, index)] = vector
 
@@ -137,7 +137,7 @@ class Registers(Emit):
 
     # -- single lanes ----------------------------------------------------------------------------------------------------
 
-    def lane(self, value: SSAValue, index: Index, lane: int) -> ir.Value:
+    def lane(self, value: SSAValue, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of one register as a scalar, computed with scalar instructions where that is possible."""
         return self._demand(Key(value, index, lane), self._lane_sources, self._lane)
 

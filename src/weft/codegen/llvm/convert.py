@@ -31,11 +31,6 @@ def is_narrow(dtype: DType) -> bool:
     return dtype.is_float and dtype.bits < 32
 
 
-def bias_of(dtype: DType) -> int:
-    """The exponent bias of a floating-point format."""
-    return (1 << (dtype.exponent - 1)) - 1
-
-
 def cast(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
     """`tile.cast`: ``value`` of type ``source`` as ``target``."""
     if source == target:
@@ -99,7 +94,7 @@ def _widen_by_half(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.V
     else:
         bits = value
     wide = builder.fpext(builder.bitcast(bits, like(value, F16)), like(value, F32))
-    if scale := bias_of(dtypes.float16) - bias_of(dtype):
+    if scale := dtypes.float16.bias - dtype.bias:
         wide = builder.fmul(wide, splat(2.0**scale, wide.type))
     return _restore_nan(builder, wide, value) if dtype.finite_only else wide
 
@@ -117,10 +112,10 @@ def _widen_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> 
     bits = builder.zext(value, type_)
     sign = builder.shl(builder.lshr(bits, splat(dtype.bits - 1, type_)), splat(31, type_))
     magnitude = builder.and_(bits, splat((1 << (dtype.bits - 1)) - 1, type_))
-    rebias = _BIAS - bias_of(dtype)
+    rebias = _BIAS - dtype.bias
     moved = builder.shl(magnitude, splat(_MANTISSA - dtype.mantissa, type_))
     normal = builder.add(moved, splat(rebias << _MANTISSA, type_))
-    unit = 2.0 ** (1 - bias_of(dtype) - dtype.mantissa)
+    unit = 2.0 ** (1 - dtype.bias - dtype.mantissa)
     subnormal = builder.fmul(builder.sitofp(magnitude, float_), splat(unit, float_))
     is_subnormal = builder.icmp_unsigned("<", magnitude, splat(1 << dtype.mantissa, type_))
     result = builder.select(is_subnormal, builder.bitcast(subnormal, type_), normal)
@@ -153,10 +148,10 @@ def _round_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> 
     magnitude = builder.and_(bits, splat(_MAGNITUDE, type_))
     drop = _MANTISSA - dtype.mantissa
     odd = builder.and_(builder.lshr(magnitude, splat(drop, type_)), splat(1, type_))
-    rebias = (_BIAS - bias_of(dtype)) << _MANTISSA
+    rebias = (_BIAS - dtype.bias) << _MANTISSA
     half = builder.add(magnitude, splat((1 << (drop - 1)) - 1 - rebias, type_))
     normal = builder.lshr(builder.add(half, odd), splat(drop, type_))
-    least_normal = 1 - bias_of(dtype)
+    least_normal = 1 - dtype.bias
     magic = splat(2.0 ** (least_normal - dtype.mantissa + _MANTISSA), value.type)
     summed = builder.bitcast(builder.fadd(builder.bitcast(magnitude, value.type), magic), type_)
     subnormal = builder.sub(summed, builder.bitcast(magic, type_))

@@ -1,7 +1,7 @@
 """Register indices as affine functions over F2 of loop counters.
 
 Inside a register loop the index of the current register is known only at run time, but every value the loop touches wants *its*
-register, which is a linear function of it: a broadcast drops bits, a permutation moves them. An `Index` is that
+register, which is a linear function of it: a broadcast drops bits, a permutation moves them. A `RegisterIndex` is that
 function, kept symbolic: a constant and, for each enclosing register loop, the image of each bit of its counter.
 Mapping it through a layout costs a few Python XORs; equal registers have equal indices, so a value is
 computed once per iteration however many ways lead to it; and an index that does not depend on a loop says so.
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-I64 = ir.IntType(64)
+from weft.codegen.llvm.types import I64
+from weft.layout.algebra import f2
 
 
 class Counter:
@@ -27,31 +28,21 @@ class Counter:
         self.bits = bits
 
 
-def apply_columns(columns: Sequence[int], index: int) -> int:
-    """The linear map with these columns, applied to an index: the XOR of the columns at its set bits."""
-    result = 0
-    for column in columns:
-        if index & 1:
-            result ^= column
-        index >>= 1
-    return result
-
-
 @dataclass(frozen=True)
-class Index:
+class RegisterIndex:
     """``const ^ sum of columns[j] over the set bits j of each counter``."""
 
     const: int = 0
     terms: tuple[tuple[Counter, tuple[int, ...]], ...] = ()
 
-    def through(self, columns: Sequence[int]) -> Index:
+    def through(self, columns: Sequence[int]) -> RegisterIndex:
         """The index after a linear map given by its columns (missing ones are zero)."""
         terms: list[tuple[Counter, tuple[int, ...]]] = []
         for counter, images in self.terms:
-            mapped = tuple(apply_columns(columns, image) for image in images)
+            mapped = tuple(f2.apply(columns, image) for image in images)
             if any(mapped):
                 terms.append((counter, mapped))
-        return Index(apply_columns(columns, self.const), tuple(terms))
+        return RegisterIndex(f2.apply(columns, self.const), tuple(terms))
 
     def emit(self, builder: ir.IRBuilder) -> tuple[ir.Value | None, int]:
         """The index as (run-time part or None, constant part), to be added: their set bits do not meet."""
