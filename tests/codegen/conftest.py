@@ -187,11 +187,11 @@ class Differential:
         block = ctypes.create_string_buffer(slots, max(8, len(slots)))
         scratch = ctypes.create_string_buffer(compiled.scratch + 64)
         aligned = -(-ctypes.addressof(scratch) // 64) * 64
-        counter, fault = ctypes.c_int64(0), (ctypes.c_int64 * 8)()
+        counter, record, thread = ctypes.c_int64(0), (ctypes.c_int64 * 8)(), (ctypes.c_int64 * 3)()
         nx, ny, nz = (*grid, 1, 1)[:3]
         entry = executor.ENTRY(code.address)
         pointers = (ctypes.addressof(block), aligned, ctypes.addressof(counter))
-        status = entry(*pointers, nx * ny * nz, 1, nx, ny, nz, ctypes.addressof(fault))
+        status = entry(*pointers, nx * ny * nz, 1, nx, ny, nz, ctypes.addressof(record), ctypes.addressof(thread))
         assert status == 0
 
     def module(

@@ -21,7 +21,8 @@ from weft.runtime.cache import Artifact
 from weft.runtime.errors import Site
 
 _ENTRY = """
-define i32 @kernel(ptr %args, ptr %scratch, ptr %next, i64 %total, i64 %chunk, i32 %nx, i32 %ny, i32 %nz, ptr %fault) {
+define i32 @kernel(ptr %args, ptr %scratch, ptr %next, i64 %total, i64 %chunk, i32 %nx, i32 %ny, i32 %nz, ptr %fault,
+                   ptr %thread) {
 entry:
   %nx64 = sext i32 %nx to i64
   %ny64 = sext i32 %ny to i64

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 from weft.runtime import executor
-from weft.runtime.executor import ARGUMENTS, FAULT, Pool, Workspace, thread_count
+from weft.runtime.executor import Pool, thread_count
+from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace, give, take
 
 Program = Callable[[int], int]
 
@@ -25,10 +27,19 @@ def entry_of(program: Program, seen: list[tuple[int, ...]] | None = None) -> exe
     lock = threading.Lock()
 
     def entry(
-        args: int, scratch: int, counter: int, total: int, chunk: int, nx: int, ny: int, nz: int, fault: int
+        args: int,
+        scratch: int,
+        counter: int,
+        total: int,
+        chunk: int,
+        nx: int,
+        ny: int,
+        nz: int,
+        record: int,
+        thread: int,
     ) -> int:
         if seen is not None:
-            seen.append((args, scratch, counter, total, chunk, nx, ny, nz, fault))
+            seen.append((args, scratch, counter, total, chunk, nx, ny, nz, record, thread))
         while True:
             with lock:
                 cell = ctypes.c_int64.from_address(counter)
@@ -66,10 +77,11 @@ def test_what_the_entry_point_is_given() -> None:
     seen: list[tuple[int, ...]] = []
     space = workspace()
     Pool(1).run(entry_of(lambda p: 0, seen), space, 100, (2, 3, 4))
-    ((args, scratch, counter, total, chunk, nx, ny, nz, fault),) = seen
-    assert (args, counter, fault) == (space.address + ARGUMENTS, space.address, space.address + FAULT)
+    ((args, scratch, counter, total, chunk, nx, ny, nz, record, thread),) = seen
+    assert (args, counter) == (space.address + ARGUMENTS, space.address)
+    assert (record, thread) == (space.address + RECORD, space.address + THREAD)
     assert (total, chunk, nx, ny, nz) == (24, 24, 2, 3, 4)
-    assert scratch % 64 == args % 64 == counter % 64 == fault % 64 == 0
+    assert scratch % 64 == args % 64 == counter % 64 == record % 64 == thread % 64 == 0
     assert scratch != 0
 
 
@@ -115,6 +127,27 @@ def test_status_of_any_thread_counts() -> None:
         return int(p == 1)
 
     assert Pool(2).run(entry_of(program), workspace(), 0, (2, 1, 1)) == 1
+
+
+def test_a_fault_is_kept_while_another_thread_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statuses were joined by ``self.status = max(self.status, status)``, in which two threads lose one. The replaced
+    ``max`` made that happen every time."""
+
+    def slow_max(first: int, second: int) -> int:
+        time.sleep(0.02 if second == 0 else 0.01)
+        return first if first > second else second
+
+    monkeypatch.setattr(executor, "max", slow_max, raising=False)
+    caller = threading.get_ident()
+    pool = Pool(2)
+    for failing in (True, False) * 5:
+        barrier = threading.Barrier(2, timeout=20)
+
+        def program(p: int, failing: bool = failing, barrier: threading.Barrier = barrier) -> int:
+            barrier.wait()
+            return int((threading.get_ident() == caller) is failing)
+
+        assert pool.run(entry_of(program), workspace(), 0, (2, 1, 1)) == 1
 
 
 def test_an_exception_in_a_worker_reaches_the_caller_after_all_have_finished() -> None:
@@ -179,14 +212,14 @@ def test_launches_from_several_threads() -> None:
 
 
 def test_workspaces_nest() -> None:
-    outer = executor.take(4)
-    inner = executor.take(4)
+    outer = take(4)
+    inner = take(4)
     assert inner is not outer
-    executor.give(inner)
-    executor.give(outer)
-    assert executor.take(4) is outer
-    executor.give(outer)
-    large = executor.take(10_000)
+    give(inner)
+    give(outer)
+    assert take(4) is outer
+    give(outer)
+    large = take(10_000)
     assert large.slots == 10_000
 
 
@@ -206,7 +239,7 @@ FORK = """
 import ctypes, os, signal, threading
 from weft.runtime import executor
 
-def entry(args, scratch, counter, total, chunk, nx, ny, nz, fault):
+def entry(args, scratch, counter, total, chunk, nx, ny, nz, record, thread):
     barrier.wait()
     return 0
 

@@ -3,7 +3,7 @@
 The entry point's C signature is the whole interface between generated code and the runtime::
 
     int32 symbol(int64 *args, char *scratch, int64 *next, int64 total, int64 chunk,
-                 int32 nx, int32 ny, int32 nz, int64 *fault)
+                 int32 nx, int32 ny, int32 nz, int64 *record, int64 *thread)
 
 ``args`` holds one 8-byte slot per run-time argument, in order: addresses of pointers, integers sign- or zero-extended,
 floats as the bits of their type in the low bytes, bools as 0 or 1. A checked kernel finds two more slots per pointer argument
@@ -11,15 +11,45 @@ behind them, in order: its first byte and the one past its last. Every calling t
 by an atomic add on ``*next`` until ``total = nx * ny * nz`` is reached; program p has the ids ``p % nx``, ``p / nx % ny``,
 ``p / nx / ny``. ``scratch`` is `CompiledKernel.scratch` bytes of this thread's own, aligned to 64.
 
-The result is 0, or 1 when a checked access failed; then ``fault`` (8 zeroed int64 before the launch) holds 1, the index into
-`CompiledKernel.sites`, the three program ids and the address. Only the first failure is kept.
+``record`` is 8 int64 of the launch, zeroed before it:
+
+| word | holds |
+|---|---|
+| 0 | 1 after a checked access failed; the words 1 to 5 describe the first failure only |
+| 1 | the index into `CompiledKernel.sites` |
+| 2, 3, 4 | the three program ids |
+| 5 | the address |
+| 6 (`STOP`) | not 0: the launch stops. Written by any thread at any time |
+| 7 | unused |
+
+``thread`` is 3 int64 of the calling thread, zeroed before its first call:
+
+| word | holds |
+|---|---|
+| 0 | not 0: this thread shall return at the next program boundary. Written by any thread at any time; cleared on return |
+| 1, 2 | the programs that the thread has claimed and not run: from word 1 to before word 2. The next call runs them first |
+
+The result is one of the values below. After `PAUSED` the same thread calls again with the same arguments.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from weft.ir.location import Position
+
+DONE: Final = 0
+"""The calling thread found no program left."""
+FAULT: Final = 1
+"""A checked access of this thread failed. Its program is left, and ``record`` tells the other threads to stop."""
+STOPPED: Final = 2
+"""The launch stops: this thread has left its program at a loop's back edge, or the grid at a program boundary."""
+PAUSED: Final = 3
+"""The thread was asked to return, and did so at a program boundary."""
+
+STOP: Final = 6
+"""The word of ``record`` that stops a launch."""
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,12 @@ class Parameter:
 class Bound:
     """The arguments of one launch: ``key`` (one token per parameter), ``slots`` (one number per run-time argument),
     ``extents`` (per array its first byte and one past its last, or None), ``read_only`` (parameters), and the
-    ``owners`` of memory."""
+    ``values`` and ``owners``, which keep the memory alive."""
 
-    __slots__ = ("key", "slots", "extents", "read_only", "owners")
+    __slots__ = ("key", "slots", "extents", "read_only", "values", "owners")
 
-    def __init__(self) -> None:
+    def __init__(self, values: object = ()) -> None:
+        self.values = values
         self.key: list[Token] = []
         self.slots: list[Slot] = []
         self.extents: list[tuple[int, int] | None] = []
@@ -94,7 +95,7 @@ class Bound:
 def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) -> Bound:
     """Classifies the values, one for each parameter; `TypeError` or `ValueError` for those that a kernel cannot
     take."""
-    bound = Bound()
+    bound = Bound(values)
     key, slots, extents = bound.key.append, bound.slots.append, bound.extents.append
     for parameter, value in zip(parameters, values, strict=True):
         kind = cast("type[object]", type(value))

@@ -10,13 +10,14 @@ from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_floa
 from weft.runtime.binding import Grid
 from weft.runtime.cache import Artifact
 from weft.runtime.errors import OutOfBoundsError
+from weft.runtime.workspace import ARGUMENTS, give, take
 
 
 class Executable:
     """Loaded code for one specialisation of a kernel.
 
     Keeps what each launch needs: the entry point, and a `struct` that writes counter, fault record and arguments in
-    one go.
+    one go. ``address`` is the entry point's.
     """
 
     def __init__(
@@ -28,11 +29,12 @@ class Executable:
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._code = loader.load(artifact.object, artifact.symbol)
-        self._entry: executor.Entry = executor.ENTRY(self._code.address)
+        self.address = self._code.address
+        self._entry: executor.Entry = executor.ENTRY(self.address)
         bounds = "QQ" * len(self._pointers) if checked else ""
-        packer = struct.Struct(f"=q{executor.ARGUMENTS - 8}x{slot_format(key)}{bounds}")
+        packer = struct.Struct(f"=q{ARGUMENTS - 8}x{slot_format(key)}{bounds}")
         self._pack = packer.pack_into
-        self._slots = (packer.size - executor.ARGUMENTS) // 8
+        self._slots = (packer.size - ARGUMENTS) // 8
 
     def launch(self, bound: Bound, grid: Grid) -> None:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
@@ -42,16 +44,15 @@ class Executable:
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
-        workspace = executor.take(self._slots)
+        workspace = take(self._slots)
         try:
-            try:
-                self._pack(workspace.block, workspace.offset, 0, *slots)
-            except OverflowError:
-                self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
-            if executor.pool().run(self._entry, workspace, self.artifact.scratch, grid):
-                raise self._out_of_bounds(workspace.fault(), bound)
-        finally:
-            executor.give(workspace)
+            self._pack(workspace.block, workspace.offset, 0, *slots)
+        except OverflowError:
+            self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
+        failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
+        if failed:
+            raise self._out_of_bounds(workspace.fault(), bound)
+        give(workspace)  # after an exception a thread may still use it
 
     def _refuse_read_only(self, read_only: Sequence[str]) -> None:
         for name in read_only:

@@ -7,17 +7,33 @@ worker that wakes up late finds the job closed and costs the caller nothing: sma
 cheap.
 
 The interpreter lock is free while native code runs (ctypes). A forked child starts with no workers and makes its own.
+
+Interrupts
+----------
+A signal handler of Python's may raise between any two bytecodes of the main thread, so `Pool.run` follows three rules:
+
+1. *No lock is held.* What threads tell each other is in lists and flags, each changed by one operation that the interpreter
+   does not divide. Waiting is on a state; a lock only shortens it, and every wait has a time limit.
+2. *The caller leaves last.* Whatever is raised, the launch is stopped, and the caller waits for the workers that took part.
+3. *The job owns its memory.* Should an exception break rule 2, which takes two at one place, the workers still use memory
+   that the job keeps alive.
+
+A handler runs only when the main thread executes Python; `weft.runtime.watch` sees to that.
 """
 
 from __future__ import annotations
 
+import _thread
 import ctypes
+import itertools
 import os
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from queue import SimpleQueue
 from typing import Final, TypeAlias
+
+from weft.runtime.watch import Watch, release
+from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace
 
 ENTRY: Final = ctypes.CFUNCTYPE(
     ctypes.c_int32,
@@ -30,166 +46,86 @@ ENTRY: Final = ctypes.CFUNCTYPE(
     ctypes.c_int32,
     ctypes.c_int32,
     ctypes.c_void_p,
+    ctypes.c_void_p,
 )
-"""The kernel's C signature: args, scratch, next, total, chunk, nx, ny, nz, fault -> status."""
+"""The kernel's C signature: args, scratch, next, total, chunk, nx, ny, nz, record, thread -> status."""
 
-Entry: TypeAlias = Callable[[int, int, int, int, int, int, int, int, int], int]
+Entry: TypeAlias = Callable[[int, int, int, int, int, int, int, int, int, int], int]
+Programs: TypeAlias = tuple[int, int, int, int, int, int, int]
+"""The arguments from ``next`` to ``record``, which are the same for all threads of a launch."""
+
+DONE: Final = 0
+FAULT: Final = 1
+STOPPED: Final = 2
+PAUSED: Final = 3
+"""What an entry point returns; `weft.codegen.kernel` says when. A test compares the two."""
 
 _CHUNKS_PER_THREAD: Final = 8
 """Claims a thread makes when programs take equally long: enough to level out unequal ones, few enough to be free."""
 
-ARGUMENTS: Final = 128
-"""Byte offset of the arguments in a workspace: the counter and the fault record have a cache line each before them."""
-FAULT: Final = 64
-_ALIGNMENT: Final = 64
-
-
-class Workspace:
-    """Memory for one native call: the counter, the fault record and ``slots`` arguments in ``block``, which a launch
-    packs at ``offset``; and scratch memory, grown on demand. All 64-byte aligned."""
-
-    __slots__ = ("block", "offset", "address", "slots", "_scratch", "_scratch_address", "_scratch_size")
-
-    def __init__(self, slots: int = 64):
-        self.slots = slots
-        self.block = ctypes.create_string_buffer(ARGUMENTS + 8 * slots + _ALIGNMENT)
-        self.offset = -ctypes.addressof(self.block) % _ALIGNMENT
-        self.address = ctypes.addressof(self.block) + self.offset
-        self._scratch = ctypes.create_string_buffer(_ALIGNMENT)
-        self._scratch_address = 0
-        self._scratch_size = 0
-
-    def scratch(self, size: int) -> int:
-        """The address of ``size`` bytes; 0 for none. Valid until a larger size is asked for."""
-        if size > self._scratch_size:
-            self._scratch = (ctypes.c_char * (size + _ALIGNMENT))()
-            self._scratch_address = (ctypes.addressof(self._scratch) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-            self._scratch_size = size
-        return self._scratch_address
-
-    def fault(self) -> tuple[int, ...]:
-        """The fault record: claimed, site, three program ids, address, and two reserved."""
-        return tuple((ctypes.c_int64 * 8).from_address(self.address + FAULT))
-
-    def exhaust(self, total: int) -> None:
-        """Makes the counter say that no program is left."""
-        ctypes.c_int64.from_address(self.address).value = total
-
-
-class _Workspaces(threading.local):
-    """This thread's idle workspaces: one, or more where launches nest (signal handlers, finalisers)."""
-
-    def __init__(self) -> None:
-        self.idle: list[Workspace] = []
-
-
-_workspaces: Final = _Workspaces()
-
-
-def take(slots: int) -> Workspace:
-    """A workspace of this thread with room for ``slots`` arguments; `give` it back."""
-    idle = _workspaces.idle
-    if idle and idle[-1].slots >= slots:
-        return idle.pop()
-    return Workspace(max(64, slots))
-
-
-def give(workspace: Workspace) -> None:
-    """Ends the use of a workspace taken by this thread."""
-    _workspaces.idle.append(workspace)
+_WAIT: Final = 0.1
+"""Seconds after which a wait looks again, in case that a wake-up was lost to an interrupt."""
 
 
 class Job:
-    """One launch, run by the caller and by any workers that come in time. ``status`` is the largest that native code
-    returned."""
+    """One launch, run by the caller and by any workers that come in time.
+
+    ``kept`` is what owns the memory that native code uses. ``statuses`` holds what native code returned to each worker
+    that took part and has left.
+    """
 
     __slots__ = (
-        "_active",
+        "_arguments",
         "_caller",
-        "_chunk",
-        "_closed",
         "_done",
         "_entry",
-        "_grid",
-        "_lock",
+        "_joined",
+        "_programs",
         "_scratch",
-        "_total",
+        "closed",
         "error",
-        "status",
+        "kept",
+        "statuses",
     )
 
-    def __init__(self, entry: Entry, caller: Workspace, scratch: int, grid: tuple[int, int, int], chunk: int):
+    def __init__(self, entry: Entry, caller: Workspace, scratch: int, programs: Programs, kept: object):
         self._entry = entry
         self._caller = caller
         self._scratch = scratch
-        self._grid = grid
-        self._total = grid[0] * grid[1] * grid[2]
-        self._chunk = chunk
-        self._lock = threading.Lock()
-        self._done = threading.Lock()
+        self._arguments = caller.address + ARGUMENTS
+        self._programs = programs
+        self._done = _thread.allocate_lock()
         self._done.acquire()
-        self._active = 0
-        self._closed = False
-        self.status = 0
+        self._joined: list[None] = []
+        self.closed = False
+        self.kept = kept
+        self.statuses: list[int] = []
         self.error: BaseException | None = None
-
-    def _call(self, workspace: Workspace) -> None:
-        base = self._caller.address
-        status = self._entry(
-            base + ARGUMENTS,
-            workspace.scratch(self._scratch),
-            base,
-            self._total,
-            self._chunk,
-            *self._grid,
-            base + FAULT,
-        )
-        self.status = max(self.status, status)
 
     def help(self, workspace: Workspace) -> None:
         """A worker's part: nothing once the caller has closed the job. Never raises."""
-        with self._lock:
-            if self._closed:
-                return
-            self._active += 1
-        try:
-            self._call(workspace)
-        except BaseException as error:  # handed to the caller, which raises it
-            self.error = error
-            self._caller.exhaust(self._total)
-        with self._lock:
-            self._active -= 1
-            last = self._closed and self._active == 0
-        if last:
-            self._done.release()
-
-    def run(self) -> None:
-        """The caller's part: returns when all programs are done; raises what a worker raised, after the others have
-        finished."""
-        try:
-            self._call(self._caller)
-        except BaseException:
-            self._caller.exhaust(self._total)
-            self._close()
-            raise
-        self._close()
-        if self.error is not None:
-            raise self.error
-
-    def _close(self) -> None:
-        with self._lock:
-            self._closed = True
-            waiting = self._active > 0
-        interruption: BaseException | None = None
-        while waiting:
+        self._joined.append(None)
+        status = DONE
+        if not self.closed:  # who is in `_joined` before that is waited for
             try:
-                self._done.acquire()
-                waiting = False
-            except BaseException as error:  # Ctrl-C: native code still uses our memory, so stop it and wait
-                interruption = error
-                self._caller.exhaust(self._total)
-        if interruption is not None:
-            raise interruption
+                scratch = workspace.scratch(self._scratch)
+                status = self._entry(self._arguments, scratch, *self._programs, workspace.address + THREAD)
+            except BaseException as error:  # handed to the caller, which raises it
+                self.error = error
+                self.stop()
+        self.statuses.append(status)
+        if self.closed:
+            release(self._done)
+
+    def stop(self) -> None:
+        """Stops the launch."""
+        self._caller.stop()
+
+    def settle(self) -> None:
+        """Closes the job, and returns once all workers that took part have left."""
+        self.closed = True
+        while len(self.statuses) < len(self._joined):
+            self._done.acquire(timeout=_WAIT)
 
 
 class Pool:
@@ -197,37 +133,106 @@ class Pool:
 
     def __init__(self, threads: int):
         self.threads = threads
+        self.watch = Watch()
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._lock = threading.Lock()
-        self._started = 0
+        self._numbers = itertools.count(1)
+        self._started = False
 
     def run(
-        self, entry: Entry, workspace: Workspace, scratch: int, grid: tuple[int, int, int], threads: int | None = None
+        self,
+        entry: Entry,
+        workspace: Workspace,
+        scratch: int,
+        grid: tuple[int, int, int],
+        threads: int | None = None,
+        kept: object = None,
     ) -> int:
-        """Runs the grid; the arguments are packed in ``workspace``. Returns native code's status."""
+        """Runs the grid; the arguments are packed in ``workspace``. Returns `FAULT` where a checked access failed, else
+        `DONE`.
+
+        Raises what a signal handler raises, after the launch has stopped. ``kept`` is held until no thread runs the grid.
+        """
         total = grid[0] * grid[1] * grid[2]
         width = min(self.threads if threads is None else threads, total)
+        chunk = total if width <= 1 else max(1, total // (width * _CHUNKS_PER_THREAD))
+        programs = (workspace.address, total, chunk, *grid, workspace.address + RECORD)
         if width <= 1:
-            base = workspace.address
-            return entry(base + ARGUMENTS, workspace.scratch(scratch), base, total, total, *grid, base + FAULT)
-        job = Job(entry, workspace, scratch, grid, max(1, total // (width * _CHUNKS_PER_THREAD)))
-        if self._started < self.threads - 1:
-            self._start()
-        for _ in range(width - 1):
-            self._jobs.put(job)
-        job.run()
-        return job.status
+            return _result([self._lead(entry, workspace, scratch, programs)])
+        job = Job(entry, workspace, scratch, programs, kept)
+        # The code below must not gain a call or a jump outside of a `try`: CPython runs signal handlers there.
+        status = DONE
+        failure: BaseException | None = None
+        try:
+            self._offer(job, width - 1)
+            status = self._lead(entry, workspace, scratch, programs)
+        except BaseException as error:
+            failure = error
+        try:
+            while True:
+                try:
+                    if failure is not None:
+                        job.stop()
+                    job.settle()
+                    break
+                except BaseException as error:
+                    failure = error
+        except BaseException as error:  # in the jump back to `while`
+            failure = error
+            while True:
+                try:
+                    job.stop()
+                    job.settle()
+                    break
+                except BaseException as again:
+                    failure = again
+        job.kept = None  # a worker that is busy elsewhere takes the job from the queue much later
+        if failure is not None:
+            raise failure
+        if job.error is not None:
+            raise job.error
+        return _result([status, *job.statuses])
 
-    def _start(self) -> None:
-        with self._lock:
-            while self._started < self.threads - 1:
-                self._started += 1
-                threading.Thread(target=self._work, name=f"weft-{self._started}", daemon=True).start()
+    def _lead(self, entry: Entry, caller: Workspace, scratch: int, programs: Programs) -> int:
+        """The caller's part: runs programs until none is left, and gives native code's status. Raises what a signal handler
+        raises."""
+        watch = self.watch
+        arguments, scratch, thread = caller.address + ARGUMENTS, caller.scratch(scratch), caller.address + THREAD
+        if not caller.main:
+            return entry(arguments, scratch, *programs, thread)
+        status = PAUSED
+        while status == PAUSED:
+            watch.leading = caller
+            if watch.asleep:
+                watch.wake()
+            status = entry(arguments, scratch, *programs, thread)
+            watch.leading = None
+            if watch.armed:
+                watch.disarm()
+        return status
+
+    def _offer(self, job: Job, helpers: int) -> None:
+        if not self._started:
+            for _ in range(self.threads - 1):
+                _thread.start_new_thread(self._work, ())
+            self._started = True
+        for _ in range(helpers):
+            self._jobs.put(job)
 
     def _work(self) -> None:
+        if next(self._numbers) >= self.threads:  # two launches, or an interrupted one and the next, started workers
+            return
         workspace = Workspace()
         while True:
             self._jobs.get().help(workspace)
+
+
+def _result(statuses: Sequence[int]) -> int:
+    """What a launch ended with, from what native code returned to each thread."""
+    if FAULT in statuses:
+        return FAULT
+    if STOPPED in statuses:
+        raise KeyboardInterrupt  # the watch stopped it for a signal whose handler did not raise
+    return DONE
 
 
 def thread_count() -> int:

@@ -32,11 +32,19 @@ class LoadedCode:
 
 
 @cache
-def _jit() -> Any:
+def initialise() -> None:
+    """Prepare LLVM for this machine."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+
+
+@cache
+def _jit() -> Any:
+    import llvmlite.binding as llvm
+
+    initialise()
     for library in _MATH_LIBRARIES.get(sys.platform, ()):
         try:
             llvm.load_library_permanently(library)

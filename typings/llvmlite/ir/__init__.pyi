@@ -182,6 +182,7 @@ class AllocaInstr(Instruction):
 
 class LoadInstr(Instruction):
     align: int | None
+    def descr(self, buf: list[str]) -> None: ...
 
 class StoreInstr(Instruction):
     align: int | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.access import Accesses
@@ -51,6 +51,18 @@ class TileSlot:
     def get(self, value: SSAValue) -> None:
         """Makes the buffer the home of ``value``."""
         self._registers.buffers[value] = self._buffer
+
+
+def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
+    """Whether a loop's back edge looks whether the launch stops: not in a ``for`` loop of plain scalar ops.
+
+    A look costs about a nanosecond. In loops over tiles that is not measurable; a loop of a few scalar ops would take up to twice
+    as long, and is over soon without it. Every ``while`` loop looks, since it may wait for another program.
+    """
+    return isinstance(loop, scf.WhileOp) or any(
+        isinstance(op, scf.ForOp | scf.WhileOp | tile.AtomicRmwOp) or any(map(is_tile, (*op.operands, *op.results)))
+        for op in loop.body.walk()
+    )
 
 
 class Emitter(Registers):
@@ -175,3 +187,8 @@ class Emitter(Registers):
                 self.remember(op.result, index, self._accesses.atomic(op, index))
             case _:
                 raise EmissionError(op, "is no root of a register loop")
+
+    def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:
+        """Leaves the program where the launch stops."""
+        if _may_take_long(loop):
+            self.faults.leave_if_stopped(self.builder)

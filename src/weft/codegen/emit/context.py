@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from llvmlite import ir
+from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.codegen.emit.elementwise import emit_elementwise
@@ -162,3 +163,7 @@ class Emit(ABC):
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""
         self.faults.leave(self.builder, site, self.grid.ids, address)
+
+    @abstractmethod
+    def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:
+        """What the machine does at the end of each iteration of a kernel's loop."""

@@ -66,6 +66,7 @@ def _for(emit: Emit, op: scf.ForOp) -> None:
         if terminator is None:
             raise EmissionError(op, "has an empty body")
         emit.carry(terminator.operands, slots)
+    emit.back_edge(op)
     counter.add_incoming(emit.builder.add(counter, step, flags=("nsw",)), emit.builder.block)
     emit.builder.cbranch(emit.builder.icmp_signed("<", counter, last), body, done)
     emit.builder.position_at_end(done)
@@ -110,6 +111,7 @@ def _while(emit: Emit, op: scf.WhileOp) -> None:
         emit.block(after)
         terminator = after.last_op
         _put(terminator.operands if terminator is not None else [], carried)
+    emit.back_edge(op)
     emit.builder.branch(head)
     emit.builder.position_at_end(done)
     _get(op.res, passed)

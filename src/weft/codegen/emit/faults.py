@@ -1,4 +1,7 @@
-"""How a checked kernel reports an access outside its arrays; `weft.codegen.kernel` describes the record."""
+"""The launch's record in a program: how a checked access reports a failure, and how a program learns that the launch stops.
+
+`weft.codegen.kernel` describes the record.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.kernel import AccessSite
+from weft.codegen.kernel import FAULT, STOP, STOPPED, AccessSite
 from weft.codegen.llvm.types import I8, I32, I64
+from weft.codegen.llvm.volatile import volatile_load
 
 
 @dataclass
@@ -34,5 +38,16 @@ class Faults:
         with builder.if_then(claimed):
             ids = [builder.zext(program_id, I64) for program_id in program_ids]
             for slot, value in enumerate([ir.Constant(I64, site), *ids, address], start=1):
-                builder.store(value, builder.gep(record, [ir.Constant(I64, 8 * slot)], source_etype=I8))
-        builder.ret(ir.Constant(I32, 1))
+                builder.store(value, word(builder, record, slot))
+        builder.ret(ir.Constant(I32, FAULT))
+
+    def leave_if_stopped(self, builder: ir.IRBuilder) -> None:
+        """Leaves the program where the launch stops. For a loop's back edge."""
+        stop = volatile_load(builder, word(builder, self.record, STOP), I64, 8)
+        with builder.if_then(builder.icmp_unsigned("!=", stop, ir.Constant(I64, 0)), likely=False):
+            builder.ret(ir.Constant(I32, STOPPED))
+
+
+def word(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:
+    """The address of one of the 8-byte words at ``base``."""
+    return builder.gep(base, [ir.Constant(I64, 8 * index)], source_etype=I8)

@@ -1,0 +1,242 @@
+"""Kernels that are interrupted: `test_interrupts` runs this in processes of its own, with the names of scenarios."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import weft
+from weft import language as tl
+
+
+@weft.jit
+def add_one(x: Any, n: Any, B: tl.constexpr) -> None:
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(x + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+
+@weft.jit
+def waits(flag: Any) -> None:
+    value = 0
+    while value == 0:
+        value = tl.atomic_add(flag, 0)
+
+
+@weft.jit
+def long_tiles(x: Any, n: Any, B: tl.constexpr) -> None:
+    i = tl.arange(0, B)
+    for _ in range(n):
+        tl.store(x + i, tl.load(x + i) + 1)
+
+
+SECONDS = 2.0
+"""How long a storm lasts."""
+
+
+class Raised(Exception):
+    pass
+
+
+def later(seconds: float, number: int = signal.SIGINT) -> None:
+    """Sends the process a signal after ``seconds``."""
+    threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
+
+
+def works() -> None:
+    """Fails unless launches give what they should."""
+    x = np.zeros(5000, np.int32)
+    for _ in range(20):
+        add_one[(40,)](x, 5000, 128)
+    assert (x == 20).all(), x
+
+
+def interrupted(launch: Callable[[], None], expected: type[BaseException]) -> None:
+    """Fails unless a signal after 0.4 s ends the launch with ``expected`` within a second, and launches work afterwards."""
+    works()
+    later(0.4)
+    start = time.perf_counter()
+    try:
+        launch()
+    except expected:
+        assert time.perf_counter() - start < 1.4
+    else:
+        raise AssertionError("not interrupted")
+    works()
+
+
+def long_grid() -> None:
+    x = np.zeros(1, np.int32)
+    interrupted(lambda: add_one[(2**31 - 1, 2**31 - 1)](x, 1, 1), KeyboardInterrupt)
+
+
+def long_grid_with_a_handler() -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
+        raise Raised
+
+    signal.signal(signal.SIGINT, handler)
+    x = np.zeros(1, np.int32)
+    interrupted(lambda: add_one[(2**31 - 1,)](x, 1, 1), Raised)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def waiting_program() -> None:
+    flag = np.zeros(1, np.int32)
+    waits.compile(flag)
+    for launcher in (waits[(1,)], waits[(7,)]):
+        interrupted(partial(launcher, flag), KeyboardInterrupt)
+
+
+def loop_over_tiles() -> None:
+    x = np.zeros(256, np.float32)
+    long_tiles.compile(x, 2**31 - 1, 256)
+    interrupted(lambda: long_tiles[(1,)](x, 2**31 - 1, 256), KeyboardInterrupt)
+
+
+def handler_that_returns() -> None:
+    """Handlers run during a launch that takes a second, and it still runs every program once."""
+    arrivals: list[float] = []
+    signal.signal(signal.SIGINT, lambda number, frame: arrivals.append(time.perf_counter()))
+    x = np.zeros(1, np.int32)
+    counts = np.zeros(8, np.int32)
+    count_programs.compile(counts, x, 1)
+    programs = 2_000
+    steps = 1
+    while True:  # until a launch takes 0.6 s on this machine
+        counts[:] = 0
+        start = time.perf_counter()
+        count_programs[(programs,)](counts, x, steps)
+        took = time.perf_counter() - start
+        if took > 0.6:
+            break
+        steps = int(steps * max(2, min(50, 0.7 / took)))
+    for delay in (0.2, 0.3, 0.4):
+        later(delay)
+    counts[:] = 0
+    start = time.perf_counter()
+    count_programs[(programs,)](counts, x, steps)
+    end = time.perf_counter()
+    assert counts.tolist() == [programs // 8] * 8, counts
+    assert len(arrivals) == 3, arrivals
+    assert arrivals[0] - start < 0.2 + 0.5 < end - start + 0.4, (arrivals[0] - start, end - start)
+
+
+@weft.jit
+def count_programs(counts: Any, x: Any, steps: Any) -> None:
+    total = 0
+    for i in range(steps):
+        total = total * 3 ^ i
+    tl.atomic_add(counts + tl.program_id(0) % 8, 1)
+    tl.store(x, total)
+
+
+def other_threads() -> None:
+    """A launch of another thread goes on while the main thread is interrupted."""
+    failures: list[str] = []
+    stop = threading.Event()
+    rounds = 0
+
+    def work() -> None:
+        nonlocal rounds
+        x = np.zeros(5000, np.int32)
+        while not stop.is_set():
+            add_one[(40,)](x, 5000, 128)
+            rounds += 1
+            if not (x == rounds).all():
+                failures.append(f"round {rounds}")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        waiting_program()
+    finally:
+        stop.set()
+        thread.join()
+    assert not failures, failures
+    assert rounds > 20
+
+
+def storm() -> None:
+    """The parent sends SIGINT at random moments, and the handler raises while a launch runs."""
+    armed = False
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        nonlocal armed
+        if armed:
+            armed = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    x = np.zeros(20_000, np.int32)
+    interrupts = launches = 0
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        x[:] = 0
+        try:
+            armed = True
+            add_one[(160,)](x, 20_000, 128)
+            armed = False
+        except KeyboardInterrupt:
+            interrupts += 1
+            x[:] = 5
+            add_one[(160,)](x, 20_000, 128)
+            assert (x == 6).all(), np.unique(x)
+        else:
+            assert (x == 1).all(), np.unique(x)
+        launches += 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    works()
+    sys.stdout.write(f"{launches} {interrupts}\n")
+
+
+def hail() -> None:
+    """A timer's handler raises every few microseconds to milliseconds, wherever the main thread is."""
+    armed = False
+    rng = random.Random(0)
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, rng.choice((3e-5, 1e-4, 3e-4, 1e-3)) * rng.random())
+        if armed:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGALRM, handler)
+    x = np.zeros(200_000, np.int32)
+    add_one[(13,)](x, 200_000, 16384)
+    interrupts = launches = 0
+    signal.setitimer(signal.ITIMER_REAL, 1e-4)
+    end = time.perf_counter() + SECONDS
+    while time.perf_counter() < end:
+        try:
+            try:
+                armed = True
+                add_one[(13,)](x, 200_000, 16384)
+                armed = False
+            except KeyboardInterrupt:
+                armed = False
+                interrupts += 1
+        except KeyboardInterrupt:  # between the two lines above
+            armed = False
+        x[:] = 5
+        add_one[(13,)](x, 200_000, 16384)
+        assert (x == 6).all(), np.unique(x)
+        launches += 1
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    works()
+    sys.stdout.write(f"{launches} {interrupts}\n")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        globals()[name]()
+        sys.stdout.write(f"{name} ok\n")

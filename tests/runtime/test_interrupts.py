@@ -1,0 +1,126 @@
+"""Signals during launches: what they stop, how soon, and that everything works afterwards."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import language as tl
+from weft.codegen import kernel as abi
+from weft.runtime import executor
+from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace
+
+pytestmark = [pytest.mark.jit, pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")]
+
+SCENARIOS = Path(__file__).with_name("interrupted.py")
+LIMIT = 100
+"""Seconds for a process that takes 2 to 10 alone: one that reaches it hangs."""
+
+
+def start(threads: int, *scenarios: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "WEFT_NUM_THREADS": str(threads)}
+    command = [sys.executable, str(SCENARIOS), *scenarios]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    """What the process wrote, which must end well."""
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"hangs: {process.communicate()}")
+    assert (process.returncode, err) == (0, "")
+    return out
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_launch_is_interrupted(threads: int) -> None:
+    names = ["long_grid", "waiting_program", "loop_over_tiles", "long_grid_with_a_handler", "handler_that_returns"]
+    assert finish(start(threads, *names)).splitlines() == [f"{name} ok" for name in names]
+
+
+def test_launches_of_other_threads_go_on() -> None:
+    assert finish(start(2, "other_threads")) == "other_threads ok\n"
+
+
+def test_a_storm_of_signals() -> None:
+    """Several hundred SIGINTs at random moments of thousands of launches."""
+    process = start(3, "storm")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    rng = random.Random(1)
+    end = time.monotonic() + 1.9
+    while time.monotonic() < end and process.poll() is None:
+        time.sleep(rng.random() * 0.006)
+        process.send_signal(signal.SIGINT)
+    counts, ok = finish(process).splitlines()
+    launches, interrupts = map(int, counts.split())
+    assert ok == "storm ok"
+    assert launches > 200
+    assert interrupts > 50
+
+
+def test_a_hail_of_exceptions_in_the_main_thread() -> None:
+    counts, ok = finish(start(3, "hail")).splitlines()
+    launches, interrupts = map(int, counts.split())
+    assert ok == "hail ok"
+    assert launches > 200
+    assert interrupts > 100
+
+
+@weft.jit
+def count(counts: Any, B: tl.constexpr) -> None:
+    tl.atomic_add(counts + tl.program_id(0), 1)
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+def test_a_paused_thread_goes_on_where_it_was(chunk: int) -> None:
+    """Asked before each call, native code returns after each program, and runs every program once."""
+    counts = np.zeros(10, np.int32)
+    executable = count.compile(counts, 1).executable
+    space = Workspace()
+    ctypes.c_int64.from_address(space.address + ARGUMENTS).value = counts.ctypes.data
+    entry = executor.ENTRY(executable.address)
+    statuses: list[int] = []
+    while not statuses or statuses[-1] == executor.PAUSED:
+        space.pause()
+        base = space.address
+        statuses.append(entry(base + ARGUMENTS, 0, base, 10, chunk, 10, 1, 1, base + RECORD, base + THREAD))
+        assert counts.tolist() == [1] * min(10, len(statuses)) + [0] * (10 - len(statuses))
+    assert statuses == [executor.PAUSED] * 10 + [executor.DONE]
+
+
+def test_a_stopped_launch_runs_no_further_program() -> None:
+    counts = np.zeros(10, np.int32)
+    executable = count.compile(counts, 1).executable
+    space = Workspace()
+    base = space.address
+    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
+    entry = executor.ENTRY(executable.address)
+    ctypes.c_int64.from_address(space.stop_word).value = 1
+    assert entry(base + ARGUMENTS, 0, base, 10, 10, 10, 1, 1, base + RECORD, base + THREAD) == executor.STOPPED
+    assert counts.tolist() == [1] + [0] * 9
+    space.stop()
+    assert entry(base + ARGUMENTS, 0, base, 10, 10, 10, 1, 1, base + RECORD, base + THREAD) == executor.DONE
+    assert counts.tolist() == [1] + [0] * 9
+
+
+def test_the_runtime_knows_what_native_code_returns() -> None:
+    names = ("DONE", "FAULT", "STOPPED", "PAUSED")
+    assert [getattr(executor, name) for name in names] == [getattr(abi, name) for name in names]
+    space = Workspace()
+    assert space.stop_word - space.address == RECORD + 8 * abi.STOP
