@@ -76,6 +76,7 @@ from weft.layout.planning.gather_memory import GatherMemory
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
 from weft.layout.planning.plans import plan_exchange
 from weft.layout.planning.reduce import ReducePlan, plan_reduce
+from weft.layout.planning.scan import ScanPlan, plan_scan
 from weft.layout.planning.steps import Cost, ExchangePlan, Step
 
 __all__ = [
@@ -93,7 +94,8 @@ __all__ = [
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
-    "AccessPlan", "plan_access", "why_not_access", "GatherMemory", "GatherPlan", "plan_gather", "ReducePlan", "plan_reduce",
+    "AccessPlan", "plan_access", "why_not_access", "GatherMemory", "GatherPlan", "plan_gather",
+    "ReducePlan", "plan_reduce", "ScanPlan", "plan_scan",
     "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
     "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "MachineModel", "Step", "plan_exchange", "plan_memory",
 ]  # fmt: skip

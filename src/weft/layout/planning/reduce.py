@@ -66,7 +66,7 @@ def _insert(number: int, at: int, bit: int) -> int:
     return (number & ~low) << 1 | bit << at | number & low
 
 
-class ReduceStep(ABC):
+class CombineStep(ABC):
     """One thing all threads do; the state is an array of (warps, lanes, registers)."""
 
     @property
@@ -88,7 +88,7 @@ class ReduceStep(ABC):
 
 
 @dataclass(frozen=True)
-class InThread(ReduceStep):
+class InThread(CombineStep):
     """Result register i of a thread is the combination of its registers ``kept i ^ s`` for all sums s of ``combined``."""
 
     kept: f2.Matrix
@@ -118,7 +118,7 @@ class InThread(ReduceStep):
 
 
 @dataclass(frozen=True)
-class Butterfly(ReduceStep):
+class Butterfly(CombineStep):
     """Each lane combines its ``registers`` with those of the lane whose number differs in bit ``lane``."""
 
     lane: int
@@ -143,7 +143,7 @@ class Butterfly(ReduceStep):
 
 
 @dataclass(frozen=True)
-class Halve(ReduceStep):
+class Halve(CombineStep):
     """Each lane keeps the half of its ``registers`` in which bit ``bit`` equals bit ``lane`` of its number, and combines it
     with what the lane across ``lane`` has of that half. Register bit ``bit`` is gone."""
 
@@ -165,7 +165,7 @@ class Halve(ReduceStep):
     def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
         import numpy as np
 
-        lanes = np.arange(state.shape[1])
+        lanes: NDArray[Any] = np.arange(len(state[0]))
         half = range(state.shape[2] // 2)
         mine = np.array([[_insert(i, self.bit, lane >> self.lane & 1) for i in half] for lane in range(len(lanes))])
         kept = state[:, lanes[:, None], mine]
@@ -177,7 +177,7 @@ class Halve(ReduceStep):
 
 
 @dataclass(frozen=True)
-class Convert(ReduceStep):
+class Convert(CombineStep):
     """Partial results change places, by a conversion plan."""
 
     plan: ExchangePlan
@@ -201,7 +201,7 @@ class Convert(ReduceStep):
 class ReducePlan:
     """How a distributed tensor is reduced along ``axis`` into the layout ``result``: ``steps`` in order."""
 
-    steps: tuple[ReduceStep, ...]
+    steps: tuple[CombineStep, ...]
     result: LinearLayout
     reason: str
 
@@ -305,9 +305,9 @@ def _spreads(partial: _Partial, result: LinearLayout) -> Iterator[tuple[tuple[in
 
 def _within_warps(
     start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel
-) -> tuple[list[ReduceStep], _Partial]:
+) -> tuple[list[CombineStep], _Partial]:
     """Copies take their shares, then the lanes of the axis are combined, by halving where ``spread`` says so."""
-    steps: list[ReduceStep] = []
+    steps: list[CombineStep] = []
     partial = start
     for place, unit in spread:
         if place not in start.axis_lanes:
@@ -323,7 +323,7 @@ def _within_warps(
     return steps, replace(partial, axis_lanes=())
 
 
-def _across(partial: _Partial, destination: LinearLayout, bits: int, machine: MachineModel) -> list[ReduceStep]:
+def _across(partial: _Partial, destination: LinearLayout, bits: int, machine: MachineModel) -> list[CombineStep]:
     """The partial results of all warps, exchanged so that each thread has all parts of its results, and combined."""
     parts = len(partial.axis_warps)
     columns = {dim: _up(columns, parts) for dim, columns in destination.inputs}
@@ -352,7 +352,7 @@ def _shared_among_warps(partial: _Partial) -> LinearLayout | None:
 
 def _endings(
     partial: _Partial, result: LinearLayout, bits: int, machine: MachineModel
-) -> Iterator[tuple[str, list[ReduceStep]]]:
+) -> Iterator[tuple[str, list[CombineStep]]]:
     """The ways from what each warp has to the result, named."""
     if not partial.axis_warps:
         plan = plan_exchange(partial.layout(), result, bits, machine)
@@ -413,17 +413,17 @@ def plan_reduce(
     target = result if result is not None else transfer.reduce(source, axis)
     first, start = _in_thread(source, axis, bits)
     warps = 1 << len(start.warp)
-    best: tuple[float, list[ReduceStep], str] | None = None
+    best: tuple[float, list[CombineStep], str] | None = None
     plain = 0.0
     for spread in dict.fromkeys(_spreads(start, target)):
         within, partial = _within_warps(start, spread, bits, machine)
         if first.kept != f2.identity(len(_columns(source, REGISTER))):
             within = [first, *within]
-        if best is not None and _price(within, bits, machine, warps) >= best[0]:
+        if best is not None and combining_price(within, bits, machine, warps) >= best[0]:
             continue
         for name, ending in _endings(partial, target, bits, machine):
             steps = [*within, *ending]
-            price = _price(steps, bits, machine, warps)
+            price = combining_price(steps, bits, machine, warps)
             halved = sum(isinstance(step, Halve) for step in within)
             shared = len(spread) - halved
             what = f"{halved} of {len(start.axis_lanes)} lane bits by halving" + (
@@ -439,7 +439,7 @@ def plan_reduce(
     return ReducePlan(tuple(steps), target, f"{what}: {price:.0f} clocks; by butterflies alone {plain:.0f}")
 
 
-def _price(steps: Sequence[ReduceStep], bits: int, machine: MachineModel, warps: int) -> float:
+def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineModel, warps: int) -> float:
     """Clocks of steps; combining passes through the pipe of permutes."""
     cost = total([step.cost for step in steps])
     combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
