@@ -55,6 +55,7 @@ from weft.layout.memory.banks import (
     vector_size,
     vectors,
 )
+from weft.layout.memory.coalesced import coalesced
 from weft.layout.memory.nvmma import nvmma_shared
 from weft.layout.memory.queries import (
     Coalescing,
@@ -91,6 +92,7 @@ __all__ = [
     "unswizzled", "mma_swizzled", "nvmma_shared", "linear_memory", "padded", "tensor_memory", "tensor_memory_scales",
     "why_not_memory",
     "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
+    "coalesced",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
