@@ -26,6 +26,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir.base import TileOp
+from weft.ir.classes import Collective
 from weft.ir.elementwise import BinaryOp
 from weft.ir.types import dtype_of, element_of, is_pointer, scalar, shape_of, tensor
 
@@ -45,8 +46,8 @@ class YieldOp(TileOp):
 
 @irdl_op_definition
 class ReduceOp(TileOp):
-    """Folds ``n`` tensors of one shape along ``axis`` with a combine region of ``2 n`` scalar arguments (accumulators,
-    then elements) yielding ``n``. The region is associative; the order of folding is not specified. Results drop the
+    """Reduces ``n`` tensors of one shape along ``axis`` with a combine region of ``2 n`` scalar arguments (accumulators,
+    then elements) yielding ``n``. The region is associative; the order of combining is not specified. Results drop the
     axis."""
 
     name = "tile.reduce"
@@ -54,7 +55,7 @@ class ReduceOp(TileOp):
     sources = var_operand_def()
     combine = region_def("single_block")
     results_ = var_result_def()
-    traits = traits_def(RecursiveMemoryEffect())
+    traits = traits_def(RecursiveMemoryEffect(), Collective())
     assembly_format = "$sources `axis` $axis attr-dict `:` type($sources) `to` type($results_) $combine"
 
     def __init__(
@@ -123,7 +124,7 @@ class DotOp(TileOp):
     b = operand_def()
     acc = operand_def(T)
     result = result_def(T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Collective())
     assembly_format = "$a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `to` type($result)"
 
     def __init__(self, a: SSAValue, b: SSAValue, acc: SSAValue):

@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir.base import BINARY, COMPARE, UNARY, TileOp, check_kind
+from weft.ir.classes import Addressing, Elementwise, View
 from weft.ir.types import dtype_of, element_of, is_pointer, like, shape_of
 
 
@@ -35,7 +36,7 @@ class UnaryOp(TileOp):
     kind = prop_def(StringAttr)
     operand = operand_def(T)
     result = result_def(T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$kind $operand attr-dict `:` type($result)"
 
     def __init__(self, kind: str, operand: SSAValue):
@@ -55,7 +56,7 @@ class BinaryOp(TileOp):
     lhs = operand_def(T)
     rhs = operand_def(T)
     result = result_def(T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($result)"
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
@@ -75,7 +76,7 @@ class CompareOp(TileOp):
     lhs = operand_def(T)
     rhs = operand_def(T)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($lhs) `to` type($result)"
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
@@ -104,7 +105,7 @@ class SelectOp(TileOp):
     lhs = operand_def(T)
     rhs = operand_def(T)
     result = result_def(T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$condition `,` $lhs `,` $rhs attr-dict `:` type($condition) `,` type($result)"
 
     def __init__(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue):
@@ -127,7 +128,7 @@ class FmaOp(TileOp):
     b = operand_def(T)
     c = operand_def(T)
     result = result_def(T)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise())
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($result)"
 
     def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue):
@@ -150,7 +151,7 @@ class CastOp(TileOp):
     name = "tile.cast"
     source = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def __init__(self, source: SSAValue, dtype: DType):
@@ -170,7 +171,7 @@ class BitcastOp(TileOp):
     name = "tile.bitcast"
     source = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def __init__(self, source: SSAValue, element: DType | Attribute):
@@ -199,7 +200,7 @@ class HintOp(TileOp):
     divisibility = opt_prop_def(DenseArrayBase[I64])
     contiguity = opt_prop_def(DenseArrayBase[I64])
     constancy = opt_prop_def(DenseArrayBase[I64])
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), View())
     assembly_format = (
         "$source (`divisibility` $divisibility^)? (`contiguity` $contiguity^)? (`constancy` $constancy^)? "
         "attr-dict `:` type($result)"

@@ -20,6 +20,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.ir.base import ATOMIC, TileOp, check_kind
+from weft.ir.classes import Addressing, Elementwise
 from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar
 
 
@@ -31,7 +32,7 @@ class AddPtrOp(TileOp):
     pointer = operand_def()
     offset = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Elementwise(), Addressing())
     assembly_format = "$pointer `,` $offset attr-dict `:` type($pointer) `,` type($offset) `to` type($result)"
 
     def __init__(self, pointer: SSAValue, offset: SSAValue):

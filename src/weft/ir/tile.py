@@ -34,6 +34,18 @@ from weft.ir.base import (
     class_of,
     same_either_way,
 )
+from weft.ir.classes import (
+    Addressing,
+    Collective,
+    Conversion,
+    Elementwise,
+    Generator,
+    GridFact,
+    OpClass,
+    Shape,
+    View,
+    is_a,
+)
 from weft.ir.collective import DotOp, ReduceOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
@@ -56,6 +68,7 @@ from weft.ir.values import (
     NumProgramsOp,
     ProgramIdOp,
     ReshapeOp,
+    ShapeOp,
     SplatOp,
     TransOp,
 )
@@ -75,6 +88,8 @@ Tile = Dialect(
 __all__ = [
     "ATOMIC", "BINARY", "COMMUTATIVE", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "class_of", "same_either_way",
     "TileOp", "Tile",
+    "Addressing", "Collective", "Conversion", "Elementwise", "Generator", "GridFact", "OpClass", "Shape", "View", "is_a",
+    "ShapeOp",
     "ConstantOp", "ProgramIdOp", "NumProgramsOp", "ArangeOp",
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",

@@ -21,8 +21,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.ir.base import TileOp
+from weft.ir.classes import Conversion, Generator, GridFact, Shape, View
 from weft.ir.types import defect, dtype_of, element_of, is_pointer, scalar, shape_of, tensor, with_layout
 from weft.layout import LinearLayout
+from weft.layout.families import transfer
 
 
 @irdl_op_definition
@@ -33,7 +35,7 @@ class ConstantOp(TileOp):
     name = "tile.constant"
     value = prop_def(IntAttr | FloatData)
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Generator())
 
     def __init__(self, value: int | float, type_: Attribute):
         number = FloatData(float(value)) if dtype_of(type_).is_float else IntAttr(int(value))
@@ -89,7 +91,7 @@ class _GridOp(TileOp):
 
     axis = prop_def(IntegerAttr[I64])
     result = result_def(scalar(dtypes.int32))
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), GridFact())
     assembly_format = "$axis attr-dict"
 
     def __init__(self, axis: int):
@@ -122,7 +124,7 @@ class ArangeOp(TileOp):
     start = prop_def(IntegerAttr[I64])
     end = prop_def(IntegerAttr[I64])
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Generator())
     assembly_format = "$start $end attr-dict `:` type($result)"
 
     def __init__(self, start: int, end: int, layout: LinearLayout | None = None):
@@ -141,12 +143,11 @@ class ArangeOp(TileOp):
             )
 
 
-class _ShapeOp(TileOp):
-    """One tensor in, the same elements in another shape out."""
+class _SpreadOp(TileOp):
+    """One value in, its elements in another shape out."""
 
     source = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
 
     def _verify_element(self) -> None:
         if element_of(self.source) != element_of(self.result):
@@ -154,10 +155,11 @@ class _ShapeOp(TileOp):
 
 
 @irdl_op_definition
-class SplatOp(_ShapeOp):
+class SplatOp(_SpreadOp):
     """A scalar in every element of a tensor."""
 
     name = "tile.splat"
+    traits = traits_def(Pure(), Generator())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def __init__(self, source: SSAValue, shape: Sequence[int], layout: LinearLayout | None = None):
@@ -171,8 +173,27 @@ class SplatOp(_ShapeOp):
             )
 
 
+class ShapeOp(_SpreadOp):
+    """One tensor in, the same elements in another shape out. Maps layouts so that no element moves (theorem 9.3 of the
+    linear-layouts paper; `weft.layout.families.transfer`)."""
+
+    traits = traits_def(Pure(), Shape(), View())
+
+    def result_layout(self, layout: LinearLayout) -> LinearLayout:
+        """The result's layout for a source under ``layout``: every place keeps what it holds."""
+        raise NotImplementedError(f"{self.name} maps no layout")
+
+    def source_layout(self, layout: LinearLayout) -> LinearLayout:
+        """The source's layout that gives the result ``layout`` the same way."""
+        raise NotImplementedError(f"{self.name} maps no layout")
+
+    def read_layout(self, layout: LinearLayout) -> LinearLayout:
+        """Which source element each place of the result holds; the source's layout but for duplicate registers."""
+        return self.source_layout(layout)
+
+
 @irdl_op_definition
-class BroadcastOp(_ShapeOp):
+class BroadcastOp(ShapeOp):
     """Sizes of 1 grow to the result's; the rank stays."""
 
     name = "tile.broadcast"
@@ -180,6 +201,15 @@ class BroadcastOp(_ShapeOp):
 
     def __init__(self, source: SSAValue, shape: Sequence[int], layout: LinearLayout | None = None):
         super().__init__(operands=[source], result_types=[tensor(element_of(source), shape, layout)])
+
+    def result_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.broadcast(layout, shape_of(self.result))
+
+    def source_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.broadcast_back(layout, shape_of(self.source))
+
+    def read_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.project(layout, shape_of(self.source))
 
     def verify_(self) -> None:
         self._verify_element()
@@ -189,7 +219,7 @@ class BroadcastOp(_ShapeOp):
 
 
 @irdl_op_definition
-class ExpandDimsOp(_ShapeOp):
+class ExpandDimsOp(ShapeOp):
     """A new dimension of size 1 at ``axis``."""
 
     name = "tile.expand_dims"
@@ -205,6 +235,12 @@ class ExpandDimsOp(_ShapeOp):
             result_types=[tensor(element_of(source), shape, layout)],
         )
 
+    def result_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.expand_dims(layout, self.axis.value.data)
+
+    def source_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.expand_dims_back(layout, self.axis.value.data)
+
     def verify_(self) -> None:
         self._verify_element()
         shape = list(shape_of(self.source))
@@ -218,7 +254,7 @@ class ExpandDimsOp(_ShapeOp):
 
 
 @irdl_op_definition
-class ReshapeOp(_ShapeOp):
+class ReshapeOp(ShapeOp):
     """The same elements in row-major order under another shape."""
 
     name = "tile.reshape"
@@ -226,6 +262,12 @@ class ReshapeOp(_ShapeOp):
 
     def __init__(self, source: SSAValue, shape: Sequence[int], layout: LinearLayout | None = None):
         super().__init__(operands=[source], result_types=[tensor(element_of(source), shape, layout)])
+
+    def result_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.reshape(layout, shape_of(self.result))
+
+    def source_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.reshape(layout, shape_of(self.source))
 
     def verify_(self) -> None:
         self._verify_element()
@@ -235,7 +277,7 @@ class ReshapeOp(_ShapeOp):
 
 
 @irdl_op_definition
-class TransOp(_ShapeOp):
+class TransOp(ShapeOp):
     """Result dimension ``i`` is source dimension ``order[i]``."""
 
     name = "tile.trans"
@@ -255,6 +297,12 @@ class TransOp(_ShapeOp):
         """``order`` as Python ints."""
         return tuple(self.order.get_values())
 
+    def result_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.trans(layout, self.permutation)
+
+    def source_layout(self, layout: LinearLayout) -> LinearLayout:
+        return transfer.trans_back(layout, self.permutation)
+
     def verify_(self) -> None:
         self._verify_element()
         shape, order = shape_of(self.source), self.permutation
@@ -271,7 +319,7 @@ class ConvertLayoutOp(TileOp):
     name = "tile.convert_layout"
     source = operand_def()
     result = result_def()
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), Conversion(), View())
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     def __init__(self, source: SSAValue, layout: LinearLayout):

@@ -36,20 +36,6 @@ from weft.layout import LinearLayout, vector
 from weft.layout.families import transfer
 from weft.transforms.axis import AxisInfo, analyse
 
-GENERATORS = (tile.ConstantOp, tile.ArangeOp, tile.SplatOp)
-ELEMENTWISE = (
-    tile.UnaryOp,
-    tile.BinaryOp,
-    tile.CompareOp,
-    tile.SelectOp,
-    tile.FmaOp,
-    tile.CastOp,
-    tile.BitcastOp,
-    tile.AddPtrOp,
-    tile.HintOp,
-)
-SHAPES = (tile.ExpandDimsOp, tile.BroadcastOp, tile.ReshapeOp, tile.TransOp)
-
 
 @dataclass(frozen=True)
 class AssignLayouts(ModulePass):
@@ -123,48 +109,22 @@ class _Assignment:
                 case tile.ReduceOp():
                     source = self._heaviest(op.sources)
                     self._set(result, transfer.reduce(self._layouts[source], op.axis.value.data), prod(shape))
-                case _ if isinstance(op, GENERATORS):
+                case _ if tile.is_a(op, tile.Generator):
                     self._set(result, self._default(shape), 0)
-                case _ if isinstance(op, SHAPES):
+                case tile.ShapeOp():
                     weight = self._weights[op.source]
                     grown = isinstance(op, tile.BroadcastOp) and shape != shape_of(op.source)
                     free = grown or not weight
-                    self._set(result, self._default(shape) if free else self._forward(op), weight)
-                case _ if isinstance(op, ELEMENTWISE):
+                    self._set(
+                        result, self._default(shape) if free else op.result_layout(self._layouts[op.source]), weight
+                    )
+                case _ if tile.is_a(op, tile.Elementwise):
                     heaviest = self._heaviest(tiles)
                     self._set(result, self._layouts[heaviest], self._weights[heaviest])
                 case tile.ConvertLayoutOp():
                     raise ValueError("assign-layouts: the module has conversions already")
                 case _:
                     raise NotImplementedError(f"assign-layouts: no rule for {op.name}")
-
-    def _forward(self, op: Operation) -> LinearLayout:
-        layout = self._layouts[op.operands[0]]
-        match op:
-            case tile.ExpandDimsOp():
-                return transfer.expand_dims(layout, op.axis.value.data)
-            case tile.TransOp():
-                return transfer.trans(layout, op.permutation)
-            case tile.ReshapeOp():
-                return transfer.reshape(layout, shape_of(op.result))
-            case _:
-                return layout
-
-    @staticmethod
-    def _backward(op: Operation, layout: LinearLayout) -> LinearLayout:
-        """The source layout under which a shape op's result has ``layout`` for free."""
-        source = shape_of(op.operands[0])
-        match op:
-            case tile.ExpandDimsOp():
-                return transfer.expand_dims_back(layout, op.axis.value.data)
-            case tile.TransOp():
-                return transfer.trans_back(layout, op.permutation)
-            case tile.ReshapeOp():
-                return transfer.reshape(layout, source)
-            case tile.BroadcastOp():
-                return transfer.broadcast_back(layout, source)
-            case _:
-                raise NotImplementedError(f"assign-layouts: {op.name} is no shape op")
 
     def _infer_loop(
         self,
@@ -292,9 +252,9 @@ class _Assignment:
                 return self._as(op.before_region.block.args)
             case scf.YieldOp() | scf.ConditionOp():
                 return self._wanted_by_end(op)
-            case _ if isinstance(op, SHAPES):
-                return [self._backward(op, self._layouts[op.result]) if _is_tile(op.source) else None]
-            case _ if isinstance(op, ELEMENTWISE) and _is_tile(op.results[0]):
+            case tile.ShapeOp():
+                return [op.source_layout(self._layouts[op.result]) if _is_tile(op.source) else None]
+            case _ if tile.is_a(op, tile.Elementwise) and _is_tile(op.results[0]):
                 return each(self._layouts[op.results[0]])
             case _:
                 return [None] * len(op.operands)
@@ -340,12 +300,12 @@ class _Assignment:
         op = value.owner
         if not isinstance(op, Operation) or not self._is_cloned(op, value, layout):
             return []
-        source = self._backward(op, layout) if isinstance(op, SHAPES) else layout
+        source = op.source_layout(layout) if isinstance(op, tile.ShapeOp) else layout
         return [(operand, source) for operand in op.operands if _is_tile(operand)]
 
     def _is_cloned(self, op: Operation, value: SSAValue, layout: LinearLayout) -> bool:
-        free = not self._weights[value] and isinstance(op, GENERATORS + ELEMENTWISE)
-        return free or isinstance(op, SHAPES) or _splats(op, layout)
+        free = not self._weights[value] and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.Elementwise))
+        return free or isinstance(op, tile.ShapeOp) or _splats(op, layout)
 
     def _insert(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
         """A clone or conversion of the value, put right after it."""

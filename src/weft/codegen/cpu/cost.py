@@ -11,7 +11,6 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.runs import runs_of
 from weft.codegen.cpu.schedule import is_recomputable, is_tile
-from weft.codegen.cpu.views import VIEWS
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
 from weft.transforms.axis import AxisInfo
@@ -87,7 +86,7 @@ def _weight(op: Operation) -> int:
             return 4 if dtype_of(op.source).bits < 32 or dtype_of(op.result).bits < 32 else 1
         case tile.SplatOp() | tile.ConstantOp():
             return 0
-        case _ if isinstance(op, VIEWS):
+        case _ if tile.is_a(op, tile.View):
             return 0
         case _:
             return 1

@@ -14,8 +14,6 @@ from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
 from weft.layout.algebra import f2
 
-GENERATORS = (tile.SplatOp, tile.ConstantOp, tile.ArangeOp)
-
 
 def generated_register(emit: Emit, op: Operation, index: RegisterIndex) -> ir.Value:
     """The vector of one register."""

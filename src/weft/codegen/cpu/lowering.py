@@ -68,6 +68,6 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.AtomicRmwOp: _atomic,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
-    **dict.fromkeys((tile.BroadcastOp, tile.ExpandDimsOp, tile.ReshapeOp, tile.TransOp), _scalar_from_tile),
+    **dict.fromkeys((op for op in tile.Tile.operations if issubclass(op, tile.ShapeOp)), _scalar_from_tile),
 }
 """What the CPU does for each op that is an item of a block's schedule."""

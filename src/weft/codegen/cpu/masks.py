@@ -35,8 +35,8 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
             return _ascends(op.lhs, axis) and _uniform(op.rhs, axis)
         case tile.CompareOp() if op.kind.data in _UNIFORM_FIRST:
             return _uniform(op.lhs, axis) and _ascends(op.rhs, axis)
-        case tile.ExpandDimsOp() | tile.BroadcastOp() | tile.ReshapeOp() | tile.ConvertLayoutOp():
-            return decided_by_last(op.source, axis)
+        case Operation() if tile.is_a(op, tile.View):
+            return decided_by_last(op.operands[0], axis)
         case _:
             return False
 

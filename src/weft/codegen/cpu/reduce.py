@@ -23,11 +23,11 @@ from xdsl.ir import Block, SSAValue
 from weft.codegen.cpu.buffers import Buffer, element_of_value
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
-from weft.codegen.cpu.views import removal_projection
 from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I32, lanes_of, shuffle
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.layout.families.distributed import without_axis
 
 
 def combine(
@@ -136,10 +136,10 @@ class Reduction:
         registers, op = self._registers, self.op
         layout = layout_of(op.sources[0])
         lanes = layout.in_size("lane")
-        project = removal_projection(layout.shape, op.axis.value.data)
+        kept = without_axis(layout, op.axis.value.data).columns("lane")
         reduced = 0
         for j, column in enumerate(layout.columns("lane")):
-            if not column or project(column):
+            if not column or kept[j]:
                 continue
             others = [shuffle(registers.builder, v, [lane ^ (1 << j) for lane in range(lanes)]) for v in values]
             values = combine(registers, op, values, others)
@@ -152,12 +152,12 @@ class Reduction:
     def _result_columns(self, result: SSAValue) -> tuple[int, ...]:
         """Columns from the source's registers to the result's."""
         layout, target = layout_of(self.op.sources[0]), layout_of(result)
-        project = removal_projection(layout.shape, self.op.axis.value.data)
-        lanes = tuple(map(project, layout.columns("lane")))
+        kept = without_axis(layout, self.op.axis.value.data)
+        lanes = kept.columns("lane")
         if lanes != target.columns("lane"):
             raise ValueError(f"tile.reduce: the result's lanes are {target}, expected {lanes}")
         where = {column: 1 << j for j, column in enumerate(target.columns("register")) if column}
-        return tuple(where[c] if c else 0 for c in map(project, layout.columns("register")))
+        return tuple(where[c] if c else 0 for c in kept.columns("register"))
 
 
 def _commutes(op: tile.ReduceOp) -> bool:

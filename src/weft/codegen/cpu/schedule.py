@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
+from weft.codegen.cpu.views import used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
@@ -117,7 +117,7 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
     op = value.owner
     if not isinstance(op, Operation):
         return
-    if isinstance(op, VIEWS):
+    if tile.is_a(op, tile.View):
         view = view_columns(op)
         if view is None:
             raise NotImplementedError(f"{op.name} is not a view")

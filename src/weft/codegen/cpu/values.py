@@ -19,10 +19,10 @@ from xdsl.ir import Operation, SSAValue
 
 from weft import dtypes
 from weft.codegen.cpu.buffers import Buffer, BufferPool, element_of_value
-from weft.codegen.cpu.generators import GENERATORS, generated_lane, generated_register
+from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.views import VIEWS, used_registers, view_columns
+from weft.codegen.cpu.views import used_registers, view_columns
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
@@ -33,9 +33,6 @@ from weft.ir import tile
 from weft.ir.types import layout_of
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
-
-_SCALAR_TOO = (tile.AddPtrOp, tile.BinaryOp, tile.CastOp, tile.SelectOp, tile.CompareOp, tile.BitcastOp)
-"""Ops that are worth computing for one lane alone: those that addresses and masks are made of."""
 
 
 class Key(NamedTuple):
@@ -110,9 +107,9 @@ class Registers(Emit):
         op = value.owner
         if value in self.buffers or value in self.true_masks:
             return []
-        if not isinstance(op, Operation) or isinstance(op, (*GENERATORS, tile.LoadOp)):
+        if not isinstance(op, Operation) or tile.is_a(op, tile.Generator) or isinstance(op, tile.LoadOp):
             return []
-        if isinstance(op, VIEWS):
+        if tile.is_a(op, tile.View):
             return [_register(op.operands[0], index.through(_view(op)))]
         return [_register(operand, index) for operand in op.operands]
 
@@ -126,9 +123,9 @@ class Registers(Emit):
         if value in self.true_masks:
             return arith.constant(dtypes.bool_, 1, layout_of(value).in_size("lane"))
         match op:
-            case _ if isinstance(op, GENERATORS):
+            case _ if tile.is_a(op, tile.Generator):
                 return generated_register(self, op, index)
-            case _ if isinstance(op, VIEWS):
+            case _ if tile.is_a(op, tile.View):
                 return self.vector(op.operands[0], index.through(_view(op)))
             case tile.LoadOp() if is_invariant(op):
                 return self.load_register(op, index)
@@ -145,11 +142,11 @@ class Registers(Emit):
         """The scalars from which one lane is computed; none where it is taken out of a vector."""
         value, index, lane = key
         op = value.owner
-        if value in self.buffers or isinstance(op, GENERATORS):
+        if value in self.buffers or not isinstance(op, Operation) or tile.is_a(op, tile.Generator):
             return []
-        if isinstance(op, VIEWS):
+        if tile.is_a(op, tile.View):
             return [Key(op.operands[0], index.through(_view(op)), lane)]
-        if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+        if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return [Key(operand, index, lane) for operand in op.operands]
         return []
 
@@ -158,11 +155,13 @@ class Registers(Emit):
         if value in self.buffers:
             return self.buffers[value].load_lane(self.builder, index, lane)
         op = value.owner
-        if isinstance(op, GENERATORS):
+        if not isinstance(op, Operation):
+            raise ValueError(f"tile argument {value} has no buffer")
+        if tile.is_a(op, tile.Generator):
             return generated_lane(self, op, index, lane)
-        if isinstance(op, VIEWS):
+        if tile.is_a(op, tile.View):
             return self.lane(op.operands[0], index.through(_view(op)), lane)
-        if isinstance(op, _SCALAR_TOO) and Key(value, index) not in self._memo[-1]:
+        if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 

@@ -38,6 +38,7 @@ from weft.layout.families.dealing import (
 __all__ = [
     "LANE", "REGISTER", "WARP", "dimension_units", "tensor_outputs",
     "blocked", "blocked_operand", "drop_duplicate_registers", "numbered", "sliced", "vector", "why_not_distributed",
+    "without_axis",
 ]  # fmt: skip
 
 
@@ -129,6 +130,11 @@ def sliced(parent: LinearLayout, dim: int) -> LinearLayout:
 
     Threads that differed only along ``dim`` now hold copies; registers that did are dropped.
     """
+    return drop_duplicate_registers(without_axis(parent, dim))
+
+
+def without_axis(parent: LinearLayout, dim: int) -> LinearLayout:
+    """Each place's element without its coordinate ``dim``, the later ones renumbered. Zero columns stay, in registers too."""
     rank = len(parent.out_dims)
     if not 0 <= dim < rank:
         raise ValueError(f"sliced: dimension {dim} is out of range for rank {rank}")
@@ -139,8 +145,7 @@ def sliced(parent: LinearLayout, dim: int) -> LinearLayout:
     high, below = low + parent.outputs[dim][1], (1 << low) - 1
     columns: dict[str, tuple[int, ...]] = {}
     for name, bases in parent.inputs:
-        child = (column >> high << low | column & below for column in bases)
-        columns[name] = tuple(column for column in child if column or name != REGISTER)
+        columns[name] = tuple([column >> high << low | column & below for column in bases])
     return LinearLayout.from_columns(columns, outputs)
 
 
