@@ -34,7 +34,7 @@ from weft.layout import LinearLayout, vector
 from weft.layout.families import transfer
 from weft.layout.families.distributed import why_not_distributed
 from weft.target import CpuTarget
-from weft.transforms.layouts import ELEMENTWISE, SHAPES, AssignLayouts
+from weft.transforms.layouts import AssignLayouts
 
 jit = KernelFunction
 TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "", 128)
@@ -123,9 +123,11 @@ def _check_agreement(op: Operation) -> None:
             ends = [region.block.last_op for region in op.regions if region.blocks]
             for i, result in enumerate(op.output):
                 assert len(_layouts([result, *(end.operands[i] for end in ends if end is not None)])) <= 1
-        case _ if isinstance(op, SHAPES):
+        case tile.ShapeOp():
             assert not shape_of(op.operands[0]) or view_columns(op) is not None, "a shape op would move data"
-        case _ if isinstance(op, (*ELEMENTWISE, tile.LoadOp, tile.StoreOp, tile.AtomicRmwOp, tile.SplatOp)):
+        case _ if tile.is_a(op, tile.Elementwise) or isinstance(
+            op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.SplatOp
+        ):
             assert len(_layouts((*op.operands, *op.results))) <= 1
         case _:
             assert isinstance(op, ModuleOp | func.FuncOp | func.ReturnOp | scf.YieldOp | scf.ConditionOp | tile.TileOp)
