@@ -48,8 +48,25 @@ def test_values_in_the_order_of_parameters(
             "add() got an unexpected keyword argument 'block'; its parameters are x, y, n, BLOCK, and a launch takes "
             "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion",
         ),
-        ((1, 2), {"num_warps": "4"}, "add(): num_warps must be int, found '4'"),
-        ((1, 2), {"maxnreg": 1.5}, "add(): maxnreg must be int or NoneType, found 1.5"),
+        ((1, 2), {"num_warps": "4"}, "add(): num_warps must be a power of two from 1 to 32, found '4'"),
+        ((1, 2), {"num_warps": 3}, "add(): num_warps must be a power of two from 1 to 32, found 3"),
+        ((1, 2), {"num_warps": 0}, "add(): num_warps must be a power of two from 1 to 32, found 0"),
+        ((1, 2), {"num_warps": True}, "add(): num_warps must be a power of two from 1 to 32, found True"),
+        ((1, 2), {"num_ctas": 32}, "add(): num_ctas must be a power of two from 1 to 16, found 32"),
+        ((1, 2), {"num_stages": -1}, "add(): num_stages must be an int that is not negative, found -1"),
+        ((1, 2), {"maxnreg": 0}, "add(): maxnreg must be a positive int or None, found 0"),
+        ((1, 2), {"enable_fp_fusion": 2}, "add(): enable_fp_fusion must be a bool, found 2"),
+        (
+            (1, 2),
+            {"launch_pdl": True},
+            "add(): launch_pdl is an option of Triton's launch that weft does not have; leave it out",
+        ),
+        (
+            (1, 2),
+            {"waves_per_eu": 2},
+            "add(): waves_per_eu is an option of Triton's launch that weft does not have; leave it out",
+        ),
+        ((1, 2), {"maxnreg": 1.5}, "add(): maxnreg must be a positive int or None, found 1.5"),
     ],
 )
 def test_calls_that_do_not_fit(args: tuple[Any, ...], keywords: dict[str, Any], message: str) -> None:
@@ -101,6 +118,9 @@ def test_variadic_kernels_cannot_be_launched() -> None:
         ([3, 4], (3, 4, 1)),
         ((3, 4, 5), (3, 4, 5)),
         ((np.int64(3), 0), (3, 0, 1)),
+        (0, (0, 1, 1)),
+        ((2**31 - 1, 2**31 - 1, 2), (2**31 - 1, 2**31 - 1, 2)),  # 2**63 - 2**33 + 2 programs
+        ((2**31 - 1, 2**31 - 1, 0), (2**31 - 1, 2**31 - 1, 0)),
         (True, (1, 1, 1)),
     ],
 )
@@ -115,6 +135,17 @@ def test_grids(grid: Any, expected: tuple[int, int, int]) -> None:
         ((1, 2, 3, 4), ValueError, "kernel 'add': a grid has 1 to 3 dimensions, found 4: (1, 2, 3, 4)"),
         ((2, -1), ValueError, "kernel 'add': a grid dimension lies in 0 to 2147483647, found -1 in (2, -1)"),
         (2**31, ValueError, "kernel 'add': a grid dimension lies in 0 to 2147483647, found 2147483648 in 2147483648"),
+        (
+            (2**31 - 1, 2**31 - 1, 3),
+            ValueError,
+            "kernel 'add': a grid has at most 2**63 - 1 programs, found 2147483647 * 2147483647 * 3 = 13835058042397261827; "
+            "give each program more work",
+        ),
+        (
+            "12",
+            TypeError,
+            "kernel 'add': expected a grid of ints, or a function of the arguments that returns one, found '12'",
+        ),
         (
             (1.5,),
             TypeError,
@@ -131,6 +162,22 @@ def test_what_is_no_grid(grid: Any, kind: type[Exception], message: str) -> None
     with pytest.raises(kind) as raised:
         grid_of("add", grid)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("keywords", "expected"),
+    [
+        ({}, ()),
+        ({"x": 3, "num_warps": 8}, (("num_warps", 8),)),
+        ({"num_stages": 2, "num_warps": 8}, (("num_stages", 2), ("num_warps", 8))),
+        ({"num_warps": 8, "num_stages": 2}, (("num_stages", 2), ("num_warps", 8))),
+        ({"num_warps": 4, "enable_fp_fusion": True, "maxnreg": None}, ()),
+        ({"enable_fp_fusion": False}, (("enable_fp_fusion", False),)),
+    ],
+)
+def test_launch_options_are_part_of_the_key(keywords: dict[str, Any], expected: tuple[tuple[str, Any], ...]) -> None:
+    """In one order, without those that have their default."""
+    assert ParameterList(add).options(keywords) == expected
 
 
 def test_calling_a_kernel_without_a_grid() -> None:

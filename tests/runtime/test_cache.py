@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,111 @@ def test_a_truncated_entry_is_no_entry(tmp_path: Path) -> None:
     assert cache.load("key") is None
 
 
+def test_an_entry_under_another_name_is_no_entry(tmp_path: Path) -> None:
+    cache.store("key", ARTIFACT)
+    (tmp_path / "cache" / "key").rename(tmp_path / "cache" / "other")
+    assert cache.load("other") is None
+    assert cache.store("other", ARTIFACT)
+    assert cache.load("other") == ARTIFACT
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        b"{",
+        b"\xff",
+        b"[]",
+        b"3",
+        b"null",
+        b'{"key": "key"}',
+        b'{"key": "key", "symbol": "k", "scratch": "x", "written": [], "sites": []}',
+        b'{"key": "key", "symbol": "k", "scratch": null, "written": [], "sites": []}',
+        b'{"key": "key", "symbol": "k", "scratch": 0, "written": 1, "sites": []}',
+        b'{"key": "key", "symbol": "k", "scratch": 0, "written": [], "sites": [3]}',
+        b'{"key": "key", "symbol": "k", "scratch": 0, "written": [], "sites": [{"operation": "load"}]}',
+        b'{"key": "key", "symbol": "k", "scratch": 0, "written": [], "sites": null}',
+        b"[" * 100_000,
+    ],
+)
+def test_metadata_that_does_not_parse_is_no_entry(tmp_path: Path, metadata: bytes) -> None:
+    """With a digest that checks: such as another version of weft would write."""
+    cache.store("key", ARTIFACT)
+    path = tmp_path / "cache" / "key"
+    magic = path.read_bytes().split(b"\n")[0] + b"\n"
+    payload = len(metadata).to_bytes(4, "little") + metadata + b"code"
+    path.write_bytes(magic + hashlib.sha256(payload).digest() + payload)
+    assert cache.load("key") is None
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        (0o770, "its group may write to it"),
+        (0o720, "its group may write to it"),
+        (0o702, "all users may write to it"),
+        (0o777, "all users may write to it"),
+    ],
+)
+def test_a_directory_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int, reason: str) -> None:
+    assert cache.store("key", ARTIFACT)
+    folder = tmp_path / "cache"
+    folder.chmod(mode)
+    message = (
+        f"kernels are not cached in '{folder}': {reason}; run 'chmod go-w' on a directory of your own, set WEFT_CACHE_DIR "
+        "to another, or set WEFT_CACHE=0"
+    )
+    with pytest.warns(RuntimeWarning) as warned:
+        assert cache.load("key") is None
+        assert not cache.store("new", ARTIFACT)
+    assert [str(w.message) for w in warned] == [message, message]
+    folder.chmod(0o755)
+    assert cache.load("key") == ARTIFACT
+    assert [path.name for path in folder.iterdir()] == ["key"]
+
+
+@posix
+def test_a_directory_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.store("key", ARTIFACT)
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    with pytest.warns(RuntimeWarning) as warned:
+        assert cache.load("key") is None
+    assert str(warned[0].message) == (
+        f"kernels are not cached in '{tmp_path / 'cache'}': it belongs to user {owner}, and this process runs as user "
+        f"{owner + 1}; run 'chmod go-w' on a directory of your own, set WEFT_CACHE_DIR to another, or set WEFT_CACHE=0"
+    )
+
+
+@posix
+def test_a_file_that_others_may_write_to_is_no_entry(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        assert cache.store("key", ARTIFACT)
+    finally:
+        os.umask(before)
+    path = tmp_path / "cache" / "key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    for mode in (0o620, 0o602):
+        path.chmod(mode)
+        assert cache.load("key") is None
+    path.chmod(0o644)
+    assert cache.load("key") == ARTIFACT
+
+
+@posix
+def test_on_other_systems_owner_and_mode_are_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache.store("key", ARTIFACT)
+    (tmp_path / "cache").chmod(0o777)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.os, "name", "nt")
+        assert cache._danger((tmp_path / "cache").stat()) is None  # pyright: ignore[reportPrivateUsage]
+
+
 def test_a_disk_that_refuses_costs_only_the_caching(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("not a directory")
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "file"))
@@ -77,11 +184,11 @@ def test_a_disk_that_refuses_costs_only_the_caching(tmp_path: Path, monkeypatch:
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, data: bytes) -> int:
-        os.close(os.open(self, os.O_CREAT | os.O_WRONLY))
+    def full(descriptor: int, mode: str) -> Any:
+        os.close(descriptor)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(cache, "open", full, raising=False)
     assert not cache.store("key", ARTIFACT)
     assert list((tmp_path / "cache").iterdir()) == []
 

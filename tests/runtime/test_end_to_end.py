@@ -171,6 +171,24 @@ def test_a_second_process_finds_the_kernel_on_disk(tmp_path: Path) -> None:
 
 
 @weft.jit
+def converted(out: Any, x: Any, kind: tl.constexpr, factor: tl.constexpr) -> None:
+    tl.store(out, tl.load(x).to(kind).to(tl.float32) * factor)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(np.float32, 2.75), (np.dtype("int8"), 2.0), (np.int32, 2.0), (ml_dtypes.bfloat16, 2.75)]
+)
+def test_types_and_scalars_of_numpy_as_constants(kind: Any, expected: float) -> None:
+    out, x = np.zeros(1, np.float32), np.array([2.75], np.float32)
+    converted[(1,)](out, x, kind, np.float32(2.0))
+    assert out[0] == 2 * expected
+    converted[(1,)](out, x, kind, np.float32(-0.0))
+    assert np.signbit(out[0])
+    converted[(1,)](out, x, kind, np.float32(0.0))
+    assert not np.signbit(out[0])
+
+
+@weft.jit
 def ill_typed(x: Any, n: Any) -> None:
     tl.store(x + tl.arange(0, n), 0.0)
 

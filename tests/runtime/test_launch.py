@@ -307,6 +307,20 @@ def test_keywords_of_triton_are_accepted() -> None:
     assert signature == {"out": PointerArgument(int32, False), "n": ScalarArgument(int32, False)}
 
 
+def test_launch_options_reach_the_compiler_and_the_key() -> None:
+    @weft.jit
+    def tuned(out: Any) -> None: ...
+
+    compiler_programs("tuned", ADD_ID)
+    out = np.zeros(4, np.int32)
+    for keywords in ({}, {"num_warps": 8}, {"num_warps": 4}, {"enable_fp_fusion": False}, {"num_warps": 8}):
+        tuned[(1,)](out, **keywords)
+    calls = compiler.build.__self__.calls  # pyright: ignore[reportFunctionMemberAccess]
+    assert [options.launch for _, _, options in calls] == [(), (("num_warps", 8),), (("enable_fp_fusion", False),)]
+    keys = {compiler.disk_key(tuned, {}, options) for _, _, options in calls}
+    assert len(keys) == 3
+
+
 def test_checked_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     def kernel() -> None: ...
 

@@ -139,6 +139,53 @@ def test_tensors_of_other_devices_and_types() -> None:
     assert str(raised.value).startswith("found a tensor of torch.complex64; weft has bool, int8,")
 
 
+class Unusual(Tensor):
+    """A tensor with more of PyTorch's attributes."""
+
+    def __init__(self, layout: str = "torch.strided", device: str = "cpu", negated: bool = False, error: str = ""):
+        super().__init__(np.zeros(4, np.float32), device=device)
+        self.layout = layout
+        self.negated = negated
+        self.error = error
+
+    def is_neg(self) -> bool:
+        return self.negated
+
+    def data_ptr(self) -> int:
+        if self.error:
+            raise RuntimeError(self.error)
+        return super().data_ptr()
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (
+            Unusual("torch.sparse_coo", error="sparse"),
+            "found a tensor with layout torch.sparse_coo; pass tensor.to_dense(), or its indices and values",
+        ),
+        (Unusual(device="meta"), "found a tensor on the meta device, which has no elements; pass one with data"),
+        (Unusual(negated=True), "found a tensor whose negation is pending; pass tensor.resolve_neg()"),
+        (
+            Unusual(error="Cannot access data pointer\nmore"),
+            "found a tensor of type Unusual without memory: Cannot access data pointer",
+        ),
+    ],
+)
+def test_tensors_without_plain_memory(tensor: Any, message: str) -> None:
+    with pytest.raises(MemoryRefused) as raised:
+        memory_of(tensor)
+    assert str(raised.value) == message
+
+
+def test_torch_tensors_without_plain_memory() -> None:
+    torch = pytest.importorskip("torch")
+    for tensor in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.empty(3, device="meta")):
+        with pytest.raises(MemoryRefused):
+            memory_of(tensor)
+    assert memory_of(torch.zeros(3, requires_grad=True)) is not None
+
+
 def test_bare_pointers_have_no_extent() -> None:
     array = np.zeros(4, np.float32)
     address = array.__array_interface__["data"][0]

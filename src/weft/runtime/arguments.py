@@ -60,6 +60,9 @@ _PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for
 _EXPORTED: Final = frozenset(d.numpy for d in dtypes.ALL if d.numpy.isbuiltin == 1)
 """Types whose arrays NumPy lets through the buffer protocol, the cheap way to an address: ml_dtypes' are not among them."""
 
+_OF_NUMPY: Final[dict[Any, DType]] = {spelled: d for d in dtypes.ALL for spelled in (d.numpy, d.numpy.type)}
+"""``np.float32`` and ``np.dtype("float32")`` -> the dtype."""
+
 _first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
 _addressof: Final = ctypes.addressof
 _CONSTANT_TYPES: Final = frozenset({int, bool, str, type(None)})
@@ -197,9 +200,11 @@ def _constant_token(kernel: str, name: str, value: Any) -> Token:
     kind = cast("type[object]", type(value))
     if isinstance(value, tuple):
         return (kind, tuple(_constant_token(kernel, name, item) for item in cast("tuple[Any, ...]", value)))
+    if is_numpy_scalar(value) and isinstance(number := value.item(), (bool, int, float)):
+        return (kind, _constant_token(kernel, name, number))
     if isinstance(value, float):
         return (kind, value.hex())
-    array_like = hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+    array_like = not isinstance(value, type) and any(hasattr(value, a) for a in ("__array_interface__", "__dlpack__"))
     try:
         hash(value)
     except TypeError:
@@ -237,7 +242,16 @@ def signature_of(parameters: Sequence[Parameter], key: Sequence[Token], values: 
 
 
 def _unwrapped(value: Any) -> Any:
-    return value.value if isinstance(value, constexpr) else value
+    """A compile-time value as the frontend knows it: NumPy's types are dtypes, its scalars Python's numbers."""
+    if isinstance(value, constexpr):
+        return _unwrapped(value.value)
+    if cast("type[object]", type(value)) is tuple:  # a named tuple stays what it is
+        return tuple(map(_unwrapped, value))
+    if isinstance(value, (type, np.dtype)):
+        return _OF_NUMPY.get(value, cast("Any", value))
+    if is_numpy_scalar(value) and isinstance(number := value.item(), (bool, int, float)):
+        return number
+    return value
 
 
 def slot_format(key: Iterable[Token]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from weft.frontend.source import MISSING, KernelFunction
@@ -16,16 +17,71 @@ from weft.runtime.arguments import Parameter
 Grid: TypeAlias = tuple[int, int, int]
 GridLike: TypeAlias = int | Sequence[int] | Callable[[dict[str, Any]], int | Sequence[int]]
 
-LAUNCH_OPTIONS: Final[dict[str, tuple[type, ...]]] = {
-    "num_warps": (int,),
-    "num_stages": (int,),
-    "num_ctas": (int,),
-    "maxnreg": (int, type(None)),
-    "enable_fp_fusion": (bool, int),
+LaunchOptions: TypeAlias = tuple[tuple[str, Any], ...]
+"""Names and values of the options that a launch changes, in the order of names. Part of the key of compiled code."""
+
+
+@dataclass(frozen=True)
+class LaunchOption:
+    """A keyword of a launch that is not the kernel's: its ``default``, and which values are ``allowed``, in words too."""
+
+    default: Any
+    allowed: Callable[[Any], bool]
+    words: str
+
+
+def _power_of_two(most: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and 1 <= value <= most and not value & (value - 1)
+
+
+LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
+    "num_warps": LaunchOption(4, _power_of_two(32), "a power of two from 1 to 32"),
+    "num_stages": LaunchOption(3, lambda v: type(v) is int and v >= 0, "an int that is not negative"),
+    "num_ctas": LaunchOption(1, _power_of_two(16), "a power of two from 1 to 16"),
+    "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),
+    "enable_fp_fusion": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
 }
-"""Triton's launch keywords and the types they take. They tune code for GPUs and change nothing on a CPU."""
+"""Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. The CPU
+backend makes the same code whatever they are: they tune code for GPUs, and it fuses no multiplication with an addition."""
+
+NOT_OPTIONS: Final = frozenset(
+    {
+        "allow_fp8e4b15",
+        "allowed_dot_input_precisions",
+        "arch",
+        "backend_name",
+        "cluster_dims",
+        "debug",
+        "default_dot_input_precision",
+        "deprecated_fp8_dot_operand_dtypes",
+        "extern_libs",
+        "generate_line_info",
+        "instrumentation_mode",
+        "ir_override",
+        "kpack",
+        "launch_cooperative_grid",
+        "launch_pdl",
+        "matrix_instr_nonkdim",
+        "max_num_imprecise_acc_default",
+        "minRegAutoWS",
+        "maxRegAutoWS",
+        "optimize_epilogue",
+        "pingpong_schedule",
+        "ptx_options",
+        "ptx_version",
+        "sanitize_overflow",
+        "schedule_hint",
+        "stream",
+        "supported_fp8_dtypes",
+        "warp_size",
+        "waves_per_eu",
+    }
+)
+"""Options of Triton's launches, on any of its machines, that are refused by name."""
 
 _MAX_DIMENSION: Final = 2**31 - 1
+_MAX_PROGRAMS: Final = 2**63 - 1
+"""Programs are counted in int64."""
 
 
 class ParameterList:
@@ -95,14 +151,28 @@ class ParameterList:
                 raise TypeError(f"{self.kernel}() got multiple values for argument '{name}'")
             if name in self.names:
                 continue
+            if name in NOT_OPTIONS:
+                raise TypeError(
+                    f"{self.kernel}(): {name} is an option of Triton's launch that weft does not have; leave it out"
+                )
             if name not in LAUNCH_OPTIONS:
                 raise TypeError(
                     f"{self.kernel}() got an unexpected keyword argument '{name}'; its parameters are "
                     f"{', '.join(self.names)}, and a launch takes {', '.join(LAUNCH_OPTIONS)}"
                 )
-            if not isinstance(value, LAUNCH_OPTIONS[name]):
-                expected = " or ".join(kind.__name__ for kind in LAUNCH_OPTIONS[name])
-                raise TypeError(f"{self.kernel}(): {name} must be {expected}, found {value!r}")
+            option = LAUNCH_OPTIONS[name]
+            if not option.allowed(value):
+                raise TypeError(f"{self.kernel}(): {name} must be {option.words}, found {value!r}")
+
+    def options(self, keywords: Mapping[str, Any]) -> LaunchOptions:
+        """The launch options among keywords that `values` has checked, without those that have their default."""
+        if not keywords:
+            return ()
+        return tuple(
+            (name, keywords[name])
+            for name in sorted(keywords)
+            if name not in self.names and keywords[name] != LAUNCH_OPTIONS[name].default
+        )
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -130,4 +200,9 @@ def grid_of(kernel: str, grid: int | Sequence[int]) -> Grid:
                 f"kernel '{kernel}': a grid dimension lies in 0 to {_MAX_DIMENSION}, found {number} in {grid!r}"
             )
     x, y, z = (*numbers, 1, 1)[:3]
+    if x * y * z > _MAX_PROGRAMS:
+        raise ValueError(
+            f"kernel '{kernel}': a grid has at most 2**63 - 1 programs, found {x} * {y} * {z} = {x * y * z}; give each "
+            "program more work"
+        )
     return x, y, z

@@ -1,9 +1,15 @@
 """Compiled kernels on disk.
 
-A cache must never be the reason that a program fails or computes something else. So an entry is one file that carries
-the digest of its own contents; what does not check is not there. Writers make a temporary file beside it and rename it
-over, so readers see an old entry, a new one, or none, without locks. Any `OSError` (read-only or full disk, no home)
-costs the caching and nothing else.
+A cache must never be the reason that a program fails or computes something else:
+
+1. An entry is one file that holds its own key and a digest of its contents. A file that does not check is no entry, nor is
+   one whose metadata does not parse: the kernel is compiled.
+2. Entries are machine code that runs with the user's rights, so the directory and each file must belong to the user, and no
+   other user may write to them (POSIX). Otherwise nothing is read or written; for a directory, a warning says why and what to
+   do.
+3. Writers make a temporary file beside the entry and rename it over, so readers see an old entry, a new one, or none, without
+   locks.
+4. An `OSError` (read-only or full disk, no home) costs the caching and nothing else.
 
 File: magic, sha256 of the payload, payload. Payload: length of the metadata (4 bytes, little endian), the metadata
 (JSON), the object code.
@@ -15,8 +21,10 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import sys
 import threading
+import warnings
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +32,7 @@ from typing import Any, Final
 
 from weft.runtime.errors import Frame, Site
 
-_MAGIC: Final = b"weft-kernel-1\n"
+_MAGIC: Final = b"weft-kernel-2\n"
 _DIGEST: Final = hashlib.sha256().digest_size
 _OFF: Final = frozenset({"0", "off", "false", "no"})
 
@@ -84,23 +92,52 @@ def key_of(*parts: str) -> str:
 def load(key: str) -> Artifact | None:
     """The entry, or None where there is none that checks."""
     base = directory()
-    if base is None:
+    if base is None or not _is_safe(base):
         return None
     try:
-        return _decode((base / key).read_bytes())
+        with open(base / key, "rb") as file:
+            return _decode(file.read(), key) if _danger(os.fstat(file.fileno())) is None else None
     except OSError:
         return None
+
+
+def _danger(state: os.stat_result) -> str | None:
+    """Why a file or directory may hold what another user wrote; None where it cannot."""
+    if os.name != "posix":
+        return None
+    if state.st_uid != os.geteuid():
+        return f"it belongs to user {state.st_uid}, and this process runs as user {os.geteuid()}"
+    if mode := state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{'all users' if mode & stat.S_IWOTH else 'its group'} may write to it"
+    return None
+
+
+def _is_safe(base: Path) -> bool:
+    """Whether the directory may be used; a warning where it may not. True where there is none yet."""
+    try:
+        danger = _danger(base.stat())
+    except OSError:
+        return True
+    if danger is not None:
+        warnings.warn(
+            f"kernels are not cached in '{base}': {danger}; run 'chmod go-w' on a directory of your own, set WEFT_CACHE_DIR "
+            "to another, or set WEFT_CACHE=0",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return danger is None
 
 
 def store(key: str, artifact: Artifact) -> bool:
     """Writes the entry, replacing any; False where the disk would not take it."""
     base = directory()
-    if base is None:
+    if base is None or not _is_safe(base):
         return False
     temporary = base / f".{key}-{os.getpid()}-{threading.get_ident()}"
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary.write_bytes(_encode(artifact))
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(_encode(artifact, key))
         os.replace(temporary, base / key)
         return True
     except OSError:
@@ -109,23 +146,29 @@ def store(key: str, artifact: Artifact) -> bool:
         return False
 
 
-def _encode(artifact: Artifact) -> bytes:
+def _encode(artifact: Artifact, key: str) -> bytes:
     fields = asdict(artifact)
     code: bytes = fields.pop("object")
-    metadata = json.dumps(fields).encode()
+    metadata = json.dumps(fields | {"key": key}).encode()
     payload = len(metadata).to_bytes(4, "little") + metadata + code
     return _MAGIC + hashlib.sha256(payload).digest() + payload
 
 
-def _decode(data: bytes) -> Artifact | None:
+def _decode(data: bytes, key: str) -> Artifact | None:
     start = len(_MAGIC) + _DIGEST
     payload = data[start:]
     if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(payload).digest() != data[len(_MAGIC) : start]:
         return None
     size = int.from_bytes(payload[:4], "little")
-    fields: dict[str, Any] = json.loads(payload[4 : 4 + size])
-    sites = tuple(_site(**site) for site in fields["sites"])
-    return Artifact(payload[4 + size :], fields["symbol"], fields["scratch"], tuple(fields["written"]), sites)
+    try:
+        fields: dict[str, Any] = json.loads(payload[4 : 4 + size])
+        if fields["key"] != key:
+            return None
+        sites = tuple(_site(**site) for site in fields["sites"])
+        symbol, scratch, written = str(fields["symbol"]), int(fields["scratch"]), tuple(map(str, fields["written"]))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # whatever JSON may hold instead
+        return None
+    return Artifact(payload[4 + size :], symbol, scratch, written, sites)
 
 
 def _site(operation: str, argument: str | None, itemsize: int, frames: list[dict[str, Any]]) -> Site:

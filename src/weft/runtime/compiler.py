@@ -16,6 +16,7 @@ from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
 from weft.frontend.source import KernelFunction
 from weft.runtime import cache
+from weft.runtime.binding import LaunchOptions
 from weft.runtime.cache import Artifact
 from weft.runtime.errors import Frame, Site
 
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What changes the code besides kernel, signature and target; `weft.codegen.kernel.CompileOptions` says how."""
+    """What changes the code besides kernel, signature and target; `weft.codegen.kernel.CompileOptions` says how.
+
+    ``launch`` holds the options of the launch that have not their default.
+    """
 
     checked: bool
     disjoint: bool
+    launch: LaunchOptions = ()
 
 
 def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:

@@ -18,7 +18,7 @@ from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
-from weft.runtime.binding import Grid, GridLike, ParameterList, grid_of
+from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.executable import Executable
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
@@ -81,13 +81,13 @@ class JITFunction(KernelFunction):
         if callable(grid):
             grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
         bound = bind(self.name, parameters.parameters, values)
-        executable = self._executable(bound, values)
+        executable = self._executable(bound, values, parameters.options(keywords))
         if grid[0] and grid[1] and grid[2]:
             executable.launch(bound, grid)
 
-    def _executable(self, bound: Bound, values: Sequence[Any]) -> Executable:
+    def _executable(self, bound: Bound, values: Sequence[Any], launch: LaunchOptions) -> Executable:
         apart = disjoint(bound.extents)
-        key = (apart, *bound.key)
+        key = (apart, launch, *bound.key)
         if found := self._executables.get(key):
             return found
         with self._lock:
@@ -95,7 +95,7 @@ class JITFunction(KernelFunction):
                 return found
             signature = signature_of(self._list.parameters, bound.key, values)
             try:
-                artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart))
+                artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart, launch))
             except CompilationError as error:  # it shows the kernel's lines; the compiler's own would bury them
                 raise error.with_traceback(None) from None
             executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
@@ -106,9 +106,11 @@ class JITFunction(KernelFunction):
         """Compiles for the arguments without running; they are classified as in a launch."""
         values = self._list.values(args, keywords)
         bound = bind(self.name, self._list.parameters, values)
-        executable = self._executable(bound, values)
+        launch = self._list.options(keywords)
+        executable = self._executable(bound, values, launch)
         signature = signature_of(self._list.parameters, bound.key, values)
-        return CompiledHandle(self, signature, compiler.Options(self.checked, disjoint(bound.extents)), executable)
+        options = compiler.Options(self.checked, disjoint(bound.extents), launch)
+        return CompiledHandle(self, signature, options, executable)
 
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""

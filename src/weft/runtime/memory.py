@@ -105,6 +105,12 @@ def _tensor_memory(tensor: Any) -> Memory:
     """An object with ``data_ptr()`` and ``dtype``: PyTorch's tensors, or anything that imitates them. Strides count
     elements."""
     device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+    if device == "meta":
+        raise MemoryRefused("found a tensor on the meta device, which has no elements; pass one with data")
+    if (layout := str(getattr(tensor, "layout", "torch.strided"))) != "torch.strided":
+        raise MemoryRefused(f"found a tensor with layout {layout}; pass tensor.to_dense(), or its indices and values")
+    if callable(is_negated := getattr(tensor, "is_neg", None)) and is_negated():
+        raise MemoryRefused("found a tensor whose negation is pending; pass tensor.resolve_neg()")
     if device != "cpu":
         raise MemoryRefused(
             f"found a tensor on device '{tensor.device}', expected memory of the CPU; pass tensor.cpu()"
@@ -114,7 +120,12 @@ def _tensor_memory(tensor: Any) -> Memory:
         dtype = dtypes.parse(name)
     except ValueError:
         raise MemoryRefused(f"found a tensor of {tensor.dtype}; {_KNOWN}") from None
-    address = int(tensor.data_ptr())
+    try:
+        address = int(tensor.data_ptr())
+    except RuntimeError as error:  # a tensor of a tracer
+        raise MemoryRefused(
+            f"found a tensor of type {type(tensor).__name__} without memory: {str(error).splitlines()[0]}"
+        ) from None
     extent = None
     if hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None)):
         strides = [int(stride) * dtype.itemsize for stride in tensor.stride()]
