@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from weft.layout import LinearLayout, blocked, mma_swizzled, nvidia_mma, nvidia_mma_operand, nvmma_shared, unswizzled
-from weft.layout.memory.banks import Banks, bank_conflicts
+from weft.layout.memory.banks import Banks, access_map, bank_conflicts
 from weft.layout.planning.access import WAYS, AccessPlan, plan_access, why_not_access
 from weft.layout.planning.machine import AMPERE, HOPPER, vector_machine
 
@@ -226,6 +227,38 @@ def test_wavefronts_of_vectors_are_those_of_the_conflict_count(
     plan = plan_access(distributed, memory, bits, HOPPER, way="vector")
     counted = bank_conflicts(distributed, memory, bits, plan.width // bits, Banks())
     assert (plan.cost.wavefronts, plan.instructions << len(plan.columns.warp)) == (counted.wavefronts, counted.requests)
+
+
+@settings(max_examples=150, deadline=None)
+@given(pairs(), st.sampled_from((8, 16, 32)), st.data())
+def test_theorem_5_1(drawn: tuple[LinearLayout, LinearLayout], bits: int, data: st.DataObject) -> None:
+    """A way exists iff the access map, its registers in some order, divides by the instruction's tile on the left: here for
+    memory without a swizzle, where registers only have to be permuted."""
+    distributed = drawn[0]
+    offsets = data.draw(st.permutations([1 << bit for bit in range(distributed.out_bits)]))
+    home = dict(distributed.inputs).get("block", ())
+    own = tuple(unit for unit in offsets if unit not in home)
+    memory = LinearLayout.from_columns({"offset": own, **({"block": home} if home else {})}, distributed.outputs)
+    access = access_map(distributed, memory)
+    held = [column for column in access.columns("register") if column]
+
+    def divides(tile: LinearLayout, lanes: tuple[int, ...]) -> bool:
+        lane = tuple(access.columns("lane")[at] for at in lanes)
+        found = (access.with_columns({"register": order, "lane": lane}) for order in permutations(held))
+        return any(layout.divide_left(tile) is not None for layout in found)
+
+    def tile(registers: int, lanes: int) -> LinearLayout:
+        return LinearLayout.identity(registers, "register", "offset") * LinearLayout.identity(lanes, "lane", "offset")
+
+    matrix = divides(tile(32 // bits, 4), (0, 1, 2, 3, 4))
+    assert matrix == (why_not_access(distributed, memory, bits, BYTES, "matrix") is None)
+    widths = [size for size in range(6) if bits << size <= 128 and divides(tile(1 << size, 1), (0, 1, 2, 3, 4))]
+    assert plan_access(distributed, memory, bits, BYTES, way="vector").width == bits << max(widths)
+    if bits < 32:
+        # A register has to be left for the rows that meet in a word.
+        unit = 16 // bits
+        transposed = divides(tile(unit, 8), (2, 3, 4, 0, 1)) and len(held) > unit.bit_length() - 1
+        assert transposed == (why_not_access(distributed, memory, bits, BYTES, "transposed") is None)
 
 
 ROW = blocked((4, 32), (1, 1), (1, 32), (1, 1), (1, 0))

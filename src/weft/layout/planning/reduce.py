@@ -12,7 +12,7 @@ The combine function is associative and commutative, as Triton's ``reduce`` assu
 Recursive halving leaves the results scattered: lane bit p, which was the axis's, now tells registers of the result apart. A
 consumer that takes them so (a store, a conversion to one row for each lane) gives that layout as ``result``. Where it wants
 the copies that `weft.layout.reduce` has, a conversion follows; halving and sending back take 2 r (1 - 2^-a) shuffles,
-which is less than r a for a > 2.
+which is less than r a for a > 1.
 
 The exchange is a conversion. Partial results are a tensor with one more dimension, ``part``, whose bits are the axis's bits in
 warps; the destination has them in registers. So `plan_exchange` chooses vectors, swizzles and who stores copies, and
