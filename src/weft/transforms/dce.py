@@ -42,8 +42,6 @@ def _visit(block: Block) -> None:
             for region in op.regions:
                 for inner in region.blocks:
                     _visit(inner)
-            if op.regions and _is_dead(op):
-                block.erase_op(op)
         op = before
 
 
@@ -82,7 +80,6 @@ def _drop_carried(op: scf.ForOp) -> scf.ForOp:
     new.attributes.update(op.attributes)
     new.location = op.location
     for i, result in zip(kept, new.results, strict=True):
-        result.name_hint = op.results[i].name_hint
         op.results[i].replace_all_uses_with(result)
     parent.insert_op_before(new, op)
     parent.erase_op(op)
