@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
 
-.PHONY: demo test nightly lint format docs bench fuzz oracles clean
+.PHONY: demo test nightly lint format docs bench fuzz mutate oracles clean
 
 demo: .venv/weft
 	$(BIN)/python examples/demo.py
@@ -37,6 +37,10 @@ bench: .venv/weft
 
 fuzz: .venv/dev
 	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ) $(ARGS)
+
+# make mutate ARGS='src/weft/transforms/dce.py --tests tests/transforms'
+mutate: .venv/dev
+	$(BIN)/python tools/mutate.py $(ARGS)
 
 # Installs jax, dali, triton, torch, max and nvrtc, each into an environment of its own under .oracles.
 oracles: .venv/dev

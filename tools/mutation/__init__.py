@@ -1,0 +1,1 @@
+"""Mutation testing: `mutation.sites` lists the mutants of a module, `mutation.run` tests each of them."""

@@ -1,0 +1,268 @@
+"""Runs the tests that execute a mutant's line, on the mutant, until one fails.
+
+pytest collects the tests once. A forked process runs them all, unchanged, and reports which lines of the modules under test each
+of them executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
+only the tests that execute its line run, the fastest first. Tables, defaults and class bodies cannot be replaced this way: for
+these mutants pytest runs in a new process, on a temporary copy of the sources. The checkout is never written to.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import pickle
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+
+from mutation.sites import Mutant
+
+KILLED, SURVIVED, UNTESTED, HUNG = "killed", "survived", "no test", "timeout"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant: `KILLED`, `HUNG` (which counts as killed), `SURVIVED`, or `UNTESTED` where no test executes the
+    line; and the test that failed."""
+
+    path: Path
+    mutant: Mutant
+    status: str
+    test: str = ""
+
+
+@dataclass
+class Baseline:
+    """What the tests do on the unchanged sources: seconds and lines (by file) of each that passes, and those that fail."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    lines: dict[str, dict[str, set[int]]] = field(default_factory=dict[str, dict[str, set[int]]])
+    failing: list[str] = field(default_factory=list[str])
+
+
+@dataclass
+class Campaign:
+    """A pytest plugin that judges ``mutants`` instead of running the collected tests once; ``report`` gets each outcome."""
+
+    root: Path
+    mutants: Sequence[tuple[Path, Mutant]]
+    report: Callable[[Outcome], None]
+    ready: Callable[[Baseline], None]
+    patience: float = 10.0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Keeps pytest's own report from the terminal."""
+        config.pluginmanager.unregister(name="terminalreporter")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Instead of pytest's own loop."""
+        if session.testsfailed or not session.items:
+            raise pytest.UsageError("the tests cannot be collected")
+        items = {item.nodeid: item for item in session.items}
+        files = {str(path): path for path, _ in self.mutants}
+        known = gc.get_objects()
+        functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
+        caches = [o for o in known if isinstance(o, functools._lru_cache_wrapper) and _is_ours(o, self.root)]
+        gc.freeze()  # a collection in a forked process need not look at, and so copy, what is here already
+        found = _forked(lambda: _baseline(session.items, frozenset(files), caches), None)
+        if not isinstance(found, Baseline):
+            raise pytest.UsageError(f"the tests do not run on the unchanged sources: {found}")
+        self.ready(found)
+        with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+            copy = _Copy(self.root, Path(directory))
+            for path, mutant in self.mutants:
+                self.report(self._judge(path, mutant, items, found, functions, copy))
+        return True
+
+    def _judge(
+        self,
+        path: Path,
+        mutant: Mutant,
+        items: Mapping[str, pytest.Item],
+        baseline: Baseline,
+        functions: Sequence[FunctionType],
+        copy: _Copy,
+    ) -> Outcome:
+        executing = [test for test, files in baseline.lines.items() if _executes(files.get(str(path), set()), mutant)]
+        executing.sort(key=lambda test: baseline.seconds[test])
+        if not executing:
+            return Outcome(path, mutant, UNTESTED)
+        seconds = self.patience + 5 * sum(baseline.seconds[test] for test in executing)
+        if mutant.function is not None:
+            found = _forked(lambda: _first_failure(path, mutant, functions, [items[t] for t in executing]), seconds)
+            if found is not NotImplemented:
+                return _outcome(path, mutant, found)
+        return _outcome(path, mutant, copy.run(path, mutant, executing, seconds))
+
+
+def _executes(lines: set[int], mutant: Mutant) -> bool:
+    """Whether a test with these lines may notice: it executes the mutant's line, or for tables and defaults the file at all."""
+    return bool(lines) if mutant.function is None else not lines.isdisjoint(mutant.lines)
+
+
+def _outcome(path: Path, mutant: Mutant, found: Any) -> Outcome:
+    if found == HUNG:
+        return Outcome(path, mutant, HUNG)
+    return Outcome(path, mutant, SURVIVED) if found is None else Outcome(path, mutant, KILLED, str(found))
+
+
+def _forked(work: Callable[[], Any], seconds: float | None) -> Any:
+    """What ``work`` returns in a forked process; a text where the process dies, `HUNG` where it takes longer."""
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        os.setsid()
+        quiet = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(quiet, stream)
+        with os.fdopen(write, "wb") as out:
+            try:
+                out.write(pickle.dumps(work()))
+            except BaseException as error:
+                out.write(pickle.dumps(f"{type(error).__name__}: {error}"))
+        os._exit(0)
+    os.close(write)
+    data, end = b"", None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if end is None else max(0.0, end - time.monotonic())
+        if not select.select([read], [], [], left)[0]:
+            os.killpg(child, signal.SIGKILL)
+            data = pickle.dumps(HUNG)
+            break
+        part = os.read(read, 1 << 20)
+        if not part:
+            break
+        data += part
+    os.close(read)
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(data) if data else f"the process died (wait status {status})"
+
+
+# ---- the tests, in a forked process ---------------------------------------------------------------------------------
+
+
+class _Failures:
+    """A plugin that notes which tests fail."""
+
+    def __init__(self) -> None:
+        self.failed: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
+
+def _run(items: Sequence[pytest.Item]) -> Iterable[tuple[pytest.Item, bool]]:
+    """Runs the tests in order; gives each with whether it failed."""
+    failures = _Failures()
+    items[0].config.pluginmanager.register(failures)
+    for item, following in zip(items, [*items[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        yield item, item.nodeid in failures.failed
+
+
+def _is_ours(cached: Any, root: Path) -> bool:
+    """Whether a cached function is defined below the root."""
+    code = getattr(cached.__wrapped__, "__code__", None)
+    return code is not None and code.co_filename.startswith(str(root))
+
+
+def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Sequence[Any]) -> Baseline:
+    result = Baseline()
+    lines: dict[str, set[int]] = {}
+
+    def in_function(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line":
+            lines.setdefault(frame.f_code.co_filename, set()).add(frame.f_lineno)
+        return in_function
+
+    def at_call(frame: FrameType, event: str, argument: Any) -> Any:
+        return in_function(frame, "line", argument) if frame.f_code.co_filename in files else None
+
+    sys.settrace(at_call)
+    start = time.monotonic()
+    for item, failed in _run(items):
+        sys.settrace(None)
+        if failed:
+            result.failing.append(item.nodeid)
+        else:
+            result.seconds[item.nodeid] = time.monotonic() - start
+            result.lines[item.nodeid] = {name: set(found) for name, found in lines.items()}
+        lines.clear()
+        for function in caches:  # what an earlier test computed, a later one executes as well
+            function.cache_clear()
+        start = time.monotonic()
+        sys.settrace(at_call)
+    sys.settrace(None)
+    return result
+
+
+def _first_failure(path: Path, mutant: Mutant, functions: Sequence[FunctionType], items: Sequence[pytest.Item]) -> Any:
+    """The first test that fails on the mutant; None if none does, NotImplemented where code cannot be replaced."""
+    source = path.read_bytes()
+    name = mutant.function or ""
+    old, new = (_codes(compile(text, str(path), "exec"), name) for text in (source, mutant.apply(source)))
+    replaced = 0
+    for before, after in zip(old, new, strict=True):
+        for function in functions:
+            if function.__code__.co_filename == str(path) and function.__code__ == before:
+                if len(before.co_freevars) != len(after.co_freevars):
+                    return NotImplemented
+                function.__code__ = after
+                replaced += 1
+    if not replaced:
+        return NotImplemented
+    return next((item.nodeid for item, failed in _run(items) if failed), None)
+
+
+def _codes(code: CodeType, name: str) -> list[CodeType]:
+    """The code objects of that qualified name, in order."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return [found for c in inner for found in ([c] if c.co_qualname == name else _codes(c, name))]
+
+
+# ---- the tests, in a new process ------------------------------------------------------------------------------------
+
+
+class _Copy:
+    """A copy of the sources, in which one mutant at a time is written."""
+
+    def __init__(self, root: Path, directory: Path):
+        self._root = root
+        self._source = directory / "src"
+        shutil.copytree(root / "src", self._source)
+
+    def run(self, path: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> Any:
+        """The first test that fails on the mutant, None if none does."""
+        copy = self._source / path.relative_to(self._root / "src")
+        original = path.read_bytes()
+        copy.write_bytes(mutant.apply(original))
+        shutil.rmtree(copy.parent / "__pycache__", ignore_errors=True)
+        environment = {**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+        quiet = subprocess.DEVNULL
+        try:
+            done = subprocess.run(
+                command, cwd=self._root, env=environment, timeout=seconds + 30, stdout=quiet, stderr=quiet, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return HUNG
+        finally:
+            copy.write_bytes(original)
+        return None if done.returncode == 0 else "in a new process"
