@@ -139,6 +139,72 @@ def store_shape(p):
 
 
 @refused(
+    "'value' has shape (16,), which does not broadcast to the pointers' (4, 16)",
+    at="tl.full((16,), 3, tl.int32)",
+    p=PTR,
+    hint="give it 2 dimensions: insert them with [:, None] or [None, :] where they belong",
+)
+def store_rank(p):
+    q = p + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(q, tl.full((16,), 3, tl.int32))
+
+
+@refused(
+    "'mask' has shape (16,), which does not broadcast to the pointers' (4, 16)",
+    at="tl.arange(0, 16) < 5",
+    p=PTR,
+    hint="give it 2 dimensions: insert them with [:, None] or [None, :] where they belong",
+)
+def store_mask_rank(p):
+    q = p + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.store(q, 0, mask=tl.arange(0, 16) < 5)
+
+
+@refused(
+    "'mask' has shape (4, 16), which does not broadcast to the pointers' (4, 1)",
+    at="tl.arange(0, 16)[None, :] < tl.arange(0, 4)[:, None]",
+    p=PTR,
+    hint="give pointers and values the same shape",
+)
+def store_mask_grows(p):
+    q = p + tl.arange(0, 4)[:, None]
+    tl.store(q, 0, mask=tl.arange(0, 16)[None, :] < tl.arange(0, 4)[:, None])
+
+
+@refused(
+    "'val' has shape (16,), which does not broadcast to the pointers' (4, 16)",
+    at="tl.full((16,), 1.0, tl.float32)",
+    p=PTR,
+    hint="give it 2 dimensions: insert them with [:, None] or [None, :] where they belong",
+)
+def atomic_rank(p):
+    q = p + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.atomic_add(q, tl.full((16,), 1.0, tl.float32))
+
+
+@refused(
+    "'val' has shape (4, 4, 16), which does not broadcast to the pointers' (4, 16)",
+    at="tl.zeros((4, 4, 16), tl.float32)",
+    p=PTR,
+    hint="give pointers and values the same shape",
+)
+def atomic_more_dimensions(p):
+    q = p + tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.atomic_add(q, tl.zeros((4, 4, 16), tl.float32))
+
+
+@refused(
+    "'other' has shape (16,), which does not broadcast to the pointers' (4, 8)",
+    at="tl.zeros((16,), tl.float32)",
+    p=PTR,
+    hint="give pointers and values the same shape",
+)
+def other_shape(p):
+    q = p + tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None, :]
+    x = tl.load(q, mask=q != p, other=tl.zeros((16,), tl.float32))
+
+
+@refused(
     "'mask' has shape (32,), but 'pointer' is one pointer",
     at="tl.arange(0, 32) < 5",
     p=PTR,

@@ -153,6 +153,12 @@ class _SpreadOp(TileOp):
         if element_of(self.source) != element_of(self.result):
             raise VerifyException(f"{self.name} keeps the element type, found {self.source.type} to {self.result.type}")
 
+    def _verify_tensors(self) -> None:
+        self._verify_element()
+        for value in (self.source, self.result):
+            if not shape_of(value):
+                raise VerifyException(f"{self.name} takes and gives tensors, found the scalar {value.type}")
+
 
 @irdl_op_definition
 class SplatOp(_SpreadOp):
@@ -212,7 +218,7 @@ class BroadcastOp(ShapeOp):
         return transfer.project(layout, shape_of(self.source))
 
     def verify_(self) -> None:
-        self._verify_element()
+        self._verify_tensors()
         old, new = shape_of(self.source), shape_of(self.result)
         if len(old) != len(new) or any(a not in (b, 1) for a, b in zip(old, new, strict=True)):
             raise VerifyException(f"tile.broadcast cannot take shape {old} to {new}")
@@ -242,7 +248,7 @@ class ExpandDimsOp(ShapeOp):
         return transfer.expand_dims_back(layout, self.axis.value.data)
 
     def verify_(self) -> None:
-        self._verify_element()
+        self._verify_tensors()
         shape = list(shape_of(self.source))
         if not 0 <= self.axis.value.data <= len(shape):
             raise VerifyException(
@@ -270,7 +276,7 @@ class ReshapeOp(ShapeOp):
         return transfer.reshape(layout, shape_of(self.source))
 
     def verify_(self) -> None:
-        self._verify_element()
+        self._verify_tensors()
         old, new = math.prod(shape_of(self.source)), math.prod(shape_of(self.result))
         if old != new:
             raise VerifyException(f"tile.reshape: {old} elements cannot become {new}")
@@ -304,7 +310,7 @@ class TransOp(ShapeOp):
         return transfer.trans_back(layout, self.permutation)
 
     def verify_(self) -> None:
-        self._verify_element()
+        self._verify_tensors()
         shape, order = shape_of(self.source), self.permutation
         if sorted(order) != list(range(len(shape))):
             raise VerifyException(f"tile.trans: {order} is not a permutation of {len(shape)} dimensions")

@@ -19,3 +19,11 @@ func.func @broadcast(%x: tensor<1x4xi8>) {
   %a = tile.broadcast %x : tensor<1x4xi8> to tensor<2x4xui8>
   func.return
 }
+
+// -----
+
+// CHECK: tile.broadcast takes and gives tensors, found the scalar f32
+func.func @broadcast(%x: f32) {
+  %y = tile.broadcast %x : f32 to tensor<4xf32>
+  func.return
+}

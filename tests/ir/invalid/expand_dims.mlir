@@ -27,3 +27,11 @@ func.func @expand_dims(%x: tensor<4xi8>) {
   %a = tile.expand_dims %x 0 : tensor<4xi8> to tensor<1x4xf16>
   func.return
 }
+
+// -----
+
+// CHECK: tile.expand_dims takes and gives tensors, found the scalar f32
+func.func @expand_dims(%x: f32) {
+  %y = tile.expand_dims %x 0 : f32 to tensor<1xf32>
+  func.return
+}

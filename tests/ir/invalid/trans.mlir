@@ -27,3 +27,11 @@ func.func @trans(%x: tensor<2x4xi8>) {
   %a = tile.trans %x [1, 0] : tensor<2x4xi8> to tensor<4x2xui8>
   func.return
 }
+
+// -----
+
+// CHECK: tile.trans takes and gives tensors, found the scalar f32
+func.func @trans(%x: f32) {
+  %y = tile.trans %x [] : f32 to f32
+  func.return
+}

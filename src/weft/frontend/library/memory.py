@@ -35,8 +35,9 @@ def _pointer(value: Value) -> Tensor:
     return value
 
 
-def _mask(b: Builder, pointer: Tensor, value: Value) -> tuple[Tensor, Tensor | None]:
-    """The pointers in the shape of their mask, and the mask in the pointers'; a mask known to be true is none."""
+def _mask(b: Builder, pointer: Tensor, value: Value, grows: bool = False) -> tuple[Tensor, Tensor | None]:
+    """The pointers, and the mask in their shape; a mask known to be true is none. Where the pointers may grow to the shape
+    of the mask, as in Triton's loads, ``grows`` says so: an access that writes would write an element twice."""
     if value is None or value is True:
         return pointer, None
     mask = b.tensor(value, "mask")
@@ -52,6 +53,8 @@ def _mask(b: Builder, pointer: Tensor, value: Value) -> tuple[Tensor, Tensor | N
             hint="add offsets to the pointer, or use a scalar mask",
             argument="mask",
         )
+    if not grows:
+        return pointer, _fitted(b, pointer, mask, "mask")
     pointer, mask = b.broadcast(pointer, mask)
     return pointer, mask
 
@@ -63,17 +66,24 @@ def _value(b: Builder, pointer: Tensor, value: Value, argument: str) -> Tensor:
     element = b.tensor(value, argument)
     if element.is_pointer:
         raise CompilationError(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
-    rank = len(pointer.shape)
-    fits = len(element.shape) <= rank and all(
-        n in (1, m) for m, n in zip(pointer.shape[rank - len(element.shape) :], element.shape, strict=True)
+    return _fitted(b, pointer, b.cast(element, pointer.dtype), argument)
+
+
+def _fitted(b: Builder, pointer: Tensor, x: Tensor, argument: str) -> Tensor:
+    """``x`` in the shape of the pointers: a scalar, or a tile of as many dimensions whose sizes of 1 grow. What a load
+    returns where it is masked off may have fewer dimensions, as in Triton."""
+    missing = len(pointer.shape) - len(x.shape)
+    if x.shape and missing > 0 and argument != "other":
+        hint = f"give it {len(pointer.shape)} dimensions: insert them with [:, None] or [None, :] where they belong"
+    elif missing < 0 or any(n not in (1, m) for m, n in zip(pointer.shape[missing:], x.shape, strict=True)):
+        hint = "give pointers and values the same shape"
+    else:
+        return b.broadcast_to(x, pointer.shape)
+    raise CompilationError(
+        f"'{argument}' has shape {x.shape}, which does not broadcast to the pointers' {pointer.shape}",
+        hint=hint,
+        argument=argument,
     )
-    if not fits:
-        raise CompilationError(
-            f"'{argument}' has shape {element.shape}, which does not broadcast to the pointers' {pointer.shape}",
-            hint="give pointers and values the same shape",
-            argument=argument,
-        )
-    return b.broadcast_to(b.cast(element, pointer.dtype), pointer.shape)
 
 
 @implements(tl.load)
@@ -88,7 +98,7 @@ def _load(
 ) -> Tensor:
     _one_of(cache_modifier, CACHE_MODIFIERS, "cache_modifier")
     _one_of(eviction_policy, EVICTION_POLICIES, "eviction_policy")
-    pointers, bools = _mask(b, _pointer(pointer), mask)
+    pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
     if other is not None and mask is None:
         raise CompilationError(
             "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
