@@ -2,7 +2,8 @@
 
 A run-time ``for`` is an ``scf.for`` in int32, or int64 where a bound is (or is uint32). scf counts upwards by a
 positive step, Python does not: a negative compile-time step counts the mirrored range, ``a + b - i``; a step known only
-at run time, whose sign is unknown, counts iterations instead, ``a + k * step``.
+at run time, whose sign is unknown, counts iterations instead, ``a + k * step``, in int64. All sums wrap, and the values of
+the loop's variable are in range.
 """
 
 from __future__ import annotations
@@ -252,34 +253,47 @@ def _bounds(g: Generator, iteration: Iteration) -> tuple[Tensor, Tensor, Tensor,
         raise CompilationError("the step of a range is not 0", hint="use a positive or a negative step")
     declared = _loop_dtype(g, list(parts.values()))
     counted = declared if declared.signed else dtypes.int64
-    start, stop, step = (
-        b.cast(p, counted) if isinstance(p, Tensor) else b.constant(p, counted) for p in parts.values()
-    )
 
     def as_declared(value: Tensor) -> Tensor:
         return b.cast(value, declared)
 
-    if isinstance(iteration.step, int):
+    def in_type(part: Value, dtype: DType) -> Tensor:
+        return b.cast(part, dtype) if isinstance(part, Tensor) else b.constant(part, dtype)
+
+    if isinstance(iteration.step, int) and abs(iteration.step) <= counted.max:
+        start, stop = (in_type(p, counted) for p in (iteration.start, iteration.stop))
         if iteration.step > 0:
-            return start, stop, step, as_declared
+            return start, stop, b.constant(iteration.step, counted), as_declared
         ends = b.binary("add", start, stop)
         backwards = b.constant(-iteration.step, counted)
         return stop, start, backwards, lambda i: as_declared(b.binary("sub", ends, i))
+    start, stop, step = (in_type(p, counted) for p in parts.values())
     if isinstance(step.ssa.owner, tile.NumProgramsOp):  # at least 1
         return start, stop, step, as_declared
+    start, stop, step = (b.cast(part, dtypes.int64) for part in (start, stop, step))
     count = _iterations(g, start, stop, step)
-    zero, one = b.constant(0, counted), b.constant(1, counted)
+    zero, one = b.constant(0, dtypes.int64), b.constant(1, dtypes.int64)
     return zero, count, one, lambda k: as_declared(b.binary("add", start, b.binary("mul", k, step)))
 
 
 def _iterations(g: Generator, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
-    """How many values ``range(start, stop, step)`` has, for a step of either sign; none for step 0."""
+    """How many values ``range(start, stop, step)`` of int64 has, for a step of either sign; none for step 0.
+
+    Distances of two int64 need uint64. ``(distance - 1) // |step| + 1`` does not overflow where the distance is not 0. A count
+    beyond int64, which no loop reaches the end of, is its largest number.
+    """
     b = g.b
-    zero, one = b.constant(0, step.dtype), b.constant(1, step.dtype)
+    unsigned = dtypes.uint64
+    zero = b.constant(0, dtypes.int64)
     up, down = b.compare("gt", step, zero), b.compare("lt", step, zero)
-    size = b.select(up, step, b.select(down, b.unary("neg", step), one))
-    length = b.select(up, b.binary("sub", stop, start), b.select(down, b.binary("sub", start, stop), zero))
-    return b.binary("div", b.binary("add", length, b.binary("sub", size, one)), size)
+    low, high = b.select(up, start, stop), b.select(up, stop, start)
+    some = b.binary("and", b.binary("or", up, down), b.compare("lt", low, high))
+    one, most = b.constant(1, unsigned), b.constant(dtypes.int64.max, unsigned)
+    size = b.cast(b.select(up, step, b.unary("neg", step)), unsigned)
+    distance = b.binary("sub", b.cast(high, unsigned), b.cast(low, unsigned))
+    count = b.binary("add", b.binary("div", b.binary("sub", distance, one), size), one)
+    count = b.cast(b.binary("min", count, most), dtypes.int64)
+    return b.select(some, count, zero)
 
 
 def _loop_dtype(g: Generator, parts: list[Value]) -> DType:
