@@ -20,10 +20,9 @@ from rich.console import Console
 from rich.table import Table
 
 from weft.layout import LinearLayout, amd_mfma, blocked, mma_swizzled, nvidia_mma, nvidia_mma_operand, optimal_swizzle
-from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.choose import plan_conversion, plan_memory
 from weft.layout.planning.gather import plan_gather
 from weft.layout.planning.machine import HOPPER
-from weft.layout.planning.plans import plan_exchange
 
 SHAPE = (128, 128)
 Call = Callable[[], object]
@@ -58,7 +57,7 @@ def cold(call: Any) -> Call:
     """The call without what an earlier one left in the cache."""
 
     def run() -> None:
-        for cached in (plan_exchange, plan_memory, plan_gather):
+        for cached in (plan_conversion, plan_memory, plan_gather):
             if clear := getattr(cached, "cache_clear", None):
                 clear()
         call()
@@ -81,10 +80,10 @@ def weft_calls() -> dict[str, Call]:
         "algebra: invert_and_compose": lambda: row.invert_and_compose(column),
         "algebra: product": lambda: row * column,
         "plan: optimal swizzle": lambda: optimal_swizzle(row, column, bits=16),
-        "plan: row -> column, cold": cold(lambda: plan_exchange(row, column, 16, HOPPER)),
-        "plan: row -> mma, cold": cold(lambda: plan_exchange(row, mma, 16, HOPPER)),
-        "plan: mma -> operand, cold": cold(lambda: plan_exchange(mma, operand, 16, HOPPER)),
-        "plan: row -> column, cached": lambda: plan_exchange(row, column, 16, HOPPER),
+        "plan: row -> column, cold": cold(lambda: plan_conversion(row, column, 16, HOPPER)),
+        "plan: row -> mma, cold": cold(lambda: plan_conversion(row, mma, 16, HOPPER)),
+        "plan: mma -> operand, cold": cold(lambda: plan_conversion(mma, operand, 16, HOPPER)),
+        "plan: row -> column, cached": lambda: plan_conversion(row, column, 16, HOPPER),
         "plan: gather, cold": cold(lambda: plan_gather(row, row, 1, 32, HOPPER)),
     }
 

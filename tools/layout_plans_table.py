@@ -26,10 +26,10 @@ from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import blocked, sliced
 from weft.layout.families.nvidia import nvidia_mma, nvidia_mma_operand
 from weft.layout.families.transfer import trans
-from weft.layout.planning.exchange_steps import ThroughMemory
+from weft.layout.planning.accesses import Access
+from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.machine import AMPERE, HOPPER, MachineModel
-from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import ExchangePlan
+from weft.layout.planning.plan import ConversionPlan
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "layout_conversions.json"
@@ -248,9 +248,9 @@ class Case:
         return source(self.size, self.bits), destination(self.size, self.bits)
 
     @property
-    def plan(self) -> ExchangePlan:
+    def plan(self) -> ConversionPlan:
         """Weft's plan."""
-        return plan_exchange(*self.layouts, self.bits, self.machine)
+        return plan_conversion(*self.layouts, self.bits, self.machine)
 
 
 def cases() -> list[Case]:
@@ -271,12 +271,13 @@ def older_cases() -> list[Case]:
     ]
 
 
-def counts(plan: ExchangePlan) -> dict[str, int]:
+def counts(plan: ConversionPlan) -> dict[str, int]:
     """A plan's counts as the summary counts."""
     cost = plan.cost
     worst = -(-cost.wavefronts // WARPS)
-    if len(plan.steps) == 1 and isinstance(plan.steps[0], ThroughMemory):
-        worst = max(plan.steps[0].wavefronts_by_warp())
+    if plan.kind == "memory":
+        by_warp = [step.wavefronts_by_warp() for step in plan.steps if isinstance(step, Access)]
+        worst = max(map(sum, zip(*by_warp, strict=True)))
     return {
         "shared": cost.stores + cost.loads,
         "shuffles": cost.shuffles,
@@ -340,8 +341,8 @@ INTRODUCTION = """# Conversion plans beside Triton's code
 
 <!-- Written by tools/layout_plans_table.py; do not edit. -->
 
-Every conversion below was compiled by Triton 3.9.0 for sm_90 with 4 warps, and planned by `weft.layout.plan_exchange`. No GPU was
-involved on either side: these are counts, not times. Each cell has Triton's counts, then weft's:
+Every conversion below was compiled by Triton 3.9.0 for sm_90 with 4 warps, and planned by `weft.layout.plan_conversion`. No GPU
+was involved on either side: these are counts, not times. Each cell has Triton's counts, then weft's:
 
 **shared** memory instructions of a thread, **shuffles** of a thread, **barriers**, **wavefronts** of shared memory of the worst
 warp.

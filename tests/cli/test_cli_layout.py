@@ -260,18 +260,17 @@ def test_convert_on_a_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     words = words_of("vector 8x16 lanes=8 vector 8x16 lanes=8 order=0,1")
     code, lines = ask(capsys, "convert", *words)
     assert code == 0
-    assert lines[0] == "8x16: lanes and registers exchange"
+    assert lines[0] == "8x16: lanes exchange"
     assert lines[4:7] == ["  1  16 shuffles", "  2  16 shuffles", "  3  16 shuffles"]
     data = ask_json(capsys, "convert", *words)
-    assert {key: data[key] for key in ("machine", "kind", "shuffles", "depth", "least_depth")} == {
-        "machine": "cpu", "kind": "exchange", "shuffles": 48, "depth": 3, "least_depth": 3,
-    }  # fmt: skip
+    assert (data["machine"], data["kind"], data["steps"]) == ("cpu", "warp", ["48 shuffles in 3 levels"])
+    assert data["cost"]["shuffles"] == 48
 
 
 def test_convert_on_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = words_of("blocked 64 size=2 threads=32 warps=1 order=0 blocked 64 size=1 threads=32 warps=1 order=0")
     data = ask_json(capsys, "convert", *words)
-    assert (data["machine"], data["kind"], data["bits"]) == ("sm_90", "lanes", 32)
+    assert (data["machine"], data["kind"], data["bits"]) == ("sm_90", "warp", 32)
     # Register and lane columns: 1 | 2 4 8 16 32 and 32 | 1 2 4 8 16: bit 1 enters the lanes, bit 32 leaves: two words, one lane
     # keeps at most one of them.
     assert data["least"]["shuffles"] >= 1
@@ -352,7 +351,7 @@ def test_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (
             ("convert", LAYOUT, LAYOUT, "--lanes", "4"),
-            "plan_exchange: the source layout has 32 lanes, sm_90 has 4",
+            "plan_conversion: the source layout has 32 lanes, sm_90 has 4",
         ),
         (("show", LAYOUT, "--bits", "0"), "--bits is 0, expected 1 or more"),
         (("show", LAYOUT, "--bits", "x"), "argument --bits: invalid int value: 'x'"),

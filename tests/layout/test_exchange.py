@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, optimal_swizzle, sliced
-from weft.layout.planning.exchange import plan_memory
-from weft.layout.planning.exchange_steps import Barrier, Matrices, ThroughMemory, Vectors
+from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess
+from weft.layout.planning.choose import plan_memory
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
-from weft.layout.planning.steps import Cost, ExchangePlan
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.steps import Barrier, Cost
 
 PLAIN = MachineModel("no matrices")
 BYTES = replace(HOPPER, name="transposes bytes", matrix_b8=True)
@@ -29,22 +30,26 @@ def layout(register: Sequence[int], lane: Sequence[int], warp: Sequence[int] = (
     return LinearLayout({dim: [(basis,) for basis in bases] for dim, bases in dims.items()}, {"dim0": size or found})
 
 
-def step_of(plan: ExchangePlan) -> ThroughMemory:
-    (step,) = plan.steps
-    assert isinstance(step, ThroughMemory)
-    return step
+def accesses(plan: ConversionPlan) -> list[Access]:
+    return [step for step in plan.steps if isinstance(step, Access)]
 
 
-def accesses(plan: ExchangePlan) -> list[Vectors | Matrices]:
-    return [part for part in step_of(plan).parts if isinstance(part, Vectors | Matrices)]
+def barriers(plan: ConversionPlan) -> list[str]:
+    return [step.scope for step in plan.steps if isinstance(step, Barrier)]
 
 
-def barriers(plan: ExchangePlan) -> list[str]:
-    return [part.scope for part in step_of(plan).parts if isinstance(part, Barrier)]
+def wavefronts_by_warp(plan: ConversionPlan) -> tuple[int, ...]:
+    """Wavefronts of each warp, counted from every address of every instruction."""
+    return tuple(map(sum, zip(*(step.wavefronts_by_warp() for step in accesses(plan)), strict=True)))
+
+
+def conflict_free(plan: ConversionPlan) -> int:
+    """Wavefronts if no access conflicted: what lemma 9.6 promises for these instructions."""
+    return sum(step.bound for step in accesses(plan))
 
 
 def row(size: int, vector: int) -> LinearLayout:
-    """Vectors along a row, the lanes along rows first."""
+    """VectorAccess along a row, the lanes along rows first."""
     across = size // vector
     return blocked((size, size), (1, vector), (32 // across, across), (4, 1), (1, 0))
 
@@ -81,20 +86,19 @@ def structured_pair(rng: random.Random, size_bits: int) -> tuple[LinearLayout, L
     return source, destination.with_columns({"register": register, "lane": lane, "warp": warp})
 
 
-def check(plan: ExchangePlan, source: LinearLayout, destination: LinearLayout, held: Any) -> None:
+def check(plan: ConversionPlan, source: LinearLayout, destination: LinearLayout, held: Any) -> None:
     """The result, the counts against all addresses, and the bounds."""
     assert np.array_equal(plan.simulate(held(source)), held(destination)), (source, destination)
-    step = step_of(plan)
-    assert sum(step.wavefronts_by_warp()) == plan.cost.wavefronts, (source, destination)
+    assert sum(wavefronts_by_warp(plan)) == plan.cost.wavefronts, (source, destination)
     for count, least in vars(plan.lower_bound).items():
         assert getattr(plan.cost, count) >= least, (source, destination, count)
     # Lemma 9.6: no conflicts where both sides take vectors of one width, and for rows of matrices.
-    widths = {part.vector_bits if isinstance(part, Vectors) else 128 for part in accesses(plan)}
-    whole = not any(isinstance(part, Vectors) and part.idle_lanes for part in accesses(plan))
+    widths = {part.vector_bits if isinstance(part, VectorAccess) else 128 for part in accesses(plan)}
+    whole = not any(isinstance(part, VectorAccess) and part.idle_lanes for part in accesses(plan))
     if len(widths) == 1 and len(accesses(plan)) == 2:
-        assert plan.cost.wavefronts <= step.conflict_free
+        assert plan.cost.wavefronts <= conflict_free(plan)
         if whole:
-            assert plan.cost.wavefronts == step.conflict_free
+            assert plan.cost.wavefronts == conflict_free(plan)
 
 
 @pytest.mark.parametrize("machine", [HOPPER, AMPERE, BYTES, PLAIN, CDNA], ids=lambda machine: machine.name)
@@ -117,7 +121,7 @@ def test_structured_layouts(held: Any, machine: MachineModel) -> None:
         plan = plan_memory(source, destination, rng.choice((4, 8, 16, 32)), machine)
         check(plan, source, destination, held)
         for part in accesses(plan):
-            ways[("st" if part.stores else "ld") + (part.access if isinstance(part, Matrices) else "vector")] += 1
+            ways[("st" if part.stores else "ld") + (part.kind if isinstance(part, MatrixAccess) else "vector")] += 1
     expected = {"stvector", "ldvector", "ldmatrix", "ldtransposed"}
     if machine.stmatrix:
         expected |= {"stmatrix", "sttransposed"}
@@ -143,7 +147,7 @@ def test_rounds_through_less_scratch(held: Any, scratch: int) -> None:
             )
         plan = plan_memory(source, destination, rng.choice((8, 16, 32, 64)), machine)
         assert np.array_equal(plan.simulate(held(source)), held(destination)), (source, destination)
-        assert sum(step_of(plan).wavefronts_by_warp()) == plan.cost.wavefronts
+        assert sum(wavefronts_by_warp(plan)) == plan.cost.wavefronts
         assert plan.cost.scratch <= scratch
         several += len(barriers(plan)) > 1
         assert len(barriers(plan)) == len(accesses(plan)) - 1
@@ -152,10 +156,10 @@ def test_rounds_through_less_scratch(held: Any, scratch: int) -> None:
 
 def test_an_estimate_from_ranks_is_what_the_addresses_give(gpu_pair: Any) -> None:
     """`exchange_ways.estimate` ranks ways before any address exists; the plan that comes of it costs that."""
-    from weft.layout.planning.exchange import plan_memory as plan
-    from weft.layout.planning.exchange_ways import Task, all_ways, estimate
+    from weft.layout.planning.choose import plan_memory as plan
     from weft.layout.planning.matrix import Side
-    from weft.layout.planning.warp import Places, crossing
+    from weft.layout.planning.needs import Places, crossing
+    from weft.layout.planning.ways.access_pairs import Task, all_ways, estimate
 
     rng = random.Random(3)
     for _ in range(200):
@@ -163,7 +167,7 @@ def test_an_estimate_from_ranks_is_what_the_addresses_give(gpu_pair: Any) -> Non
         bits = rng.choice((8, 16, 32, 64))
         made = plan(source, destination, bits, HOPPER)
         places = Places.of(source), Places.of(destination)
-        task = Task(Side(*places[0]), Side(*places[1]), bits, HOPPER, not crossing(*places))
+        task = Task(Side(*places[0]), Side(*places[1]), bits, HOPPER, not crossing(*places), HOPPER.scratch)
         found = [estimate(task, way) for way in all_ways(task)]
         got = replace(made.cost, barriers=0, scratch=0)
         # Without shares of copies, one of the ways has just this cost; shares only make it cheaper.
@@ -197,7 +201,7 @@ def test_a_transpose_of_float16_takes_ldmatrix_trans(held: Any) -> None:
     the source are interleaved first, a permute for each of a thread's 16 words."""
     source, destination = row(64, 8), column(64, 8)
     plan = plan_memory(source, destination, 16, HOPPER)
-    assert str(plan) == "permute with 16 instructions, store 4 x 128 bits, barrier, ldmatrix 4 x x4.trans"
+    assert str(plan) == "registers permuted, 16 permutes; store 4 x 128 bits; barrier; ldmatrix 4 x x4.trans"
     assert plan.cost == Cost(permutes=16, stores=4, loads=4, wavefronts=128, barriers=1, scratch=8192)
     assert plan.reason == (
         "warps need what others hold, so it goes through memory; stored as vectors, loaded as transposed matrices; "
@@ -211,7 +215,7 @@ def test_a_transpose_of_bytes_takes_no_byte_accesses(held: Any) -> None:
     loads, 8 selects that fill a word from two. Triton 3.9: 32 stores of a byte and 16 loads of two."""
     source, destination = row(64, 16), column(64, 16)
     plan = plan_memory(source, destination, 8, HOPPER)
-    assert str(plan) == "stmatrix 2 x x4.trans, barrier, load 4 x 128 bits, select with 8 instructions"
+    assert str(plan) == "stmatrix 2 x x4.trans; barrier; load 4 x 128 bits; registers selected, 8 permutes"
     assert plan.cost == Cost(permutes=8, stores=2, loads=4, wavefronts=96, barriers=1, scratch=4096)
     assert "2 elements stay together and the reader selects its own" in plan.reason
     check(plan, source, destination, held)
@@ -221,7 +225,7 @@ def test_a_machine_that_transposes_bytes_needs_no_pairs(held: Any) -> None:
     """A 16x16 matrix fills 8 bytes of a thread's 32: 4 of them, 2 in an instruction, 2 wavefronts each."""
     source, destination = row(64, 16), column(64, 16)
     plan = plan_memory(source, destination, 8, BYTES)
-    assert str(plan) == "store 4 x 64 bits, barrier, ldmatrix 2 x x2.trans.b8, permute with 8 instructions"
+    assert str(plan) == "store 4 x 64 bits; barrier; ldmatrix 2 x x2.trans.b8; registers permuted, 8 permutes"
     assert plan.cost.wavefronts == 64
     check(plan, source, destination, held)
 
@@ -231,7 +235,7 @@ def test_without_matrices_one_side_keeps_wide_vectors(held: Any) -> None:
     lanes one bit moves inside them, the other four among 16 pairs of banks. With four words, 8 would be left for 16 lanes."""
     source, destination = row(64, 4), column(64, 4)
     plan = plan_memory(source, destination, 32, HOPPER)
-    assert str(plan) == "store 16 x 64 bits, barrier, load 32 x 32 bits"
+    assert str(plan) == "store 16 x 64 bits; barrier; load 32 x 32 bits"
     assert plan.cost.wavefronts == 4 * (16 * 2 + 32)
     check(plan, source, destination, held)
 
@@ -242,7 +246,7 @@ def test_narrower_vectors_may_conflict_and_then_both_are_narrow(held: Any) -> No
     destination = layout([8, 16, 32], [64, 128, 256, 512, 1], [2, 4])
     plan = plan_memory(source, destination, 32, PLAIN)
     check(plan, source, destination, held)
-    assert plan.cost.wavefronts == step_of(plan).conflict_free == 64
+    assert plan.cost.wavefronts == conflict_free(plan) == 64
 
 
 def test_copies_are_stored_once() -> None:
@@ -253,8 +257,8 @@ def test_copies_are_stored_once() -> None:
     destination = blocked((512,), (4,), (32,), (4,), (0,))
     plan = plan_memory(source, destination, 32, HOPPER)
     stores, loads = accesses(plan)
-    assert (stores.instructions, stores.wavefronts_by_warp(4)) == (8, [16] * 4)
-    assert (loads.instructions, sum(loads.wavefronts_by_warp(4))) == (4, 16)
+    assert (stores.instructions, stores.wavefronts_by_warp()) == (8, [16] * 4)
+    assert (loads.instructions, sum(loads.wavefronts_by_warp())) == (4, 16)
     assert "2 holders of copies store a share each" in plan.reason
 
 
@@ -270,7 +274,7 @@ def test_warps_with_copies_wait() -> None:
     assert barriers(back) == ["block"]
     both = plan_memory(layout([], [1, 2, 4, 8, 16], [0, 32]), layout([], [2, 1, 4, 8, 16], [32, 0]), 32, HOPPER)
     assert accesses(both)[0].idle_warps == 1
-    assert step_of(both).wavefronts_by_warp() == (2, 1, 2, 1)
+    assert wavefronts_by_warp(both) == (2, 1, 2, 1)
 
 
 def test_one_barrier_where_scratch_allows_else_full_rounds(held: Any) -> None:
@@ -308,7 +312,7 @@ def test_packing_is_counted(held: Any) -> None:
     source = layout([1, 2], [4, 8, 16, 32, 64], [128])
     destination = layout([32, 64], [1, 2, 4, 8, 16], [128])
     plan = plan_memory(source, destination, 8, PLAIN)
-    assert str(plan) == "store 1 x 32 bits, warp barrier, load 4 x 8 bits, permute with 4 instructions"
+    assert str(plan) == "store 1 x 32 bits; warp barrier; load 4 x 8 bits; registers permuted, 4 permutes"
     assert plan.cost.permutes == 4
     check(plan, source, destination, held)
 
@@ -325,7 +329,7 @@ def test_degenerate(held: Any) -> None:
     """One element that every thread holds; a machine of one lane; rank 0; no warps."""
     one = layout([], [0, 0, 0, 0, 0], [0])
     plan = plan_memory(one, one, 16, HOPPER)
-    assert str(plan) == "store 1 x 16 bits, warp barrier, load 1 x 16 bits"
+    assert str(plan) == "store 1 x 16 bits; warp barrier; load 1 x 16 bits"
     assert plan.cost == Cost(stores=1, loads=1, wavefronts=4, barriers=1, scratch=2)
     assert plan.lower_bound == Cost()
     single = MachineModel("one lane", lanes=1)
@@ -359,23 +363,23 @@ GOOD = layout([1], [2, 4, 8, 16, 32], [64])
             GOOD,
             16,
             HOPPER,
-            "plan_memory: the source has input dimension offset, expected register, lane, warp and block",
+            "plan_memory: the source layout has input dimension offset, expected register, lane, warp or block",
         ),
         (
             GOOD,
             layout([3], [2, 4, 8, 16, 32], [64], size=128),
             16,
             HOPPER,
-            "plan_memory: the destination is not distributed: basis 0 of register is (3,), expected at most one bit set",
+            "plan_memory: the destination layout is not distributed: basis 0 of register is (3,), expected at most one bit set",
         ),
-        (GOOD, GOOD, 16, CDNA, "plan_memory: the source has 32 lanes, gfx942 has 64"),
+        (GOOD, GOOD, 16, CDNA, "plan_memory: the source layout has 32 lanes, gfx942 has 64"),
         (
             GOOD,
             layout([1], [2, 4, 8, 16, 32]),
             16,
             HOPPER,
-            "plan_memory: the layouts are of different tensors, {register: [1], lane: [2,4,8,16,32], warp: [64]} -> "
-            "[dim0: 128] and {register: [1], lane: [2,4,8,16,32], warp: []} -> [dim0: 64]",
+            "plan_memory: the layouts are of different tensors: the source is {register: [1], lane: [2,4,8,16,32], "
+            "warp: [64]} -> [dim0: 128], the destination {register: [1], lane: [2,4,8,16,32], warp: []} -> [dim0: 64]",
         ),
         (
             GOOD,
@@ -389,16 +393,16 @@ GOOD = layout([1], [2, 4, 8, 16, 32], [64])
             LinearLayout.parse("{register: [1], lane: [2,4,8,16,32], warp: [0], block: [64]} -> [dim0: 128]"),
             16,
             HOPPER,
-            "plan_memory: the layouts are split among blocks in different ways, and blocks share no memory",
+            "plan_memory: the source has 1 blocks, the destination 2",
         ),
-        (GOOD, GOOD, 12, HOPPER, "plan_memory: bits is 12, expected a power of two up to 128"),
-        (GOOD, GOOD, 256, HOPPER, "plan_memory: bits is 256, expected a power of two up to 128"),
+        (GOOD, GOOD, 12, HOPPER, "plan_memory: bits is 12, expected a power of two from 1 to 128"),
+        (GOOD, GOOD, 256, HOPPER, "plan_memory: bits is 256, expected a power of two from 1 to 128"),
         (
             GOOD,
             GOOD,
             32,
             replace(HOPPER, scratch=7),
-            "plan_memory: sm_90 has 7 bytes of scratch, expected at least 8",
+            "plan_memory: sm_90 has 7 bytes of scratch left, expected at least 8",
         ),
     ],
 )
@@ -421,6 +425,4 @@ def test_labels_of_another_shape() -> None:
     plan = plan_memory(GOOD, GOOD, 32, HOPPER)
     with pytest.raises(ValueError) as error:
         plan.simulate(np.zeros((1, 32, 2), dtype=int))
-    assert str(error.value) == (
-        "ThroughMemory: labels have shape (1, 32, 2), expected (2, 32, 2) (warps, lanes, registers)"
-    )
+    assert str(error.value) == ("simulate: labels have shape (1, 32, 2), expected (2, 32, 2) (warps, lanes, registers)")

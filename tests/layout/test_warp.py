@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from weft.layout import LinearLayout
+from weft.layout.planning.check import run
 from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
+from weft.layout.planning.needs import Places, least_shuffles, needs
 from weft.layout.planning.price import clocks
 from weft.layout.planning.steps import Cost, total
-from weft.layout.planning.warp import Exchanger, Places, least_shuffles, needs, rename, sequence, warp_steps
+from weft.layout.planning.ways.lanes import Exchanger, rename, sequence, within_warps
 
 
 def by_shuffles(cost: Cost) -> float:
@@ -62,13 +64,13 @@ def test_steps_do_what_the_layouts_say(gpu_pair: Any, bits: int, lane_bits: int)
         need = needs(a, b)
         seen[need] += 1
         price = rng.choice((by_shuffles, partial(clocks, machine=target, warps=1 << len(a.warp))))
-        steps = warp_steps(a, b, bits, target, price)
+        steps = within_warps(a, b, bits, target, price)
         if steps is None:
             assert need == "warps"
             continue
         state = held(a)
         for step in steps:
-            state = step.apply(state)
+            state = run((step,), state)
         assert np.array_equal(state, held(b)), (source, destination)
         cost = total([step.cost for step in steps])
         assert (cost.shuffles == 0) == (need != "lanes")
@@ -113,7 +115,7 @@ def test_costs_are_counted_as_exchanges_have_them(gpu_pair: Any) -> None:
         for spread in (False, True):
             step = exchanger.exchange(spread)
             assert step.cost == exchanger.cost(spread)
-            assert np.array_equal(step.apply(held(a)), held(b))
+            assert np.array_equal(run((step,), held(a)), held(b))
             # The rounds that move nothing, and the form, by looking at every lane.
             reads = [step.reads.at(number)[:, :, 0] for number in range(1 << step.round_bits)]
             own = np.arange(32)
@@ -135,7 +137,7 @@ def test_the_modules_example() -> None:
     assert step.reads.at(1)[0, :, 0].tolist() == [1, 0, 3, 2]
     assert step.into.at(1)[0, :, 0].tolist() == [1, 0, 1, 0]
     # Lane 0 held 0 1, lane 1 held 2 3: now 0 2 and 1 3.
-    assert step.apply(held(a)).tolist() == [[[0, 2], [1, 3], [4, 6], [5, 7]]]
+    assert run((step,), held(a)).tolist() == [[[0, 2], [1, 3], [4, 6], [5, 7]]]
     # One select chooses the word to offer, one each what both registers get.
     assert step.cost == Cost(shuffles=1, permutes=3)
     assert str(step) == "1 shfl.bfly, 3 permutes"
@@ -144,9 +146,9 @@ def test_the_modules_example() -> None:
 def test_a_wrong_lane_gives_wrong_labels() -> None:
     a, b = swaps(2, 1)
     step = Exchanger(a, b, 32, HOPPER).exchange()
-    assert np.array_equal(step.apply(held(a)), held(b))
+    assert np.array_equal(run((step,), held(a)), held(b))
     other = replace(step.reads, lane=(2, *step.reads.lane[1:]))
-    assert not np.array_equal(replace(step, reads=other).apply(held(a)), held(b))
+    assert not np.array_equal(run((replace(step, reads=other),), held(a)), held(b))
 
 
 def test_a_register_that_gets_nothing_is_noticed() -> None:
@@ -154,7 +156,7 @@ def test_a_register_that_gets_nothing_is_noticed() -> None:
     step = Exchanger(a, b, 32, HOPPER).exchange()
     wrong = replace(step, into=replace(step.into, round=(0,) * step.round_bits))
     with pytest.raises(RuntimeError) as error:
-        wrong.apply(held(a))
+        run((wrong,), held(a))
     # All four rounds are put where the lane alone says.
     assert str(error.value) == "2 shfl.bfly, 6 permutes: a register receives 0 to 4 elements, expected 1"
 
@@ -186,7 +188,7 @@ def test_the_fewest_shuffles_of_exchanges_in_place(registers: int, exchanged: in
     assert sum(step.cost.shuffles for step in steps) == shuffles
     state = held(a)
     for step in steps:
-        state = step.apply(state)
+        state = run((step,), state)
     assert np.array_equal(state, held(b))
 
 
@@ -220,7 +222,7 @@ def test_a_bit_within_words_is_exchanged_by_byte_permutes() -> None:
     step = Exchanger(a, b, 8, machine(2)).exchange()
     assert step.cost == Cost(shuffles=1, permutes=3)
     assert step.word == 4
-    assert np.array_equal(step.apply(held(a)), held(b))
+    assert np.array_equal(run((step,), held(a)), held(b))
 
 
 def test_copies_offer_a_half_each() -> None:
@@ -228,7 +230,7 @@ def test_copies_offer_a_half_each() -> None:
     a, b = Places((1,), (2, 0, 4), ()), Places((), (1, 2, 4), ())
     steps = sequence(a, b, 32, machine(3), by_shuffles)
     assert [step.cost.shuffles for step in steps] == [1]
-    assert np.array_equal(steps[0].apply(held(a)), held(b))
+    assert np.array_equal(run((steps[0],), held(a)), held(b))
 
 
 def test_leaving_for_copies() -> None:
@@ -238,7 +240,7 @@ def test_leaving_for_copies() -> None:
     assert exchanger.cost(spread=False) == Cost(shuffles=2)
     assert exchanger.cost(spread=True) == Cost(shuffles=1, permutes=2)
     for spread in (False, True):
-        assert exchanger.exchange(spread).apply(held(a)).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
+        assert run((exchanger.exchange(spread),), held(a)).tolist() == [[[0, 1], [0, 1], [2, 3], [2, 3]]]
 
 
 # Registers
@@ -250,7 +252,7 @@ def test_renaming_words_is_free() -> None:
         step = rename(a, b, bits)
         assert step.cost == Cost()
         assert str(step) == "registers renamed"
-        assert np.array_equal(step.apply(held(a)), held(b))
+        assert np.array_equal(run((step,), held(a)), held(b))
 
 
 def test_permuting_bytes_costs_permutes() -> None:
@@ -263,7 +265,7 @@ def test_permuting_bytes_costs_permutes() -> None:
     a, b = Places((1, 2, 4), (), ()), Places((2, 1, 4), (), ())
     assert rename(a, b, 8).cost == Cost(permutes=2)
     assert rename(a, b, 4).cost == Cost(permutes=3)
-    assert str(rename(a, b, 8)) == "registers renamed, 2 permutes"
+    assert str(rename(a, b, 8)) == "registers permuted, 2 permutes"
 
 
 def test_selecting_a_share_is_a_tree() -> None:
@@ -273,16 +275,16 @@ def test_selecting_a_share_is_a_tree() -> None:
     step = rename(a, b, 32)
     assert step.cost == Cost(permutes=15)
     assert str(step) == "registers selected, 15 permutes"
-    assert step.apply(held(a)).tolist() == [[[lane] for lane in range(16)]]
+    assert run((step,), held(a)).tolist() == [[[lane] for lane in range(16)]]
     assert rename(Places((*lanes, 16), (0,) * 4, ()), Places((16,), lanes, ()), 32).cost == Cost(permutes=30)
     assert rename(a, b, 64).cost == Cost(permutes=30)
 
 
 def test_degenerate() -> None:
     nothing = Places((), (), ())
-    assert warp_steps(nothing, nothing, 32, machine(0), by_shuffles) == ()
+    assert within_warps(nothing, nothing, 32, machine(0), by_shuffles) == ()
     copies = Places((0,), (0,) * 5, (0,))
-    steps = warp_steps(copies, Places((), (0,) * 5, (0,)), 8, HOPPER, by_shuffles)
+    steps = within_warps(copies, Places((), (0,) * 5, (0,)), 8, HOPPER, by_shuffles)
     assert steps is not None
     assert [str(step) for step in steps] == ["registers renamed"]
 

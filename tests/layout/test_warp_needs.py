@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand
-from weft.layout.planning.warp import Places, crossing, least_shuffles, needs, received_words, sent_words
+from weft.layout.planning.needs import Places, crossing, least_shuffles, needs, received_words, sent_words
 
 
 def layout(register: list[int], lane: list[int], warp: list[int], size: int) -> LinearLayout:

@@ -8,10 +8,9 @@ import re
 import pytest
 
 from layout_svg import SVG, loads_nothing, parse, texts
-from weft.layout import LinearLayout, Plan, blocked, nvidia_mma, plan_conversion, vector
+from weft.layout import ConversionPlan, LinearLayout, blocked, nvidia_mma, plan_conversion, vector, vector_machine
 from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
-from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import Cost, ExchangePlan
+from weft.layout.planning.steps import Cost
 from weft.report.layouts import conversion_svg, cost_text, stages
 
 FOUR = MachineModel("four", lanes=4)
@@ -20,26 +19,26 @@ FROM = LinearLayout.parse("{register: [(0,1)], lane: [(0,2),(1,0)]} -> [dim0: 2,
 TO = LinearLayout.parse("{register: [(1,0)], lane: [(0,1),(0,2)]} -> [dim0: 2, dim1: 4]")
 
 
-def pairs() -> list[tuple[LinearLayout, LinearLayout, ExchangePlan | Plan]]:
+def pairs() -> list[tuple[LinearLayout, LinearLayout, ConversionPlan]]:
     rows, columns = blocked((16, 16), (1, 2), (4, 8), (1, 1), (1, 0)), blocked((16, 16), (2, 1), (8, 4), (1, 1), (0, 1))
     wide, tall = blocked((64, 64), (1, 8), (4, 8), (4, 1), (1, 0)), blocked((64, 64), (8, 1), (8, 4), (1, 4), (0, 1))
     mma = nvidia_mma((64, 64), 2, (2, 2), (16, 8))
     cdna = blocked((32, 32), (1, 4), (8, 8), (2, 1), (1, 0)), blocked((32, 32), (4, 1), (8, 8), (2, 1), (0, 1))
     cpu = vector((8, 16), 8), vector((8, 16), 8, (0, 1))
-    found: list[tuple[LinearLayout, LinearLayout, ExchangePlan | Plan]] = [
-        (FROM, TO, plan_exchange(FROM, TO, 32, FOUR)),
-        (TO, FROM, plan_exchange(TO, FROM, 16, FOUR)),
-        (*cpu, plan_conversion(*cpu)),
-        (*cdna, plan_exchange(*cdna, 16, CDNA)),
+    found: list[tuple[LinearLayout, LinearLayout, ConversionPlan]] = [
+        (FROM, TO, plan_conversion(FROM, TO, 32, FOUR)),
+        (TO, FROM, plan_conversion(TO, FROM, 16, FOUR)),
+        (*cpu, plan_conversion(*cpu, 32, vector_machine(8))),
+        (*cdna, plan_conversion(*cdna, 16, CDNA)),
     ]
-    found += [(a, b, plan_exchange(a, b, 16, HOPPER)) for a, b in ((rows, columns), (columns, rows), (rows, rows))]
-    found += [(a, b, plan_exchange(a, b, 16, HOPPER)) for a, b in ((wide, tall), (wide, mma), (mma, wide))]
+    found += [(a, b, plan_conversion(a, b, 16, HOPPER)) for a, b in ((rows, columns), (columns, rows), (rows, rows))]
+    found += [(a, b, plan_conversion(a, b, 16, HOPPER)) for a, b in ((wide, tall), (wide, mma), (mma, wide))]
     return found
 
 
 @pytest.mark.parametrize(("source", "destination", "plan"), pairs(), ids=str)
 def test_states_begin_and_end_as_the_layouts_say(
-    source: LinearLayout, destination: LinearLayout, plan: ExchangePlan | Plan
+    source: LinearLayout, destination: LinearLayout, plan: ConversionPlan
 ) -> None:
     found = stages(source, destination, plan)
     for layout, stage in ((source, found[0]), (destination, found[-1])):
@@ -63,7 +62,7 @@ def test_states_begin_and_end_as_the_layouts_say(
 
 
 def test_figure_3() -> None:
-    plan = plan_exchange(FROM, TO, 32, FOUR)
+    plan = plan_conversion(FROM, TO, 32, FOUR)
     source, destination = stages(FROM, TO, plan)
     # R(0) = 0 and R(1) = (0,1,0): two rounds of shuffles, in each of which every thread sends and receives one element.
     assert destination.done == ("round 1 of 2: shfl.idx", "round 2 of 2: shfl.idx")
@@ -90,7 +89,7 @@ def test_rounds_of_larger_exchanges_fill_the_registers() -> None:
     # One bit of registers with one of lanes, 32-bit elements: two rounds, of which one stays in its lanes.
     source = blocked((64,), (2,), (32,), (1,), (0,))
     destination = LinearLayout({"register": [[2]], "lane": [[1], [4], [8], [16], [32]], "warp": []}, {"dim0": 64})
-    found = stages(source, destination, plan_exchange(source, destination, 32, HOPPER))
+    found = stages(source, destination, plan_conversion(source, destination, 32, HOPPER))
     assert [stage.done for stage in found] == [
         ("source",),
         ("round 1 of 2: own lane, no shuffle",),
@@ -102,7 +101,7 @@ def test_rounds_of_larger_exchanges_fill_the_registers() -> None:
 def test_colours_follow_the_elements() -> None:
     """An element keeps the colour of the lane that had it."""
     cpu = vector((4, 8), 8), vector((4, 8), 8, (0, 1))
-    root = parse(conversion_svg(*cpu, plan_conversion(*cpu)))
+    root = parse(conversion_svg(*cpu, plan_conversion(*cpu, 32, vector_machine(8))))
     shapes = list(root)
     named: dict[str, set[str]] = {}
     for box, text in zip(shapes, shapes[1:], strict=False):
@@ -124,7 +123,7 @@ def test_random_conversions_of_a_cpu_are_drawn() -> None:
             draw.shuffle(units)
             columns = {"register": tuple(units[:2]), "lane": tuple(units[2:])}
             found.append(LinearLayout.from_columns(columns, (("dim0", 2), ("dim1", 3))))
-        parse(conversion_svg(found[0], found[1], plan_conversion(found[0], found[1])))
+        parse(conversion_svg(found[0], found[1], plan_conversion(found[0], found[1], 32, vector_machine(8))))
 
 
 @pytest.mark.parametrize(
@@ -136,9 +135,10 @@ def test_random_conversions_of_a_cpu_are_drawn() -> None:
     ],
 )
 def test_degenerate_conversions_are_drawn(layout: LinearLayout) -> None:
-    found = stages(layout, layout, plan_conversion(layout, layout))
+    machine = vector_machine(layout.in_size("lane"))
+    found = stages(layout, layout, plan_conversion(layout, layout, 32, machine))
     assert [stage.done for stage in found] == [("source",), ("nothing moves",)]
-    parse(conversion_svg(layout, layout, plan_conversion(layout, layout)))
+    parse(conversion_svg(layout, layout, plan_conversion(layout, layout, 32, machine)))
 
 
 def test_costs_in_words() -> None:
@@ -149,7 +149,7 @@ def test_costs_in_words() -> None:
 
 
 def test_a_wrong_plan_is_an_error() -> None:
-    wrong = ExchangePlan("noop", (), Cost(), "no data moves")
+    wrong = ConversionPlan("nothing", (), Cost(), "no data moves")
     with pytest.raises(RuntimeError) as error:
         conversion_svg(FROM, TO, wrong)
     assert str(error.value) == f"the plan from {FROM} to {TO} arrives elsewhere: nothing"
@@ -158,4 +158,4 @@ def test_a_wrong_plan_is_an_error() -> None:
 def test_blocks_are_refused() -> None:
     layout = blocked((64,), (2,), (32,), (1,), (0,), [(1,)])
     with pytest.raises(ValueError, match=r"^a picture of 2 blocks, expected one: each converts its own part alike$"):
-        stages(layout, layout, plan_exchange(layout, layout, 32, HOPPER))
+        stages(layout, layout, plan_conversion(layout, layout, 32, HOPPER))

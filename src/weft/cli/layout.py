@@ -18,10 +18,8 @@ from rich.console import Console, RenderableType
 
 from weft.cli.console import console, print_json
 from weft.cli.layout_spec import FAMILIES, read_layouts, usage
-from weft.layout import LinearLayout, Plan, optimal_swizzle, plan_conversion
+from weft.layout import LinearLayout, optimal_swizzle, plan_conversion, vector_machine
 from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
-from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.steps import ExchangePlan
 from weft.report import layouts as pictures
 
 _EXAMPLES: Final = """\
@@ -48,7 +46,7 @@ examples:
 """
 
 MACHINES: Final[dict[str, MachineModel | None]] = {"cpu": None, "sm_80": AMPERE, "sm_90": HOPPER, "gfx942": CDNA}
-"""What ``convert`` plans for; the CPU's plans are of another kind."""
+"""What ``convert`` plans for; a CPU has the lanes of the layouts."""
 
 
 @dataclass(frozen=True)
@@ -206,12 +204,12 @@ def _convert(found: Sequence[LinearLayout], options: argparse.Namespace) -> Answ
         if machine is None:
             raise ValueError("--lanes is for GPUs; a CPU has the lanes of the layouts")
         machine = replace(machine, lanes=options.lanes)
-    plan = _plan(source, destination, options.bits, machine)
+    if machine is None:
+        machine = vector_machine(source.in_size("lane") if "lane" in source.in_dims else 1)
+    plan = plan_conversion(source, destination, options.bits, machine)
 
     def data() -> dict[str, Any]:
         same = {"from": str(source), "to": str(destination), "machine": name, "kind": plan.kind, "reason": plan.reason}
-        if isinstance(plan, Plan):
-            return {**same, "shuffles": plan.cost, "depth": plan.depth, "least_depth": plan.lower_bound}
         steps = [str(step) for step in plan.steps]
         return {
             **same,
@@ -230,14 +228,6 @@ def _convert(found: Sequence[LinearLayout], options: argparse.Namespace) -> Answ
         lambda: pictures.svg_page("conversion", svg()),
         data,
     )
-
-
-def _plan(
-    source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel | None
-) -> Plan | ExchangePlan:
-    if machine is None:
-        return plan_conversion(source, destination)
-    return plan_exchange(source, destination, bits, machine)
 
 
 def _machine(source: LinearLayout, destination: LinearLayout) -> str:

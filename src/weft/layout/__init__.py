@@ -70,15 +70,16 @@ from weft.layout.memory.shared import linear_memory, mma_swizzled, padded, unswi
 from weft.layout.memory.swizzle import Swizzle, optimal_swizzle
 from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
 from weft.layout.planning.access import AccessPlan, plan_access, why_not_access
-from weft.layout.planning.conversion import Place, Plan, RegisterMap, Shuffle, plan_conversion
-from weft.layout.planning.exchange import plan_memory
+from weft.layout.planning.choose import plan_conversion, plan_memory
 from weft.layout.planning.gather import GatherPlan, plan_gather
 from weft.layout.planning.gather_memory import GatherMemory
-from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel
-from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.machine import AMPERE, CDNA, HOPPER, MachineModel, vector_machine
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.price import Room
 from weft.layout.planning.reduce import ReducePlan, plan_reduce
 from weft.layout.planning.scan import ScanPlan, plan_scan
-from weft.layout.planning.steps import Cost, ExchangePlan, Step
+from weft.layout.planning.steps import Cost, Step
+from weft.layout.planning.vectors import Place, RegisterMap, Shuffle, Shuffles
 
 __all__ = [
     "LinearLayout",
@@ -98,6 +99,7 @@ __all__ = [
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",
     "AccessPlan", "plan_access", "why_not_access", "GatherMemory", "GatherPlan", "plan_gather",
     "ReducePlan", "plan_reduce", "ScanPlan", "plan_scan",
-    "Place", "Plan", "RegisterMap", "Shuffle", "plan_conversion",
-    "AMPERE", "CDNA", "HOPPER", "Cost", "ExchangePlan", "MachineModel", "Step", "plan_exchange", "plan_memory",
+    "Place", "RegisterMap", "Shuffle", "Shuffles",
+    "AMPERE", "CDNA", "HOPPER", "ConversionPlan", "Cost", "MachineModel", "Room", "Step", "plan_conversion", "plan_memory",
+    "vector_machine",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Spells out a conversion plan: the shuffles of `weft.layout.planning.conversion`, group by group, from one buffer to another."""
+"""Spells out a conversion step: the `Shuffles` of `weft.layout`, group by group, from one buffer to another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I1, scalar_type, shuffle
-from weft.layout import LinearLayout, Plan, plan_conversion
+from weft.layout import LinearLayout, Shuffles, plan_conversion, vector_machine
 from weft.layout.algebra import f2
 
 UNROLLED_GROUPS = 2
@@ -15,36 +15,38 @@ UNROLLED_GROUPS = 2
 
 def emit_conversion(emit: Emit, source: Buffer, target: Buffer, layout: LinearLayout, wanted: LinearLayout) -> None:
     """Fills ``target``, laid out as ``wanted``, with the tile that ``source`` holds under ``layout``."""
-    plan = plan_conversion(layout, wanted)
-    if plan.groups <= UNROLLED_GROUPS:
-        for group in range(plan.groups):
-            at = [RegisterIndex(f2.apply(m.group_columns, group)) for m in (plan.source, plan.destination)]
-            _emit_group(emit, plan, source, target, at[0], at[1])
+    machine = vector_machine(layout.in_size("lane"))
+    (step,) = plan_conversion(layout, wanted, 8 * target.element.size, machine).steps
+    assert isinstance(step, Shuffles)
+    if step.groups <= UNROLLED_GROUPS:
+        for group in range(step.groups):
+            at = [RegisterIndex(f2.apply(m.group_columns, group)) for m in (step.source, step.destination)]
+            _emit_group(emit, step, source, target, at[0], at[1])
         return
-    with emit.loop(plan.groups) as group:
-        counter = Counter(group, len(plan.source.group_columns))
-        at = [RegisterIndex(0, ((counter, m.group_columns),)) for m in (plan.source, plan.destination)]
-        _emit_group(emit, plan, source, target, at[0], at[1])
+    with emit.loop(step.groups) as group:
+        counter = Counter(group, len(step.source.group_columns))
+        at = [RegisterIndex(0, ((counter, m.group_columns),)) for m in (step.source, step.destination)]
+        _emit_group(emit, step, source, target, at[0], at[1])
 
 
 def _emit_group(
-    emit: Emit, plan: Plan, source: Buffer, target: Buffer, source_at: RegisterIndex, target_at: RegisterIndex
+    emit: Emit, step: Shuffles, source: Buffer, target: Buffer, source_at: RegisterIndex, target_at: RegisterIndex
 ) -> None:
     builder = emit.builder
     vectors = [
         source.load(builder, RegisterIndex(source_at.const ^ offset, source_at.terms))
-        for (offset,) in plan.source.offsets
+        for (offset,) in step.source.offsets
     ]
     is_bool = scalar_type(vectors[0]) == I1
     if is_bool:  # LLVM shuffles bytes better than bits
         vectors = [target.element.to_storage(builder, v) for v in vectors]
-    for step in plan.steps:
+    for level in step.levels:
         vectors = [
-            shuffle(builder, vectors[first], step.mask(v), *(vectors[i] for i in others))
-            for v, (first, *others) in enumerate(map(step.operands, range(step.outputs)))
+            shuffle(builder, vectors[first], level.mask(v), *(vectors[i] for i in others))
+            for v, (first, *others) in enumerate(map(level.operands, range(level.outputs)))
         ]
     if is_bool:
         vectors = [target.element.from_storage(builder, v) for v in vectors]
-    for vector, offsets in zip(vectors, plan.destination.offsets, strict=True):
+    for vector, offsets in zip(vectors, step.destination.offsets, strict=True):
         # registers that hold the same vector share a slot of the buffer
         target.store(builder, RegisterIndex(target_at.const ^ offsets[0], target_at.terms), vector)

@@ -38,15 +38,15 @@ from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.memory.banks import BLOCK, OFFSET
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.matrix import LANES, ROW_BITS, ROWS, Access
+from weft.layout.planning.matrix import LANES, ROW_BITS, ROWS, AccessKind
+from weft.layout.planning.permutes import count
 from weft.layout.planning.price import clocks
-from weft.layout.planning.shuffles import Registers, table
-from weft.layout.planning.steps import Cost
+from weft.layout.planning.steps import Cost, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-WAYS: Final[tuple[Access, ...]] = ("vector", "matrix", "transposed", "bytes")
+WAYS: Final[tuple[AccessKind, ...]] = ("vector", "matrix", "transposed", "bytes")
 _PHASE_ROWS: Final = 8
 _NAMES: Final = {"matrix": "", "transposed": ".trans", "bytes": ".trans.b8"}
 
@@ -70,7 +70,7 @@ class Columns:
 class AccessPlan:
     """How the threads of a block load a distributed tensor from a given memory, or store it; see the module."""
 
-    way: Access
+    way: AccessKind
     stores: bool
     bits: int
     columns: Columns
@@ -144,9 +144,9 @@ class AccessPlan:
         warps = 1 << (len(self.columns.warp) - self.idle[1].bit_count())
         wavefronts = self._wavefronts() * self.instructions * warps
         if self.stores:
-            permutes = Registers(self._accessed, (), (), self.bits).cost.permutes
+            permutes = count(self._accessed, (), (), self.bits)
             return Cost(stores=self.instructions, wavefronts=wavefronts, permutes=permutes)
-        permutes = Registers(self._sources, (), (), self.bits).cost.permutes
+        permutes = count(self._sources, (), (), self.bits)
         return Cost(loads=self.instructions, wavefronts=wavefronts, permutes=permutes)
 
     @property
@@ -233,7 +233,7 @@ class AccessPlan:
         return f"{'stmatrix' if self.stores else 'ldmatrix'} {self.instructions} x x{self.together}{_NAMES[self.way]}"
 
 
-def fragment(way: Access, bits: int, lane: int) -> list[tuple[int, int]]:
+def fragment(way: AccessKind, bits: int, lane: int) -> list[tuple[int, int]]:
     """What a lane has of a matrix: (row, element in the row) in the order of its registers (PTX ISA, ``ldmatrix``)."""
     if way == "matrix":
         word = 32 // bits
@@ -308,7 +308,9 @@ class _Split:
     rows: f2.Matrix = ()
 
 
-def _split(columns: Columns, way: Access, bits: int, size: int, machine: MachineModel, stores: bool) -> _Split | str:
+def _split(
+    columns: Columns, way: AccessKind, bits: int, size: int, machine: MachineModel, stores: bool
+) -> _Split | str:
     """How the registers divide, for a vector of ``2**size`` elements or a matrix way; why not, where there is no quotient."""
     if way == "vector":
         return _divide(columns, {}, size)
@@ -334,7 +336,7 @@ def _split(columns: Columns, way: Access, bits: int, size: int, machine: Machine
     return _Split((*found.inside[:low], *numbered, *found.inside[low:]), across, rows)
 
 
-def _lacks(way: Access, bits: int, machine: MachineModel, stores: bool) -> str | None:
+def _lacks(way: AccessKind, bits: int, machine: MachineModel, stores: bool) -> str | None:
     """Why a machine has no such instruction for elements of these bits."""
     name = f"{'stmatrix' if stores else 'ldmatrix'}{_NAMES[way]}"
     if not (machine.stmatrix if stores else machine.ldmatrix) or machine.lanes != LANES:
@@ -378,7 +380,7 @@ def _divide(columns: Columns, fixed: dict[int, int], row: int) -> _Split | str:
     return _Split(tuple(inside), tuple(across))
 
 
-def _check(bits: int, machine: MachineModel, columns: Columns, way: Access | None) -> None:
+def _check(bits: int, machine: MachineModel, columns: Columns, way: AccessKind | None) -> None:
     if not machine.scratch:
         raise ValueError(f"plan_access: {machine.name} has no shared memory")
     if log2_exact(bits) is None or not 8 <= bits <= 8 * machine.widest:
@@ -391,7 +393,12 @@ def _check(bits: int, machine: MachineModel, columns: Columns, way: Access | Non
 
 
 def why_not_access(
-    distributed: LinearLayout, memory: LinearLayout, bits: int, machine: MachineModel, way: Access, stores: bool = False
+    distributed: LinearLayout,
+    memory: LinearLayout,
+    bits: int,
+    machine: MachineModel,
+    way: AccessKind,
+    stores: bool = False,
 ) -> str | None:
     """Why a way cannot serve the access, in the words of the first condition that fails; None where it can."""
     columns = _map(distributed, memory)
@@ -407,7 +414,7 @@ def plan_access(
     bits: int,
     machine: MachineModel,
     stores: bool = False,
-    way: Access | None = None,
+    way: AccessKind | None = None,
 ) -> AccessPlan:
     """The cheapest loads of a tensor of elements of ``bits`` from a memory layout into a register layout, or stores.
 
@@ -439,7 +446,7 @@ def plan_access(
     return replace(tried[ranked[0][2]], reason=reason)
 
 
-def _widest(columns: Columns, way: Access, bits: int, machine: MachineModel, stores: bool) -> _Split | str:
+def _widest(columns: Columns, way: AccessKind, bits: int, machine: MachineModel, stores: bool) -> _Split | str:
     """The split of a way, of the widest vectors that there are; why not, for a matrix way."""
     widest = (8 * machine.widest // bits).bit_length() - 1
     sizes = range(widest, 0, -1) if way == "vector" else ()

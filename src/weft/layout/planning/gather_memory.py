@@ -37,8 +37,7 @@ from weft.layout.memory.banks import BLOCK, OFFSET
 from weft.layout.planning.access import AccessPlan, plan_access
 from weft.layout.planning.machine import MachineModel, Scope
 from weft.layout.planning.scratch_memory import Memory
-from weft.layout.planning.shuffles import table
-from weft.layout.planning.steps import Cost
+from weft.layout.planning.steps import Cost, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,9 +29,9 @@ from typing import Final, Literal, TypeAlias
 from weft.layout.algebra import f2
 from weft.layout.planning.machine import MachineModel
 
-Access: TypeAlias = Literal["vector", "matrix", "transposed", "bytes"]
+AccessKind: TypeAlias = Literal["vector", "matrix", "transposed", "bytes"]
 
-ROWS: Final[dict[Access, int]] = {"matrix": 8, "transposed": 8, "bytes": 16}
+ROWS: Final[dict[AccessKind, int]] = {"matrix": 8, "transposed": 8, "bytes": 16}
 """Rows of a matrix; as many matrices as have 32 rows fit one instruction."""
 
 LANES = 32
@@ -75,7 +75,7 @@ class Rows:
     load: int
 
 
-def available(machine: MachineModel, stores: bool, unit_bits: int, padded: bool) -> tuple[Access, ...]:
+def available(machine: MachineModel, stores: bool, unit_bits: int, padded: bool) -> tuple[AccessKind, ...]:
     """The ways to store or load units of these bits."""
     exists = machine.stmatrix if stores else machine.ldmatrix
     if not exists or machine.lanes != LANES or padded or unit_bits > 32:
@@ -87,7 +87,7 @@ def available(machine: MachineModel, stores: bool, unit_bits: int, padded: bool)
     )
 
 
-def _slots(access: Access, side: Side, unit_bits: int) -> list[int] | None:
+def _slots(access: AccessKind, side: Side, unit_bits: int) -> list[int] | None:
     """The row that an access fixes, 0 for any register; None where lanes that it needs hold copies."""
     if access == "matrix":
         fixed = side.lanes[:2]
@@ -117,7 +117,7 @@ def row_bits(unit_bits: int) -> int:
 
 
 def shared_rows(
-    store: Access, load: Access, source: Side, destination: Side, unit_bits: int, widest: int
+    store: AccessKind, load: AccessKind, source: Side, destination: Side, unit_bits: int, widest: int
 ) -> Iterator[Rows]:
     """All rows on which the two accesses agree; ``widest`` is log2 of the units of the widest vector."""
     ours, theirs = source.held, destination.held
@@ -147,11 +147,11 @@ def shared_rows(
             yield Rows(first, row, row)
 
 
-_WORD_ROWS: Final[dict[Access, int]] = {"vector": 0, "matrix": 0, "transposed": 1, "bytes": 2}
+_WORD_ROWS: Final[dict[AccessKind, int]] = {"vector": 0, "matrix": 0, "transposed": 1, "bytes": 2}
 """log2 of the rows that meet in a word."""
 
 
-def _has_words(access: Access, side: Side, first: Sequence[int]) -> bool:
+def _has_words(access: AccessKind, side: Side, first: Sequence[int]) -> bool:
     """Whether a thread holds as many rows as meet in a word."""
     return sum(bit not in first for bit in side.held) >= _WORD_ROWS[access]
 
@@ -173,7 +173,7 @@ def _agree(
     return _fill(merged, *(bit for bit in ours if bit in theirs))
 
 
-def word_bits(access: Access, side: Side, first: Sequence[int], taken: int, inner: Sequence[int]) -> f2.Matrix:
+def word_bits(access: AccessKind, side: Side, first: Sequence[int], taken: int, inner: Sequence[int]) -> f2.Matrix:
     """The tensor bits that move inside what one lane gives or gets at once: a vector, or the 32-bit word of a matrix."""
     if access == "vector":
         return (*inner, *first[:taken])
@@ -184,7 +184,7 @@ def word_bits(access: Access, side: Side, first: Sequence[int], taken: int, inne
     return (*inner, *rows, *(inside if access == "bytes" else ()))
 
 
-def row_numbers(access: Access, side: Side, word: Sequence[int], inner: Sequence[int]) -> f2.Matrix:
+def row_numbers(access: AccessKind, side: Side, word: Sequence[int], inner: Sequence[int]) -> f2.Matrix:
     """The tensor bits of a matrix row's number."""
     if access == "matrix":
         return side.lanes[2:5]

@@ -15,7 +15,7 @@ the copies that `weft.layout.reduce` has, a conversion follows; halving and send
 which is less than r a for a > 1.
 
 The exchange is a conversion. Partial results are a tensor with one more dimension, ``part``, whose bits are the axis's bits in
-warps; the destination has them in registers. So `plan_exchange` chooses vectors, swizzles and who stores copies, and
+warps; the destination has them in registers. So `plan_conversion` chooses vectors, swizzles and who stores copies, and
 its destination is ``result`` itself: no other conversion follows. Where the result has many copies, each warp may instead load a
 share, combine it, and a second exchange makes the copies.
 
@@ -42,11 +42,11 @@ from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families import transfer
 from weft.layout.families.distributed import LANE, REGISTER, WARP, sliced, why_not_distributed
 from weft.layout.memory.banks import BLOCK
+from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.plans import plan_exchange
-from weft.layout.planning.price import clocks
-from weft.layout.planning.shuffles import WORD_BITS, table
-from weft.layout.planning.steps import Cost, ExchangePlan, total
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.price import block_clocks
+from weft.layout.planning.steps import WORD_BITS, Cost, table, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -180,7 +180,7 @@ class Halve(CombineStep):
 class Convert(CombineStep):
     """Partial results change places, by a conversion plan."""
 
-    plan: ExchangePlan
+    plan: ConversionPlan
 
     @property
     def cost(self) -> Cost:
@@ -313,7 +313,7 @@ def _within_warps(
         if place not in start.axis_lanes:
             partial = partial.halved(place, unit)
     if partial != start:
-        steps.append(Convert(plan_exchange(start.layout(), partial.layout(), bits, machine)))
+        steps.append(Convert(plan_conversion(start.layout(), partial.layout(), bits, machine)))
     for place, unit in spread:
         if place in start.axis_lanes:
             register = partial.register.index(unit)
@@ -332,7 +332,7 @@ def _across(partial: _Partial, destination: LinearLayout, bits: int, machine: Ma
     loaded = LinearLayout.from_columns(columns, (*destination.outputs, (PART, parts)))
     kept = f2.identity(len(registers))
     combined = tuple(1 << (len(registers) + part) for part in range(parts))
-    exchange = plan_exchange(partial.layout(parts=True), loaded, bits, machine)
+    exchange = plan_conversion(partial.layout(parts=True), loaded, bits, machine)
     return [Convert(exchange), InThread(kept, combined, bits)]
 
 
@@ -355,14 +355,14 @@ def _endings(
 ) -> Iterator[tuple[str, list[CombineStep]]]:
     """The ways from what each warp has to the result, named."""
     if not partial.axis_warps:
-        plan = plan_exchange(partial.layout(), result, bits, machine)
+        plan = plan_conversion(partial.layout(), result, bits, machine)
         yield "", [Convert(plan)] if plan.steps else []
         return
     yield ", one exchange across warps", _across(partial, result, bits, machine)
     shared = _shared_among_warps(partial)
     if shared is not None and shared != result:
         exchange = _across(partial, shared, bits, machine)
-        copies = Convert(plan_exchange(shared, result, bits, machine))
+        copies = Convert(plan_conversion(shared, result, bits, machine))
         yield ", an exchange across warps of shares, and one of the results", [*exchange, copies]
 
 
@@ -443,4 +443,4 @@ def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineMod
     """Clocks of steps; combining passes through the pipe of permutes."""
     cost = total([step.cost for step in steps])
     combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
-    return clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)
+    return block_clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)

@@ -38,11 +38,11 @@ from weft.layout.algebra.fields import log2_exact
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distributed
 from weft.layout.memory.banks import BLOCK
+from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.plans import plan_exchange
+from weft.layout.planning.needs import Places
 from weft.layout.planning.reduce import Combine, CombineStep, Convert, combining_price, words
 from weft.layout.planning.steps import Cost, total
-from weft.layout.planning.warp import Places
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -324,8 +324,8 @@ class _Scan:
         register = (*totals.places.register, *moved)
         warp = tuple(0 if unit in moved else unit for unit in totals.places.warp)
         whole = replace(totals, places=Places(register, totals.places.lane, warp))
-        into = plan_exchange(_layout(totals.places), _layout(whole.places), self.bits, self.machine)
-        back = plan_exchange(_layout(whole.places), _layout(totals.places), self.bits, self.machine)
+        into = plan_conversion(_layout(totals.places), _layout(whole.places), self.bits, self.machine)
+        back = plan_conversion(_layout(whole.places), _layout(totals.places), self.bits, self.machine)
         return [Convert(into), *whole.steps(), whole._shift(whole.axis), Convert(back)]
 
 
@@ -398,4 +398,4 @@ def _conversion(before: Places, after: Places, scan: _Scan) -> list[CombineStep]
     """The conversion between two layouts that differ in copies, if there is any."""
     if before == after:
         return []
-    return [Convert(plan_exchange(_layout(before), _layout(after), scan.bits, scan.machine))]
+    return [Convert(plan_conversion(_layout(before), _layout(after), scan.bits, scan.machine))]

@@ -1,33 +1,53 @@
-"""What a conversion plan for a GPU is made of: steps that can be counted, and executed on labels.
+"""The steps of a plan, as data: what each does to registers, what it costs, and its text.
 
-One would emit instructions and count them afterwards. Here a plan is data before it is code: each `Step` says what it costs
-and what it does to the elements, so a plan is checked by running it on labels (`ExchangePlan.simulate`), compared with
-others by cost, and drawn, all without a compiler.
+A plan is a sequence of steps (`plan.ConversionPlan`). `check` executes steps on labels; a code generator spells them out; both
+read the same fields and nothing else.
 
-The state of a conversion is an array of labels of shape (warps, lanes, registers): element ``[w, l, r]`` is what lane l of
-warp w holds in register r. A register holds one element, whatever its width; packing several into 32 bits is a step's own
-business and shows in its cost only.
+    step           does                                                             module
+    Move           each thread rearranges its own registers                         here
+    LaneExchange   rounds of ``shfl``: lanes of a warp exchange words               here
+    Shuffles       levels of two-input shuffles of whole vectors (a CPU)            `vectors`
+    Store, Load    shared memory, by vectors or by matrices: `VectorAccess`         `accesses`
+    Barrier        threads of a warp or of the block wait for each other            here
+    Parallel       the lower half of the registers takes some steps, the upper      here
+                   half takes others
+
+A *register file* is what each thread holds: 2^n registers of one element each, whatever its width. Elements narrower than a
+word of 32 bits are packed in the order of their registers: word w holds the registers from ``w << word_bits(bits)`` on, the
+first of them in its lowest bits. A step reads the file that the thread holds. Loads fill another file, and the first `Move`
+with ``loaded`` makes the thread's file of it.
+
+Every register, lane or address in a step is linear: the XOR of one column for each index bit (of a register, lane, warp, round).
+
+    swap of register bit 0 with lane bit 0       round 0          round 1
+    offers register  round ^ lane                own register     the other one
+    reads lane       round ^ lane                itself: free     its neighbour (shfl.bfly 1)
+    into register    round ^ lane
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from weft.layout.algebra import f2
+from weft.layout.planning.machine import Scope
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Kind = Literal["noop", "registers", "lanes", "mixed", "memory"]
-"""Nothing moves; registers are renamed; data crosses lanes of a warp; part of it crosses warps; all of it goes through memory."""
+WORD_BITS: Final = 32
+"""What a register of a GPU holds, and a byte permute makes."""
 
 
 @dataclass(frozen=True)
 class Cost:
     """What a step or plan costs each thread (``shuffles``, ``permutes``: byte permutes, selects and packing, ``stores`` and
     ``loads``: shared memory instructions), the whole block (``wavefronts``: shared memory transactions of all warps;
-    ``barriers``), and in space (``scratch`` bytes, the most in use at once)."""
+    ``barriers``, of either scope), and in space (``scratch`` bytes, the most in use at once)."""
 
     shuffles: int = 0
     permutes: int = 0
@@ -47,8 +67,13 @@ class Cost:
         return self.shuffles + self.permutes + self.stores + self.loads
 
 
+def total(costs: Sequence[Cost]) -> Cost:
+    """Costs one after the other."""
+    return sum(costs, Cost())
+
+
 class Step(ABC):
-    """One thing all threads do."""
+    """One thing that all threads do."""
 
     @property
     @abstractmethod
@@ -56,42 +81,161 @@ class Step(ABC):
         """What it costs."""
 
     @abstractmethod
-    def apply(self, state: NDArray[Any]) -> NDArray[Any]:
-        """The state afterwards; see the module."""
-
-    @abstractmethod
     def __str__(self) -> str:
         """What it is, in a line: ``16 shfl.idx``, ``store 4 x 128 bits``."""
 
 
-@dataclass(frozen=True)
-class ExchangePlan:
-    """How a tensor gets from one distributed layout to another: ``steps`` in order.
+def table(columns: Sequence[int]) -> NDArray[Any]:
+    """All XORs of the columns, by the mask that selects them."""
+    import numpy as np
 
-    ``lower_bound`` is what no plan can do better in each count it names (the others are 0), and ``reason`` says in words why the
-    plan is what it is.
+    sums = np.zeros(1, dtype=np.int64)
+    for column in columns:
+        sums = np.concatenate([sums, sums ^ column])
+    return sums
+
+
+@dataclass(frozen=True)
+class Move(Step):
+    """Each thread rearranges its own registers: new register r of lane l in warp w is the old one at the XOR of the
+    ``registers`` columns by r, ``by_lane`` by l, and ``by_warp`` by ``w ^ warp_flip``.
+
+    Where lanes or warps have a say, threads choose at run time. ``permutes`` byte permutes and selects do it.
     """
 
-    kind: Kind
-    steps: tuple[Step, ...]
-    lower_bound: Cost
-    reason: str
+    registers: f2.Matrix
+    by_lane: f2.Matrix
+    by_warp: f2.Matrix
+    bits: int
+    permutes: int = 0
+    loaded: bool = False
+    """The old registers are those that loads have filled, else those that the thread holds."""
+    warp_flip: int = 0
 
     @property
     def cost(self) -> Cost:
-        """What all steps cost."""
-        return total([step.cost for step in self.steps])
+        """Permutes only: none where whole words are renamed alike in all threads."""
+        return Cost(permutes=self.permutes)
 
-    def simulate(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """What each thread holds afterwards, for labels of shape (warps, lanes, registers)."""
-        for step in self.steps:
-            labels = step.apply(labels)
-        return labels
+    @property
+    def selects(self) -> bool:
+        """Whether threads differ in what they do."""
+        return any(self.by_lane) or any(self.by_warp)
 
     def __str__(self) -> str:
-        return "; ".join(map(str, self.steps)) or "nothing"
+        if not self.permutes:
+            return "registers selected" if self.selects else "registers renamed"
+        plural = "" if self.permutes == 1 else "s"
+        return f"registers {'selected' if self.selects else 'permuted'}, {self.permutes} permute{plural}"
 
 
-def total(costs: Sequence[Cost]) -> Cost:
-    """Costs one after the other."""
-    return sum(costs, Cost())
+@dataclass(frozen=True)
+class Index:
+    """A register or lane as the XOR of columns by the bits of the round, of a lane, of its warp, and of a slot in a word."""
+
+    round: f2.Matrix
+    lane: f2.Matrix
+    warp: f2.Matrix
+    slot: f2.Matrix = ()
+
+    def at(self, number: int) -> NDArray[Any]:
+        """Its value in a round, of shape (warps, lanes, slots)."""
+        lanes = table(self.warp)[:, None, None] ^ table(self.lane)[None, :, None] ^ table(self.slot)[None, None, :]
+        return lanes ^ f2.apply(self.round, number)
+
+
+@dataclass(frozen=True)
+class LaneExchange(Step):
+    """Rounds of shuffles, 2^round_bits. In each, a lane offers a word of the registers ``offered`` (by its own lane), reads the
+    word of lane ``reads`` (by its own lane), and puts it into the registers ``into``, unless ``refused`` is not 0: then the
+    word is another lane's. Rounds in which every lane reads itself shuffle nothing."""
+
+    round_bits: int
+    offered: Index
+    reads: Index
+    into: Index
+    refused: Index
+    registers: int
+    """Register bits of the result."""
+    bits: int
+    shuffle_bits: int
+    permutes: int
+
+    @cached_property
+    def stays(self) -> int:
+        """How many rounds stay within their lanes."""
+        if self.reads.lane != f2.identity(len(self.reads.lane)) or any(self.reads.warp):
+            return 0
+        return 1 << (self.round_bits - f2.rank(self.reads.round))
+
+    @property
+    def form(self) -> str:
+        """``bfly`` where each round's partner is the lane's number XOR a constant, else ``idx``."""
+        return "bfly" if self.stays else "idx"
+
+    @property
+    def word(self) -> int:
+        """Elements that travel together."""
+        return 1 << len(self.offered.slot)
+
+    @property
+    def cost(self) -> Cost:
+        """Shuffles: each round's word takes as many as cover its bits."""
+        each = -(-self.word * self.bits // self.shuffle_bits)
+        return Cost(shuffles=((1 << self.round_bits) - self.stays) * each, permutes=self.permutes)
+
+    def __str__(self) -> str:
+        shuffles = f"{self.cost.shuffles} shfl.{self.form}"
+        packed = f" of {self.word} x {self.bits} bits" if self.word > 1 else ""
+        return f"{shuffles}{packed}, {self.permutes} permutes" if self.permutes else shuffles + packed
+
+
+@dataclass(frozen=True)
+class Barrier(Step):
+    """All threads of a warp (``bar.warp.sync``) or block (``bar.sync``) wait for each other; both count as one barrier."""
+
+    scope: Scope
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(barriers=1)
+
+    def __str__(self) -> str:
+        return "barrier" if self.scope == "block" else "warp barrier"
+
+
+@dataclass(frozen=True)
+class Parallel(Step):
+    """The lower half of the registers takes the steps ``stays``, the upper half takes ``moves``; both leave equally many.
+
+    Neither half reads what the other holds, so a code generator may interleave them. Both use one shared memory, at the offsets
+    that their accesses name.
+    """
+
+    stays: tuple[Step, ...]
+    moves: tuple[Step, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """That of both halves."""
+        return total([step.cost for step in (*self.stays, *self.moves)])
+
+    def __str__(self) -> str:
+        stays, moves = (steps_text(steps) for steps in (self.stays, self.moves))
+        return f"half stays ({stays}), half moves ({moves})"
+
+
+def steps_text(steps: Sequence[Step]) -> str:
+    """The steps in words; those that are no instructions are named only where there is nothing else."""
+    texts = [str(step) for step in steps if not (isinstance(step, Move) and not step.permutes)]
+    return "; ".join(texts or map(str, steps[:1])) or "nothing"
+
+
+def walk(steps: Sequence[Step]) -> Iterator[Step]:
+    """All steps in order, those of halves after each other in the place of their `Parallel`."""
+    for step in steps:
+        if isinstance(step, Parallel):
+            yield from walk(step.stays)
+            yield from walk(step.moves)
+        else:
+            yield step

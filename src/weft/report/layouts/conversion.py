@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Final
 
-from weft.layout import LinearLayout, Plan
-from weft.layout.planning.steps import ExchangePlan
+from weft.layout import ConversionPlan, LinearLayout
 from weft.report.layouts.colours import Colour, palette
 from weft.report.layouts.stages import Stage, cost_text, stages
 from weft.report.layouts.svg import CHARACTER, MARGIN, Svg, number, wrapped
@@ -22,7 +21,7 @@ _MOST_ROWS: Final = 16
 
 
 def conversion_svg(
-    source: LinearLayout, destination: LinearLayout, plan: ExchangePlan | Plan, title: str | None = None
+    source: LinearLayout, destination: LinearLayout, plan: ConversionPlan, title: str | None = None
 ) -> str:
     """The picture."""
     svg = Svg()
@@ -33,20 +32,17 @@ def conversion_svg(
 
 
 KINDS: Final = {
-    "noop": "nothing moves",
+    "nothing": "nothing moves",
     "registers": "registers renamed",
-    "lanes": "lanes exchange",
-    "exchange": "lanes and registers exchange",
-    "mixed": "part of it through memory",
+    "warp": "lanes exchange",
+    "halves": "half of it through memory",
     "memory": "through memory",
 }
 """The kinds of plans in words."""
 
 
-def plan_lines(plan: ExchangePlan | Plan) -> list[str]:
+def plan_lines(plan: ConversionPlan) -> list[str]:
     """Why the plan is what it is, and what it costs."""
-    if isinstance(plan, Plan):
-        return [plan.reason]
     bound = cost_text(plan.lower_bound)
     return [
         plan.reason,
@@ -55,13 +51,13 @@ def plan_lines(plan: ExchangePlan | Plan) -> list[str]:
 
 
 def draw_conversion(
-    svg: Svg, source: LinearLayout, destination: LinearLayout, plan: ExchangePlan | Plan, x: float, y: float
+    svg: Svg, source: LinearLayout, destination: LinearLayout, plan: ConversionPlan, x: float, y: float
 ) -> None:
     """Draws all states, the left upper corner at (x, y)."""
     found = stages(source, destination, plan)
     first = found[0].state
     warps, lanes = len(first), len(first[0])
-    by_warp = warps > 1 and plan.kind in ("memory", "mixed")
+    by_warp = warps > 1 and plan.kind in ("memory", "halves")
     origin: dict[int, int] = {}
     for w, warp in enumerate(first):
         for lane, held in enumerate(warp):

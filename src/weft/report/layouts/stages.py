@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.layout import LinearLayout, Plan
-from weft.layout.planning.shuffles import Exchange
-from weft.layout.planning.steps import Cost, ExchangePlan, Step
+from weft.layout import ConversionPlan, LinearLayout
+from weft.layout.planning.check import Threads, cells_of, execute
+from weft.layout.planning.scratch_memory import Memory
+from weft.layout.planning.steps import Cost, LaneExchange, Move, Step
+from weft.layout.planning.vectors import Shuffles
 from weft.report.layouts.held import MOST_PLACES, all_sums
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class Stage:
     """For each round, from which cell of the stage before to which of this one; none where there are too many."""
 
 
-def stages(source: LinearLayout, destination: LinearLayout, plan: ExchangePlan | Plan) -> tuple[Stage, ...]:
+def stages(source: LinearLayout, destination: LinearLayout, plan: ConversionPlan) -> tuple[Stage, ...]:
     """The source's state and that after each step. `ValueError` for layouts too large to draw, `RuntimeError` where the plan does
     not arrive at the destination."""
     for layout in (source, destination):
@@ -52,8 +54,7 @@ def stages(source: LinearLayout, destination: LinearLayout, plan: ExchangePlan |
         )
     begin = initial(source)
     found = [Stage(("source",), begin)]
-    walk = _vectors(plan, begin) if isinstance(plan, Plan) else _steps(plan.steps, begin)
-    for stage in walk:
+    for stage in _steps(plan.steps, begin) if plan.kind != "nothing" else ():
         found.append(stage if stage.moves else replace(stage, moves=_moved(found[-1].state, stage.state)))
     if len(found) == 1:
         found.append(Stage(("nothing moves",), begin, _moved(begin, begin)))
@@ -75,25 +76,39 @@ def _frozen(state: NDArray[Any]) -> State:
 
 
 def _steps(steps: Sequence[Step], begin: State) -> Iterator[Stage]:
-    """The stages of a GPU's plan."""
+    """The stages of a plan: one after each step that changes registers, with what led to it."""
     import numpy as np
 
     state = np.array(begin)
-    for step in steps:
-        after = step.apply(state)
-        if isinstance(step, Exchange) and 1 < 1 << step.round_bits <= _ROUNDS:
+    memory = Memory(cells_of(steps), state)
+    threads = Threads(state, memory)
+    done: list[str] = []
+    for number, step in enumerate(steps):
+        state = threads.registers
+        free = isinstance(step, Move) and not step.permutes
+        done += () if free and number + 1 < len(steps) else lines_of(step)
+        if isinstance(step, Shuffles):
+            yield from _vectors(step, _frozen(state))
+            done = []
+        execute(step, threads)
+        if threads.registers is state or isinstance(step, Shuffles) or (free and number + 1 < len(steps)):
+            continue
+        if free:
+            done = [line for line in done if line != str(step)] or done
+        after = threads.registers
+        if isinstance(step, LaneExchange) and 1 < 1 << step.round_bits <= _ROUNDS:
             rounds = tuple(_rounds(step, state))
             if after.size <= FEW:
-                done = tuple(line for stage in rounds for line in stage.done)
-                yield Stage(done, _frozen(after), tuple(move for stage in rounds for move in stage.moves))
+                lines = tuple(line for stage in rounds for line in stage.done)
+                yield Stage(lines, _frozen(after), tuple(move for stage in rounds for move in stage.moves))
             else:
                 yield from rounds
         else:
-            yield Stage(lines_of(step), _frozen(after))
-        state = after
+            yield Stage(tuple(done), _frozen(after))
+        done = []
 
 
-def _rounds(step: Exchange, state: NDArray[Any]) -> Iterator[Stage]:
+def _rounds(step: LaneExchange, state: NDArray[Any]) -> Iterator[Stage]:
     """The stages of an exchange, a round each."""
     import numpy as np
 
@@ -139,34 +154,39 @@ def _moved(before: State, after: State) -> tuple[tuple[tuple[Cell, Cell], ...], 
 
 def lines_of(step: Step) -> tuple[str, ...]:
     """A step's parts, a line each."""
+    if isinstance(step, Shuffles) and step.levels:
+        return tuple(_shuffles(step.groups * level.outputs) for level in step.levels)
     return tuple(str(step).split("; "))
 
 
-def _vectors(plan: Plan, begin: State) -> Iterator[Stage]:
-    """The stages of a CPU's plan: the vectors of all groups after each shuffle, then the destination's registers."""
+def _shuffles(count: int) -> str:
+    return f"{count} shuffle{'s' if count > 1 else ''}"
+
+
+def _vectors(step: Shuffles, begin: State) -> Iterator[Stage]:
+    """The stages of a CPU's plan: the vectors of all groups after each level, then the destination's registers."""
     registers = list(zip(*begin[0], strict=True))
-    groups = [[registers[source] for source in plan.sources(group)] for group in range(plan.groups)]
-    for number, step in enumerate(plan.steps):
+    groups = [[registers[source] for source in step.sources(group)] for group in range(step.groups)]
+    for number, level in enumerate(step.levels):
         for at, vectors in enumerate(groups):
             shuffled: list[tuple[int, ...]] = []
-            for v in range(step.outputs):
-                joined = [label for operand in step.operands(v) for label in vectors[operand]]
-                shuffled.append(tuple(joined[index] for index in step.mask(v)))
+            for v in range(level.outputs):
+                joined = [label for operand in level.operands(v) for label in vectors[operand]]
+                shuffled.append(tuple(joined[index] for index in level.mask(v)))
             groups[at] = shuffled
-        count = plan.groups * step.outputs
-        text = f"step {number + 1} of {len(plan.steps)}: {count} shuffle{'s' if count > 1 else ''}"
-        if number + 1 < len(plan.steps):
+        text = f"step {number + 1} of {len(step.levels)}: {_shuffles(step.groups * level.outputs)}"
+        if number + 1 < len(step.levels):
             yield Stage((text,), (tuple(zip(*(vector for group in groups for vector in group), strict=True)),))
         else:
-            yield Stage((text,), _destination(plan, groups))
-    if not plan.steps and plan.kind != "noop":
-        yield Stage(("registers renamed, no instruction",), _destination(plan, groups))
+            yield Stage((text,), _destination(step, groups))
+    if not step.levels:
+        yield Stage(("registers renamed, no instruction",), _destination(step, groups))
 
 
-def _destination(plan: Plan, groups: Sequence[Sequence[tuple[int, ...]]]) -> State:
-    result: list[tuple[int, ...]] = [()] * plan.destination_registers
+def _destination(step: Shuffles, groups: Sequence[Sequence[tuple[int, ...]]]) -> State:
+    result: list[tuple[int, ...]] = [()] * step.destination_registers
     for group, vectors in enumerate(groups):
-        for vector, targets in zip(vectors, plan.destinations(group), strict=True):
+        for vector, targets in zip(vectors, step.destinations(group), strict=True):
             for target in targets:
                 result[target] = vector
     return (tuple(zip(*result, strict=True)),)

@@ -14,8 +14,7 @@ from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.text import Text
 
-from weft.layout import LinearLayout, Plan
-from weft.layout.planning.steps import ExchangePlan
+from weft.layout import ConversionPlan, LinearLayout
 from weft.report.layouts.banks import Access
 from weft.report.layouts.colours import Colour, palette
 from weft.report.layouts.conversion import KINDS, plan_lines
@@ -257,7 +256,7 @@ def _ones(layout: LinearLayout, drawn: str) -> Text:
 
 
 def conversion_text(
-    source: LinearLayout, destination: LinearLayout, plan: ExchangePlan | Plan, *, page: Page = PAGE
+    source: LinearLayout, destination: LinearLayout, plan: ConversionPlan, *, page: Page = PAGE
 ) -> RenderableType:
     """What the plan does, step by step, what it costs and why; for small tensors what lanes hold before and after."""
     parts: list[RenderableType] = [
@@ -266,10 +265,8 @@ def conversion_text(
         Text(f"to   {destination}", "dim"),
         Text(),
     ]
-    if isinstance(plan, Plan):
-        steps = [(f"{plan.groups * step.outputs} shuffles",) for step in plan.steps]
-    else:
-        steps = [lines_of(step) for step in plan.steps]
+    done = plan.steps if plan.kind != "nothing" else ()
+    steps = [(line,) for step in done for line in lines_of(step)]
     for number, lines in enumerate(steps, 1):
         parts.append(Text(f"{number:>3}  {lines[0]}"))
         parts += [Text(f"     {line}") for line in lines[1:]]

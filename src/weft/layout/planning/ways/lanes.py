@@ -1,34 +1,15 @@
-"""Conversions inside a warp: what a conversion between distributed layouts needs, and its best sequence of shuffles.
+"""The ways inside a warp: registers renamed or selected, and sequences of lane exchanges by ``shfl``.
 
-Definition. Source A and destination B send register, lane and warp bits to bits of the tensor, each column a unit vector or
-zero (definition 4.10). With S = span(A_register, A_lane), what a warp holds, the conversion stays within warps iff
-
-    span(B_register, B_lane) is within S,  and for each warp bit i: A_warp[i] + B_warp[i] is in S
-
-and within threads iff the same holds with S = span(A_register), lanes among the bits i. One would compare the warps' columns for
-equality, and call a layout whose warps hold copies a conversion across warps. Columns being units, a span is a mask and
-membership an AND.
-
-One exchange (paper 5.4). Where a tensor bit goes decides everything:
-
-    B \\ A     register                        lane
-    register   common: packs words, or rounds  leaves the lanes (e)
-    lane       enters the lanes (f)            lanes are permuted
-    warp       selected by the warp            half of the lanes are read
-
-Each entering f is paired with a lane position p of A that has a leaving e, or copies. With e, ``round = e + f``: the lane at
-p offers the register f = round + p, the receiver puts what it gets at e = round + f. In any round each lane then offers one word
-and reads one. With copies, the copy that the receiver reads offers its f. 2^k words exchanged by k pairs at their
-own positions (p is also where B has f) take 2^k - 1 shuffles: round 0 stays. That is the bound below, met.
+One exchange (paper 5.4). Each entering bit f is paired with a lane position p of A (`needs.pair`) that has a leaving e, or
+copies. With e, ``round = e + f``: the lane at p offers the register f = round + p, the receiver puts what it gets at e =
+round + f. In any round each lane then offers one word and reads one. With copies, the copy that the receiver reads offers
+its f. 2^k words exchanged by k pairs at their own positions (p is also where B has f) take 2^k - 1 shuffles: round 0 stays.
+That is the bound, met.
 
 A word holds elements that take the same way, which differ in common bits only. Where these are fewer than fill a word, or
 where selects cost more than shuffles, the pairs are exchanged in several steps, a few each, through layouts in between: bits
-already exchanged, or yet to be, pack the words of the others. `sequence` considers all cuts of the pairs, and the price decides.
-
-Bounds. A thread needs 2^|B_register| elements and has, of these, none or 2^|A_register and B_register|. It has none
-in some lane iff a lane or warp bit's A + B is outside span(A_register, B_register). What it lacks has to be received, a word a
-shuffle. And each element that a lane lacks has to be sent by a lane that holds it, while each sends a word a shuffle; where
-the warp's number takes the place of a lane bit, half of the lanes hold nothing that the warp needs.
+already exchanged, or yet to be, pack the words of the others. `sequence` considers all cuts of the pairs; each exchange adds the
+latency of a shuffle.
 """
 
 from __future__ import annotations
@@ -36,114 +17,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from weft.layout.algebra import f2
-from weft.layout.algebra.linear_layout import LinearLayout
-from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.shuffles import Exchange, Index, Registers, network, within_words, word_bits, words
-from weft.layout.planning.steps import Cost, Step
+from weft.layout.planning.needs import Places, needs, pair
+from weft.layout.planning.permutes import move, network, within_words, word_bits, words
+from weft.layout.planning.steps import Cost, Index, LaneExchange, Move, Step
 
-Needs: TypeAlias = Literal["nothing", "registers", "lanes", "warps"]
 Price: TypeAlias = Callable[[Cost], float]
+"""The clocks of the busiest pipe."""
 
 
-class Places(NamedTuple):
-    """A distributed layout as columns: the tensor bit, a unit vector or 0, of each register, lane and warp bit."""
-
-    register: f2.Matrix
-    lane: f2.Matrix
-    warp: f2.Matrix
-
-    @classmethod
-    def of(cls, layout: LinearLayout) -> Places:
-        """The columns of a layout; dimensions it lacks have no bits."""
-        columns = dict(layout.inputs)
-        return cls(columns.get(REGISTER, ()), columns.get(LANE, ()), columns.get(WARP, ()))
-
-    @property
-    def first_copies(self) -> Places:
-        """Without the registers that hold copies."""
-        return self._replace(register=tuple(column for column in self.register if column))
-
-
-def _mask(columns: Sequence[int]) -> int:
-    mask = 0
-    for column in columns:
-        mask |= column
-    return mask
-
-
-def crossing(a: Places, b: Places) -> int:
-    """The tensor bits, as a mask, for which the conversion crosses warps: no warp need hold all the elements it is to have that
-    differ in them. 0 iff it stays within warps."""
-    held = _mask(a.register) | _mask(a.lane)
-    wanted = _mask(b.register) | _mask(b.lane)
-    return (wanted | _mask([x ^ y for x, y in zip(a.warp, b.warp, strict=True)])) & ~held
-
-
-def _crosses_lanes(a: Places, b: Places) -> bool:
-    held = _mask(a.register)
-    threads = zip((*a.lane, *a.warp), (*b.lane, *b.warp), strict=True)
-    return bool((_mask(b.register) | _mask([x ^ y for x, y in threads])) & ~held)
-
-
-def needs(a: Places, b: Places) -> Needs:
-    """What the conversion needs, exactly: nothing, its own registers, lanes of the warp, or other warps."""
-    if a == b:
-        return "nothing"
-    if crossing(a, b):
-        return "warps"
-    return "lanes" if _crosses_lanes(a, b) else "registers"
-
-
-def received_words(a: Places, b: Places, bits: int, width: int) -> int:
-    """The least shuffles of ``width`` bits in which the worst thread receives what it lacks; see the module."""
-    mine = _mask(a.register)
-    wanted = _mask(b.register)
-    elements = 1 << wanted.bit_count()
-    moved = _mask([x ^ y for x, y in zip((*a.lane, *a.warp), (*b.lane, *b.warp), strict=True)])
-    if not moved & ~(mine | wanted):
-        elements -= 1 << (mine & wanted).bit_count()
-    return -(-elements * bits // width)
-
-
-def sent_words(a: Places, b: Places, bits: int, width: int) -> int:
-    """The least shuffles of ``width`` bits in which the lanes that hold what the warp needs send what others lack; see the
-    module. Requires that the conversion stays within warps."""
-    wanted = _mask(b.register) | _mask(b.lane)
-    fixed = _mask(a.lane) & ~wanted  # half of the lanes for each: the warp's number says which
-    moving = [(x & wanted, y) for x, y in zip(a.lane, b.lane, strict=True) if x and x != y]
-    elements = 1 << wanted.bit_count()
-    if all(y for _, y in moving):
-        # An element stays if its lane agrees in each bit that moves, else all of its copies are where it was not.
-        elements -= elements >> f2.rank([x ^ y for x, y in moving])
-    senders = 1 << (len(a.lane) - fixed.bit_count())
-    return -(-elements * bits // (width * senders))
-
-
-def least_shuffles(a: Places, b: Places, bits: int, width: int) -> int:
-    """What no sequence of shuffles can do better, by ranks; for a conversion within warps."""
-    return max(received_words(a, b, bits, width), sent_words(a, b, bits, width))
-
-
-# Within threads
-
-
-def rename(a: Places, b: Places, bits: int) -> Registers:
+def rename(a: Places, b: Places, bits: int) -> Move:
     """The step for a conversion that needs registers only."""
     at = {column: 1 << i for i, column in enumerate(a.register) if column}
     at[0] = 0
-    return Registers(
+    return move(
         tuple(at[column] for column in b.register),
         tuple(0 if x == y else at[y] for x, y in zip(a.lane, b.lane, strict=True)),
         tuple(0 if x == y else at[y] for x, y in zip(a.warp, b.warp, strict=True)),
         bits,
     )
-
-
-# One exchange
 
 
 @dataclass
@@ -178,26 +73,13 @@ class Exchanger:
         self.from_register, self.from_lane = _register_bits(a.register), _lane_positions(a.lane)
         self.to_register, self.to_lane = _register_bits(b.register), _lane_positions(b.lane)
         self.leaving = [unit for unit in self.from_lane if unit in self.to_register]
-        self.pairs = self._pair()
+        entering = [unit for unit in self.to_lane if unit in self.from_register]
+        self.pairs = pair(entering, self.leaving, a.lane, b.lane, copies_first=False)
         common = [unit for unit in a.register if unit in self.to_register]
         self.pack = self._pack(common)
         self.grouped = [unit for unit in common if unit not in self.pack]
         entered = set(self.pairs.values())
         self.refused = [unit for unit in self.to_lane if unit in self.from_register and unit not in entered]
-
-    def _pair(self) -> dict[int, int]:
-        """The entering bit of each lane position that offers one: its own position where that is free, copies before leaving
-        bits else, since copies need nothing put back."""
-        entering = [unit for unit in self.to_lane if unit in self.from_register]
-        if not entering:
-            return {}
-        free = [p for p, unit in enumerate(self.a.lane) if not unit or unit in self.to_register]
-        pairs = {self.to_lane[unit]: unit for unit in entering if self.to_lane[unit] in free}
-        if len(pairs) == len(entering):
-            return pairs
-        waiting = [unit for unit in entering if self.to_lane[unit] not in pairs]
-        remaining = sorted((p for p in free if p not in pairs), key=lambda p: self.a.lane[p] != 0)
-        return {**pairs, **dict(zip(remaining, waiting, strict=False))}
 
     def _pack(self, common: Sequence[int]) -> tuple[int, ...]:
         """The common bits that pack a word, those first that lie within words already."""
@@ -216,7 +98,7 @@ class Exchanger:
         swaps = [p for p in self.pairs if self.a.lane[p]]
         return sorted(swaps, key=lambda p: -self.from_register[self.pairs[p]])
 
-    def exchange(self, spread: bool = False) -> Exchange:
+    def exchange(self, spread: bool = False) -> LaneExchange:
         """The step. A leaving bit without a partner has a round for each value; or, with ``spread``, for its sum with the lane's
         own: then in one of both rounds a lane has the element already."""
         lanes, warps = len(self.a.lane), len(self.a.warp)
@@ -254,7 +136,7 @@ class Exchanger:
                 offered.warp[i] |= self.from_register[unit]
             else:
                 reads.warp[i] |= 1 << self.from_lane[unit]
-        return Exchange(
+        return LaneExchange(
             len(into.round),
             offered.index(tuple(self.from_register[unit] for unit in self.pack)),
             reads.index(),
@@ -336,28 +218,36 @@ def _spreads(exchanger: Exchanger, price: Price) -> bool:
 
 
 class _Way(NamedTuple):
-    """Exchanges from the first layout to a station: what they cost, the last of them, and the way before it."""
+    """Exchanges from the first layout to a station: what they cost, how many, the last of them, and the way before it."""
 
     shuffles: int
     permutes: int
+    exchanges: int = 0
     last: Exchanger | None = None
     before: _Way | None = None
 
     def then(self, exchanger: Exchanger, price: Price) -> _Way:
         """This way and one exchange more."""
         cost = exchanger.cost(_spreads(exchanger, price))
-        return _Way(self.shuffles + cost.shuffles, self.permutes + cost.permutes, exchanger, self)
+        return _Way(self.shuffles + cost.shuffles, self.permutes + cost.permutes, self.exchanges + 1, exchanger, self)
 
-    def steps(self, price: Price) -> tuple[Exchange, ...]:
+    def price(self, price: Price, latency: float) -> float:
+        """Its clocks."""
+        return price(Cost(shuffles=self.shuffles, permutes=self.permutes)) + self.exchanges * latency
+
+    def steps(self, price: Price) -> tuple[LaneExchange, ...]:
         """Its exchanges, made."""
         if self.last is None or self.before is None:
             return ()
         return (*self.before.steps(price), self.last.exchange(_spreads(self.last, price)))
 
 
-def sequence(a: Places, b: Places, bits: int, machine: MachineModel, price: Price) -> tuple[Exchange, ...]:
+def sequence(
+    a: Places, b: Places, bits: int, machine: MachineModel, price: Price, latency: float = 0
+) -> tuple[LaneExchange, ...]:
     """The cheapest exchanges from ``a`` to ``b``, which stay within warps and have no copies in registers: in one step, or
-    through layouts in which the first few pairs are exchanged already, any increasing sequence of them."""
+    through layouts in which the first few pairs are exchanged already, any increasing sequence of them. Each exchange waits for
+    ``latency``."""
     whole = Exchanger(a, b, bits, machine)
     moves = whole.swapped
     if 1 << len(whole.pack) >= machine.shuffle_bits // bits:
@@ -375,11 +265,13 @@ def sequence(a: Places, b: Places, bits: int, machine: MachineModel, price: Pric
             way.then(whole if last and not start else Exchanger(stations[start], station, bits, machine), price)
             for start, way in enumerate(ways)
         ]
-        ways.append(min(found, key=lambda way: price(Cost(shuffles=way.shuffles, permutes=way.permutes))))
+        ways.append(min(found, key=lambda way: way.price(price, latency)))
     return ways[-1].steps(price)
 
 
-def warp_steps(a: Places, b: Places, bits: int, machine: MachineModel, price: Price) -> tuple[Step, ...] | None:
+def within_warps(
+    a: Places, b: Places, bits: int, machine: MachineModel, price: Price, latency: float = 0
+) -> tuple[Step, ...] | None:
     """The steps of a conversion within warps; None where it crosses them. Copies in registers are dropped first, made last."""
     need = needs(a, b)
     if need == "warps":
@@ -390,5 +282,5 @@ def warp_steps(a: Places, b: Places, bits: int, machine: MachineModel, price: Pr
         return (rename(a, b, bits),)
     first, last = a.first_copies, b.first_copies
     steps: list[Step] = [rename(a, first, bits)] if first != a else []
-    steps += sequence(first, last, bits, machine, price)
+    steps += sequence(first, last, bits, machine, price, latency)
     return (*steps, rename(last, b, bits)) if last != b else tuple(steps)

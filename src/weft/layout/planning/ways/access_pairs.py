@@ -13,8 +13,18 @@ from dataclasses import dataclass
 from weft.layout.algebra import f2, subspaces
 from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.matrix import LANES, ROWS, Access, Rows, Side, available, row_numbers, shared_rows, word_bits
-from weft.layout.planning.price import clocks
+from weft.layout.planning.matrix import (
+    LANES,
+    ROWS,
+    AccessKind,
+    Rows,
+    Side,
+    available,
+    row_numbers,
+    shared_rows,
+    word_bits,
+)
+from weft.layout.planning.price import EMPTY, Room
 from weft.layout.planning.steps import Cost
 
 
@@ -42,8 +52,8 @@ class Division:
 class Way:
     """One way through memory, decided but not built."""
 
-    store: Access
-    load: Access
+    store: AccessKind
+    load: AccessKind
     rows: Rows
     inner: f2.Matrix
     """The tensor bits inside a unit."""
@@ -64,6 +74,10 @@ class Task:
     machine: MachineModel
     local: bool
     """No warp needs what another holds."""
+    scratch: int
+    """Bytes of shared memory that are left."""
+    room: Room = EMPTY
+    """What the rest of the kernel holds."""
 
     @property
     def warps(self) -> int:
@@ -72,10 +86,10 @@ class Task:
 
 def phase_lanes(machine: MachineModel, vector_bits: int) -> int:
     """log2 of the lanes whose accesses fill the banks once."""
-    return (machine.banks * machine.bank_bytes // max(machine.bank_bytes, vector_bits // 8)).bit_length() - 1
+    return (machine.wavefront_bytes // max(machine.bank_bytes, vector_bits // 8)).bit_length() - 1
 
 
-def count_instructions(access: Access, side: Side, rows: Rows, taken: int, inner: Sequence[int]) -> tuple[int, int]:
+def count_instructions(access: AccessKind, side: Side, rows: Rows, taken: int, inner: Sequence[int]) -> tuple[int, int]:
     """(instructions, matrices or 0) of a thread, all rounds together."""
     held = len(side.held)
     if access == "vector":
@@ -99,7 +113,7 @@ def _wavefronts(stores: bool, way: Way, task: Task) -> int:
     return instructions * task.warps << max(0, len(side.lanes) - phase) + conflicts >> idle
 
 
-def side_of(way: Way, stores: bool) -> tuple[Side, Access, int]:
+def side_of(way: Way, stores: bool) -> tuple[Side, AccessKind, int]:
     """One side of a way: its layout, how it reaches memory, and log2 of the units it takes at once."""
     if stores:
         return way.source, way.store, way.rows.store
@@ -108,7 +122,7 @@ def side_of(way: Way, stores: bool) -> tuple[Side, Access, int]:
 
 def filling(machine: MachineModel, unit_bits: int) -> int:
     """log2 of the units that fill the banks."""
-    return (machine.banks * machine.bank_bytes * 8 // unit_bits).bit_length() - 1
+    return (machine.wavefront_bytes * 8 // unit_bits).bit_length() - 1
 
 
 def phase_bits(task: Task, way: Way, stores: bool) -> f2.Matrix:
@@ -240,12 +254,6 @@ def estimate(task: Task, way: Way) -> Cost:
         loads=count_instructions(way.load, way.destination, rows, rows.load, way.inner)[0],
         wavefronts=_wavefronts(True, way, task) + _wavefronts(False, way, task),
     )
-
-
-def rank_of(task: Task, way: Way) -> tuple[float, int, int, int]:
-    """Clocks; among equals memory is dearer than arithmetic."""
-    cost = estimate(task, way)
-    return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.stores + cost.loads, cost.permutes
 
 
 def bits_along(way: Way, destination: Side) -> f2.Matrix:

@@ -1,11 +1,12 @@
-"""Conversions through shared memory (paper 5.4): which instructions, over which swizzle, in how many rounds.
+"""The ways through shared memory (paper 5.4): which instructions, over which swizzle, in how many rounds.
 
-One would fix a rule: vectors of what both sides hold, a swizzle for them, as many rounds as registers have in common. Here the
-ways are listed, what each costs follows from ranks alone (two sides never conflict, lemma 9.6), and the cheapest is built:
+The ways are listed, what each costs follows from ranks alone (two sides never conflict, lemma 9.6), and the search builds the
+cheapest:
 
     how each side reaches memory    vectors of up to 128 bits, ldmatrix or stmatrix, transposed or not (`planning.matrix`)
     what is never cut               an element; a byte of smaller ones; a pair of bytes, to transpose 16-bit units
     who stores copies               the first lane alone, or the lanes (then warps) that hold them, a share each
+    how much scratch                all that is left; less, where that leaves more blocks resident
 
 A unit made of several elements has to be in the source's registers. Where the destination wants only one of them, it
 loads the unit and selects: bytes are transposed with 128-bit stores, ldmatrix.trans and byte permutes, no byte accesses.
@@ -18,47 +19,38 @@ Rounds. A tensor larger than scratch is cut into granules by bits that both side
 accesses leave lanes idle. Each round fills scratch with as many granules as fit. Two halves in alternation do not help: with x
 granules stored between two barriers, x[k] + x[k-1] <= what fits, so n barriers move at most ceil(n/2) scratches, as full ones do.
 
-Barriers are a warp's where no warp needs what another holds, which is exact for copies too (`planning.warp`). Either kind
-counts as one in `Cost`; `ThroughMemory.scope` says which it is.
+Barriers are a warp's where no warp needs what another holds, which is exact for copies too (`needs`).
 
 What is not tried: exchanging lanes before or after, and dividing loads among lanes that want the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from operator import itemgetter
+from functools import partial
 
 from weft.layout.algebra import f2, subspaces
-from weft.layout.algebra.fields import log2_exact
-from weft.layout.algebra.linear_layout import LinearLayout
-from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distributed
-from weft.layout.planning.exchange_steps import Addresses, Barrier, Matrices, Part, Select, ThroughMemory, Vectors
-from weft.layout.planning.exchange_ways import (
+from weft.layout.planning.accesses import Access, Addresses, MatrixAccess, VectorAccess
+from weft.layout.planning.matrix import AccessKind, Side, row_numbers, word_bits
+from weft.layout.planning.price import clocks, exposure, memory_latency, price, words_of
+from weft.layout.planning.price import least_cost as least_through_memory
+from weft.layout.planning.steps import Barrier, Cost, Move, Step
+from weft.layout.planning.ways.access_pairs import (
     Task,
     Way,
     all_ways,
     bits_along,
     count_permutes,
     divisions,
+    estimate,
     filling,
     low_bits,
     moved_bits,
     phase_bits,
-    rank_of,
     side_of,
 )
-from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.matrix import Access, Side, row_numbers, word_bits
-from weft.layout.planning.price import clocks
-from weft.layout.planning.steps import Cost, ExchangePlan
-from weft.layout.planning.warp import Places, crossing
-
-BLOCK = "block"
-_COMPARED = 8
-"""How many ways are built to be compared, where scratch is short."""
+from weft.layout.planning.ways.candidate import Built, Candidate
 
 
 @dataclass(frozen=True)
@@ -101,9 +93,9 @@ def _cuts(way: Way) -> tuple[int, list[int], int]:
 
 
 def _scratch(task: Task, way: Way) -> Scratch | None:
-    """Scratch within what the machine has, with the fewest barriers; None where a way's accesses cannot be cut so small."""
+    """Scratch within what the task may take, with the fewest barriers; None where a way's accesses cannot be cut so small."""
     size, order, common = _cuts(way)
-    limit = task.machine.scratch * 8
+    limit = task.scratch * 8
     if size <= limit:
         columns = (*way.inner, *_swizzle(task, way, ()))
         return Scratch(columns, len(columns), ((0, 1),), True)
@@ -126,7 +118,7 @@ def _scratch(task: Task, way: Way) -> Scratch | None:
 
 def _access(
     task: Task, way: Way, scratch: Scratch, granules: tuple[int, int], stores: bool, idle: tuple[int, int]
-) -> Part:
+) -> Access:
     """The stores or loads of one round."""
     side, access, taken = side_of(way, stores)
     echelon = f2.Echelon(scratch.columns)
@@ -153,12 +145,12 @@ def _access(
     across = tuple(numbered.mask(bit) for bit in side.held if bit not in word)
     lanes, warps = idle if stores else (0, 0)
     if access == "vector":
-        return Vectors(task.machine, addresses, inside, across, granules, stores, warps, lanes)
+        return VectorAccess(task.machine, addresses, inside, across, granules, stores, warps, idle_lanes=lanes)
     rows = offsets(row_numbers(access, side, word, way.inner))
-    return Matrices(task.machine, addresses, inside, across, granules, stores, warps, rows, access)
+    return MatrixAccess(task.machine, addresses, inside, across, granules, stores, warps, rows=rows, kind=access)
 
 
-def _selects(task: Task, way: Way) -> tuple[Part, Part]:
+def _selects(task: Task, way: Way) -> tuple[Move, Move]:
     """What makes the stored registers of the source's, and the destination's of the loaded ones."""
     before, after = count_permutes(task, way)
     identity = f2.identity(len(task.source.registers))
@@ -166,15 +158,16 @@ def _selects(task: Task, way: Way) -> tuple[Part, Part]:
     for masks, pairs in ((lanes, way.division.lanes), (warps, way.division.warps)):
         for place, register in pairs:
             masks[place] = 1 << register
-    store = Select(identity, tuple(lanes), tuple(warps), before, after=False)
+    store = Move(identity, tuple(lanes), tuple(warps), task.bits, before)
     own = task.destination
     extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(bits_along(way, own))}
-    load = Select(
+    load = Move(
         tuple(1 << i if bit else 0 for i, bit in enumerate(own.registers)),
         tuple(extra.get(bit, 0) for bit in own.lanes),
         tuple(extra.get(bit, 0) for bit in own.warps),
+        task.bits,
         after,
-        after=True,
+        loaded=True,
     )
     return store, load
 
@@ -183,26 +176,23 @@ def _idle(columns: Sequence[int]) -> int:
     return sum(1 << i for i, column in enumerate(columns) if not column)
 
 
-def _build(task: Task, way: Way, scratch: Scratch) -> ThroughMemory:
+def _build(task: Task, way: Way, scratch: Scratch) -> tuple[Step, ...]:
     copies = any(not column for column in task.source.warps)
     alone = task.local and scratch.common and (len(scratch.rounds) == 1 or not copies)
     barrier = Barrier("warp" if alone else "block")
     idle = (_idle(way.source.lanes), 0 if task.local else _idle(way.source.warps))
     before, after = _selects(task, way)
-    parts: list[Part] = [before]
+    steps: list[Step] = [before]
     for number, granules in enumerate(scratch.rounds):
         if number:
-            parts.append(barrier)
-        parts.append(_access(task, way, scratch, granules, True, idle))
-        parts.append(barrier)
-        parts.append(_access(task, way, scratch, granules, False, idle))
-    parts.append(after)
-    source, destination = task.source, task.destination
-    shape = (task.warps, 1 << len(source.lanes), 1 << len(source.registers))
-    return ThroughMemory(tuple(parts), shape, 1 << (len(destination.registers) + len(bits_along(way, destination))))
+            steps.append(barrier)
+        steps.append(_access(task, way, scratch, granules, True, idle))
+        steps.append(barrier)
+        steps.append(_access(task, way, scratch, granules, False, idle))
+    return (*steps, after)
 
 
-def _lower_bound(task: Task) -> Cost:
+def least_moved(task: Task) -> Cost:
     """What any plan takes, from what warps need and do not hold: it has to be written once and read by each, 128 bytes at a time.
 
     A warp needs a coset of span(B_register, B_lane), and holds one of span(A_register, A_lane).
@@ -220,7 +210,7 @@ def _lower_bound(task: Task) -> Cost:
     if not any(missing):
         return Cost()
     machine = task.machine
-    wavefront = machine.banks * machine.bank_bytes * 8
+    wavefront = machine.wavefront_bytes * 8
     widest = machine.widest * 8 * machine.lanes
     read = sum(-(-count * task.bits // wavefront) for count in missing)
     written = max(missing) * task.bits
@@ -232,9 +222,9 @@ def _lower_bound(task: Task) -> Cost:
     )
 
 
-def _reason(task: Task, way: Way, step: ThroughMemory, scratch: Scratch) -> str:
+def _reason(task: Task, way: Way, steps: Sequence[Step], scratch: Scratch) -> str:
     """The plan in words."""
-    texts: dict[Access, str] = {
+    texts: dict[AccessKind, str] = {
         "vector": "vectors",
         "matrix": "matrices",
         "transposed": "transposed matrices",
@@ -251,72 +241,95 @@ def _reason(task: Task, way: Way, step: ThroughMemory, scratch: Scratch) -> str:
     if way.division:
         parts.append(f"{1 << len(way.division)} holders of copies store a share each")
     if len(scratch.rounds) > 1:
-        parts.append(f"in {len(scratch.rounds)} rounds, as scratch has {task.machine.scratch} bytes")
-    excess = step.cost.wavefronts - step.conflict_free
-    parts.append(
-        f"{step.cost.wavefronts} wavefronts" + (", none for conflicts" if excess <= 0 else f", {excess} for conflicts")
-    )
+        parts.append(f"in {len(scratch.rounds)} rounds, as scratch has {task.scratch} bytes")
+    found = [step for step in steps if isinstance(step, Access)]
+    wavefronts = sum(step.cost.wavefronts for step in found)
+    excess = wavefronts - sum(step.bound for step in found)
+    parts.append(f"{wavefronts} wavefronts, " + ("none for conflicts" if excess <= 0 else f"{excess} for conflicts"))
     return "; ".join(parts)
 
 
-def _side(layout: LinearLayout) -> Side:
-    return Side(*Places.of(layout))
+def _rounds(task: Task, way: Way) -> int | None:
+    """How many rounds a way takes at least; None where its accesses cannot be cut small enough."""
+    size, order, _ = _cuts(way)
+    limit = task.scratch * 8
+    if size <= limit:
+        return 1
+    least = next((k for k in range(1, len(order) + 1) if size >> k <= limit), None)
+    return None if least is None else -(-size // limit)
 
 
-def _check(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> None:
-    for role, layout in (("source", source), ("destination", destination)):
-        unknown = [dim for dim in layout.in_dims if dim not in (REGISTER, LANE, WARP, BLOCK)]
-        if unknown:
-            raise ValueError(
-                f"plan_memory: the {role} has input dimension {unknown[0]}, expected register, lane, warp and block"
-            )
-        if reason := why_not_distributed(layout):
-            raise ValueError(f"plan_memory: the {role} is not distributed: {reason}")
-        lanes = 1 << len(Places.of(layout).lane)
-        if lanes != machine.lanes:
-            raise ValueError(f"plan_memory: the {role} has {lanes} lanes, {machine.name} has {machine.lanes}")
-    if source.outputs != destination.outputs:
-        raise ValueError(f"plan_memory: the layouts are of different tensors, {source} and {destination}")
-    warps = [1 << len(Places.of(layout).warp) for layout in (source, destination)]
-    if warps[0] != warps[1]:
-        raise ValueError(f"plan_memory: the source has {warps[0]} warps, the destination {warps[1]}")
-    blocks = [layout.columns(BLOCK) if BLOCK in layout.in_dims else () for layout in (source, destination)]
-    if blocks[0] != blocks[1]:
-        raise ValueError(
-            "plan_memory: the layouts are split among blocks in different ways, and blocks share no memory"
-        )
-    most = 8 * machine.widest
-    if log2_exact(bits) is None or bits > most:
-        raise ValueError(f"plan_memory: bits is {bits}, expected a power of two up to {most}")
+def _built(task: Task, way: Way, to_beat: float) -> Built | None:
+    scratch = _scratch(task, way)
+    if scratch is None:
+        return None
+    steps = _build(task, way, scratch)
+    registers = len(task.source.registers), len(task.destination.registers)
+    paid = price(steps, task.machine, task.warps, registers=registers, bits=task.bits, room=task.room)
+    return Built("memory", steps, paid, _reason(task, way, steps, scratch)) if paid <= to_beat else None
 
 
-@lru_cache(maxsize=4096)
-def plan_memory(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> ExchangePlan:
-    """The cheapest conversion of a tensor of elements of ``bits`` through shared memory; see the module.
+def _candidate(task: Task, way: Way) -> Candidate | None:
+    rounds = _rounds(task, way)
+    if rounds is None:
+        return None
+    cost = estimate(task, way)
+    bound = clocks(cost, task.machine, task.warps) + memory_latency(task.machine, task.local, rounds)
+    order = cost.wavefronts, cost.stores + cost.loads, cost.permutes
+    return Candidate("memory", bound, order, partial(_built, task, way))
 
-    Both layouts are distributed, of one tensor, on as many warps, with as many lanes as the machine, and alike in ``block`` if
-    they have it. `ValueError` says which of these fails, or that scratch is too small for one access. Works on index bits: its
-    time does not depend on the tensor's size.
-    """
-    _check(source, destination, bits, machine)
-    local = not crossing(Places.of(source), Places.of(destination))
-    task = Task(_side(source), _side(destination), bits, machine, local)
-    ways = [(rank_of(task, way), way) for way in all_ways(task)]
+
+def _smaller(task: Task, whole: int) -> Iterator[Task]:
+    """The task with less scratch, where ``whole`` bytes leave fewer blocks resident than the registers do."""
+    words = words_of(len(task.source.registers), task.bits) + words_of(len(task.destination.registers), task.bits)
+    exposed = partial(exposure, words=words, machine=task.machine, warps=task.warps, room=task.room)
+    least, size = exposed(min(whole, task.scratch)), min(whole, task.scratch) // 2
+    while least > 1 and size >= task.machine.wavefront_bytes:
+        if (found := exposed(size)) < least:
+            least = found
+            yield replace(task, scratch=size)
+        size //= 2
+
+
+def candidates(task: Task) -> Iterator[Candidate]:
+    """All ways through memory; none where scratch is too small for any."""
+    if not task.scratch:
+        return
+    ways = list(all_ways(task))
     if not all((*task.source.lanes, *task.source.warps)):
-        best = min(ways, key=itemgetter(0))[1]
-        shared = [way for division in divisions(task, best) for way in all_ways(task, division)]
-        ways += [(rank_of(task, way), way) for way in shared]
-    built: list[tuple[Way, Scratch, ThroughMemory]] = []
-    for _, way in sorted(ways, key=itemgetter(0)):
-        if scratch := _scratch(task, way):
-            built.append((way, scratch, _build(task, way, scratch)))
-            # Ranks leave rounds out: where there are any, several ways are built and their real costs compared.
-            if len(built[0][1].rounds) == 1 or len(built) == _COMPARED:
-                break
-    if not built:
-        least = min(size >> len(order) for size, order, _ in (_cuts(way) for _, way in ways))
-        raise ValueError(
-            f"plan_memory: {machine.name} has {machine.scratch} bytes of scratch, expected at least {-(-least // 8)}"
-        )
-    way, scratch, step = min(built, key=lambda found: clocks(found[2].cost, machine, task.warps))
-    return ExchangePlan("memory", (step,), _lower_bound(task), _reason(task, way, step, scratch))
+        # Shares of copies are whole vectors of a way: of the best one, and of the best without matrices.
+        plain = [way for way in ways if way.store == way.load == "vector" and len(way.inner) == len(ways[0].inner)]
+        best = {_best(task, ways), _best(task, plain)}
+        found = {division: None for way in best for division in divisions(task, way)}
+        ways += [way for division in found for way in all_ways(task, division)]
+    whole = max((_cuts(way)[0] for way in ways[:1]), default=0) // 8
+    for sized in (task, *_smaller(task, whole)):
+        for way in ways:
+            if candidate := _candidate(sized, way):
+                yield candidate
+
+
+def _best(task: Task, ways: Sequence[Way]) -> Way:
+    def rank(way: Way) -> tuple[float, int, int, int]:
+        cost = estimate(task, way)
+        return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.stores + cost.loads, cost.permutes
+
+    return min(ways, key=rank)
+
+
+def least_scratch(task: Task) -> int:
+    """Bytes of scratch without which no way through memory exists."""
+    return -(-min(size >> len(order) for size, order, _ in map(_cuts, all_ways(task))) // 8)
+
+
+def least_cost(task: Task) -> Cost:
+    """What a conversion through memory costs at least: one barrier, all elements stored once, each warp's own loaded."""
+    needed = 1 << sum(map(bool, (*task.destination.registers, *task.destination.lanes)))
+    elements = needed << sum(map(bool, task.destination.warps))
+    return least_through_memory(elements, needed, task.bits, task.machine, task.warps)
+
+
+def least_rounds(task: Task) -> int:
+    """How many rounds any way through memory takes at least: every element is stored."""
+    elements = 1 << sum(map(bool, (*task.source.registers, *task.source.lanes, *task.source.warps)))
+    return -(-elements * task.bits // (8 * task.scratch)) if task.scratch else 1
