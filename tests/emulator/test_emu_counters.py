@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.profile import counters as module
 from weft.emulator.profile import counting
 from weft.emulator.profile.counters import Counters
@@ -17,13 +17,15 @@ from weft.emulator.profile.metrics import COUNTED, METRICS, check_metric, value_
 LANE = np.arange(32)
 
 
-def access(space: Space, kind: Kind, threads: Any, addresses: Any, size: int = 4, site: int = 0, **more: Any) -> Access:
-    return Access(
+def access(
+    space: Space, kind: Kind, threads: Any, addresses: Any, size: int = 4, site: int = 0, **more: Any
+) -> AccessBatch:
+    return AccessBatch(
         site, space, kind, np.asarray(threads, np.intp), np.asarray(addresses).astype(np.uint64), size, **more
     )
 
 
-def counted(*accesses: Access) -> dict[str, int]:
+def counted(*accesses: AccessBatch) -> dict[str, int]:
     counters = Counters(1)
     for one in accesses:
         counters.access(one)

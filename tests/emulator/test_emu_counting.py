@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 from weft.emulator.profile.counting import collisions, local_sectors, requests, sectors, wavefronts
 from weft.layout import LinearLayout, bank_conflicts
 
@@ -65,7 +65,7 @@ def slow_collisions(lanes: Lanes) -> int:
     return len(active) - len(set(active))
 
 
-def arrays(warps: Sequence[Lanes]) -> tuple[Index, NDArray[np.int64]]:
+def arrays(warps: Sequence[Lanes]) -> tuple[IndexArray, NDArray[np.int64]]:
     """What the counting functions take."""
     lanes = [(32 * warp + lane, a) for warp, row in enumerate(warps) for lane, a in enumerate(row) if a is not None]
     return np.array([thread for thread, _ in lanes], np.intp), np.array([a for _, a in lanes], np.int64)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from weft.emulator.errors import Race
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.order import Agent, NullOrder, Order
 from weft.emulator.ptx.syntax import Instruction, Source
 
@@ -48,10 +48,10 @@ def access(
     values: list[int] | None = None,
     strong: bool = False,
     proxy: Proxy = Proxy.GENERIC,
-) -> Access:
+) -> AccessBatch:
     data = None if values is None else np.array(values, np.uint8)[:, None].repeat(size, axis=1)
     where = np.array(addresses, np.uint64)
-    return Access(site, Space.SHARED, kind, np.array(threads), where, size, proxy, data, strong=strong)
+    return AccessBatch(site, Space.SHARED, kind, np.array(threads), where, size, proxy, data, strong=strong)
 
 
 def warps(*numbers: int) -> Any:
@@ -105,7 +105,7 @@ class Definition:
 
     # An access -----------------------------------------------------------------------------------------------------
 
-    def races(self, a: Access, operations: dict[int, Operation] | None) -> set[int]:
+    def races(self, a: AccessBatch, operations: dict[int, Operation] | None) -> set[int]:
         """The threads of the accesses it races with; all are made after it."""
         found: set[int] = set()
         strong = a.strong or a.kind is Kind.ATOMIC
@@ -138,7 +138,7 @@ class Definition:
         needs_fence = proxy is Proxy.ASYNC and past.kind is not Kind.READ and past.generic and not past.strong
         return past.number in (operation.fenced if needs_fence else operation.seen)
 
-    def entries(self, a: Access) -> list[tuple[int, int, bytes | None]]:
+    def entries(self, a: AccessBatch) -> list[tuple[int, int, bytes | None]]:
         found: list[tuple[int, int, bytes | None]] = []
         for i, thread in enumerate(a.threads.tolist()):
             for k in range(a.size // self.granule):
@@ -148,7 +148,7 @@ class Definition:
                 found.append((thread, int(a.addresses[i]) // self.granule + k, data))
         return found
 
-    def record(self, a: Access, operations: dict[int, Operation] | None) -> None:
+    def record(self, a: AccessBatch, operations: dict[int, Operation] | None) -> None:
         strong = a.strong or a.kind is Kind.ATOMIC
         last: dict[tuple[int, int], tuple[int, bytes | None]] = {}
         for thread, granule, data in self.entries(a):
@@ -170,7 +170,7 @@ class Definition:
         self.next += 1
 
     def add(
-        self, place: tuple[int, int], thread: int, a: Access, strong: bool, operations: dict[int, Operation] | None
+        self, place: tuple[int, int], thread: int, a: AccessBatch, strong: bool, operations: dict[int, Operation] | None
     ) -> None:
         warp = thread // WARP
         if operations is None:
@@ -263,7 +263,7 @@ class Trace:
         self.agents: list[tuple[Agent, dict[int, Operation]]] = []
         self.races = 0
         self.accesses = 0
-        self.last: Access | None = None
+        self.last: AccessBatch | None = None
 
     def run(self, length: int) -> None:
         """So many events."""
@@ -406,7 +406,7 @@ X = 0x40
 NEXT = "nothing orders them: a barrier is missing between"
 
 
-def race(order: Order, a: Access, agent: Agent | None = None) -> str:
+def race(order: Order, a: AccessBatch, agent: Agent | None = None) -> str:
     with pytest.raises(Race) as caught:
         order.observe(a, agent)
     return caught.value.message

@@ -22,7 +22,7 @@ from weft.emulator.errors import (
     Uninitialised,
 )
 from weft.emulator.machine.arguments import Scratch
-from weft.emulator.machine.machine import Checks
+from weft.emulator.machine.execution import Checks
 from weft.emulator.module import Module
 from weft.emulator.profile import Profile
 from weft.emulator.tensor_map import TensorMap

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from weft.emulator import ops
+from weft.emulator.machine.execution import Checks
 from weft.emulator.machine.launch import dim3, launch
-from weft.emulator.machine.machine import Checks
 from weft.emulator.machine.program import Program
 from weft.emulator.ptx import parse
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith.bulk_reduce import reduction
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 
 Words = NDArray[Any]
 Combine = Callable[[Words, Words], Words]
@@ -62,7 +62,7 @@ class Operation:
         letter = {"b": "u", "s": "i"}.get(self.kind[0], self.kind[0])
         return np.dtype(f"{letter}{self.dtype.itemsize}")
 
-    def __call__(self, memory: Words, places: Index, values: Words, compare: Words | None = None) -> Words:
+    def __call__(self, memory: Words, places: IndexArray, values: Words, compare: Words | None = None) -> Words:
         """Performs the operation on ``memory`` (elements' bits), for each entry at its place with its value, in order; what each
         entry finds. ``compare`` is what cas compares with."""
         if distinct(places):
@@ -141,18 +141,18 @@ class Operation:
 class Turns:
     """Entries sorted by place, and in each place in the order of their turns."""
 
-    def __init__(self, places: Index) -> None:
+    def __init__(self, places: IndexArray) -> None:
         self.places = places
         new = np.r_[True, places[1:] != places[:-1]]
-        self.starts: Index = new.nonzero()[0]
+        self.starts: IndexArray = new.nonzero()[0]
         """Where each place's entries begin."""
-        self.ends: Index = np.r_[self.starts[1:], places.size]
-        self.group: Index = new.cumsum() - 1
+        self.ends: IndexArray = np.r_[self.starts[1:], places.size]
+        self.group: IndexArray = new.cumsum() - 1
         """Which place each entry is of."""
         self.longest = int((self.ends - self.starts).max())
 
     @property
-    def of(self) -> Index:
+    def of(self) -> IndexArray:
         """The places, each once."""
         return self.places[self.starts]
 
@@ -160,7 +160,7 @@ class Turns:
 _reduction = functools.cache(reduction)
 
 
-def distinct(places: Index) -> bool:
+def distinct(places: IndexArray) -> bool:
     """Whether no two entries are at one place."""
     if places.size < 2 or bool((places[1:] > places[:-1]).all()):
         return True
@@ -190,7 +190,7 @@ def _exchanges(memory: Words, turns: Turns, values: Words) -> Words:
 def _swaps(memory: Words, turns: Turns, values: Words, compare: Words) -> Words:
     """Up to the first that matches, all find what is there; it swaps; and so on with the rest."""
     found = np.empty_like(values)
-    next_: Index = turns.starts.copy()
+    next_: IndexArray = turns.starts.copy()
     entries = np.arange(values.size)
     while (next_ < turns.ends).any():
         current = memory[turns.of][turns.group]

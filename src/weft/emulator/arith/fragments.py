@@ -35,7 +35,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP, Index
+from weft.emulator.machine.active import WARP, IndexArray
 
 _LANES: Final = np.arange(WARP)[:, None]
 _GROUP: Final = _LANES >> 2
@@ -55,9 +55,9 @@ class Fragment:
     """Of each lane."""
     width: int
     """Bits of a register."""
-    matrix: Index
-    row: Index
-    column: Index
+    matrix: IndexArray
+    row: IndexArray
+    column: IndexArray
     """Of element i of a lane, each (32, elements)."""
 
     @property
@@ -75,7 +75,7 @@ class Fragment:
         per = self.width // self.bits
         return (element // per * WARP + lane) * per + element % per
 
-    def gather(self) -> Index:
+    def gather(self) -> IndexArray:
         """The slot of each element of the matrices, (matrices, rows, columns); the first of several copies."""
         places = (self.matrix * self.rows + self.row) * self.columns + self.column
         slots = np.broadcast_to(self.slot(_LANES, np.arange(self.elements)), places.shape)
@@ -85,7 +85,12 @@ class Fragment:
 
 
 def _fragment(
-    shape: tuple[int, int], bits: int, row: Index, column: Index, matrix: Index | int = 0, matrices: int = 1
+    shape: tuple[int, int],
+    bits: int,
+    row: IndexArray,
+    column: IndexArray,
+    matrix: IndexArray | int = 0,
+    matrices: int = 1,
 ) -> Fragment:
     row, column, matrix = np.broadcast_arrays(row, column, matrix)
     width = max(32, bits)
@@ -190,7 +195,7 @@ SPARSITY: Final = {
 
 
 @cache
-def metadata_place(contraction: int, bits: int) -> tuple[Index, Index, int]:
+def metadata_place(contraction: int, bits: int) -> tuple[IndexArray, IndexArray, int]:
     """(thread of the four of a row's group, lowest bit) of the four bits for (row, group of columns), each (16, groups), and how
     many of the four threads have any.
 
@@ -214,7 +219,7 @@ ORDER: Final = (0, 2, 4, 6, 1, 3, 5, 7)
 """Columns of accumulators in an order in which the four lanes of a row have four neighbours each: register by register."""
 
 
-def ordered(fragment: Fragment, index: Index, columns: int) -> Index:
+def ordered(fragment: Fragment, index: IndexArray, columns: int) -> IndexArray:
     """An index (matrices, rows, columns) of B, C or D with the columns of a product reordered (`ORDER` in each eight) where
     that keeps lanes together: for accumulators ``fragment`` of whole registers."""
     if fragment.bits < 32:
@@ -222,7 +227,7 @@ def ordered(fragment: Fragment, index: Index, columns: int) -> Index:
     return index.reshape(*index.shape[:-1], columns // 8, 8)[..., list(ORDER)].reshape(index.shape)
 
 
-def runs(index: Index, size: int) -> tuple[Index, np.dtype[Any]]:
+def runs(index: IndexArray, size: int) -> tuple[IndexArray, np.dtype[Any]]:
     """An index of elements of ``size`` bytes as one of aligned runs of up to 16 bytes that stay together, and a NumPy type as
     wide as a run: moving runs costs a fraction of moving elements."""
     flat = index.ravel()
@@ -242,7 +247,7 @@ class Moves:
     other, runs being of type ``run``."""
 
     shape: tuple[int, ...]
-    places: Index
+    places: IndexArray
     run: np.dtype[Any]
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith.products import ELEMENTS, float_product, integer_product
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 
 M: Final = 64
 """Rows of A and D."""
@@ -112,13 +112,13 @@ def to_registers(rows: NDArray[Any], packed: bool) -> NDArray[np.uint32]:
     return np.ascontiguousarray(by_place).reshape(blocks * 2 * inner, groups, 32).view(np.uint32)
 
 
-def collect(registers: Sequence[NDArray[np.uint32]], warps: Index | None) -> NDArray[np.uint32]:
+def collect(registers: Sequence[NDArray[np.uint32]], warps: IndexArray | None) -> NDArray[np.uint32]:
     """Values (count, G, 128) of registers (warps, 32), for the warpgroups made of ``warps``, ascending; None: all warps."""
     values = np.concatenate(registers).reshape(len(registers), -1, 32)
     return (values if warps is None else values[:, warps]).reshape(len(registers), -1, 128)
 
 
-def spread(values: NDArray[np.uint32], registers: Sequence[NDArray[np.uint32]], warps: Index | None) -> None:
+def spread(values: NDArray[np.uint32], registers: Sequence[NDArray[np.uint32]], warps: IndexArray | None) -> None:
     """The inverse of `collect`: writes the registers."""
     for register, value in zip(registers, values.reshape(len(registers), -1, 32), strict=True):
         if warps is None:

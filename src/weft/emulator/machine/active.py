@@ -17,7 +17,7 @@ WARP = 32
 """Lanes of a warp."""
 
 Mask: TypeAlias = NDArray[np.bool_]
-Index: TypeAlias = NDArray[np.intp]
+IndexArray: TypeAlias = NDArray[np.intp]
 
 
 class Active:
@@ -30,7 +30,7 @@ class Active:
         self._bits: dict[int, NDArray[Any]] = {}
 
     @cached_property
-    def index(self) -> Index:
+    def index(self) -> IndexArray:
         """The threads of the set, ascending."""
         return np.flatnonzero(self.mask)
 
@@ -45,7 +45,7 @@ class Active:
         return self.mask.reshape(-1, WARP)
 
     @cached_property
-    def warps(self) -> Index:
+    def warps(self) -> IndexArray:
         """The warps with a thread in the set, ascending."""
         return np.flatnonzero(self.lanes.any(axis=1))
 

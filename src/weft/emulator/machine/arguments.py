@@ -17,7 +17,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from weft.emulator.errors import LaunchError
-from weft.emulator.machine.placement import size_of
+from weft.emulator.machine.variable_map import size_of
 from weft.emulator.memory.arena import PAGE
 from weft.emulator.ptx.syntax import Function, Variable
 from weft.emulator.ptx.types import TYPES

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import PTXError
 from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
-from weft.emulator.memory.access import Space
+from weft.emulator.memory.access_batch import Space
 from weft.emulator.ops.registry import masked
 from weft.emulator.ptx.syntax import (
     Address,
@@ -32,8 +32,8 @@ from weft.emulator.ptx.syntax import (
 from weft.emulator.ptx.types import STORAGE, TYPES, Type
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
-    from weft.emulator.machine.placement import Placement
+    from weft.emulator.machine.execution import Execution
+    from weft.emulator.machine.variable_map import VariableMap
 
 Values: TypeAlias = NDArray[Any]
 Addresses: TypeAlias = Callable[[], NDArray[np.uint64]]
@@ -42,14 +42,14 @@ Addresses: TypeAlias = Callable[[], NDArray[np.uint64]]
 class Binding:
     """One instruction, about to be bound."""
 
-    def __init__(self, machine: Machine, placement: Placement, site: int) -> None:
-        self.machine = machine
-        self.placement = placement
+    def __init__(self, execution: Execution, variable_map: VariableMap, site: int) -> None:
+        self.execution = execution
+        self.variable_map = variable_map
         self.site = site
         """The instruction's index in the program."""
         self.next = site + 1
-        self.instruction = machine.program.instructions[site]
-        self.function: Function = machine.program.function_of[site]
+        self.instruction = execution.program.instructions[site]
+        self.function: Function = execution.program.function_of[site]
         self.modifiers: Final = self.instruction.modifiers
         self.operands: Final = self.instruction.operands
         self.types: Final[tuple[Type, ...]] = tuple(TYPES[m] for m in self.modifiers if m in TYPES)
@@ -124,7 +124,7 @@ class Binding:
         """As `read`, for operands whose value has to be looked up each time: clocks, and what else `read` refuses."""
         found = self.operand(operand)
         if isinstance(found, Register) and (found.name in CLOCKS or found.name in CLOCKS_GLOBAL):
-            special, name = self.machine.special, found.name
+            special, name = self.execution.special, found.name
 
             def clock() -> Values:
                 values = special.clock(name)
@@ -133,9 +133,9 @@ class Binding:
 
             return clock
         if isinstance(found, Symbol) and self._is_dynamic(found):
-            start = self.placement.address(self.function, found, self.instruction)
-            stride = np.uint64(self.placement.local_frame)
-            depth = self.machine.depth
+            start = self.variable_map.address(self.function, found, self.instruction)
+            stride = np.uint64(self.variable_map.local_frame)
+            depth = self.execution.depth
             return lambda: (np.uint64(start) + depth.astype(np.uint64) * stride).astype(kind.numpy)
         values = self.read(found, kind)
         return lambda: values
@@ -144,7 +144,7 @@ class Binding:
         """Where results of a type go: a (T,) view of the register, or for ``_`` an array that is never read."""
         found = self.operand(operand)
         if isinstance(found, Sink):
-            shape = (self.machine.threads, 2) if kind.bits == 128 else (self.machine.threads,)
+            shape = (self.execution.threads, 2) if kind.bits == 128 else (self.execution.threads,)
             return np.zeros(shape, STORAGE[kind.bits]).view(kind.numpy)
         if not isinstance(found, Register) or found.name not in self.function.registers:
             self.wrong(f"the result of {self.instruction.opcode} must be a register")
@@ -170,7 +170,7 @@ class Binding:
         """A predicate operand, ``p`` or ``!p``, or a constant one: its (T,) value when asked."""
         found = self.operand(operand)
         if isinstance(found, Immediate):
-            value = np.full(self.machine.threads, bool(found.value))
+            value = np.full(self.execution.threads, bool(found.value))
             return lambda: value
         negated = isinstance(found, Not)
         register = found.register if negated else found
@@ -178,7 +178,7 @@ class Binding:
             self.wrong(f"an operand of {self.instruction.opcode} is no predicate")
         values = self._view(register, TYPES["pred"])
         if values.ndim == 0:
-            values = np.full(self.machine.threads, bool(values))
+            values = np.full(self.execution.threads, bool(values))
         return (lambda: ~values) if negated else (lambda: values)
 
     def elements(self, operand: int | Operand) -> tuple[Operand, ...]:
@@ -200,20 +200,20 @@ class Binding:
         found = self.operand(operand)
         if not isinstance(found, Address):
             self.wrong(f"an operand of {self.instruction.opcode} must be an address in brackets")
-        threads = self.machine.threads
+        threads = self.execution.threads
         base = found.base
         if isinstance(base, Immediate):
             fixed = np.full(threads, np.uint64((int(base.value) + found.offset) & _MASK64))
             return lambda: fixed
         if isinstance(base, Symbol):
             symbol = Symbol(base.name, base.offset + found.offset)
-            start = self.placement.address(self.function, symbol, self.instruction)
+            start = self.variable_map.address(self.function, symbol, self.instruction)
             if space is None:
-                start += self.placement.window(self.function, base.name)
+                start += self.variable_map.window(self.function, base.name)
             if not self._is_dynamic(base):
                 fixed = np.full(threads, np.uint64(start & _MASK64))
                 return lambda: fixed
-            stride, depth = np.uint64(self.placement.local_frame), self.machine.depth
+            stride, depth = np.uint64(self.variable_map.local_frame), self.execution.depth
             return lambda: np.uint64(start) + depth.astype(np.uint64) * stride
         declared = self.register_type(base)
         bits = declared.bits if declared is not None else 64
@@ -238,7 +238,7 @@ class Binding:
         return self._view_as(register, TYPES[declared], kind)
 
     def _view_as(self, register: Register, declared: Type, kind: Type) -> Values:
-        array = self.machine.register(self.function.name, register.name, declared.name)
+        array = self.execution.register(self.function.name, register.name, declared.name)
         if (kind.kind == "pred") != (declared.kind == "pred"):
             self.wrong(f"register {register.name} is .{declared.name}, expected .{kind.name}")
         if declared.bits == kind.bits:
@@ -254,9 +254,9 @@ class Binding:
     def _special(self, name: str, kind: Type) -> Values:
         if name in CLOCKS or name in CLOCKS_GLOBAL:
             self.unknown(f"a clock as an operand of {self.instruction.opcode}; only mov reads clocks")
-        value = self.machine.special.values.get(name)
+        value = self.execution.special.values.get(name)
         if value is None:
-            if name.startswith("%") and any(known.partition(".")[0] == name for known in self.machine.special.values):
+            if name.startswith("%") and any(known.partition(".")[0] == name for known in self.execution.special.values):
                 self.wrong(f"{name} has components .x, .y and .z")
             self.wrong(f"there is no register '{name}' in function '{self.function.name}'")
         array = np.asarray(value)
@@ -267,11 +267,11 @@ class Binding:
             self.unknown(
                 f"the address of a recursive function's local variable as an operand of {self.instruction.opcode}"
             )
-        address = self.placement.address(self.function, symbol, self.instruction)
+        address = self.variable_map.address(self.function, symbol, self.instruction)
         return np.array(address & _MASK64, np.uint64).astype(STORAGE[kind.bits]).view(kind.numpy)
 
     def _is_dynamic(self, symbol: Symbol) -> bool:
-        return self.placement.is_dynamic(self.function, symbol.name)
+        return self.variable_map.is_dynamic(self.function, symbol.name)
 
 
 _MASK64: Final = (1 << 64) - 1

@@ -13,11 +13,11 @@ import numpy as np
 from weft.emulator.errors import LaunchError
 from weft.emulator.machine.active import WARP
 from weft.emulator.machine.arguments import Arguments
-from weft.emulator.machine.machine import Checks, Dim3, Machine
-from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.execution import Checks, Dim3, Execution
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
-from weft.emulator.memory.access import Space
+from weft.emulator.machine.variable_map import VariableMap
+from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
 from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
@@ -75,32 +75,37 @@ def launch(
     _check_shape(function.name, function.directives, grid, block)
     given = Arguments(function, arguments)
     sizes = [(r.name, r.high - r.low, r.skew) for r in given.ranges]
-    placement = Placement(program, kernel, sizes, dynamic_shared)
-    if placement.shared_bytes > SHARED_LIMIT:
-        needs = f"{kernel} needs {placement.shared_bytes} bytes of shared memory a block"
+    variable_map = VariableMap(program, kernel, sizes, dynamic_shared)
+    if variable_map.shared_bytes > SHARED_LIMIT:
+        needs = f"{kernel} needs {variable_map.shared_bytes} bytes of shared memory a block"
         message = f"{needs}, more than the {SHARED_LIMIT} there are"
         raise LaunchError(message)
     total = grid[0] * grid[1] * grid[2]
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
-    per_block = placement.shared_bytes + placement.local_bytes * block_threads
+    per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
     blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)))
-    memory = _memory(placement, given, blocks, block_threads, checks)
+    memory = _memory(variable_map, given, blocks, block_threads, checks)
     counters = Counters(len(program.instructions))
-    machine = Machine(program, kernel, grid, block, blocks, memory, counters, checks)
-    machine.placement = placement
-    memory.fault = machine.fault
-    if checks.races and placement.shared_bytes:
+    execution = Execution(program, kernel, grid, block, blocks, memory, counters, checks)
+    execution.variable_map = variable_map
+    memory.fault = execution.fault
+    if checks.races and variable_map.shared_bytes:
         contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
-        memory.order = machine.order = Order(
-            contents, block_threads, _granule(program, placement), program.instructions, machine.coordinates, kernel
+        memory.order = execution.order = Order(
+            contents,
+            block_threads,
+            _granule(program, variable_map),
+            program.instructions,
+            execution.coordinates,
+            kernel,
         )
     with np.errstate(all="ignore"), _no_collection():
-        scheduler = Scheduler(machine, placement)
+        scheduler = Scheduler(execution, variable_map)
         for first in range(0, total, blocks):
             memory.begin()
             resident = min(blocks, total - first)
-            machine.order.reset(resident)
-            scheduler.run(machine.begin(first, resident))
+            execution.order.reset(resident)
+            scheduler.run(execution.begin(first, resident))
         scheduler.count()
     heap = memory.heaps[Space.GLOBAL]
     results = [
@@ -112,7 +117,7 @@ def launch(
     for r, result in results:
         if r.writeable:
             r.view()[...] = result
-    return Outcome(counters, machine.output, placement.shared_bytes, placement.static_shared)
+    return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)
 
 
 def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, block: Dim3) -> None:
@@ -130,28 +135,28 @@ def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, 
         raise LaunchError(f"{name} requires clusters of {cluster} blocks; the emulator has clusters of one block only")
 
 
-def _memory(placement: Placement, given: Arguments, blocks: int, block_threads: int, checks: Checks) -> Memory:
+def _memory(variable_map: VariableMap, given: Arguments, blocks: int, block_threads: int, checks: Checks) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    heap = Heap(WINDOW[Space.GLOBAL], placement.arguments, checks.uninitialised and scratch)
+    heap = Heap(WINDOW[Space.GLOBAL], variable_map.arguments, checks.uninitialised and scratch)
     for r, a in zip(given.ranges, heap.allocations, strict=False):
         heap.bytes[a.start : a.start + a.size] = r.view()
         if r.defined:
             heap.mark(a.start, a.size)
-    placement.fill(heap, placement.globals, len(given.ranges))
-    constants = Heap(WINDOW[Space.CONST], placement.constant_layout, track=False)
-    placement.fill(constants, placement.constants, 0)
-    parameters = Heap(WINDOW[Space.PARAM], _parameter_layout(placement), track=False)
+    variable_map.fill(heap, variable_map.globals, len(given.ranges))
+    constants = Heap(WINDOW[Space.CONST], variable_map.constant_layout, track=False)
+    variable_map.fill(constants, variable_map.constants, 0)
+    parameters = Heap(WINDOW[Space.PARAM], _parameter_layout(variable_map), track=False)
     starts = [WINDOW[Space.GLOBAL] + a.start for a in heap.allocations]
-    for parameter, data in zip(placement.kernel.parameters, given.encode(starts), strict=True):
-        at = placement.addresses[placement.kernel.name, parameter.name]
+    for parameter, data in zip(variable_map.kernel.parameters, given.encode(starts), strict=True):
+        at = variable_map.addresses[variable_map.kernel.name, parameter.name]
         parameters.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
     return Memory(
         heap,
         constants,
         parameters,
-        placement.shared_bytes,
-        placement.dynamic_shared,
-        placement.local_bytes,
+        variable_map.shared_bytes,
+        variable_map.dynamic_shared,
+        variable_map.local_bytes,
         blocks,
         block_threads,
         NullOrder(),
@@ -159,17 +164,17 @@ def _memory(placement: Placement, given: Arguments, blocks: int, block_threads: 
     )
 
 
-def _parameter_layout(placement: Placement) -> list[Allocation]:
-    (allocation,) = layout([("the parameters", placement.parameter_bytes, 0)])
-    for key in [k for k in placement.addresses if placement.spaces[k] is Space.PARAM]:
-        placement.addresses[key] += allocation.start
+def _parameter_layout(variable_map: VariableMap) -> list[Allocation]:
+    (allocation,) = layout([("the parameters", variable_map.parameter_bytes, 0)])
+    for key in [k for k in variable_map.addresses if variable_map.spaces[k] is Space.PARAM]:
+        variable_map.addresses[key] += allocation.start
     return [allocation]
 
 
-def _granule(program: Program, placement: Placement) -> int:
+def _granule(program: Program, variable_map: VariableMap) -> int:
     """The smallest access to shared memory that the launch may make: 1, 2 or 4 bytes."""
     smallest = 4
-    for function in placement.functions:
+    for function in variable_map.functions:
         for i in function.instructions:
             elsewhere = {"global", "const", "param", "local"} & set(i.modifiers)
             if i.opcode in ("ld", "st", "atom", "red", "wmma") and not elsewhere:

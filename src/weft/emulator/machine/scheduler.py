@@ -22,9 +22,9 @@ import numpy as np
 from weft.emulator.errors import BarrierFault, Fault, PTXError
 from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.binding import Binding
-from weft.emulator.machine.machine import Machine
-from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.execution import Execution
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
+from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
 from weft.emulator.ptx.syntax import Register
 
@@ -59,22 +59,22 @@ class Segment:
 
 
 class Scheduler:
-    """Executes a machine's program from a kernel's start until all threads have ended."""
+    """Executes the program from a kernel's start until all threads have ended."""
 
-    def __init__(self, machine: Machine, placement: Placement) -> None:
-        self.machine = machine
-        self.placement = placement
-        self.program = machine.program
+    def __init__(self, execution: Execution, variable_map: VariableMap) -> None:
+        self.execution = execution
+        self.variable_map = variable_map
+        self.program = execution.program
         self.segments: dict[int, Segment] = {}
         self.guarded: dict[int, list[int]] = {}
         """For each guarded instruction: how many threads its guard let through, in a list of one."""
         self.steps: dict[int, tuple[Step | Transfer, bool, bool]] = {}
         self.timed = False
-        for function in placement.functions:
+        for function in variable_map.functions:
             first = self.program.start[function.name]
             for site in range(first, first + len(function.instructions) + 1):
                 self._bind(site)
-        self.start = self.program.start[placement.kernel.name]
+        self.start = self.program.start[variable_map.kernel.name]
         self.polls = 0
         self.strikes = 0
         self.seen = b""
@@ -88,7 +88,7 @@ class Scheduler:
             raise PTXError(
                 f"the emulator does not know the instruction '{instruction.name}'", instruction.line, instruction.text
             )
-        binding = Binding(self.machine, self.placement, site)
+        binding = Binding(self.execution, self.variable_map, site)
         bound = entry.binder(binding)
         polls = entry.polls or (instruction.opcode == "ld" and not WEAK_POLLS.isdisjoint(instruction.modifiers))
         self.timed |= any(
@@ -131,10 +131,10 @@ class Scheduler:
         groups: dict[int, Active] = {self.start: starting}
         asleep: dict[int, Active] = {}
         turns = 0
-        machine, priority = self.machine, self.program.priority
+        execution, priority = self.execution, self.program.priority
         while True:
-            if machine.stirred or not groups:
-                machine.stirred = False
+            if execution.stirred or not groups:
+                execution.stirred = False
                 self._wake(groups)
             if not groups:
                 if not asleep:
@@ -150,7 +150,7 @@ class Scheduler:
                 self._join(groups, target, threads)
             if segment.polls and not self.timed:
                 self._watch(segment, active)
-            if segment.polls and (groups.keys() - {t for t, _ in destinations} or asleep or machine.parked):
+            if segment.polls and (groups.keys() - {t for t, _ in destinations} or asleep or execution.parked):
                 segment.patience -= segment.polls
                 if segment.patience < 0:
                     segment.patience = 0
@@ -163,7 +163,7 @@ class Scheduler:
                 for target, threads in asleep.items():
                     self._join(groups, target, threads)
                 asleep = {}
-        if machine.parked:
+        if execution.parked:
             raise self._deadlock()
 
     def _execute(self, segment: Segment, active: Active) -> Destinations:
@@ -174,8 +174,8 @@ class Scheduler:
             if self.timed:
                 for step in segment.steps:
                     step(active)
-                    self.machine.issued[active.warps] += 1
-                self.machine.issued[active.warps] += segment.transfer is not None
+                    self.execution.issued[active.warps] += 1
+                self.execution.issued[active.warps] += segment.transfer is not None
             else:
                 for step in segment.steps:
                     step(active)
@@ -187,7 +187,7 @@ class Scheduler:
             place = segment.steps.index(step) if step is not segment.transfer else len(segment.steps)  # pyright: ignore[reportArgumentType]
             instruction = self.program.instructions[segment.first + place]
             if isinstance(error, Fault):
-                error.at(kernel=self.machine.kernel, instruction=instruction)
+                error.at(kernel=self.execution.kernel, instruction=instruction)
             else:
                 error.add_note(f"while emulating PTX line {instruction.line}: {instruction.text}")
             raise
@@ -201,26 +201,26 @@ class Scheduler:
             groups[pc] = Active(others.mask | threads.mask)
 
     def _wake(self, groups: dict[int, Active]) -> None:
-        machine = self.machine
-        waiting = machine.parked
-        machine.parked = []
+        execution = self.execution
+        waiting = execution.parked
+        execution.parked = []
         for parked in waiting:
             ready = parked.ready() & parked.active.mask
             if not ready.any():
-                machine.parked.append(parked)
+                execution.parked.append(parked)
                 continue
             self._join(groups, parked.pc, Active(ready))
             rest = parked.active.narrow(~ready)
             if rest:
                 parked.active = rest
-                machine.parked.append(parked)
+                execution.parked.append(parked)
 
     def _deadlock(self) -> Fault:
-        machine = self.machine
-        lines = list(dict.fromkeys(parked.why() for parked in machine.parked))
-        first = machine.parked[0]
+        execution = self.execution
+        lines = list(dict.fromkeys(parked.why() for parked in execution.parked))
+        first = execution.parked[0]
         message = "threads wait for what will never come:\n    " + "\n    ".join(lines)
-        return machine.fault(BarrierFault, message, first.site, int(first.active.index[0]))
+        return execution.fault(BarrierFault, message, first.site, int(first.active.index[0]))
 
     def _watch(self, segment: Segment, active: Active) -> None:
         """Raises once a loop that polls has been seen to leave all registers and all memory as they are."""
@@ -228,9 +228,9 @@ class Scheduler:
         if self.polls < HOPELESS:
             return
         self.polls = 0
-        machine = self.machine
+        execution = self.execution
         digest = hashlib.blake2b()
-        for array in (*machine.registers.values(), *(arena.bytes for arena in machine.memory.arenas.values())):
+        for array in (*execution.registers.values(), *(arena.bytes for arena in execution.memory.arenas.values())):
             digest.update(np.ascontiguousarray(array).data)
         seen = digest.digest()
         self.strikes = self.strikes + 1 if seen == self.seen else 0
@@ -239,13 +239,13 @@ class Scheduler:
             message = (
                 f"{active.count} threads repeat a loop that waits for another thread, and no thread changes anything"
             )
-            raise machine.fault(BarrierFault, message, segment.first, int(active.index[0]))
+            raise execution.fault(BarrierFault, message, segment.first, int(active.index[0]))
 
     # ---- counting ---------------------------------------------------------------------------------------------------
 
     def count(self) -> None:
         """Adds how often each instruction was executed, and by how many threads, to the counters."""
-        counters = self.machine.counters
+        counters = self.execution.counters
         for segment in self.segments.values():
             for site in range(segment.first, segment.first + segment.length):
                 threads = self.guarded[site][0] if site in self.guarded else segment.threads

@@ -1,4 +1,4 @@
-"""Special registers (PTX ISA 10): what each is on this machine.
+"""Special registers (PTX ISA 10): their values in the emulator.
 
 Clocks count instructions of the warp, so they are deterministic. A block is a cluster of its own; a block is on the SM of its
 resident slot.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from weft.emulator.machine.active import WARP
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 _AXES: Final = "xyz"
 
@@ -36,44 +36,44 @@ CLUSTER_OF_ONE: Final = {
 class Special:
     """The values of the special registers, by name: arrays over the threads, or scalars."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        local = np.arange(machine.threads) % machine.block_threads
-        nx, ny, _ = machine.block_shape
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        local = np.arange(execution.threads) % execution.block_threads
+        nx, ny, _ = execution.block_shape
         tid = (local % nx, local // nx % ny, local // (nx * ny))
-        lane = machine.lane.astype(np.uint32)
+        lane = execution.lane.astype(np.uint32)
         one = np.uint32(1)
         self.values: dict[str, NDArray[Any] | np.generic] = {
             "%laneid": lane,
             "%warpid": (local // WARP).astype(np.uint32),
             "%nwarpid": np.uint32(64),
-            "%smid": machine.block.astype(np.uint32),
-            "%nsmid": np.uint32(machine.blocks),
+            "%smid": execution.block.astype(np.uint32),
+            "%nsmid": np.uint32(execution.blocks),
             "%gridid": np.uint64(0),
             "%lanemask_eq": one << lane,
             "%lanemask_lt": (one << lane) - one,
             "%lanemask_le": ((one << lane) - one) | (one << lane),
             "%lanemask_gt": ~(((one << lane) - one) | (one << lane)),
             "%lanemask_ge": ~((one << lane) - one),
-            "%dynamic_smem_size": np.uint32(machine.memory.dynamic_shared),
-            "%total_smem_size": np.uint32(machine.memory.shared_bytes),
-            "%aggr_smem_size": np.uint32(machine.memory.shared_bytes),
+            "%dynamic_smem_size": np.uint32(execution.memory.dynamic_shared),
+            "%total_smem_size": np.uint32(execution.memory.shared_bytes),
+            "%aggr_smem_size": np.uint32(execution.memory.shared_bytes),
             **{name: np.uint32(value) for name, value in CLUSTER_OF_ONE.items()},
             "%is_explicit_cluster": np.bool_(False),
         }
         for i, axis in enumerate(_AXES):
             self.values[f"%tid.{axis}"] = tid[i].astype(np.uint32)
-            self.values[f"%ntid.{axis}"] = np.uint32(machine.block_shape[i])
-            self.values[f"%nctaid.{axis}"] = self.values[f"%nclusterid.{axis}"] = np.uint32(machine.grid[i])
-            self.values[f"%ctaid.{axis}"] = np.zeros(machine.threads, np.uint32)
+            self.values[f"%ntid.{axis}"] = np.uint32(execution.block_shape[i])
+            self.values[f"%nctaid.{axis}"] = self.values[f"%nclusterid.{axis}"] = np.uint32(execution.grid[i])
+            self.values[f"%ctaid.{axis}"] = np.zeros(execution.threads, np.uint32)
             self.values[f"%clusterid.{axis}"] = self.values[f"%ctaid.{axis}"]
         for name in ("%envreg" + str(i) for i in range(32)):
             self.values[name] = np.uint32(0)
 
     def place(self, first_block: int) -> None:
         """Sets the block indices of a batch that starts at a linear block index."""
-        linear = self.machine.block + first_block
-        x, y, _ = self.machine.grid
+        linear = self.execution.block + first_block
+        x, y, _ = self.execution.grid
         for axis, values in zip(_AXES, (linear % x, linear // x % y, linear // (x * y)), strict=True):
             array = self.values[f"%ctaid.{axis}"]
             assert isinstance(array, np.ndarray)
@@ -83,9 +83,9 @@ class Special:
         """A clock's value now, (T,); None if ``name`` is no clock. A global timer counts the instructions of all warps."""
         if name in CLOCKS:
             kind, shift = CLOCKS[name]
-            return (self.machine.issued >> shift)[self.machine.warp].astype(kind)
+            return (self.execution.issued >> shift)[self.execution.warp].astype(kind)
         if name in CLOCKS_GLOBAL:
             kind, shift = CLOCKS_GLOBAL[name]
-            total = int(self.machine.issued.sum()) >> shift
-            return np.full(self.machine.threads, total & np.iinfo(kind).max, kind)
+            total = int(self.execution.issued.sum()) >> shift
+            return np.full(self.execution.threads, total & np.iinfo(kind).max, kind)
         return None

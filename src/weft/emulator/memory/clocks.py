@@ -26,7 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 
 NEVER: Final = np.iinfo(np.int64).max
 FIRST_COLUMNS: Final = 2
@@ -42,9 +42,9 @@ class Agent:
     operation, or -1, ``serials`` which of the operations that ever had this column it is."""
 
     def __init__(self, warps: int = 0) -> None:
-        self.columns: Index = np.full(warps, -1, np.intp)
-        self.serials: Index = np.full(warps, -1, np.intp)
-        self.finals: list[tuple[Index, Index, Times]] = []
+        self.columns: IndexArray = np.full(warps, -1, np.intp)
+        self.serials: IndexArray = np.full(warps, -1, np.intp)
+        self.finals: list[tuple[IndexArray, IndexArray, Times]] = []
         """Operations that are complete: the warps that said so, the serial numbers, and what is known to whoever knows it."""
         self.floors: Times = np.zeros((3, 0), np.int64)
         """`Clocks.floors` when the operations began: what all warps had seen, they have, too."""
@@ -57,8 +57,8 @@ class Clocks:
     def __init__(self, blocks: int, warps: int) -> None:
         self.blocks = blocks
         self.warps = warps
-        self.block_of: Index = np.arange(blocks * warps) // warps
-        self.column_of: Index = np.arange(blocks * warps) % warps
+        self.block_of: IndexArray = np.arange(blocks * warps) // warps
+        self.column_of: IndexArray = np.arange(blocks * warps) % warps
         self.reset()
 
     def reset(self, blocks: int | None = None) -> None:
@@ -70,7 +70,7 @@ class Clocks:
         self.ended: Times = np.zeros((self.blocks, 0), np.int64)
         self.before: Times = np.zeros((self.blocks, 0), np.int64)
         """When the operations ended that had the columns before."""
-        self.serials: Index = np.zeros((self.blocks, 0), np.intp)
+        self.serials: IndexArray = np.zeros((self.blocks, 0), np.intp)
         self._serial = 0
         self.keys: dict[Hashable, Times] = {}
         self.floors: Times = np.zeros((3, self.blocks), np.int64)
@@ -87,34 +87,34 @@ class Clocks:
 
     # ---- what the accesses ask ---------------------------------------------------------------------------------------
 
-    def bases(self) -> Index:
+    def bases(self) -> IndexArray:
         """Where in ``seen.ravel()`` each warp's row starts; its second row starts ``columns`` later."""
         return (self.block_of * self.columns + self.column_of) * (2 * self.columns)
 
-    def operation_bases(self, agent: Agent) -> Index:
+    def operation_bases(self, agent: Agent) -> IndexArray:
         """The same for each warp's operation."""
         return (self.block_of * self.columns + agent.columns) * (2 * self.columns)
 
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
-    def rows(self, warps: Index) -> Times:
+    def rows(self, warps: IndexArray) -> Times:
         """What these warps have seen and done, (n, 2, columns); a copy."""
         own = self.column_of[warps]
         rows = self.seen[self.block_of[warps], own]
         rows[np.arange(warps.size), 0, own] = self.now
         return rows
 
-    def learn(self, warps: Index, rows: Times) -> None:
+    def learn(self, warps: IndexArray, rows: Times) -> None:
         """These warps have seen what the rows (n, 2, columns) say."""
         place = self.block_of[warps], self.column_of[warps]
         self.seen[place] = np.maximum(self.seen[place], rows)
 
-    def synchronise(self, warps: Index) -> None:
+    def synchronise(self, warps: IndexArray) -> None:
         """The lanes of each warp have seen each other."""
         own = self.column_of[warps]
         self.seen[self.block_of[warps], own, 0, own] = self.now
 
-    def barrier(self, arriving: Index, leaving: Index) -> None:
+    def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         """In each block, the leaving warps have seen what the arriving ones did."""
         w = self.warps
         if arriving.size == leaving.size == self.blocks * w:
@@ -140,7 +140,7 @@ class Clocks:
             blocks = whole.nonzero()[0]
             self._lift(blocks, joined[blocks])
 
-    def _lift(self, blocks: Index, joined: Times) -> None:
+    def _lift(self, blocks: IndexArray, joined: Times) -> None:
         """All warps of these blocks have seen ``joined``. The floor is what all of them have seen, nothing of an operation that
         not all know to be complete; what *all* have seen is not more than what operations under way had seen."""
         w = self.warps
@@ -160,7 +160,7 @@ class Clocks:
         self._common[blocks] = np.maximum(self._common[blocks], common)
         self.common = int(self._common.min())
 
-    def _fenced_floors(self, blocks: Index, passed: Times) -> Times:
+    def _fenced_floors(self, blocks: IndexArray, passed: Times) -> Times:
         """`FENCED` of blocks, all of whose warps know that so much of each column has passed: all up to the end of an operation,
         or if what had the column before has passed, to its beginning, or to what has."""
         w = self.warps
@@ -171,16 +171,16 @@ class Clocks:
             floors = np.minimum(floors, np.where(slots < self.ended[blocks], some, NEVER).min(axis=1))
         return floors
 
-    def release(self, key: Hashable, warps: Index) -> None:
+    def release(self, key: Hashable, warps: IndexArray) -> None:
         """Adds what the warps have seen and done to the key of their block."""
         self._give(key, self.block_of[warps], self.rows(warps))
 
-    def acquire(self, key: Hashable, warps: Index) -> None:
+    def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """The warps have seen what was given to the key of their block."""
         if (record := self.keys.get(key)) is not None:
             self.learn(warps, self._wide(key, record)[self.block_of[warps]])
 
-    def fence_async(self, warps: Index) -> None:
+    def fence_async(self, warps: IndexArray) -> None:
         """What the warps have seen and done has passed to the async proxy."""
         rows = self.rows(warps)
         place = self.block_of[warps], self.column_of[warps], 1
@@ -192,7 +192,7 @@ class Clocks:
 
     # ---- fences and relaxed accesses to flags ------------------------------------------------------------------------
 
-    def fence(self, warps: Index) -> None:
+    def fence(self, warps: IndexArray) -> None:
         """Relaxed writes from now on release what the warps have seen; what relaxed reads have noted is seen."""
         if self._noted is not None:
             noted = self._noted = self._widened(self._noted)
@@ -207,13 +207,13 @@ class Clocks:
         """Whether any warp has executed a fence."""
         return self._fenced is not None
 
-    def release_fenced(self, key: Hashable, warps: Index) -> None:
+    def release_fenced(self, key: Hashable, warps: IndexArray) -> None:
         """A relaxed write: what the warps had seen and done at their last fence."""
         if self._fenced is not None:
             fenced = self._fenced = self._widened(self._fenced)
             self._give(key, self.block_of[warps], fenced[warps])
 
-    def note(self, key: Hashable, warps: Index) -> None:
+    def note(self, key: Hashable, warps: IndexArray) -> None:
         """A relaxed read: seen at the warps' next fence."""
         if (record := self.keys.get(key)) is None:
             return
@@ -224,7 +224,7 @@ class Clocks:
 
     # ---- asynchronous operations -------------------------------------------------------------------------------------
 
-    def start(self, warps: Index, together: int, agent: Agent | None) -> Agent:
+    def start(self, warps: IndexArray, together: int, agent: Agent | None) -> Agent:
         """Gives each warp (each ``together`` neighbouring warps) an operation that has seen what they have seen; warps that
         already have one in ``agent`` go on with it."""
         if agent is None:
@@ -246,7 +246,7 @@ class Clocks:
         agent.least = least(agent.floors)
         return agent
 
-    def finish(self, agent: Agent, key: Hashable, warps: Index | None) -> None:
+    def finish(self, agent: Agent, key: Hashable, warps: IndexArray | None) -> None:
         """The operations are complete, and known to the key, or to the warps that began them."""
         owners = (agent.columns >= 0).nonzero()[0] if warps is None else warps
         mine = self._mine(agent, owners)
@@ -269,13 +269,13 @@ class Clocks:
                 which, known = (same & (self.block_of[some] == self.block_of[again][:, None])).nonzero()
                 self._tell(again[which], _padded(rows[known], self.columns), key, warps)
 
-    def _tell(self, owners: Index, rows: Times, key: Hashable, warps: Index | None) -> None:
+    def _tell(self, owners: IndexArray, rows: Times, key: Hashable, warps: IndexArray | None) -> None:
         if key is not None:
             self._give(key, self.block_of[owners], rows)
         elif warps is not None:
             self.learn(owners, rows)
 
-    def _mine(self, agent: Agent, warps: Index) -> NDArray[np.bool_]:
+    def _mine(self, agent: Agent, warps: IndexArray) -> NDArray[np.bool_]:
         """Whether each warp's operation still has its column."""
         columns = agent.columns[warps]
         if not self.serials.shape[1]:
@@ -283,7 +283,7 @@ class Clocks:
         slots = np.maximum(columns - self.warps, 0)
         return (columns >= 0) & (self.serials[self.block_of[warps], slots] == agent.serials[warps])
 
-    def _going(self, agent: Agent, warps: Index) -> NDArray[np.bool_]:
+    def _going(self, agent: Agent, warps: IndexArray) -> NDArray[np.bool_]:
         """Whether each warp's operation is under way."""
         mine = self._mine(agent, warps)
         if mine.any():
@@ -291,7 +291,7 @@ class Clocks:
             mine &= self.ended[self.block_of[warps], slots] == NEVER
         return mine
 
-    def _columns_for(self, blocks: Index, rows: Times) -> Index:
+    def _columns_for(self, blocks: IndexArray, rows: Times) -> IndexArray:
         """A column for each of several new operations, ``blocks`` ascending."""
         while True:
             free = self.ended[blocks] <= rows[:, 0, self.warps :]  # (operations, slots)
@@ -332,7 +332,7 @@ class Clocks:
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 
-    def _give(self, key: Hashable, blocks: Index, rows: Times) -> None:
+    def _give(self, key: Hashable, blocks: IndexArray, rows: Times) -> None:
         if (record := self.keys.get(key)) is None:
             record = self.keys[key] = np.zeros((self.blocks, 2, self.columns), np.int64)
         record = self._wide(key, record)

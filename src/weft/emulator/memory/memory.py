@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
 from weft.emulator.memory.order import NullOrder, Order
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Checks
+    from weft.emulator.machine.execution import Checks
 
 WINDOW: Final[dict[Space, int]] = {
     Space.SHARED: 0x1_0000_0000,
@@ -76,7 +76,7 @@ class Memory:
         self.local = Arena(self.local_stride * blocks * block_threads + PAGE, track)
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
-        """`Machine.fault`; the machine sets it."""
+        """`Execution.fault`; the execution sets it."""
 
     def begin(self) -> None:
         """A new batch of blocks: shared and local memory are unwritten."""
@@ -85,7 +85,7 @@ class Memory:
 
     # ---- access -----------------------------------------------------------------------------------------------------
 
-    def check(self, access: Access) -> NDArray[np.intp]:
+    def check(self, access: AccessBatch) -> NDArray[np.intp]:
         """Checks an access and records it; each access's first byte in the arena (also in ``access.flat``).
 
         With bounds checks off, accesses outside use a dummy buffer.
@@ -109,7 +109,7 @@ class Memory:
             self.order.observe(access, access.agent)
         return flat
 
-    def load(self, access: Access, width: int) -> NDArray[Any]:
+    def load(self, access: AccessBatch, width: int) -> NDArray[Any]:
         """The words of ``width`` bytes that a checked read finds: (N,) unsigned integers, or (N, size // width)."""
         flat = self.check(access)
         arena = self.arenas[access.space]
@@ -118,7 +118,7 @@ class Memory:
             return words[:, 0] if words.shape[1] == 1 else words
         return arena.gather(flat, access.size, width)
 
-    def store(self, access: Access, width: int, words: NDArray[Any]) -> None:
+    def store(self, access: AccessBatch, width: int, words: NDArray[Any]) -> None:
         """Writes words of ``width`` bytes, (N,) or (N, size // width) unsigned integers, after checking. Of several accesses to
         one place, the last in the array stays."""
         values = np.ascontiguousarray(words)
@@ -128,13 +128,13 @@ class Memory:
             width, values = 1, access.values
         self.arenas[access.space].scatter(flat, width, values)
 
-    def read(self, access: Access) -> NDArray[np.uint8]:
+    def read(self, access: AccessBatch) -> NDArray[np.uint8]:
         """The bytes that a checked read finds, (N, size)."""
         width = width_of(access.size, access.size if access.alignment is None else access.alignment)
         words = np.ascontiguousarray(self.load(access, width))
         return words.view(np.uint8).reshape(access.addresses.size, access.size)
 
-    def write(self, access: Access) -> None:
+    def write(self, access: AccessBatch) -> None:
         """Writes ``access.values``, (N, size), after checking."""
         if access.values is None:
             raise ValueError("Memory.write: the access has no values")
@@ -169,7 +169,7 @@ class Memory:
 
     # ---- inside -----------------------------------------------------------------------------------------------------
 
-    def _flat(self, access: Access) -> NDArray[np.intp]:
+    def _flat(self, access: AccessBatch) -> NDArray[np.intp]:
         space = access.space
         if space in self.heaps:
             heap = self.heaps[space]
@@ -201,7 +201,7 @@ class Memory:
             raise self._fault(OutOfBounds, f"{verb} of {access.size} bytes of {space.value} memory", access, bad)
         return np.where(bad, spare, flat)
 
-    def _fault(self, kind: type[Fault], message: str, access: Access, bad: NDArray[np.bool_]) -> Fault:
+    def _fault(self, kind: type[Fault], message: str, access: AccessBatch, bad: NDArray[np.bool_]) -> Fault:
         which = int(bad.nonzero()[0][0])
         address = int(access.addresses[which])
         return self.fault(kind, message, access.site, int(access.threads[which]), self.describe(access.space, address))

@@ -36,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Race, Where
-from weft.emulator.machine.active import WARP, Index
-from weft.emulator.memory.access import Access, Kind, Proxy
+from weft.emulator.machine.active import WARP, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy
 from weft.emulator.memory.clocks import ALL, FENCED, Agent, Clocks, Times
 from weft.emulator.memory.shadow import (
     ASYNC,
@@ -80,38 +80,38 @@ class NullOrder:
     def reset(self, blocks: int | None = None) -> None:
         """Other blocks take the place of the resident ones: ``blocks`` of them, if not as many as there is room for."""
 
-    def observe(self, access: Access, agent: Agent | None = None) -> None:
+    def observe(self, access: AccessBatch, agent: Agent | None = None) -> None:
         """Checks an access to shared memory against those before it, and records it; before its values are written.
         ``agent``: who accesses, if not the threads themselves (each access is its thread's warp's operation of the agent).
 
         Raises: Race."""
 
-    def barrier(self, arriving: Index, leaving: Index) -> None:
+    def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         """In each block, the leaving warps have seen what the arriving ones did (and their lanes each other)."""
 
-    def synchronise(self, warps: Index) -> None:
+    def synchronise(self, warps: IndexArray) -> None:
         """The lanes of each warp have seen each other's accesses (bar.warp.sync)."""
 
-    def release(self, key: Hashable, warps: Index) -> None:
+    def release(self, key: Hashable, warps: IndexArray) -> None:
         """What these warps have seen and done is added to the key, for those who acquire it."""
 
-    def acquire(self, key: Hashable, warps: Index) -> None:
+    def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """These warps have seen whatever was released to the key in their block."""
 
     def forget(self, key: Hashable) -> None:
         """The key is not used any more (the phase of an mbarrier two phases ago)."""
 
-    def communicate(self, access: Access, semantics: str = "relaxed") -> None:
+    def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
         """Strong accesses to flags, in shared or global memory: ``semantics`` relaxed (volatile too), acquire, release or
         acq_rel. A release write and an acquire read of one address order what is around them; so do relaxed ones with fences."""
 
-    def fence(self, warps: Index) -> None:
+    def fence(self, warps: IndexArray) -> None:
         """membar, fence: relaxed accesses after it release, those before it acquire."""
 
-    def fence_async(self, warps: Index) -> None:
+    def fence_async(self, warps: IndexArray) -> None:
         """fence.proxy.async: what these warps did and have seen, the async proxy may see."""
 
-    def start(self, warps: Index, together: int = 1, agent: Agent | None = None) -> Agent:
+    def start(self, warps: IndexArray, together: int = 1, agent: Agent | None = None) -> Agent:
         """These warps begin asynchronous operations: each warp one of its own (cp.async, bulk copies), or with ``together`` 4
         each warpgroup one (wgmma). An operation has seen what its warps have seen.
 
@@ -119,7 +119,7 @@ class NullOrder:
         continue it, having seen what they have seen now; others begin one."""
         return Agent()
 
-    def finish(self, agent: Agent, key: Hashable = None, warps: Index | None = None) -> None:
+    def finish(self, agent: Agent, key: Hashable = None, warps: IndexArray | None = None) -> None:
         """The accesses of operations are complete. ``key``: for whoever acquires the key; without it, for those of ``warps``
         that began them (wait_group). Only the operations of ``warps``, if given. May be said again, to others."""
 
@@ -151,12 +151,12 @@ class Order(NullOrder):
         self.clocks = Clocks(blocks, block_threads // WARP)
         if blocks * block_threads > THREADS:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREADS} at most")
-        threads: Index = np.arange(blocks * block_threads, dtype=np.intp)
-        self._warp: Index = threads // WARP
-        self._block: Index = threads // block_threads
+        threads: IndexArray = np.arange(blocks * block_threads, dtype=np.intp)
+        self._warp: IndexArray = threads // WARP
+        self._block: IndexArray = threads // block_threads
         self._low: Marks = (self.clocks.column_of[self._warp] << COLUMN) | threads
-        self._counting: Index = np.arange(max(threads.size, self._contents.shape[0]), dtype=np.intp)
-        self._owner: Index = np.zeros(self._contents.shape[0], np.intp)
+        self._counting: IndexArray = np.arange(max(threads.size, self._contents.shape[0]), dtype=np.intp)
+        self._owner: IndexArray = np.zeros(self._contents.shape[0], np.intp)
         self._proxies = any(i.opcode == "wgmma" or "bulk" in i.modifiers for i in instructions)
         self.reset()
 
@@ -175,7 +175,7 @@ class Order(NullOrder):
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
-    def observe(self, access: Access, agent: Agent | None = None) -> None:
+    def observe(self, access: AccessBatch, agent: Agent | None = None) -> None:
         if not access.threads.size:
             return
         clocks = self.clocks
@@ -198,7 +198,7 @@ class Order(NullOrder):
             self._check_values(made)
         self._writes.note(made, clocks.now, clocks.common)
 
-    def _entries(self, access: Access, agent: Agent | None) -> Entries:
+    def _entries(self, access: AccessBatch, agent: Agent | None) -> Entries:
         threads = access.threads
         flat = access.flat
         if flat is None:
@@ -206,7 +206,7 @@ class Order(NullOrder):
         low = self._low[threads] if agent is None else (agent.columns[self._warp[threads]] << COLUMN) | threads
         return Entries(access, agent, flat, low, self._shift)
 
-    def _who(self, made: Entries, entries: Index) -> Who:
+    def _who(self, made: Entries, entries: IndexArray) -> Who:
         of = made.of(entries)
         low, agent = made.low[of], made.agent
         bases = self.clocks.bases() if agent is None else self.clocks.operation_bases(agent)
@@ -263,7 +263,7 @@ class Order(NullOrder):
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
 
-    def _bytes(self, access: Access, entries: Index) -> NDArray[np.uint8] | None:
+    def _bytes(self, access: AccessBatch, entries: IndexArray) -> NDArray[np.uint8] | None:
         """What a write writes to the granules of some entries."""
         if access.values is None:
             return None
@@ -301,7 +301,7 @@ class Order(NullOrder):
             )
             self._raise(text, access, second, granule)
 
-    def _report(self, made: Entries, entries: Index, marks: Marks) -> None:
+    def _report(self, made: Entries, entries: IndexArray, marks: Marks) -> None:
         """Raises for the first entry that races with the access its mark stands for, if any does."""
         if made.access.kind is not Kind.READ and entries.size:
             # What is written is there already: forgiven, if the other is a write.
@@ -344,7 +344,7 @@ class Order(NullOrder):
             return f"{text}; nothing orders them: a bar.warp.sync or a barrier is missing between"
         return f"{text}; nothing orders them: a barrier is missing between"
 
-    def _raise(self, text: str, access: Access, thread: int, granule: int) -> NoReturn:
+    def _raise(self, text: str, access: AccessBatch, thread: int, granule: int) -> NoReturn:
         block, within = self._coordinates(thread)
         address = f"0x{self._address(granule):x} of the block's shared memory"
         raise Race(text, Where(self._kernel, self._instructions[access.site], block, within, address))
@@ -369,22 +369,22 @@ class Order(NullOrder):
 
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
-    def barrier(self, arriving: Index, leaving: Index) -> None:
+    def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         self.clocks.barrier(arriving, leaving)
 
-    def synchronise(self, warps: Index) -> None:
+    def synchronise(self, warps: IndexArray) -> None:
         self.clocks.synchronise(warps)
 
-    def release(self, key: Hashable, warps: Index) -> None:
+    def release(self, key: Hashable, warps: IndexArray) -> None:
         self.clocks.release(key, warps)
 
-    def acquire(self, key: Hashable, warps: Index) -> None:
+    def acquire(self, key: Hashable, warps: IndexArray) -> None:
         self.clocks.acquire(key, warps)
 
     def forget(self, key: Hashable) -> None:
         self.clocks.keys.pop(key, None)
 
-    def communicate(self, access: Access, semantics: str = "relaxed") -> None:
+    def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
         clocks = self.clocks
         reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
         releases = writes and semantics in ("release", "acq_rel")
@@ -409,23 +409,23 @@ class Order(NullOrder):
                 elif lends:
                     clocks.release_fenced(key, turn)
 
-    def _turns(self, warps: Index) -> list[Index]:
+    def _turns(self, warps: IndexArray) -> list[IndexArray]:
         """Ascending warps as their atomics on one address are served, in turn: of each block the first, the second, ..."""
         blocks = self.clocks.block_of[warps]
         place = np.arange(warps.size) - np.searchsorted(blocks, blocks)
         return [warps[place == turn] for turn in range(int(place.max(initial=-1)) + 1)]
 
-    def fence(self, warps: Index) -> None:
+    def fence(self, warps: IndexArray) -> None:
         self.clocks.fence(warps)
 
-    def fence_async(self, warps: Index) -> None:
+    def fence_async(self, warps: IndexArray) -> None:
         self.clocks.fence_async(warps)
 
-    def start(self, warps: Index, together: int = 1, agent: Agent | None = None) -> Agent:
+    def start(self, warps: IndexArray, together: int = 1, agent: Agent | None = None) -> Agent:
         agent = self.clocks.start(warps, together, agent)
         if self.clocks.columns > COLUMNS:
             raise ValueError(f"more than {COLUMNS} asynchronous operations of a block that no thread has waited for")
         return agent
 
-    def finish(self, agent: Agent, key: Hashable = None, warps: Index | None = None) -> None:
+    def finish(self, agent: Agent, key: Hashable = None, warps: IndexArray | None = None) -> None:
         self.clocks.finish(agent, key, warps)

@@ -21,8 +21,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
-from weft.emulator.memory.access import Access, Proxy
+from weft.emulator.machine.active import IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Proxy
 from weft.emulator.memory.clocks import ALL, NEVER, WARPS, Agent, Clocks
 
 TIME: Final = 32
@@ -53,8 +53,8 @@ class Who:
     ``column`` the agent alone, ``base`` where its row of clocks starts."""
 
     low: Marks
-    column: Index
-    base: Index
+    column: IndexArray
+    base: IndexArray
     operation: bool
     """Whether these are asynchronous operations."""
 
@@ -64,7 +64,7 @@ class Entries:
     where the accesses begin, in bytes of all blocks' shared memory, ``low`` (N,) their marks without time and proxy; granules
     have 2**shift bytes."""
 
-    def __init__(self, access: Access, agent: Agent | None, flat: Index, low: Marks, shift: int) -> None:
+    def __init__(self, access: AccessBatch, agent: Agent | None, flat: IndexArray, low: Marks, shift: int) -> None:
         self.access = access
         self.agent = agent
         self.flat = flat
@@ -79,11 +79,11 @@ class Entries:
             first = self.granules >> (LINE - shift)
         elif size > 1 << LINE:
             first = (first[:, None] + np.arange(-(-size >> LINE))).reshape(-1)
-        self.lines: Index = first
+        self.lines: IndexArray = first
         """The lines that are accessed, some perhaps more than once."""
 
     @cached_property
-    def granules(self) -> Index:
+    def granules(self) -> IndexArray:
         """The granule of each entry."""
         first = self.flat >> self.shift
         return first if self.each == 1 else (first[:, None] + np.arange(self.each)).reshape(-1)
@@ -107,7 +107,7 @@ class Entries:
         """Addresses and threads, quick to compare."""
         return self.flat.tobytes(), self.low.tobytes()
 
-    def of(self, entries: Index) -> Index:
+    def of(self, entries: IndexArray) -> IndexArray:
         """Which of the N accesses each entry belongs to."""
         return entries if self.each == 1 else entries // self.each
 
@@ -185,7 +185,7 @@ class LastWrites(Aside):
             self._entered = time
         self._pending.clear()
 
-    def marks(self, granules: Index) -> Marks:
+    def marks(self, granules: IndexArray) -> Marks:
         """The marks of the last writes."""
         self._enter()
         return self._marks.take(granules)
@@ -236,7 +236,7 @@ class History(Aside):
             self._entered = time
         self._pending.clear()
 
-    def _enter_one(self, places: Index, marks: Marks) -> None:
+    def _enter_one(self, places: IndexArray, marks: Marks) -> None:
         """``other`` is the last access by a thread that is not the last one's: what the last one's thread has to ask about."""
         last, other = self._last.reshape(-1), self._other.reshape(-1)
         before = last[places]
@@ -246,7 +246,7 @@ class History(Aside):
         lost = (last[places] != marks).nonzero()[0]  # lanes of this instruction that were not the last
         other[places[lost]] = marks[lost]
 
-    def unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
+    def unseen(self, granules: IndexArray, who: Who, clocks: Clocks) -> Marks:
         """For each entry, the mark of an access to its granule that it has not seen, or 0."""
         self._enter()
         columns = self._last.shape[0]
@@ -261,9 +261,9 @@ class History(Aside):
             found[part] = self._unseen(granules[part], some, clocks)
         return found
 
-    def _unseen(self, granules: Index, who: Who, clocks: Clocks) -> Marks:
+    def _unseen(self, granules: IndexArray, who: Who, clocks: Clocks) -> Marks:
         """`unseen` by looking at all columns, (columns, entries)."""
-        columns: Index = np.arange(self._last.shape[0], dtype=np.intp).reshape(-1, 1)
+        columns: IndexArray = np.arange(self._last.shape[0], dtype=np.intp).reshape(-1, 1)
         marks: Marks = self._last.take(granules, axis=1)
         own = who.column == columns
         if who.operation:
@@ -279,7 +279,7 @@ class History(Aside):
         first = late.argmax(axis=0)
         return marks[first, np.arange(granules.size)]
 
-    def _beyond(self, granules: Index, who: Who, clocks: Clocks) -> Index:
+    def _beyond(self, granules: IndexArray, who: Who, clocks: Clocks) -> IndexArray:
         """The entries whose granule was accessed after what their agent has seen of every column: the others need no look."""
         columns = self._newest.shape[1]
         rows, entries = np.unique(who.base, return_inverse=True)

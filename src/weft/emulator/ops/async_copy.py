@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.async_groups import Groups
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import LOCAL, U32, Locate, keys, shared_address, update
@@ -56,7 +56,7 @@ def _copy(b: Binding) -> Step:
     b.require(size in sizes, f"cp.async.{f['cache']} copies {' or '.join(map(str, sizes))} bytes, not {size}")
     to, source = shared_address(b, 0, f["to"]), b.address(1, Space.GLOBAL)
     bytes_of = _source_sizes(b, size) if given == 4 else None
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
     width = min(size, 8)
 
     def step(active: Active) -> None:
@@ -64,55 +64,55 @@ def _copy(b: Binding) -> Step:
         addresses = source()[threads]
         sizes = None if bytes_of is None else bytes_of(threads)
         if sizes is None or int(sizes.min()) == size:
-            read = Access(site, Space.GLOBAL, Kind.READ, threads, addresses, size)
-            values: NDArray[Any] = machine.memory.load(read, width)
-            machine.counters.access(read)
+            read = AccessBatch(site, Space.GLOBAL, Kind.READ, threads, addresses, size)
+            values: NDArray[Any] = execution.memory.load(read, width)
+            execution.counters.access(read)
         else:
             values = _partly(b, threads, addresses, sizes, size).view(f"u{width}")
-        access = Access(site, Space.SHARED, Kind.WRITE, threads, to(threads), size)
-        if machine.order.active:
-            access.agent = Groups.of(machine, KIND).begin(active)
-        machine.memory.store(access, width, values)
-        machine.counters.access(access)
+        access = AccessBatch(site, Space.SHARED, Kind.WRITE, threads, to(threads), size)
+        if execution.order.active:
+            access.agent = Groups.of(execution, KIND).begin(active)
+        execution.memory.store(access, width, values)
+        execution.counters.access(access)
 
     return step
 
 
-def _source_sizes(b: Binding, size: int) -> Callable[[Index], NDArray[np.int64]]:
+def _source_sizes(b: Binding, size: int) -> Callable[[IndexArray], NDArray[np.int64]]:
     """How many bytes each thread reads: the operand src-size, or none where the predicate ignore-src holds."""
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
     kind = b.register_type(3)
     if isinstance(b.operand(3), Not) or (kind is not None and kind.kind == "pred"):
         ignored = b.predicate(3)
 
-        def kept(threads: Index) -> NDArray[np.int64]:
+        def kept(threads: IndexArray) -> NDArray[np.int64]:
             return np.where(ignored()[threads], 0, size)
 
         return kept
     sizes = b.read(3, U32)
 
-    def checked(threads: Index) -> NDArray[np.int64]:
-        given = np.broadcast_to(sizes, (machine.threads,))[threads].astype(np.int64)
+    def checked(threads: IndexArray) -> NDArray[np.int64]:
+        given = np.broadcast_to(sizes, (execution.threads,))[threads].astype(np.int64)
         if (bad := given > size).any():
             which = int(bad.argmax())
             message = f"cp.async of {size} bytes with a src-size of {given[which]}"
-            raise machine.fault(Undefined, message, site, int(threads[which]))
+            raise execution.fault(Undefined, message, site, int(threads[which]))
         return given
 
     return checked
 
 
 def _partly(
-    b: Binding, threads: Index, addresses: NDArray[np.uint64], sizes: NDArray[np.int64], size: int
+    b: Binding, threads: IndexArray, addresses: NDArray[np.uint64], sizes: NDArray[np.int64], size: int
 ) -> NDArray[np.uint8]:
     """The bytes copied where threads read so many of them: the others are zero, and are not read."""
     values = np.zeros((threads.size, size), np.uint8)
     for length in np.unique(sizes).tolist():
         if length:
             of = (sizes == length).nonzero()[0]
-            read = Access(b.site, Space.GLOBAL, Kind.READ, threads[of], addresses[of], length, alignment=size)
-            values[of, :length] = b.machine.memory.read(read)
-            b.machine.counters.access(read)
+            read = AccessBatch(b.site, Space.GLOBAL, Kind.READ, threads[of], addresses[of], length, alignment=size)
+            values[of, :length] = b.execution.memory.read(read)
+            b.execution.counters.access(read)
     return values
 
 
@@ -120,28 +120,28 @@ def _partly(
 def _commit(b: Binding) -> Step:
     form(b, op="async", what="commit_group")
     b.count(0)
-    machine = b.machine
-    return lambda active: Groups.of(machine, KIND).commit(active) if machine.order.active else None
+    execution = b.execution
+    return lambda active: Groups.of(execution, KIND).commit(active) if execution.order.active else None
 
 
 @instruction("cp.async.wait_group")
 def _wait(b: Binding) -> Step:
     form(b, op="async", what="wait_group")
     b.count(1)
-    pending, machine = b.constant(0), b.machine
+    pending, execution = b.constant(0), b.execution
     b.require(pending >= 0, f"cp.async.wait_group of {pending} groups")
-    return lambda active: Groups.of(machine, KIND).wait(active, pending) if machine.order.active else None
+    return lambda active: Groups.of(execution, KIND).wait(active, pending) if execution.order.active else None
 
 
 @instruction("cp.async.wait_all")
 def _wait_all(b: Binding) -> Step:
     form(b, op="async", what="wait_all")
     b.count(0)
-    machine = b.machine
+    execution = b.execution
 
     def step(active: Active) -> None:
-        if machine.order.active:
-            groups = Groups.of(machine, KIND)
+        if execution.order.active:
+            groups = Groups.of(execution, KIND)
             groups.commit(active)
             groups.wait(active, 0)
 
@@ -155,13 +155,13 @@ def _arrive(b: Binding) -> Step:
     b.count(1)
     locate: Locate = shared_address(b, 0, f["space"])
     arrivals = 1 if f["increment"] else 0
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
-        _, phase = update(machine, site, threads, locate(threads), arrivals=arrivals)
-        if machine.order.active:
-            groups = Groups.of(machine, KIND)
+        _, phase = update(execution, site, threads, locate(threads), arrivals=arrivals)
+        if execution.order.active:
+            groups = Groups.of(execution, KIND)
             for key, which in keys(phase):
                 groups.signal(threads[which], key)
 

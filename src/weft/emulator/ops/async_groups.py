@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.machine.active import Active, IndexArray, Mask
 from weft.emulator.memory.order import Agent
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 
 @dataclass
@@ -41,24 +41,24 @@ class Batch:
 
 
 class Groups:
-    """The pending copies of all threads of a machine, of one of a kind: cp.async's, bulk copies', or wgmma's products."""
+    """The pending copies of all resident threads, of one kind: cp.async's, bulk copies', or wgmma's products."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
         self.open: list[Batch] = []
         self.committed: list[Batch] = []
-        self.count = np.zeros(machine.threads, np.int32)
+        self.count = np.zeros(execution.threads, np.int32)
         """How many groups each thread has committed."""
 
     @classmethod
-    def of(cls, machine: Machine, kind: str) -> Groups:
+    def of(cls, execution: Execution, kind: str) -> Groups:
         """The groups of the resident blocks; ``kind`` is "cp.async", "bulk" or "wgmma"."""
-        return machine.extra(f"{kind} groups", lambda: cls(machine))
+        return execution.extra(f"{kind} groups", lambda: cls(execution))
 
     def begin(self, active: Active, together: int = 1) -> Agent:
         """These threads begin copies, so many warps one of them ``together``: the agent they do it as."""
         last = self.open[-1] if self.open and not self.open[-1].sealed else None
-        agent = self.machine.order.start(active.warps, together, last.agent if last else None)
+        agent = self.execution.order.start(active.warps, together, last.agent if last else None)
         if last is None:
             self.open.append(Batch(agent, active.mask.copy()))
         else:
@@ -88,22 +88,22 @@ class Groups:
             assert batch.numbers is not None
             done = batch.threads & active.mask & (batch.numbers <= latest)
             if done.any():
-                self.machine.order.finish(batch.agent, warps=warps_of(done))
+                self.execution.order.finish(batch.agent, warps=warps_of(done))
                 batch.threads = batch.threads & ~done
                 if not batch.threads.any():
                     continue
             rest.append(batch)
         self.committed = rest
 
-    def signal(self, threads: Index, key: Hashable) -> None:
+    def signal(self, threads: IndexArray, key: Hashable) -> None:
         """Everything these threads have begun is complete for those who acquire the key.
 
         The threads themselves may still wait for it; but what a second mbarrier is told of they are taken to know, or a
         program that only ever waits for mbarriers would have more and more pending.
         """
-        mask = np.zeros(self.machine.threads, np.bool_)
+        mask = np.zeros(self.execution.threads, np.bool_)
         mask[threads] = True
-        order = self.machine.order
+        order = self.execution.order
 
         def told(batch: Batch) -> bool:
             done = batch.threads & mask
@@ -119,6 +119,6 @@ class Groups:
         self.open = [batch for batch in self.open if told(batch)]
 
 
-def warps_of(mask: Mask) -> Index:
+def warps_of(mask: Mask) -> IndexArray:
     """The warps that have a thread in the mask."""
     return Active(mask, full=False).warps

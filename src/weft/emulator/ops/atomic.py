@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith.atomics import PAIR, Operation
-from weft.emulator.machine.active import Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction
@@ -72,7 +72,7 @@ _SLOTS: Final = {
     "type": " ".join(sorted({kind for kinds in SCALAR.values() for kind in kinds})),
 }
 
-Take = Callable[[Index], NDArray[Any]]
+Take = Callable[[IndexArray], NDArray[Any]]
 """An operand's elements of some threads: (threads, elements) bits."""
 
 
@@ -130,19 +130,19 @@ def _bind(
     place: int,
     values: Take,
     compare: Take | None,
-    put: Callable[[Index, NDArray[Any]], None] | None,
+    put: Callable[[IndexArray, NDArray[Any]], None] | None,
 ) -> Step:
     address = b.address(place, f.space)
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
-    def perform(space: Space, threads: Index, addresses: NDArray[np.uint64]) -> None:
-        access = Access(site, space, Kind.ATOMIC, threads, addresses, f.size, strong=True)
-        flat = machine.memory.check(access)
-        machine.counters.access(access)
-        machine.order.communicate(access, f.semantics)
+    def perform(space: Space, threads: IndexArray, addresses: NDArray[np.uint64]) -> None:
+        access = AccessBatch(site, space, Kind.ATOMIC, threads, addresses, f.size, strong=True)
+        flat = execution.memory.check(access)
+        execution.counters.access(access)
+        execution.order.communicate(access, f.semantics)
         operation = f.operations[space]
         dtype = operation.dtype
-        memory = machine.memory.arenas[space].bytes.view(dtype)
+        memory = execution.memory.arenas[space].bytes.view(dtype)
         first = flat // dtype.itemsize
         given = values(threads)
         expected = None if compare is None else compare(threads)
@@ -159,7 +159,7 @@ def _bind(
         if f.space is not None:
             perform(f.space, threads, addresses)
             return
-        for space, where, within in machine.memory.resolve(addresses):
+        for space, where, within in execution.memory.resolve(addresses):
             perform(space, threads if where is None else threads[where], within)
 
     return step
@@ -169,14 +169,14 @@ def _taker(b: Binding, f: _Form, operand: int) -> Take:
     parts = _parts(b, f, operand)
     arrays = [b.read(part, f.type) for part in parts]
     element = f.operations[Space.GLOBAL].dtype
-    everyone = b.machine.threads
+    all_threads = b.execution.threads
     wide = f.type.bits == 128
 
-    def take(threads: Index) -> NDArray[Any]:
+    def take(threads: IndexArray) -> NDArray[Any]:
         columns: list[NDArray[Any]] = []
         for array in arrays:
             constant = array.ndim < (2 if wide else 1)
-            values: NDArray[Any] = np.broadcast_to(array, (everyone, *array.shape)) if constant else array
+            values: NDArray[Any] = np.broadcast_to(array, (all_threads, *array.shape)) if constant else array
             chosen = np.ascontiguousarray(values[threads])
             columns.append(chosen.view(element).reshape(threads.size, -1))
         return columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
@@ -184,13 +184,13 @@ def _taker(b: Binding, f: _Form, operand: int) -> Take:
     return take
 
 
-def _putter(b: Binding, f: _Form, operand: int) -> Callable[[Index, NDArray[Any]], None] | None:
+def _putter(b: Binding, f: _Form, operand: int) -> Callable[[IndexArray, NDArray[Any]], None] | None:
     if isinstance(b.operand(operand), Sink):
         return None
     targets = [b.write(part, f.type) for part in _parts(b, f, operand)]
     each = f.elements // f.parts
 
-    def put(threads: Index, before: NDArray[Any]) -> None:
+    def put(threads: IndexArray, before: NDArray[Any]) -> None:
         for i, target in enumerate(targets):
             columns = np.ascontiguousarray(before[:, i * each : (i + 1) * each])
             if columns.dtype == PAIR:

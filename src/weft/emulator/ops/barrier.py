@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP, Active, Index, Mask
+from weft.emulator.machine.active import WARP, Active, IndexArray, Mask
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.meetings import Barriers, Meeting, all_of, any_of
 from weft.emulator.ops.registry import Destinations, Transfer, instruction, masked
@@ -29,7 +29,7 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 BARRIERS: Final = 16
 """Barriers of a block."""
@@ -41,20 +41,20 @@ Reduce = Callable[[Mask, Mask], NDArray[Any]]
 # ---- reductions ----------------------------------------------------------------------------------------------------
 
 
-def _per_block(machine: Machine, values: NDArray[Any]) -> NDArray[Any]:
-    return values[machine.block]
+def _per_block(execution: Execution, values: NDArray[Any]) -> NDArray[Any]:
+    return values[execution.block]
 
 
-def reduction(machine: Machine, name: str) -> Reduce:
+def reduction(execution: Execution, name: str) -> Reduce:
     """popc, and, or of the participants' predicates, for each block."""
 
     def rows(mask: Mask) -> Mask:
-        return mask.reshape(machine.blocks, -1)
+        return mask.reshape(execution.blocks, -1)
 
     table: dict[str, Reduce] = {
-        "popc": lambda p, who: _per_block(machine, np.count_nonzero(rows(p & who), axis=1).astype(np.uint32)),
-        "and": lambda p, who: _per_block(machine, all_of(rows(p | ~who))),
-        "or": lambda p, who: _per_block(machine, any_of(rows(p & who))),
+        "popc": lambda p, who: _per_block(execution, np.count_nonzero(rows(p & who), axis=1).astype(np.uint32)),
+        "and": lambda p, who: _per_block(execution, all_of(rows(p | ~who))),
+        "or": lambda p, who: _per_block(execution, any_of(rows(p & who))),
     }
     return table[name]
 
@@ -83,13 +83,13 @@ def bar(b: Binding) -> Transfer:
     numbers = b.read(at, TYPES["u32"])
     counts = b.read(at + 1, TYPES["u32"]) if with_count else None
     predicate = b.predicate(given - 1) if reduces else None
-    machine, site, following = b.machine, b.site, b.next
-    every_warp: Index = np.arange(machine.warps)
+    execution, site, following = b.execution, b.site, b.next
+    every_warp: IndexArray = np.arange(execution.warps)
     write, reduce = None, None
     if reduces:
-        write, reduce = b.write(0, TYPES[f["type"]]), reduction(machine, f["reduce"])
+        write, reduce = b.write(0, TYPES[f["type"]]), reduction(execution, f["reduce"])
     waits = operation != "arrive"
-    counters = machine.counters
+    counters = execution.counters
 
     def finish(predicates: Mask, members: Mask, leaving: Active) -> None:
         assert write is not None and reduce is not None
@@ -100,7 +100,7 @@ def bar(b: Binding) -> Transfer:
     def run(active: Active) -> Destinations:
         nonlocal checked
         counters.add(site, "barriers", active.warp_count)
-        barriers = Barriers.of(machine)
+        barriers = Barriers.of(execution)
         if reduce is not None:
             barriers.finishers[site] = finish
         chosen = _numbers(barriers, site, numbers, active)
@@ -110,14 +110,14 @@ def bar(b: Binding) -> Transfer:
             if counts.ndim == 0:
                 checked = wanted
         if len(chosen) == 1 and waits and _all_at_once(barriers, chosen[0][0], active, wanted):
-            everyone = every_warp if active.full else active.warps
-            machine.order.barrier(everyone, everyone)
+            all_threads = every_warp if active.full else active.warps
+            execution.order.barrier(all_threads, all_threads)
             if predicate is not None:
                 finish(predicate(), active.mask, active)
             return [(following, active)]
         if aligned:
             barriers.parted(site, active)
-        going = np.zeros(machine.threads, np.bool_)
+        going = np.zeros(execution.threads, np.bool_)
         for number, some in chosen:
             barriers.come(site, number, some, wanted, waits)
             meeting = barriers.meetings[number]
@@ -132,7 +132,7 @@ def bar(b: Binding) -> Transfer:
             barriers.released &= ~gone
             rest = some.narrow(~gone)
             if rest:
-                machine.park(rest, following, _reason(barriers, meeting, site), barriers.ready, site)
+                execution.park(rest, following, _reason(barriers, meeting, site), barriers.ready, site)
         return [(following, Active(going))] if going.any() else []
 
     return run
@@ -144,15 +144,15 @@ def _reason(barriers: Barriers, meeting: Meeting, site: int) -> Callable[[], str
 
 def _all_at_once(barriers: Barriers, number: int, active: Active, counts: NDArray[np.int64] | None) -> bool:
     """Whether every thread of every block that has not ended is here, and no thread has come before."""
-    machine = barriers.machine
-    if not active.full and active.count + int(np.count_nonzero(machine.exited)) != machine.threads:
+    execution = barriers.execution
+    if not active.full and active.count + int(np.count_nonzero(execution.exited)) != execution.threads:
         return False
     if counts is not None:
         # As many as there are, in warps that have not ended.
-        if active.full and (counts == machine.block_threads).all():
+        if active.full and (counts == execution.block_threads).all():
             return barriers.quiet(number)
-        warps = np.bincount(machine.block[active.warps * WARP], minlength=machine.blocks) * WARP
-        if (counts != warps[machine.block])[active.mask].any():
+        warps = np.bincount(execution.block[active.warps * WARP], minlength=execution.blocks) * WARP
+        if (counts != warps[execution.block])[active.mask].any():
             return False
     return barriers.quiet(number)
 
@@ -172,14 +172,14 @@ def _numbers(barriers: Barriers, site: int, numbers: NDArray[np.uint32], active:
 
 def _counts(barriers: Barriers, site: int, counts: NDArray[np.uint32], active: Active) -> NDArray[np.int64]:
     """The thread count each thread gives, (T,), after checking it."""
-    machine = barriers.machine
-    values = np.broadcast_to(counts, (machine.threads,)).astype(np.int64)
+    execution = barriers.execution
+    values = np.broadcast_to(counts, (execution.threads,)).astype(np.int64)
     wrong = active.mask & ((values % WARP != 0) | (values == 0))
     if wrong.any():
         count = int(values[wrong][0])
         raise barriers.fault(f"a barrier for {count} threads, which is no multiple of {WARP} above 0", site, wrong)
-    many = active.mask & (values > machine.block_threads)
+    many = active.mask & (values > execution.block_threads)
     if many.any():
-        message = f"a barrier for {int(values[many][0])} threads; the block has {machine.block_threads}"
+        message = f"a barrier for {int(values[many][0])} threads; the block has {execution.block_threads}"
         raise barriers.fault(message, site, many)
     return values

@@ -50,15 +50,15 @@ def brev(b: Binding) -> Step:
 def fns(b: Binding) -> Step:
     """Bit ``base`` above 31 is undefined, and a fault."""
     form(b, type="b32")
-    machine, site, d = b.machine, b.site, b.write(0, TYPES["b32"])
-    zeros = np.zeros(machine.threads, np.uint32)
+    execution, site, d = b.execution, b.site, b.write(0, TYPES["b32"])
+    zeros = np.zeros(execution.threads, np.uint32)
     operands = b.read(1, TYPES["b32"]), b.read(2, TYPES["u32"]), b.read(3, TYPES["u32"])
 
     def step(active: Active) -> None:
         mask, base, offset = (x | zeros for x in operands)
         if (wrong := active.mask & (base > 31)).any():
             thread = int(wrong.nonzero()[0][0])
-            raise machine.fault(Undefined, f"fns looks from bit {base[thread]}, expected at most 31", site, thread)
+            raise execution.fault(Undefined, f"fns looks from bit {base[thread]}, expected at most 31", site, thread)
         masked(d, arith.nth_set(mask, base, offset.view(np.int32)), active)
 
     return step

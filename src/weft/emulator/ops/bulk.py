@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from weft.emulator.arith.bulk_reduce import GLOBAL, SHARED, Reduction, reduction
 from weft.emulator.arith.tensor_copy import CHUNK, touched_sectors
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import Active, Index
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.machine.active import Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.arena import width_of
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.async_copy import check_policy
@@ -33,7 +33,7 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 KIND: Final = "bulk"
 
@@ -48,9 +48,9 @@ Bytes = NDArray[np.uint8]
 class Transfer:
     """The copies that one execution of an instruction makes: who makes them, and in whose name."""
 
-    machine: Machine
+    execution: Execution
     site: int
-    threads: Index
+    threads: IndexArray
     """A thread for each copy."""
     agent: Agent
 
@@ -60,24 +60,24 @@ class Transfer:
     @classmethod
     def begin(cls, b: Binding, active: Active, barrier: Locate | None = None) -> list[Transfer]:
         """These threads begin a copy each. Those that different phases track are not one operation, even of one warp."""
-        machine, order, threads = b.machine, b.machine.order, active.index
+        execution, order, threads = b.execution, b.execution.order, active.index
         if barrier is None:
-            agent = Groups.of(machine, KIND).begin(active) if order.active else order.start(active.warps)
-            return [cls(machine, b.site, threads, agent)]
+            agent = Groups.of(execution, KIND).begin(active) if order.active else order.start(active.warps)
+            return [cls(execution, b.site, threads, agent)]
         barriers = barrier(threads)
         if not order.active:
-            return [cls(machine, b.site, threads, order.start(active.warps), barriers)]
-        tracked = Tracked.of(machine)
+            return [cls(execution, b.site, threads, order.start(active.warps), barriers)]
+        tracked = Tracked.of(execution)
         return [
-            cls(machine, b.site, threads[of], tracked.begin(threads[of], key), barriers[of])
-            for key, of in by_phase(machine, threads, barriers)
+            cls(execution, b.site, threads[of], tracked.begin(threads[of], key), barriers[of])
+            for key, of in by_phase(execution, threads, barriers)
         ]
 
     def access(
         self, space: Space, kind: Kind, of: Any, addresses: NDArray[np.uint64], size: int, alignment: int = CHUNK
-    ) -> Access:
+    ) -> AccessBatch:
         """The accesses of copies ``of`` (places in ``threads``, or a slice) at addresses of a space."""
-        access = Access(
+        access = AccessBatch(
             self.site,
             space,
             kind,
@@ -89,26 +89,26 @@ class Transfer:
             strong=kind is Kind.ATOMIC,
             agent=self.agent,
         )
-        counters = self.machine.counters
+        counters = self.execution.counters
         counters.access(access)
         if space is Space.GLOBAL:
             metric = f"async_global_{'load' if kind is Kind.READ else 'store'}_sectors"
             counters.add(self.site, metric, touched_sectors(np.arange(len(self.threads))[of], addresses, size))
         return access
 
-    def read(self, access: Access) -> Bytes:
+    def read(self, access: AccessBatch) -> Bytes:
         """What the copies read, (N, size)."""
-        return self.machine.memory.read(access)
+        return self.execution.memory.read(access)
 
-    def write(self, access: Access, values: Bytes) -> None:
+    def write(self, access: AccessBatch, values: Bytes) -> None:
         """Puts the copied values, (N, size), where they go."""
         access.values = values
-        self.machine.memory.write(access)
+        self.execution.memory.write(access)
 
-    def reduce(self, access: Access, values: Bytes, how: Reduction) -> None:
+    def reduce(self, access: AccessBatch, values: Bytes, how: Reduction) -> None:
         """Combines the copied values, (N, size), with what is there; copies to the same place come one after the other."""
-        flat = self.machine.memory.check(access)
-        arena = self.machine.memory.arenas[access.space]
+        flat = self.execution.memory.check(access)
+        arena = self.execution.memory.arenas[access.space]
         size, alignment = access.size, access.alignment or access.size
         width = width_of(size, alignment)
         order = np.argsort(flat, kind="stable")
@@ -120,35 +120,35 @@ class Transfer:
     def complete(self, bytes_done: NDArray[np.int64] | int) -> None:
         """The copies are complete: mbarriers that track them have so many bytes less to wait for."""
         if self.barriers is not None:
-            update(self.machine, self.site, self.threads, self.barriers, transactions=-bytes_done)
+            update(self.execution, self.site, self.threads, self.barriers, transactions=-bytes_done)
 
 
-def multicast(b: Binding, modifier: str, operand: int) -> Callable[[Index], None]:
+def multicast(b: Binding, modifier: str, operand: int) -> Callable[[IndexArray], None]:
     """Checks of the mask of blocks that a multicast names, where the instruction has one: there is block 0 only."""
     if not modifier:
         return lambda threads: None
-    masks, machine, site = b.read(operand, TYPES["u16"]), b.machine, b.site
+    masks, execution, site = b.read(operand, TYPES["u16"]), b.execution, b.site
 
-    def check(threads: Index) -> None:
+    def check(threads: IndexArray) -> None:
         given = per_thread(masks, threads)
         if (bad := given != 1).any():
             which = int(bad.argmax())
             message = f"a multicast to blocks 0x{given[which]:x} of the cluster; it has block 0 only, which is mask 0x1"
-            raise machine.fault(Undefined, message, site, int(threads[which]))
+            raise execution.fault(Undefined, message, site, int(threads[which]))
 
     return check
 
 
-def sized(b: Binding, operand: int) -> Callable[[Index], list[tuple[int, Index]]]:
+def sized(b: Binding, operand: int) -> Callable[[IndexArray], list[tuple[int, IndexArray]]]:
     """The operand size of a bulk copy: each size that threads give, and who gives it. Copies of nothing are left out."""
-    sizes, machine, site = b.read(operand, U32), b.machine, b.site
+    sizes, execution, site = b.read(operand, U32), b.execution, b.site
 
-    def read(threads: Index) -> list[tuple[int, Index]]:
+    def read(threads: IndexArray) -> list[tuple[int, IndexArray]]:
         given = per_thread(sizes, threads)
         if (bad := given % CHUNK != 0).any():
             which = int(bad.argmax())
             message = f"a bulk copy of {given[which]} bytes, which is no multiple of {CHUNK}"
-            raise machine.fault(Undefined, message, site, int(threads[which]))
+            raise execution.fault(Undefined, message, site, int(threads[which]))
         return [(size, (given == size).nonzero()[0]) for size in np.unique(given).tolist() if size]
 
     return read
@@ -284,8 +284,8 @@ def _prefetch(b: Binding) -> Step:
 def _commit(b: Binding) -> Step:
     form(b, op="async", bulk="bulk", what="commit_group")
     b.count(0)
-    machine = b.machine
-    return lambda active: Groups.of(machine, KIND).commit(active) if machine.order.active else None
+    execution = b.execution
+    return lambda active: Groups.of(execution, KIND).commit(active) if execution.order.active else None
 
 
 @instruction("cp.async.bulk.wait_group")
@@ -293,6 +293,6 @@ def _wait(b: Binding) -> Step:
     """With ``.read`` only reads need be complete: the writes, to global memory, are not tracked, so it is the same here."""
     form(b, op="async", bulk="bulk", what="wait_group", reads="? read")
     b.count(1)
-    pending, machine = b.constant(0), b.machine
+    pending, execution = b.constant(0), b.execution
     b.require(pending >= 0, f"cp.async.bulk.wait_group of {pending} groups")
-    return lambda active: Groups.of(machine, KIND).wait(active, pending) if machine.order.active else None
+    return lambda active: Groups.of(execution, KIND).wait(active, pending) if execution.order.active else None

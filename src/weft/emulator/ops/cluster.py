@@ -8,58 +8,58 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft.emulator.errors import BarrierFault
-from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.machine.active import Active, IndexArray, Mask
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.meetings import all_of, any_of, warps_of
 from weft.emulator.ops.registry import Destinations, Transfer, instruction
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 
 class ClusterBarrier:
     """The barrier of each block's cluster, which is the block alone."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.arrived: Mask = np.zeros(machine.threads, np.bool_)
-        self.passed: Mask = np.zeros(machine.threads, np.bool_)
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.arrived: Mask = np.zeros(execution.threads, np.bool_)
+        self.passed: Mask = np.zeros(execution.threads, np.bool_)
         """Threads that have arrived, whose phase is complete and who have not waited yet."""
-        self.phase = np.zeros(machine.threads, np.int64)
+        self.phase = np.zeros(execution.threads, np.int64)
 
     @classmethod
-    def of(cls, machine: Machine) -> ClusterBarrier:
-        return machine.extra("cluster barrier", lambda: cls(machine))
+    def of(cls, execution: Execution) -> ClusterBarrier:
+        return execution.extra("cluster barrier", lambda: cls(execution))
 
     def settle(self) -> Mask:
         """Completes the phase of blocks all of whose threads have arrived or ended; who may pass."""
-        here = self.arrived.reshape(self.machine.blocks, -1)
-        gone = self.machine.exited.reshape(self.machine.blocks, -1)
+        here = self.arrived.reshape(self.execution.blocks, -1)
+        gone = self.execution.exited.reshape(self.execution.blocks, -1)
         done = all_of(here | gone) & any_of(here)
         if done.any():
-            members = self.arrived & done[self.machine.block]
+            members = self.arrived & done[self.execution.block]
             self.passed |= members
             self.arrived &= ~members
-            self.machine.stir()
+            self.execution.stir()
         return self.passed
 
     def why(self, site: int) -> str:
         """Who has not arrived."""
-        machine = self.machine
-        block = int(machine.block[self.arrived.nonzero()[0][0]]) if self.arrived.any() else 0
-        members = slice(block * machine.block_threads, (block + 1) * machine.block_threads)
-        came, live = np.count_nonzero(self.arrived[members]), np.count_nonzero(~machine.exited[members])
-        instruction = machine.program.instructions[site]
-        name = machine.block_of(block * machine.block_threads)
+        execution = self.execution
+        block = int(execution.block[self.arrived.nonzero()[0][0]]) if self.arrived.any() else 0
+        members = slice(block * execution.block_threads, (block + 1) * execution.block_threads)
+        came, live = np.count_nonzero(self.arrived[members]), np.count_nonzero(~execution.exited[members])
+        instruction = execution.program.instructions[site]
+        name = execution.block_of(block * execution.block_threads)
         return (
             f"block {name}: {came} of {live} threads have arrived at the cluster's barrier, "
             f"others wait at {instruction.name}, PTX line {instruction.line}"
         )
 
-    def keys(self, mask: Mask) -> list[tuple[tuple[str, int], Index]]:
+    def keys(self, mask: Mask) -> list[tuple[tuple[str, int], IndexArray]]:
         """The keys of the threads' phases, and the warps of each."""
-        found: list[tuple[tuple[str, int], Index]] = []
+        found: list[tuple[tuple[str, int], IndexArray]] = []
         for parity in (0, 1):
             warps = warps_of(mask & (self.phase % 2 == parity))
             if warps.size:
@@ -72,20 +72,20 @@ def cluster_arrive(b: Binding) -> Callable[[Active], None]:
     """Arrives, and goes on; with ``.relaxed`` nothing is released."""
     f = form(b, cluster="cluster", op="arrive", semantics="? release relaxed", aligned="? aligned")
     b.count(0)
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
-        machine.counters.add(site, "barriers", active.warp_count)
-        barrier = ClusterBarrier.of(machine)
+        execution.counters.add(site, "barriers", active.warp_count)
+        barrier = ClusterBarrier.of(execution)
         twice = active.mask & (barrier.arrived | barrier.passed)
         if twice.any():
             message = "a thread arrives at the cluster's barrier again before it has waited"
-            raise machine.fault(BarrierFault, message, site, int(twice.nonzero()[0][0]))
+            raise execution.fault(BarrierFault, message, site, int(twice.nonzero()[0][0]))
         barrier.arrived |= active.mask
         barrier.phase[active.mask] += 1
         if f["semantics"] != "relaxed":
             for key, warps in barrier.keys(active.mask):
-                machine.order.release(key, warps)
+                execution.order.release(key, warps)
         barrier.settle()
 
     return step
@@ -96,23 +96,23 @@ def cluster_wait(b: Binding) -> Transfer:
     """Waits until all threads have arrived."""
     form(b, cluster="cluster", op="wait", semantics="? acquire", aligned="? aligned")
     b.count(0)
-    machine, site, following = b.machine, b.site, b.next
+    execution, site, following = b.execution, b.site, b.next
 
     def run(active: Active) -> Destinations:
-        barrier = ClusterBarrier.of(machine)
+        barrier = ClusterBarrier.of(execution)
         never = active.mask & ~(barrier.arrived | barrier.passed)
         if never.any():
             message = "a thread waits at the cluster's barrier without having arrived"
-            raise machine.fault(BarrierFault, message, site, int(never.nonzero()[0][0]))
+            raise execution.fault(BarrierFault, message, site, int(never.nonzero()[0][0]))
         going = active.narrow(barrier.settle())
         for key, warps in barrier.keys(going.mask):
-            machine.order.acquire(key, warps)
+            execution.order.acquire(key, warps)
         barrier.passed &= ~going.mask
         waiting = active.narrow(~going.mask)
         if waiting:
             # Woken, they execute this instruction again, and pass.
-            machine.counters.executed(site, -waiting.warp_count, -waiting.count)
-            machine.park(waiting, site, lambda: barrier.why(site), barrier.settle, site)
+            execution.counters.executed(site, -waiting.warp_count, -waiting.count)
+            execution.park(waiting, site, lambda: barrier.why(site), barrier.settle, site)
         return [(following, going)] if going else []
 
     return run

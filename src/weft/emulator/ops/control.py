@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
 from weft.emulator.machine.binding import Binding
-from weft.emulator.machine.machine import Machine
-from weft.emulator.machine.placement import FUNCTIONS, RECURSION, size_of
+from weft.emulator.machine.execution import Execution
+from weft.emulator.machine.variable_map import FUNCTIONS, RECURSION, size_of
 from weft.emulator.ops.externals import EXTERNALS
 from weft.emulator.ops.registry import Destinations, Transfer, instruction, masked
 from weft.emulator.ptx.syntax import Function, Group, Immediate, Operand, Register, Sink, Symbol, Variable
@@ -30,7 +30,7 @@ _NO_MEANING: Final = ("uni",)
 def bra(b: Binding) -> Transfer:
     b.only(*_NO_MEANING)
     b.count(1)
-    (target,) = b.machine.program.targets(b.site)
+    (target,) = b.execution.program.targets(b.site)
     return lambda active: [(target, active)]
 
 
@@ -40,15 +40,15 @@ def brx(b: Binding) -> Transfer:
     b.only("idx", *_NO_MEANING)
     b.count(2)
     index = b.read(0, TYPES["u32"])
-    targets = b.machine.program.targets(b.site)
-    machine, site = b.machine, b.site
+    targets = b.execution.program.targets(b.site)
+    execution, site = b.execution, b.site
 
     def run(active: Active) -> Destinations:
-        values = np.broadcast_to(index, machine.threads)[active.index]
+        values = np.broadcast_to(index, execution.threads)[active.index]
         if (wild := values >= len(targets)).any():
             thread = int(active.index[int(wild.nonzero()[0][0])])
             message = f"index {int(values[wild][0])} into a table of {len(targets)} labels"
-            raise machine.fault(Undefined, message, site, thread)
+            raise execution.fault(Undefined, message, site, thread)
         parted: dict[int, list[int]] = {}
         distinct: list[int] = np.unique(values).tolist()
         for value in distinct:
@@ -61,13 +61,13 @@ def brx(b: Binding) -> Transfer:
 @instruction("exit", transfer=True)
 def exit_(b: Binding) -> Transfer:
     b.count(0)
-    return _exit(b.machine)
+    return _exit(b.execution)
 
 
-def _exit(machine: Machine) -> Transfer:
+def _exit(execution: Execution) -> Transfer:
     def run(active: Active) -> Destinations:
-        machine.exited |= active.mask
-        machine.stir()
+        execution.exited |= active.mask
+        execution.stir()
         return []
 
     return run
@@ -78,12 +78,12 @@ def ret(b: Binding) -> Transfer:
     """Back to the caller; from a kernel it is ``exit``."""
     b.only(*_NO_MEANING)
     b.count(0)
-    machine = b.machine
+    execution = b.execution
     if b.function.entry:
-        return _exit(machine)
+        return _exit(execution)
 
     def run(active: Active) -> Destinations:
-        stack = machine.extra("return addresses", lambda: _Stack(machine))
+        stack = execution.extra("return addresses", lambda: _Stack(execution))
         return stack.pop(active, b.function.name)
 
     return run
@@ -108,15 +108,15 @@ def call(b: Binding) -> Transfer:
 
 
 def _direct(b: Binding, name: str, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
-    machine, following = b.machine, b.next
-    if name not in machine.program.start:
+    execution, following = b.execution, b.next
+    if name not in execution.program.start:
         return _external(b, name, arguments, results)
-    function = machine.program.module.functions[name]
+    function = execution.program.module.functions[name]
     enter = _copies(b, function, arguments, results)
-    start = machine.program.start[name]
+    start = execution.program.start[name]
 
     def run(active: Active) -> Destinations:
-        stack = machine.extra("return addresses", lambda: _Stack(machine))
+        stack = execution.extra("return addresses", lambda: _Stack(execution))
         stack.leaving[following, name] = enter[1]
         stack.push(active, following, b.site)
         for copy in enter[0]:
@@ -127,18 +127,20 @@ def _direct(b: Binding, name: str, arguments: tuple[Operand, ...], results: tupl
 
 
 def _indirect(b: Binding, target: Register, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
-    machine = b.machine
+    execution = b.execution
     address = b.read(target, TYPES["u64"])
     direct: dict[int, Transfer] = {}
 
     def run(active: Active) -> Destinations:
-        values = np.broadcast_to(address, machine.threads)
+        values = np.broadcast_to(address, execution.threads)
         destinations: list[tuple[int, Active]] = []
         for value in np.unique(values[active.index]).tolist():
-            names = [n for n, pc in machine.program.start.items() if FUNCTIONS + 16 * pc == value]
+            names = [n for n, pc in execution.program.start.items() if FUNCTIONS + 16 * pc == value]
             if not names:
                 thread = int(active.index[int((values[active.index] == value).nonzero()[0][0])])
-                raise machine.fault(Undefined, f"a call of 0x{value:x}, which is no function's address", b.site, thread)
+                raise execution.fault(
+                    Undefined, f"a call of 0x{value:x}, which is no function's address", b.site, thread
+                )
             if value not in direct:
                 direct[value] = _direct(b, names[0], arguments, results)
             destinations += direct[value](active.narrow(values == value))
@@ -150,13 +152,13 @@ def _indirect(b: Binding, target: Register, arguments: tuple[Operand, ...], resu
 def _external(b: Binding, name: str, arguments: tuple[Operand, ...], results: tuple[Operand, ...]) -> Transfer:
     if name not in EXTERNALS:
         b.wrong(f"function '{name}' has no body in this module")
-    external, machine, following = EXTERNALS[name], b.machine, b.next
+    external, execution, following = EXTERNALS[name], b.execution, b.next
     given = [_parameter_bytes(b, a) for a in arguments]
     wanted = [_parameter_bytes(b, r) for r in results]
 
     def run(active: Active) -> Destinations:
-        external(machine, active, given, wanted)
-        going_on = active.narrow(~machine.exited)
+        external(execution, active, given, wanted)
+        going_on = active.narrow(~execution.exited)
         return [(following, going_on)] if going_on else []
 
     return run
@@ -173,7 +175,7 @@ def _parameter_bytes(b: Binding, operand: Operand) -> NDArray[np.uint8]:
     variable = _variable(b.function, name)
     if variable is None or variable.space != "param":
         b.unknown("arguments of external functions that are no variables in the param space")
-    return b.machine.parameter(b.function.name, name, size_of(variable))
+    return b.execution.parameter(b.function.name, name, size_of(variable))
 
 
 class _Copy:
@@ -202,13 +204,13 @@ def _copies(
 
 
 def _copy(b: Binding, operand: Operand, function: Function, formal: Variable, entering: bool) -> _Copy:
-    machine = b.machine
+    execution = b.execution
     size = size_of(formal)
     kind = TYPES[formal.type]
     if formal.space == "reg":
-        inner = machine.register(function.name, formal.name, formal.type).view(kind.numpy)
+        inner = execution.register(function.name, formal.name, formal.type).view(kind.numpy)
     else:
-        inner = machine.parameter(function.name, formal.name, size)
+        inner = execution.parameter(function.name, formal.name, size)
     if isinstance(operand, Symbol):
         outer = _parameter_bytes(b, operand)
         if outer.shape != inner.shape:
@@ -227,8 +229,8 @@ def _copy(b: Binding, operand: Operand, function: Function, formal: Variable, en
 class _Stack:
     """Return addresses, and what recursion would overwrite."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
         self.levels: list[NDArray[np.int64]] = []
         """For each depth, the pc each thread returns to."""
         self.leaving: dict[tuple[int, str], list[_Copy]] = {}
@@ -236,36 +238,36 @@ class _Stack:
         self.saved: list[dict[tuple[str, str], NDArray[Any]]] = []
 
     def push(self, active: Active, pc: int, site: int) -> None:
-        machine = self.machine
+        execution = self.execution
         for level, chosen in self._by_depth(active):
             if level >= RECURSION:
                 message = f"calls are more than {RECURSION} deep"
-                raise machine.fault(Undefined, message, site, int(chosen.index[0]))
+                raise execution.fault(Undefined, message, site, int(chosen.index[0]))
             while len(self.levels) <= level:
-                self.levels.append(np.zeros(machine.threads, np.int64))
+                self.levels.append(np.zeros(execution.threads, np.int64))
                 self.saved.append({})
-            masked(self.levels[level], np.full(machine.threads, pc), chosen)
-            caller = machine.program.function_of[site].name
-            if caller in machine.program.recursive:
+            masked(self.levels[level], np.full(execution.threads, pc), chosen)
+            caller = execution.program.function_of[site].name
+            if caller in execution.program.recursive:
                 saved = self.saved[level]
-                for key, array in machine.own(caller):
+                for key, array in execution.own(caller):
                     if key not in saved:
                         saved[key] = np.zeros_like(array)
                     masked(saved[key], array, chosen)
-        machine.depth[active.mask] += 1
+        execution.depth[active.mask] += 1
 
     def pop(self, active: Active, function: str) -> Destinations:
-        machine = self.machine
+        execution = self.execution
         destinations: list[tuple[int, Active]] = []
-        machine.depth[active.mask] -= 1
+        execution.depth[active.mask] -= 1
         for level, chosen in self._by_depth(active):
             pcs = self.levels[level]
             places: list[int] = np.unique(pcs[chosen.index]).tolist()
             for pc in places:
                 returning = chosen.narrow(pcs == pc)
-                caller = machine.program.function_of[pc - 1].name
+                caller = execution.program.function_of[pc - 1].name
                 results = self.leaving[pc, function]
-                if caller in machine.program.recursive:
+                if caller in execution.program.recursive:
                     self._restore(level, caller, returning, results)
                 else:
                     for copy in results:
@@ -278,12 +280,12 @@ class _Stack:
         for copy in results:
             copy(returning)
         saved = self.saved[level]
-        for key, array in self.machine.own(caller):
+        for key, array in self.execution.own(caller):
             if key in saved and not any(np.may_share_memory(array, copy.target) for copy in results):
                 masked(array, saved[key], returning)
 
     def _by_depth(self, active: Active) -> list[tuple[int, Active]]:
-        depth = self.machine.depth
+        depth = self.execution.depth
         found = depth[active.index]
         first = int(found[0])
         if (found == first).all():

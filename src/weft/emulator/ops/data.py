@@ -8,7 +8,7 @@ import numpy as np
 
 from weft.emulator.machine.active import Active
 from weft.emulator.machine.binding import Binding
-from weft.emulator.memory.access import Space
+from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.syntax import Sink, Vector
@@ -49,7 +49,7 @@ def _pack(b: Binding) -> Step:
     inner = TYPES[f"b{width}"]
     sources = [b.read(part, inner) for part in parts]
     whole = b.write(0, kind)
-    threads = b.machine.threads
+    threads = b.execution.threads
 
     def run(active: Active) -> None:
         joined = np.empty((threads, len(parts)), inner.numpy)
@@ -67,7 +67,7 @@ def _unpack(b: Binding) -> Step:
     inner = TYPES[f"b{width}"]
     source = b.read(1, kind)
     targets = [(i, b.write(part, inner)) for i, part in enumerate(parts) if not isinstance(part, Sink)]
-    threads = b.machine.threads
+    threads = b.execution.threads
 
     def run(active: Active) -> None:
         shape = (threads, 2) if kind.bits == 128 else (threads,)

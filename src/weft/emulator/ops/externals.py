@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from weft.emulator.machine.active import Active
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
-External: TypeAlias = Callable[["Machine", Active, list[NDArray[np.uint8]], list[NDArray[np.uint8]]], None]
+External: TypeAlias = Callable[["Execution", Active, list[NDArray[np.uint8]], list[NDArray[np.uint8]]], None]
 """Called with the active threads, the (T, bytes) arrays of the arguments, and those of the results to fill."""
 
 EXTERNALS: Final[dict[str, External]] = {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from weft.emulator.machine.active import Active, Index
+from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.ops.registry import Step, instruction
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ MEMORY: Final = frozenset(
 @instruction("fence", "membar")
 def fence(b: Binding) -> Step:
     """Orders what the table says."""
-    name, order = b.instruction.name, b.machine.order
+    name, order = b.instruction.name, b.execution.order
     b.count(0)
     if name in NOTHING:
         return lambda active: None
@@ -56,7 +56,7 @@ def fence(b: Binding) -> Step:
     if not order.active:
         return lambda active: None
     memory, proxy = name not in ASYNC, name not in MEMORY
-    every_warp: Index = np.arange(b.machine.warps)
+    every_warp: IndexArray = np.arange(b.execution.warps)
 
     def step(active: Active) -> None:
         warps = every_warp if active.full else active.warps

@@ -28,7 +28,7 @@ from weft.emulator.ptx.types import TYPES, Type
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 Compute = Callable[..., Any]
 
@@ -126,27 +126,27 @@ def _fused(b: Binding) -> Step:
     mode = f["mode"]
     operands = source(b, 1, kind), source(b, 2, kind), source(b, 3, kind)
     if mode == "rn" and kind.name == "f32" and not f["sat"]:
-        return _fast_fma(b.machine, b.write(0, kind), operands, bool(f["ftz"]))
+        return _fast_fma(b.execution, b.write(0, kind), operands, bool(f["ftz"]))
     function = (double if kind.name == "f64" else single).fma
     return steps(destination(b, kind), partial(function, mode=mode), operands, bool(f["ftz"]), bool(f["sat"]))
 
 
-_SCRATCH: Final[WeakKeyDictionary[Machine, tuple[rounding.F64, rounding.F64, Array]]] = WeakKeyDictionary()
+_SCRATCH: Final[WeakKeyDictionary[Execution, tuple[rounding.F64, rounding.F64, Array]]] = WeakKeyDictionary()
 """For each launch the arrays `_fast_fma` computes in; nothing in them lives longer than a step."""
 
 
-def _scratch(machine: Machine, count: int) -> tuple[rounding.F64, rounding.F64, Array]:
-    found = _SCRATCH.get(machine)
+def _scratch(execution: Execution, count: int) -> tuple[rounding.F64, rounding.F64, Array]:
+    found = _SCRATCH.get(execution)
     if found is None or found[0].size != count:
-        found = _SCRATCH[machine] = np.empty(count), np.empty(count), np.empty(count, np.uint64)
+        found = _SCRATCH[execution] = np.empty(count), np.empty(count), np.empty(count, np.uint64)
     return found
 
 
-def _fast_fma(machine: Machine, d: Array, operands: tuple[Array, ...], ftz: bool) -> Step:
+def _fast_fma(execution: Execution, d: Array, operands: tuple[Array, ...], ftz: bool) -> Step:
     """fma.rn.f32, the most frequent of all, with as few calls as there can be: the sum in float64, and if that may lie on a
     boundary of float32 (`rounding.exact_sum`), the general way."""
     count = d.size
-    product, addend, last = _scratch(machine, count)
+    product, addend, last = _scratch(execution, count)
     bits, mask = product.view(np.uint64), np.uint64((1 << 28) - 1)
     canonical, flush = rounding.canonical, rounding.flush
     given = _flushed(operands)

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from weft.emulator.arith.fragments import Fragment, Moves, unpack, writing
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Index
+from weft.emulator.machine.active import WARP, Active, IndexArray
 from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
     from weft.emulator.ptx.syntax import Operand
 
-Warps: TypeAlias = Index | None
+Warps: TypeAlias = IndexArray | None
 """The warps that execute, ascending; None for all there are."""
 
 ALL_LANES: Final = np.uint32(0xFFFF_FFFF)
@@ -36,18 +36,18 @@ ACCUMULATORS: Final = {"f16": "f2", "f32": "f4", "f64": "f8", "s32": "i4"}
 
 def collective(b: Binding) -> Callable[[Active], Warps]:
     """For an ``.aligned`` instruction on fragments: the warps that execute it, or a fault if not all 32 lanes of one do."""
-    machine, site, name = b.machine, b.site, b.instruction.name
+    execution, site, name = b.execution, b.site, b.instruction.name
 
     def check(active: Active) -> Warps:
         if active.full:
             return None
-        warps = machine.whole_warps(active, site)
+        warps = execution.whole_warps(active, site)
         absent = active.ballots[warps] != ALL_LANES
         if absent.any():
             warp = int(warps[absent][0])
             lane = int((~active.lanes[warp]).nonzero()[0][0])
             message = f"{name} needs all 32 lanes of a warp; this lane has exited or never was"
-            raise machine.fault(Undefined, message, site, warp * WARP + lane)
+            raise execution.fault(Undefined, message, site, warp * WARP + lane)
         return warps
 
     return check
@@ -69,26 +69,26 @@ def registers(b: Binding, operand: int | Operand, count: int, bits: int, write: 
             b.wrong(f"{b.instruction.name} has a register of {declared.bits} bits, expected {bits}")
         values = b.write(element, kind) if write else b.read(element, kind)
         if values.ndim == 0:
-            values = np.broadcast_to(values, (b.machine.threads,))
+            values = np.broadcast_to(values, (b.execution.threads,))
         found.append(values.reshape(-1, WARP))
     return found
 
 
-_SCRATCH: WeakKeyDictionary[Machine, dict[str, NDArray[np.uint8]]] = WeakKeyDictionary()
+_SCRATCH: WeakKeyDictionary[Execution, dict[str, NDArray[np.uint8]]] = WeakKeyDictionary()
 
 
-def scratch(machine: Machine, role: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def scratch(execution: Execution, role: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """An array (warps, *shape) for what lives only within a step, shared by all steps of a launch with the same role.
 
     Arrays of this size made anew in each step cost more, in pages that the system hands out and takes back, than the
     arithmetic on them.
     """
     kind = np.dtype(dtype)
-    size = machine.warps * math.prod(shape) * kind.itemsize
-    room = _SCRATCH.setdefault(machine, {})
+    size = execution.warps * math.prod(shape) * kind.itemsize
+    room = _SCRATCH.setdefault(execution, {})
     if role not in room or room[role].size < size:
         room[role] = np.empty(size, np.uint8)
-    return room[role][:size].view(kind).reshape(machine.warps, *shape)
+    return room[role][:size].view(kind).reshape(execution.warps, *shape)
 
 
 def reader(
@@ -98,10 +98,10 @@ def reader(
     step with the same ``role`` runs; ``moves`` is the fragment's `reading`."""
     views = registers(b, operand, fragment.registers, fragment.width, write=False)
     bits, places, run = fragment.bits, moves.places, moves.run
-    buffer = scratch(b.machine, "words", (len(views), WARP), views[0].dtype)
-    nibbles = scratch(b.machine, "nibbles", (fragment.slots,), np.uint8)
-    found = scratch(b.machine, role, moves.shape, f"u{max(bits, 8) // 8}")
-    moved = found.reshape(b.machine.warps, -1).view(run)
+    buffer = scratch(b.execution, "words", (len(views), WARP), views[0].dtype)
+    nibbles = scratch(b.execution, "nibbles", (fragment.slots,), np.uint8)
+    found = scratch(b.execution, role, moves.shape, f"u{max(bits, 8) // 8}")
+    moved = found.reshape(b.execution.warps, -1).view(run)
 
     def read(warps: Warps) -> NDArray[Any]:
         count = len(buffer) if warps is None else warps.size
@@ -119,8 +119,8 @@ def writer(b: Binding, operand: int | Operand, fragment: Fragment) -> Callable[[
     views = registers(b, operand, fragment.registers, fragment.width, write=True)
     moves = writing(fragment)
     places, run = moves.places, moves.run
-    buffer = scratch(b.machine, "words", (len(views), WARP), f"u{fragment.width // 8}")
-    moved = buffer.reshape(b.machine.warps, -1).view(run)
+    buffer = scratch(b.execution, "words", (len(views), WARP), f"u{fragment.width // 8}")
+    moved = buffer.reshape(b.execution.warps, -1).view(run)
 
     def write(values: NDArray[Any], warps: Warps) -> None:
         count = len(values)

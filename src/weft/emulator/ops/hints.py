@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weft.emulator.machine.active import Active
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.types import TYPES
@@ -73,10 +73,10 @@ def setmaxnreg(b: Binding) -> Step:
         24 <= registers <= 256 and registers % 8 == 0,
         f"setmaxnreg to {registers}; it must be a multiple of 8 from 24 to 256",
     )
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
-        machine.whole_warps(active, site)
+        execution.whole_warps(active, site)
 
     return step
 
@@ -103,7 +103,7 @@ def createpolicy(b: Binding) -> Step:
         form(b, how="cvt", level="L2", type="b64")
         b.count(2)
     d = b.write(0, TYPES["b64"])
-    nothing = np.zeros(b.machine.threads, np.uint64)
+    nothing = np.zeros(b.execution.threads, np.uint64)
     return lambda active: masked(d, nothing, active)
 
 
@@ -114,13 +114,13 @@ def discard(b: Binding) -> Step:
     b.count(2)
     size = b.constant(1)
     b.require(size == 128, f"discard of {size} bytes; it is of 128")
-    address, machine, site = b.address(0, Space.GLOBAL), b.machine, b.site
+    address, execution, site = b.address(0, Space.GLOBAL), b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
-        access = Access(site, Space.GLOBAL, Kind.WRITE, threads, address()[threads], size)
-        flat = machine.memory.check(access)
-        written = machine.memory.arenas[Space.GLOBAL].written
+        access = AccessBatch(site, Space.GLOBAL, Kind.WRITE, threads, address()[threads], size)
+        flat = execution.memory.check(access)
+        written = execution.memory.arenas[Space.GLOBAL].written
         if written is not None:
             written[flat[:, None] + np.arange(size)] = 0
 

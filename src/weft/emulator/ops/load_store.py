@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Active, Index
+from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.machine.binding import Binding
-from weft.emulator.machine.placement import size_of
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.variable_map import size_of
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.syntax import Address, Operand, Sink, Symbol
@@ -71,10 +71,10 @@ def ld(b: Binding) -> Step:
 
         return load_parameter
     address = b.address(1, form.space)
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def run(active: Active) -> None:
-        memory = machine.memory
+        memory = execution.memory
         threads, addresses = _chosen(active, address())
         if form.space is not None:
             put(_load(memory, threads, addresses, form.space), active)
@@ -89,12 +89,12 @@ def ld(b: Binding) -> Step:
             values[where] = _load(memory, threads[where], within, space)
         put(values, active)
 
-    def _load(memory: Any, threads: Index, addresses: NDArray[np.uint64], space: Space) -> NDArray[Any]:
-        access = Access(site, space, Kind.READ, threads, addresses, form.size, strong=bool(form.semantics))
+    def _load(memory: Any, threads: IndexArray, addresses: NDArray[np.uint64], space: Space) -> NDArray[Any]:
+        access = AccessBatch(site, space, Kind.READ, threads, addresses, form.size, strong=bool(form.semantics))
         values = memory.load(access, form.width)
-        machine.counters.access(access)
+        execution.counters.access(access)
         if form.semantics:
-            machine.order.communicate(access, _SEMANTICS[form.semantics])
+            execution.order.communicate(access, _SEMANTICS[form.semantics])
         return values
 
     return run
@@ -116,7 +116,7 @@ def st(b: Binding) -> Step:
 
         return store_parameter
     address = b.address(0, form.space)
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def run(active: Active) -> None:
         threads, addresses = _chosen(active, address())
@@ -124,18 +124,18 @@ def st(b: Binding) -> Step:
         if form.space is not None:
             _store(threads, addresses, values, form.space)
             return
-        for space, where, within in machine.memory.resolve(addresses):
+        for space, where, within in execution.memory.resolve(addresses):
             if where is None:
                 _store(threads, within, values, space)
             else:
                 _store(threads[where], within, values[where], space)
 
-    def _store(threads: Index, addresses: NDArray[np.uint64], values: NDArray[Any], space: Space) -> None:
-        access = Access(site, space, Kind.WRITE, threads, addresses, form.size, strong=bool(form.semantics))
+    def _store(threads: IndexArray, addresses: NDArray[np.uint64], values: NDArray[Any], space: Space) -> None:
+        access = AccessBatch(site, space, Kind.WRITE, threads, addresses, form.size, strong=bool(form.semantics))
         if form.semantics:
-            machine.order.communicate(access, _SEMANTICS[form.semantics])
-        machine.memory.store(access, form.width, values)
-        machine.counters.access(access)
+            execution.order.communicate(access, _SEMANTICS[form.semantics])
+        execution.memory.store(access, form.width, values)
+        execution.counters.access(access)
 
     return run
 
@@ -143,7 +143,7 @@ def st(b: Binding) -> Step:
 _SEMANTICS: Final = {"volatile": "relaxed", "relaxed": "relaxed", "acquire": "acquire", "release": "release"}
 
 
-def _chosen(active: Active, addresses: NDArray[np.uint64]) -> tuple[Index, NDArray[np.uint64]]:
+def _chosen(active: Active, addresses: NDArray[np.uint64]) -> tuple[IndexArray, NDArray[np.uint64]]:
     threads = active.index
     return threads, addresses if active.full else addresses[threads]
 
@@ -154,16 +154,16 @@ def _parameter(b: Binding, form: _Form, place: int) -> Callable[[], NDArray[Any]
     if form.space is not Space.PARAM or not isinstance(operand, Address) or not isinstance(operand.base, Symbol):
         return None
     name, offset = operand.base.name, operand.base.offset + operand.offset
-    if b.placement.space(b.function, name) is Space.PARAM:
-        start = b.placement.addresses[b.function.name, name] + offset
-        data = b.machine.memory.heaps[Space.PARAM].bytes[start : start + form.size]
+    if b.variable_map.space(b.function, name) is Space.PARAM:
+        start = b.variable_map.addresses[b.function.name, name] + offset
+        data = b.execution.memory.heaps[Space.PARAM].bytes[start : start + form.size]
         _within(b, name, offset, form)
         constant = data.view(f"u{form.width}").reshape(1, -1) if start % form.width == 0 else None
         if constant is None:
             b.wrong(f"parameter {name} is read at byte {offset}, which is no multiple of {form.width}")
         return lambda: constant
     _within(b, name, offset, form)
-    array = b.machine.parameter(b.function.name, name, _size(b, name))
+    array = b.execution.parameter(b.function.name, name, _size(b, name))
     if offset % form.width or array.shape[1] % form.width:
         columns = array[:, offset : offset + form.size]
         return lambda: columns.copy().view(f"u{form.width}")
@@ -189,15 +189,15 @@ def _putter(b: Binding, parts: tuple[Operand, ...], kind: Type) -> Callable[[NDA
     """How loaded words, (N,) or (N, words) or (1, words) for all, get into the registers of the active threads."""
     wide = kind.bits == 128
     targets = [(i, b.extend(part, kind)) for i, part in enumerate(parts) if not isinstance(part, Sink)]
-    threads = b.machine.threads
+    threads = b.execution.threads
     storage = STORAGE[kind.bits]
 
     def put(values: NDArray[Any], active: Active) -> None:
         columns = values if values.ndim == 2 else values[:, None]
-        everyone = columns.shape[0] == threads
+        all_threads = columns.shape[0] == threads
         for i, extend in targets:
             words = columns[:, 2 * i : 2 * i + 2] if wide else columns[:, i]
-            if everyone and active.full:
+            if all_threads and active.full:
                 full = np.ascontiguousarray(words)
             elif columns.shape[0] == 1 and not wide:
                 full = np.full(threads, words[0], storage)
@@ -212,7 +212,7 @@ def _putter(b: Binding, parts: tuple[Operand, ...], kind: Type) -> Callable[[NDA
 def _getter(b: Binding, parts: tuple[Operand, ...], form: _Form) -> Callable[[Active], NDArray[Any]]:
     """The words to store of the active threads: (N,), or (N, words)."""
     sources = [b.read(part, form.kind) for part in parts]
-    threads, storage = b.machine.threads, STORAGE[form.kind.bits]
+    threads, storage = b.execution.threads, STORAGE[form.kind.bits]
     if form.kind.bits == 128:
         return lambda active: np.concatenate([np.broadcast_to(s, (threads, 2))[active.index] for s in sources], axis=1)
     views = [np.broadcast_to(s.view(storage), (threads,)) for s in sources]

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.fragments import collective, registers
 from weft.emulator.ops.registry import Step, instruction
 
@@ -45,31 +45,31 @@ def _matrices(b: Binding) -> tuple[int, bool]:
     return counts[0], "trans" in b.modifiers
 
 
-def _rows(b: Binding, operand: int, count: int, kind: Kind) -> Callable[[Active], Access]:
+def _rows(b: Binding, operand: int, count: int, kind: Kind) -> Callable[[Active], AccessBatch]:
     """The rows of the active warps' matrices as accesses, in the order of lanes."""
-    machine, site, name = b.machine, b.site, b.instruction.name
+    execution, site, name = b.execution, b.site, b.instruction.name
     generic = not any(modifier.startswith("shared") for modifier in b.modifiers)
     address = b.address(operand, None if generic else Space.SHARED)
     givers = np.arange(count * ROWS)
-    everyone = (np.arange(0, machine.threads, WARP)[:, None] + givers).ravel()
+    all_threads = (np.arange(0, execution.threads, WARP)[:, None] + givers).ravel()
     members = collective(b)
 
-    def rows(active: Active) -> Access:
+    def rows(active: Active) -> AccessBatch:
         warps = members(active)
-        threads: Index = everyone if warps is None else (warps[:, None] * WARP + givers).ravel()
+        threads: IndexArray = all_threads if warps is None else (warps[:, None] * WARP + givers).ravel()
         addresses = address()[threads]
         if generic:
             addresses = shared(addresses, threads)
-        return Access(site, Space.SHARED, kind, threads, addresses, ROW_BYTES)
+        return AccessBatch(site, Space.SHARED, kind, threads, addresses, ROW_BYTES)
 
-    def shared(addresses: NDArray[np.uint64], threads: Index) -> NDArray[np.uint64]:
+    def shared(addresses: NDArray[np.uint64], threads: IndexArray) -> NDArray[np.uint64]:
         """Generic addresses as addresses of shared memory."""
-        parts = machine.memory.resolve(addresses)
+        parts = execution.memory.resolve(addresses)
         for space, where, _ in parts:
             if space is not Space.SHARED:
                 first = 0 if where is None else int(where[0])
                 message = f"{name} at a generic address of {space.value} memory, expected shared memory"
-                raise machine.fault(Undefined, message, site, int(threads[first]), f"0x{int(addresses[first]):x}")
+                raise execution.fault(Undefined, message, site, int(threads[first]), f"0x{int(addresses[first]):x}")
         return parts[0][2]
 
     return rows
@@ -99,7 +99,7 @@ def ldmatrix(b: Binding) -> Step:
     count, transpose = _matrices(b)
     rows = _rows(b, 1, count, Kind.READ)
     views = registers(b, 0, count, 32, write=True)
-    memory, counters = b.machine.memory, b.machine.counters
+    memory, counters = b.execution.memory, b.execution.counters
 
     def run(active: Active) -> None:
         access = rows(active)
@@ -116,7 +116,7 @@ def stmatrix(b: Binding) -> Step:
     count, transpose = _matrices(b)
     rows = _rows(b, 0, count, Kind.WRITE)
     views = registers(b, 1, count, 32, write=False)
-    memory, counters = b.machine.memory, b.machine.counters
+    memory, counters = b.execution.memory, b.execution.counters
 
     def run(active: Active) -> None:
         access = rows(active)

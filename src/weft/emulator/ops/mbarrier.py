@@ -30,8 +30,8 @@ from weft.emulator.arith.mbarrier_word import (
     valid,
 )
 from weft.emulator.errors import Fault, Undefined, Uninitialised
-from weft.emulator.machine.active import Active, Index, Mask
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import Active, IndexArray, Mask
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction, masked
@@ -40,7 +40,7 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 U32: Final = TYPES["u32"]
 U64: Final = TYPES["u64"]
@@ -56,7 +56,7 @@ LAYOUT: Final = "? layout::v0"
 
 NO_OBJECT: Final = "an mbarrier that was never initialised, or was invalidated or overwritten since"
 
-Locate = Callable[[Index], NDArray[np.uint64]]
+Locate = Callable[[IndexArray], NDArray[np.uint64]]
 """The shared-memory addresses of these threads' operand."""
 
 
@@ -70,65 +70,67 @@ class Phase:
 
 def shared_address(b: Binding, operand: int | Operand, space: str) -> Locate:
     """How threads find an operand in shared memory: ``space`` is the instruction's modifier, "" for a generic address."""
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
     if space:
         explicit = b.address(operand, Space.SHARED)
         return lambda threads: explicit()[threads]
     generic = b.address(operand)
     name = b.instruction.opcode
 
-    def resolve(threads: Index) -> NDArray[np.uint64]:
+    def resolve(threads: IndexArray) -> NDArray[np.uint64]:
         addresses = generic()[threads]
-        found = machine.memory.resolve(addresses)
+        found = execution.memory.resolve(addresses)
         if len(found) == 1 and found[0][0] is Space.SHARED:
             return found[0][2]
         wrong, where, _ = next(entry for entry in found if entry[0] is not Space.SHARED)
         which = 0 if where is None else int(where[0])
         message = f"{name} of an address that is not in shared memory but in {wrong.value} memory"
-        raise machine.fault(Undefined, message, site, int(threads[which]), f"0x{int(addresses[which]):x}")
+        raise execution.fault(Undefined, message, site, int(threads[which]), f"0x{int(addresses[which]):x}")
 
     return resolve
 
 
-def per_thread(values: NDArray[Any], threads: Index) -> NDArray[np.int64]:
+def per_thread(values: NDArray[Any], threads: IndexArray) -> NDArray[np.int64]:
     """An operand's value for each of the threads: it is a register's array, or a constant."""
     if values.ndim == 0:
         return np.full(threads.size, int(values), np.int64)
     return values[threads].astype(np.int64)
 
 
-def load(machine: Machine, site: int, threads: Index, addresses: NDArray[np.uint64], kind: Kind) -> tuple[Index, Words]:
+def load(
+    execution: Execution, site: int, threads: IndexArray, addresses: NDArray[np.uint64], kind: Kind
+) -> tuple[IndexArray, Words]:
     """The threads' objects, checked to be some: where they are in the arena of shared memory, and their words."""
-    access = Access(site, Space.SHARED, kind, threads, addresses, 8, strong=True)
+    access = AccessBatch(site, Space.SHARED, kind, threads, addresses, 8, strong=True)
     try:
-        words: Words = machine.memory.load(access, 8)
+        words: Words = execution.memory.load(access, 8)
     except Uninitialised as error:
         raise Undefined(NO_OBJECT, error.where) from None
     good = valid(words)
     if not good.all():
-        raise fault(machine, NO_OBJECT, site, threads, addresses, int((~good).argmax()))
+        raise fault(execution, NO_OBJECT, site, threads, addresses, int((~good).argmax()))
     flat = access.flat
     assert flat is not None
     return flat, words
 
 
 def fault(
-    machine: Machine, message: str, site: int, threads: Index, addresses: NDArray[np.uint64], which: int
+    execution: Execution, message: str, site: int, threads: IndexArray, addresses: NDArray[np.uint64], which: int
 ) -> Fault:
     """Undefined behaviour of one of the threads at its object."""
-    address = machine.memory.describe(Space.SHARED, int(addresses[which]))
-    return machine.fault(Undefined, message, site, int(threads[which]), address)
+    address = execution.memory.describe(Space.SHARED, int(addresses[which]))
+    return execution.fault(Undefined, message, site, int(threads[which]), address)
 
 
-def phases(machine: Machine) -> NDArray[np.int32]:
+def phases(execution: Execution) -> NDArray[np.int32]:
     """How many phases the object at each eight bytes of shared memory has completed since it was initialised."""
-    return machine.extra("mbarrier phases", lambda: np.zeros(machine.memory.shared.bytes.size // 8, np.int32))
+    return execution.extra("mbarrier phases", lambda: np.zeros(execution.memory.shared.bytes.size // 8, np.int32))
 
 
 def update(
-    machine: Machine,
+    execution: Execution,
     site: int,
-    threads: Index,
+    threads: IndexArray,
     addresses: NDArray[np.uint64],
     *,
     arrivals: NDArray[np.int64] | int = 0,
@@ -141,11 +143,11 @@ def update(
 
     Returns the words each found, and the phases they were in.
     """
-    flat, words = load(machine, site, threads, addresses, Kind.ATOMIC)
+    flat, words = load(execution, site, threads, addresses, Kind.ATOMIC)
     phase = Phase(addresses, parity(words))
-    if release and machine.order.active:
+    if release and execution.order.active:
         for key, which in keys(phase):
-            machine.order.release(key, np.unique(machine.warp[threads[which]]))
+            execution.order.release(key, np.unique(execution.warp[threads[which]]))
     order, starts = _by_object(flat)
     heads = order[starts]
     ends = np.append(starts[1:], order.size)
@@ -156,23 +158,23 @@ def update(
     for i, word in enumerate(words[heads].tolist()):
         was, leaving = Object.unpack(word), arriving[i] if drop else 0
         if problem := was.wrong(arriving[i], leaving, more[i]):
-            raise fault(machine, problem, site, threads, addresses, int(heads[i]))
+            raise fault(execution, problem, site, threads, addresses, int(heads[i]))
         now, done = was.after(arriving[i], leaving, more[i])
         after.append(now.pack())
         if done:
             completed.append(i)
     if completed:
-        if machine.order.active:
+        if execution.order.active:
             _settle(
-                machine, threads[heads[completed]], Phase(addresses[heads[completed]], phase.parity[heads[completed]])
+                execution, threads[heads[completed]], Phase(addresses[heads[completed]], phase.parity[heads[completed]])
             )
         if not may_complete:
-            name = machine.program.instructions[site].name
+            name = execution.program.instructions[site].name
             message = f"{name} completes the phase, which .noComplete says it does not"
-            raise fault(machine, message, site, threads, addresses, int(heads[completed[0]]))
-        phases(machine)[flat[heads[completed]] // 8] += 1
-        machine.stir()
-    machine.memory.shared.scatter(flat[heads], 8, np.array(after, np.uint64))
+            raise fault(execution, message, site, threads, addresses, int(heads[completed[0]]))
+        phases(execution)[flat[heads[completed]] // 8] += 1
+        execution.stir()
+    execution.memory.shared.scatter(flat[heads], 8, np.array(after, np.uint64))
     return words, phase
 
 
@@ -180,57 +182,59 @@ class Tracked:
     """The copies whose end is a phase of an mbarrier: those that a warp begins for one phase, one after the other, are one
     operation to the race detector, which ends when the phase does."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
         self.copies: dict[Hashable, tuple[Agent, Mask]] = {}
         """By phase: the operations, and which warps have one that goes on."""
 
     @classmethod
-    def of(cls, machine: Machine) -> Tracked:
+    def of(cls, execution: Execution) -> Tracked:
         """Those of the resident blocks."""
-        return machine.extra("tracked copies", lambda: cls(machine))
+        return execution.extra("tracked copies", lambda: cls(execution))
 
-    def begin(self, threads: Index, key: Hashable) -> Agent:
+    def begin(self, threads: IndexArray, key: Hashable) -> Agent:
         """The threads begin copies that complete in the phases of their blocks that have this key."""
-        warps = np.unique(self.machine.warp[threads])
-        agent, going = self.copies.get(key) or (None, np.zeros(self.machine.warps, np.bool_))
-        agent = self.machine.order.start(warps, agent=agent)
+        warps = np.unique(self.execution.warp[threads])
+        agent, going = self.copies.get(key) or (None, np.zeros(self.execution.warps, np.bool_))
+        agent = self.execution.order.start(warps, agent=agent)
         going[warps] = True
         self.copies[key] = agent, going
         return agent
 
-    def end(self, blocks: Index, key: Hashable) -> None:
+    def end(self, blocks: IndexArray, key: Hashable) -> None:
         """A phase of these blocks' objects is complete."""
         if (found := self.copies.get(key)) is None:
             return
         agent, going = found
-        ending = np.zeros((self.machine.blocks, self.machine.block_warps), np.bool_)
+        ending = np.zeros((self.execution.blocks, self.execution.block_warps), np.bool_)
         ending[blocks] = True
         warps = (going & ending.reshape(-1)).nonzero()[0]
         if warps.size:
-            self.machine.order.finish(agent, key, warps)
+            self.execution.order.finish(agent, key, warps)
             going[warps] = False
             if not going.any():
                 del self.copies[key]
 
 
-def by_phase(machine: Machine, threads: Index, addresses: NDArray[np.uint64]) -> list[tuple[Hashable, Index]]:
+def by_phase(
+    execution: Execution, threads: IndexArray, addresses: NDArray[np.uint64]
+) -> list[tuple[Hashable, IndexArray]]:
     """The phases that the objects at these addresses are in, as `keys`. Addresses of no object are for others to find."""
-    memory = machine.memory
+    memory = execution.memory
     within = np.minimum(addresses, np.uint64(max(memory.shared_bytes - 8, 0))).astype(np.intp)
-    words = memory.shared.gather(machine.block[threads] * memory.shared_stride + within, 8, 8)
+    words = memory.shared.gather(execution.block[threads] * memory.shared_stride + within, 8, 8)
     return keys(Phase(addresses, parity(words)))
 
 
-def _settle(machine: Machine, threads: Index, phase: Phase) -> None:
+def _settle(execution: Execution, threads: IndexArray, phase: Phase) -> None:
     """These threads' phases are complete, and so are the copies that they track."""
-    tracked = Tracked.of(machine)
+    tracked = Tracked.of(execution)
     if tracked.copies:
         for key, which in keys(phase):
-            tracked.end(machine.block[threads[which]], key)
+            tracked.end(execution.block[threads[which]], key)
 
 
-def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
+def keys(phase: Phase) -> list[tuple[Hashable, IndexArray]]:
     """The keys of the threads' phases, for `NullOrder`, and which of the threads each is of. Blocks share keys, not objects."""
     both = phase.addresses.astype(np.int64) * 2 + phase.parity
     order, starts = _by_object(both)
@@ -238,7 +242,7 @@ def keys(phase: Phase) -> list[tuple[Hashable, Index]]:
     return [(("mbarrier", *divmod(int(both[which[0]]), 2)), which) for which in parts]
 
 
-def _by_object(places: NDArray[Any]) -> tuple[Index, Index]:
+def _by_object(places: NDArray[Any]) -> tuple[IndexArray, IndexArray]:
     """The lanes in the order of their places, at each place ascending; and where in that order each place begins."""
     if places.size == 1 or (places == places[0]).all():
         return np.arange(places.size), np.zeros(1, np.intp)
@@ -247,7 +251,7 @@ def _by_object(places: NDArray[Any]) -> tuple[Index, Index]:
     return order, np.concatenate(([0], (ordered[1:] != ordered[:-1]).nonzero()[0] + 1))
 
 
-def _totals(values: NDArray[np.int64] | int, order: Index, starts: Index, ends: Index) -> list[int]:
+def _totals(values: NDArray[np.int64] | int, order: IndexArray, starts: IndexArray, ends: IndexArray) -> list[int]:
     """The sum of each place's values."""
     if isinstance(values, int):
         return (values * (ends - starts)).tolist()
@@ -273,7 +277,7 @@ def _init(b: Binding) -> Step:
     f = form(b, op="init", layout=LAYOUT, space=LOCAL, type="b64")
     b.count(2)
     locate, counts = shared_address(b, 0, f["space"]), b.read(1, U32)
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
@@ -282,11 +286,11 @@ def _init(b: Binding) -> Step:
         if (bad := ~countable(count)).any():
             which = int(bad.argmax())
             message = f"an mbarrier that expects {plural(count[which], 'arrival')}; it may expect 1 to {MOST}"
-            raise fault(machine, message, site, threads, addresses, which)
-        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
-        machine.memory.store(access, 8, initial(count))
+            raise fault(execution, message, site, threads, addresses, which)
+        access = AccessBatch(site, Space.SHARED, Kind.WRITE, threads, addresses, 8)
+        execution.memory.store(access, 8, initial(count))
         assert access.flat is not None
-        phases(machine)[access.flat // 8] = 0
+        phases(execution)[access.flat // 8] = 0
 
     return step
 
@@ -298,14 +302,14 @@ def _inval(b: Binding) -> Step:
     f = form(b, op="inval", space=LOCAL, type="b64")
     b.count(1)
     locate = shared_address(b, 0, f["space"])
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
         addresses = locate(threads)
-        load(machine, site, threads, addresses, Kind.ATOMIC)
-        access = Access(site, Space.SHARED, Kind.WRITE, threads, addresses, 8, strong=True)
-        machine.memory.store(access, 8, np.zeros(threads.size, np.uint64))
+        load(execution, site, threads, addresses, Kind.ATOMIC)
+        access = AccessBatch(site, Space.SHARED, Kind.WRITE, threads, addresses, 8, strong=True)
+        execution.memory.store(access, 8, np.zeros(threads.size, np.uint64))
 
     return step
 
@@ -334,7 +338,7 @@ def _arrive(b: Binding) -> Step:
     amounts = b.read(2, U32) if given == 3 else np.array(1)
     tokens = None if isinstance(b.operand(0), Sink) else b.write(0, U64)
     drop, release = f["op"] == "arrive_drop", f["semantics"] != "relaxed"
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
@@ -343,9 +347,9 @@ def _arrive(b: Binding) -> Step:
         if not expect and (bad := ~countable(amount)).any():
             which = int(bad.argmax())
             message = f"{plural(amount[which], 'arrival')} at once; there may be 1 to {MOST}"
-            raise fault(machine, message, site, threads, addresses, which)
+            raise fault(execution, message, site, threads, addresses, which)
         found, _ = update(
-            machine,
+            execution,
             site,
             threads,
             addresses,
@@ -356,7 +360,7 @@ def _arrive(b: Binding) -> Step:
             may_complete=not no_complete,
         )
         if tokens is not None:
-            blocks = addresses.astype(np.int64) + (machine.block[threads] << 32)
+            blocks = addresses.astype(np.int64) + (execution.block[threads] << 32)
             tokens[threads] = _tokens(found, blocks, np.ones_like(amount) if expect else amount)
 
     return step
@@ -368,11 +372,11 @@ def _transactions(b: Binding) -> Step:
     b.count(2)
     locate, amounts = shared_address(b, 0, f["space"]), b.read(1, U32)
     sign = 1 if f["op"] == "expect_tx" else -1
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
         threads = active.index
-        update(machine, site, threads, locate(threads), transactions=sign * per_thread(amounts, threads))
+        update(execution, site, threads, locate(threads), transactions=sign * per_thread(amounts, threads))
 
     return step
 
@@ -381,7 +385,7 @@ def _transactions(b: Binding) -> Step:
 def _pending_count(b: Binding) -> Step:
     form(b, op="pending_count", layout=LAYOUT, type="b64")
     b.count(2)
-    counts, tokens = b.write(0, U32), np.broadcast_to(b.read(1, U64), (b.machine.threads,))
+    counts, tokens = b.write(0, U32), np.broadcast_to(b.read(1, U64), (b.execution.threads,))
 
     def step(active: Active) -> None:
         masked(counts, pending(tokens), active)

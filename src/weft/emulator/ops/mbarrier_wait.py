@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith.mbarrier_word import Counts, Object, parity, valid
-from weft.emulator.machine.active import Active, Index, Mask
-from weft.emulator.memory.access import Kind
+from weft.emulator.machine.active import Active, IndexArray, Mask
+from weft.emulator.memory.access_batch import Kind
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import (
     LOCAL,
@@ -52,32 +52,32 @@ class _Waits:
     def __init__(self, b: Binding) -> None:
         f = form(b, **_WAIT)
         self.by_parity = bool(f["parity"])
-        self.machine, self.site = b.machine, b.site
+        self.execution, self.site = b.execution, b.site
         self.locate = shared_address(b, 1, f["space"])
         self.wanted = b.read(2, U32 if self.by_parity else U64)
         self.acquires = f["semantics"] != "relaxed"
         self.result = b.write(0, TYPES["pred"])
 
-    def ask(self, threads: Index) -> tuple[Index, NDArray[np.uint64], Counts, Mask]:
+    def ask(self, threads: IndexArray) -> tuple[IndexArray, NDArray[np.uint64], Counts, Mask]:
         """Of each thread: its object's place, its address, the parity of the phase meant, and whether that is complete."""
         addresses = self.locate(threads)
-        flat, words = load(self.machine, self.site, threads, addresses, Kind.READ)
+        flat, words = load(self.execution, self.site, threads, addresses, Kind.READ)
         if self.by_parity:
             meant = per_thread(self.wanted, threads) & 1
         else:
-            tokens = np.broadcast_to(self.wanted, (self.machine.threads,))[threads]
+            tokens = np.broadcast_to(self.wanted, (self.execution.threads,))[threads]
             if not (good := valid(tokens)).all():
                 message = "a state that no arrival at an mbarrier has given"
-                raise fault(self.machine, message, self.site, threads, addresses, int((~good).argmax()))
+                raise fault(self.execution, message, self.site, threads, addresses, int((~good).argmax()))
             meant = parity(tokens)
         return flat, addresses, meant, parity(words) != meant
 
-    def acquire(self, threads: Index, addresses: NDArray[np.uint64], meant: Counts) -> None:
+    def acquire(self, threads: IndexArray, addresses: NDArray[np.uint64], meant: Counts) -> None:
         """These threads have waited for these phases."""
-        order = self.machine.order
+        order = self.execution.order
         if self.acquires and order.active and threads.size:
             for key, which in keys(Phase(addresses, meant)):
-                order.acquire(key, np.unique(self.machine.warp[threads[which]]))
+                order.acquire(key, np.unique(self.execution.warp[threads[which]]))
 
 
 @instruction("mbarrier.test_wait", polls=True)
@@ -98,7 +98,7 @@ def _test_wait(b: Binding) -> Step:
 def _try_wait(b: Binding) -> Transfer:
     b.count(3, 4)
     waits = _Waits(b)
-    machine, site, following = b.machine, b.site, b.next
+    execution, site, following = b.execution, b.site, b.next
 
     def run(active: Active) -> Destinations:
         threads = active.index
@@ -108,9 +108,9 @@ def _try_wait(b: Binding) -> Transfer:
         if done.all():
             return [(following, active)]
         waiting = _Suspended(waits, threads[~done], flat[~done], addresses[~done], meant[~done])
-        mask = np.zeros(machine.threads, np.bool_)
+        mask = np.zeros(execution.threads, np.bool_)
         mask[waiting.threads] = True
-        machine.park(Active(mask, full=False), following, waiting.why, waiting.ready, site)
+        execution.park(Active(mask, full=False), following, waiting.why, waiting.ready, site)
         if not done.any():
             return []
         return [(following, active.narrow(~mask))]
@@ -122,24 +122,24 @@ class _Suspended:
     """Threads of a try_wait until their phases complete; they are woken even if further phases do before they run."""
 
     def __init__(
-        self, waits: _Waits, threads: Index, flat: Index, addresses: NDArray[np.uint64], meant: Counts
+        self, waits: _Waits, threads: IndexArray, flat: IndexArray, addresses: NDArray[np.uint64], meant: Counts
     ) -> None:
         self.waits = waits
-        self.machine = waits.machine
+        self.execution = waits.execution
         self.threads = threads
         self.places = flat // 8
         self.addresses = addresses
         self.meant = meant
-        self.phase = phases(self.machine)[self.places]
+        self.phase = phases(self.execution)[self.places]
         self.woken = np.zeros(threads.size, np.bool_)
 
     def ready(self) -> Mask:
         """Who may go on, (T,); whoever it is has seen what the phase's completion shows."""
-        complete = phases(self.machine)[self.places] != self.phase
+        complete = phases(self.execution)[self.places] != self.phase
         fresh = complete & ~self.woken
         self.waits.acquire(self.threads[fresh], self.addresses[fresh], self.meant[fresh])
         self.woken |= fresh
-        mask = np.zeros(self.machine.threads, np.bool_)
+        mask = np.zeros(self.execution.threads, np.bool_)
         mask[self.threads[complete]] = True
         return mask
 
@@ -149,8 +149,8 @@ class _Suspended:
         lines: list[str] = []
         for place, which in zip(places.tolist(), first.tolist(), strict=True):
             if place >= 0:
-                word = int(self.machine.memory.shared.gather(np.array([place * 8]), 8, 8)[0])
+                word = int(self.execution.memory.shared.gather(np.array([place * 8]), 8, 8)[0])
                 lacks = Object.unpack(word).lacks()
-                phase = int(phases(self.machine)[place])
+                phase = int(phases(self.execution)[place])
                 lines.append(f"mbarrier at shared 0x{int(self.addresses[which]):x}: phase {phase} lacks {lacks}")
         return "\n    ".join(dict.fromkeys(lines))

@@ -9,45 +9,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import BarrierFault
-from weft.emulator.machine.active import WARP, Active, Index, Mask
+from weft.emulator.machine.active import WARP, Active, IndexArray, Mask
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 
 class Meeting:
     """One of the barriers, in all resident blocks: who has come and not yet gone on."""
 
-    def __init__(self, machine: Machine, number: int) -> None:
+    def __init__(self, execution: Execution, number: int) -> None:
         self.number = number
-        threads = machine.threads
+        threads = execution.threads
         self.present: Mask = np.zeros(threads, np.bool_)
         self.waits: Mask = np.zeros(threads, np.bool_)
         """Those of the present that wait; the others have only arrived."""
-        self.site: Index = np.zeros(threads, np.intp)
+        self.site: IndexArray = np.zeros(threads, np.intp)
         """The instruction at which each present thread came."""
-        self.expected: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
+        self.expected: NDArray[np.int64] = np.zeros(execution.blocks, np.int64)
         """The thread count of each block's barrier; 0 means all threads."""
         self.predicate: Mask = np.zeros(threads, np.bool_)
-        self.phase: NDArray[np.int64] = np.zeros(machine.blocks, np.int64)
+        self.phase: NDArray[np.int64] = np.zeros(execution.blocks, np.int64)
         """How often each block's barrier has been complete."""
 
 
 class Barriers:
     """The barriers of the resident blocks."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
         self.meetings: dict[int, Meeting] = {}
-        self.released: Mask = np.zeros(machine.threads, np.bool_)
+        self.released: Mask = np.zeros(execution.threads, np.bool_)
         """Threads that were waiting, and may go on."""
         self.finishers: dict[int, Callable[[Mask, Mask, Active], None]] = {}
         """For each site of a reduction: what writes its result."""
         self._gone = -1
 
     @classmethod
-    def of(cls, machine: Machine) -> Barriers:
-        return machine.extra("barriers", lambda: cls(machine))
+    def of(cls, execution: Execution) -> Barriers:
+        return execution.extra("barriers", lambda: cls(execution))
 
     def quiet(self, number: int) -> bool:
         """Whether no thread has come to a barrier."""
@@ -56,7 +56,7 @@ class Barriers:
 
     def ready(self) -> Mask:
         """Those who waited and need not any more: threads that have ended since may have been the last to be waited for."""
-        gone = int(np.count_nonzero(self.machine.exited))
+        gone = int(np.count_nonzero(self.execution.exited))
         if gone != self._gone:
             self._gone = gone
             for meeting in self.meetings.values():
@@ -68,7 +68,7 @@ class Barriers:
         """Threads come to a barrier. ``counts`` (T,) is how many threads it is for; None is for all."""
         meeting = self.meetings.get(number)
         if meeting is None:
-            meeting = self.meetings[number] = Meeting(self.machine, number)
+            meeting = self.meetings[number] = Meeting(self.execution, number)
         if (twice := active.mask & meeting.present).any():
             message = f"a thread arrives at barrier {number} again before all others have come"
             raise self.fault(message, site, twice)
@@ -81,16 +81,16 @@ class Barriers:
         else:
             # They go on: what counts is what they have done up to now.
             for key, warps in self._keys(meeting, active.warps):
-                self.machine.order.release(key, warps)
+                self.execution.order.release(key, warps)
 
     def _agree(self, meeting: Meeting, site: int, active: Active, counts: NDArray[np.int64] | None) -> None:
         """Notes how many threads the barrier of each block is for; all must say the same."""
-        blocks = self.machine.block
-        here = np.zeros(self.machine.blocks, np.bool_)
+        blocks = self.execution.block
+        here = np.zeros(self.execution.blocks, np.bool_)
         here[blocks[active.mask]] = True
         fresh = here & ~any_of(meeting.present.reshape(here.size, -1))
-        wanted = np.zeros(self.machine.threads, np.int64) if counts is None else counts
-        first = np.zeros(self.machine.blocks, np.int64)
+        wanted = np.zeros(self.execution.threads, np.int64) if counts is None else counts
+        first = np.zeros(self.execution.blocks, np.int64)
         first[blocks[active.index[::-1]]] = wanted[active.index[::-1]]
         meeting.expected[fresh] = first[fresh]
         differ = active.mask & (wanted != meeting.expected[blocks])
@@ -108,37 +108,37 @@ class Barriers:
 
     def settle(self, meeting: Meeting) -> Mask:
         """Lets those go on whose barrier is complete; the threads of these blocks who had come."""
-        machine = self.machine
-        blocks = machine.blocks
+        execution = self.execution
+        blocks = execution.blocks
         present = meeting.present.reshape(blocks, -1, WARP)
         came = any_of(present)
-        whole = came & all_of((meeting.present | machine.exited).reshape(present.shape))
+        whole = came & all_of((meeting.present | execution.exited).reshape(present.shape))
         arrived = whole.sum(axis=1) * WARP
-        everyone = all_of((meeting.present | machine.exited).reshape(blocks, -1)) & any_of(came)
-        done = np.where(meeting.expected == 0, everyone, arrived == meeting.expected)
+        all_threads = all_of((meeting.present | execution.exited).reshape(blocks, -1)) & any_of(came)
+        done = np.where(meeting.expected == 0, all_threads, arrived == meeting.expected)
         if (over := (meeting.expected > 0) & (arrived > meeting.expected)).any():
             block = int(over.nonzero()[0][0])
             message = (
                 f"{arrived[block]} threads come to barrier {meeting.number}, which is for {meeting.expected[block]}"
             )
-            some = meeting.present & (machine.block == block)
+            some = meeting.present & (execution.block == block)
             raise self.fault(message, int(meeting.site[some][0]), some)
         if not done.any():
-            return np.zeros(machine.threads, np.bool_)
-        members = meeting.present & (done[machine.block] if blocks > 1 else done[0])
+            return np.zeros(execution.threads, np.bool_)
+        members = meeting.present & (done[execution.block] if blocks > 1 else done[0])
         self._finish(meeting, members)
         return members
 
     def _finish(self, meeting: Meeting, members: Mask) -> None:
         leaving = members & meeting.waits
-        machine = self.machine
+        execution = self.execution
         waiting = warps_of(leaving)
         if waiting.size:
-            machine.order.barrier(waiting, waiting)
+            execution.order.barrier(waiting, waiting)
         if waiting.size and (members & ~leaving).any():
             for key, warps in self._keys(meeting, waiting):
-                machine.order.acquire(key, warps)
-        meeting.phase[np.unique(machine.block[members])] += 1
+                execution.order.acquire(key, warps)
+        meeting.phase[np.unique(execution.block[members])] += 1
         sites: list[int] = np.unique(meeting.site[members]).tolist()
         for site in sites:
             if site in self.finishers:
@@ -150,57 +150,57 @@ class Barriers:
         meeting.waits &= ~members
         meeting.predicate &= ~members
         self.released |= leaving
-        machine.stir()
+        execution.stir()
 
-    def _keys(self, meeting: Meeting, warps: Index) -> list[tuple[tuple[str, int, int], Index]]:
+    def _keys(self, meeting: Meeting, warps: IndexArray) -> list[tuple[tuple[str, int, int], IndexArray]]:
         """What stands for the barrier of these warps' blocks, in the phase that it is in. (Four phases on, the name is used
         again: what was released then is known to whoever has come so far.)"""
-        phases = meeting.phase[self.machine.block[warps * WARP]] % 4
+        phases = meeting.phase[self.execution.block[warps * WARP]] % 4
         found: list[int] = np.unique(phases).tolist()
         return [(("barrier", meeting.number, phase), warps[phases == phase]) for phase in found]
 
     def _same_reduction(self, meeting: Meeting, members: Mask) -> bool:
-        instructions = self.machine.program.instructions
+        instructions = self.execution.program.instructions
         sites: list[int] = np.unique(meeting.site[members]).tolist()
         ignored = ("cta", "aligned")
         return len({tuple(m for m in instructions[site].modifiers if m not in ignored) for site in sites}) == 1
 
     def parted(self, site: int, active: Active) -> None:
         """Raises: BarrierFault, if lanes of these warps wait at another barrier instruction."""
-        machine = self.machine
+        execution = self.execution
         for meeting in self.meetings.values():
             there = meeting.waits & (meeting.site != site)
             if not there.any():
                 continue
-            parted = there & machine.of_warps(active.mask)
+            parted = there & execution.of_warps(active.mask)
             if parted.any():
                 other = int(parted.nonzero()[0][0])
-                line = machine.program.instructions[int(meeting.site[other])].line
+                line = execution.program.instructions[int(meeting.site[other])].line
                 message = (
-                    f"a warp is divided between two barriers: thread {machine.thread_of(other)} and "
+                    f"a warp is divided between two barriers: thread {execution.thread_of(other)} and "
                     f"{int(np.count_nonzero(parted)) - 1} more wait at the one at PTX line {line}"
                 )
-                raise self.fault(message, site, active.mask & machine.of_warps(parted))
+                raise self.fault(message, site, active.mask & execution.of_warps(parted))
 
     def why(self, meeting: Meeting, site: int) -> str:
         """Who waits at an instruction, for a program that goes on no more."""
-        machine = self.machine
-        waiting = (meeting.waits & (meeting.site == site)).reshape(machine.blocks, -1)
+        execution = self.execution
+        waiting = (meeting.waits & (meeting.site == site)).reshape(execution.blocks, -1)
         blocks = waiting.any(axis=1).nonzero()[0]
-        instruction = machine.program.instructions[site]
+        instruction = execution.program.instructions[site]
         if not blocks.size:
             return f"no thread waits at {instruction.name} any more"
         block = int(blocks[0])
-        live = int(np.count_nonzero(~machine.exited.reshape(machine.blocks, -1)[block]))
+        live = int(np.count_nonzero(~execution.exited.reshape(execution.blocks, -1)[block]))
         wanted = int(meeting.expected[block]) or live
-        members = meeting.present.reshape(machine.blocks, -1)[block]
-        name = machine.block_of(block * machine.block_threads)
+        members = meeting.present.reshape(execution.blocks, -1)[block]
+        name = execution.block_of(block * execution.block_threads)
         source = f" (source {instruction.source})" if instruction.source is not None else ""
         text = (
             f"block {name}: {int(np.count_nonzero(members))} of {wanted} threads have come to barrier {meeting.number}; "
             f"{int(np.count_nonzero(waiting[block]))} wait at {instruction.name}, PTX line {instruction.line}{source}"
         )
-        alive = ~machine.exited.reshape(machine.blocks, -1, WARP)[block]
+        alive = ~execution.exited.reshape(execution.blocks, -1, WARP)[block]
         lanes = members.reshape(-1, WARP)
         partial = lanes.any(axis=1) & (alive & ~lanes).any(axis=1)
         if partial.any():
@@ -212,12 +212,12 @@ class Barriers:
         return text
 
     def fault(self, message: str, site: int, threads: Mask) -> BarrierFault:
-        found = self.machine.fault(BarrierFault, message, site, int(threads.nonzero()[0][0]))
+        found = self.execution.fault(BarrierFault, message, site, int(threads.nonzero()[0][0]))
         assert isinstance(found, BarrierFault)
         return found
 
 
-def warps_of(mask: Mask) -> Index:
+def warps_of(mask: Mask) -> IndexArray:
     """The warps that have a thread in the mask."""
     return any_of(mask.reshape(-1, WARP)).nonzero()[0]
 

@@ -186,7 +186,7 @@ def product(b: Binding, f: Form, where: Fragments, types: tuple[str, str, str, s
     k = where.right.rows
 
     def room(role: str, rows: int, columns: int, dtype: Any) -> NDArray[Any]:
-        return scratch(b.machine, role, (matrices, rows, columns), dtype)
+        return scratch(b.execution, role, (matrices, rows, columns), dtype)
 
     if first.family == "double":
         rounding = f.one_of(*ROUNDINGS) or "rn"
@@ -235,7 +235,7 @@ def step(
     read_b = reader(b, 2, where.right, fragments.reading(where.right, where.new), "bits of B")
     read_c = reader(b, 3, where.old, fragments.reading(where.old, where.new), "bits of C")
     write = writer(b, 0, where.new)
-    counters, site, all_warps = b.machine.counters, b.site, b.machine.warps
+    counters, site, all_warps = b.execution.counters, b.site, b.execution.warps
 
     def run(active: Active) -> None:
         warps = members(active)

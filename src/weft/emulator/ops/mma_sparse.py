@@ -57,7 +57,7 @@ def mma_sp(b: Binding) -> Step:
 
 def dense_left(b: Binding, contraction: int, bits: int, operand: int) -> Callable[[NDArray[Any], Warps], NDArray[Any]]:
     """What makes the stored elements (warps, 1, 16, stored) a dense A, by metadata in ``operand`` and the selector after it."""
-    machine, site, name = b.machine, b.site, b.instruction.name
+    execution, site, name = b.execution, b.site, b.instruction.name
     thread, low, threads = metadata_place(contraction, bits)
     selector, choices = b.constant(operand + 1), 4 // threads
     b.require(
@@ -80,7 +80,7 @@ def dense_left(b: Binding, contraction: int, bits: int, operand: int) -> Callabl
                 f"the sparsity metadata of row {row}, columns {group * rule.group} to {(group + 1) * rule.group - 1} "
                 f"are 0b{fields[which, row, group]:04b}, which mean nothing"
             )
-            raise machine.fault(Undefined, message, site, warp * WARP + int(lanes[row, group]))
+            raise execution.fault(Undefined, message, site, warp * WARP + int(lanes[row, group]))
         return expand(stored[:, 0], fields, rule.group, rule.kept, rule.run)[:, None]
 
     return dense

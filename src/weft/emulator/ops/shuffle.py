@@ -16,7 +16,7 @@ from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import WARP, Active
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, Transfer, instruction, masked
-from weft.emulator.ops.warp import EVERYONE, Words, collective, member_mask
+from weft.emulator.ops.warp import ALL_THREADS_MASK, Words, collective, member_mask
 from weft.emulator.ptx.syntax import Pair
 from weft.emulator.ptx.types import TYPES
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 def _shuffle(b: Binding, mode: str, members: Words, constant: int | None) -> Step:
-    machine = b.machine
+    execution = b.execution
     results = b.operand(0)
     first, second = (results.first, results.second) if isinstance(results, Pair) else (results, None)
     d = b.write(first, TYPES["b32"])
     p = None if second is None else b.write(second, TYPES["pred"])
     a, offset, control = b.read(1, TYPES["b32"]), b.read(2, TYPES["u32"]), b.read(3, TYPES["u32"])
-    base = machine.warp * WARP
+    base = execution.warp * WARP
 
     def places() -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        lanes, valid = sources(mode, machine.lane, offset, control)
+        lanes, valid = sources(mode, execution.lane, offset, control)
         return base + lanes, valid
 
     fixed = places() if offset.ndim == control.ndim == 0 else None
 
     def step(active: Active) -> None:
         source, valid = places() if fixed is None else fixed
-        if constant != EVERYONE or not active.full and (active.mask & ~active.mask[source]).any():
+        if constant != ALL_THREADS_MASK or not active.full and (active.mask & ~active.mask[source]).any():
             _check(b, active, source, members)
         values: Any = a[source] if a.ndim else a
         masked(d, values, active)
@@ -52,7 +52,7 @@ def _shuffle(b: Binding, mode: str, members: Words, constant: int | None) -> Ste
 
 
 def _check(b: Binding, active: Active, source: NDArray[np.intp], members: Words) -> None:
-    machine = b.machine
+    execution = b.execution
     named = (members >> (source % WARP).astype(np.uint32)) & np.uint32(1) != 0
     wrong = active.mask & ~(active.mask[source] & named)
     if wrong.any():
@@ -60,11 +60,11 @@ def _check(b: Binding, active: Active, source: NDArray[np.intp], members: Words)
         lane, other = thread % WARP, int(source[thread]) % WARP
         if not named[thread]:
             reason = f"which its mask 0x{members[thread]:08x} does not name"
-        elif machine.exited[source[thread]]:
+        elif execution.exited[source[thread]]:
             reason = "which has exited"
         else:
             reason = "which does not execute it with it"
-        raise machine.fault(Undefined, f"lane {lane} reads from lane {other}, {reason}", b.site, thread)
+        raise execution.fault(Undefined, f"lane {lane} reads from lane {other}, {reason}", b.site, thread)
 
 
 @instruction("shfl.sync", transfer=True)
@@ -79,4 +79,4 @@ def shuffle(b: Binding) -> Step:
     """Without waiting: whoever is there (targets below sm_70)."""
     f = form(b, mode=" ".join(MODES), type="b32")
     b.count(4)
-    return _shuffle(b, f["mode"], np.full(b.machine.threads, np.uint32(EVERYONE)), EVERYONE)
+    return _shuffle(b, f["mode"], np.full(b.execution.threads, np.uint32(ALL_THREADS_MASK)), ALL_THREADS_MASK)

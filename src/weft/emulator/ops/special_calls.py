@@ -1,6 +1,6 @@
 """trap, brkpt, nanosleep, and the functions that CUDA's runtime has on the device: vprintf, __assertfail, malloc, free.
 
-What vprintf prints is kept in `Machine.output`, a text for each thread and call, threads in ascending order. The arguments lie
+What vprintf prints is kept in `Execution.output`, a text for each thread and call, threads in ascending order. The arguments lie
 in a buffer as C would lay out a struct of them after promotion: ints on 4 bytes, everything else on 8.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.errors import OutOfBounds, PTXError, Trap, Where
 from weft.emulator.machine.active import Active
-from weft.emulator.memory.access import Space
+from weft.emulator.memory.access_batch import Space
 from weft.emulator.ops.externals import EXTERNALS
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.printf import printf
@@ -22,7 +22,7 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 LONGEST: Final = 1 << 16
 """Bytes of a string, at most."""
@@ -33,12 +33,12 @@ def trap(b: Binding) -> Step:
     """Ends the launch: a debugger that brkpt would wake is not here."""
     b.only()
     b.count(0)
-    machine, site, name = b.machine, b.site, b.instruction.opcode
+    execution, site, name = b.execution, b.site, b.instruction.opcode
 
     def step(active: Active) -> None:
         if active:
             more = f", as do {active.count - 1} more threads" if active.count > 1 else ""
-            raise machine.fault(Trap, f"the program executes {name}{more}", site, int(active.index[0]))
+            raise execution.fault(Trap, f"the program executes {name}{more}", site, int(active.index[0]))
 
     return step
 
@@ -55,9 +55,9 @@ def nanosleep(b: Binding) -> Step:
 # ---- memory of one thread --------------------------------------------------------------------------------------------
 
 
-def _read(machine: Machine, thread: int, address: int, size: int, what: str) -> bytes:
+def _read(execution: Execution, thread: int, address: int, size: int, what: str) -> bytes:
     """Bytes at a generic address, as a thread sees them."""
-    memory = machine.memory
+    memory = execution.memory
     ((space, _, within),) = memory.resolve(np.array([address], np.uint64))
     at = int(within[0])
     arena = memory.arenas[space]
@@ -71,24 +71,24 @@ def _read(machine: Machine, thread: int, address: int, size: int, what: str) -> 
         inside = at >= 0 and heap.outside(np.array([at], np.int64), size) is None
         limit, start = (arena.bytes.size, 0) if inside else (0, 0)
     if not 0 <= at <= limit - size:
-        _fault(machine, thread, f"{what} reads {size} bytes outside every allocation", f"0x{address:x}")
+        _fault(execution, thread, f"{what} reads {size} bytes outside every allocation", f"0x{address:x}")
     return arena.bytes[start + at : start + at + size].tobytes()
 
 
-def _fault(machine: Machine, thread: int, message: str, address: str) -> NoReturn:
-    where = Where(block=machine.block_of(thread), thread=machine.thread_of(thread), address=address)
+def _fault(execution: Execution, thread: int, message: str, address: str) -> NoReturn:
+    where = Where(block=execution.block_of(thread), thread=execution.thread_of(thread), address=address)
     raise OutOfBounds(message, where)
 
 
-def _string(machine: Machine, thread: int, address: int, what: str) -> str:
+def _string(execution: Execution, thread: int, address: int, what: str) -> str:
     """The bytes up to the next zero."""
     found = bytearray()
     while len(found) < LONGEST:
-        byte = _read(machine, thread, address + len(found), 1, what)
+        byte = _read(execution, thread, address + len(found), 1, what)
         if byte == b"\0":
             return found.decode("utf-8", "replace")
         found += byte
-    _fault(machine, thread, f"{what} reads a string that does not end", f"0x{address:x}")
+    _fault(execution, thread, f"{what} reads a string that does not end", f"0x{address:x}")
 
 
 def _word(values: NDArray[np.uint8], thread: int) -> int:
@@ -99,43 +99,43 @@ def _word(values: NDArray[np.uint8], thread: int) -> int:
 
 
 def vprintf(
-    machine: Machine, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
+    execution: Execution, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
 ) -> None:
     """``int vprintf(const char *format, void *arguments)``: the result is the number of arguments."""
     formats: dict[int, str] = {}
     for thread in active.index.tolist():
         address, buffer = _word(arguments[0], thread), _word(arguments[1], thread)
         if address not in formats:
-            formats[address] = _string(machine, thread, address, "vprintf")
+            formats[address] = _string(execution, thread, address, "vprintf")
         place = 0
 
         def take(size: int, thread: int = thread, buffer: int = buffer) -> bytes:
             nonlocal place
             place = -(-place // size) * size + size
-            return _read(machine, thread, buffer + place - size, size, "vprintf")
+            return _read(execution, thread, buffer + place - size, size, "vprintf")
 
         def string(address: int, thread: int = thread) -> str:
-            return _string(machine, thread, address, "vprintf")
+            return _string(execution, thread, address, "vprintf")
 
         text, count = printf(formats[address], take, string)
-        machine.output.append(text)
+        execution.output.append(text)
         for result in results:
             result[thread] = np.frombuffer(count.to_bytes(result.shape[1], "little"), np.uint8)
 
 
 def assertfail(
-    machine: Machine, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
+    execution: Execution, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
 ) -> None:
     """``__assertfail(message, file, line, function, char_size)``: a failed assertion."""
     for thread in active.index.tolist():
         message, file, line, function = (_word(values, thread) for values in arguments[:4])
-        message, file, function = (_string(machine, thread, a, "__assertfail") for a in (message, file, function))
-        where = Where(block=machine.block_of(thread), thread=machine.thread_of(thread))
+        message, file, function = (_string(execution, thread, a, "__assertfail") for a in (message, file, function))
+        where = Where(block=execution.block_of(thread), thread=execution.thread_of(thread))
         raise Trap(f"{file}:{line}: {function}: assertion '{message}' failed", where)
 
 
 def no_heap(
-    machine: Machine, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
+    execution: Execution, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
 ) -> None:
     """malloc and free."""
     raise PTXError("the emulator does not know malloc and free: there is no heap on the device")

@@ -12,7 +12,7 @@ import numpy as np
 
 from weft.emulator.arith.bulk_reduce import SHARED, reduction
 from weft.emulator.machine.active import Active
-from weft.emulator.memory.access import Kind, Space
+from weft.emulator.memory.access_batch import Kind, Space
 from weft.emulator.ops.bulk import COMPLETE, Transfer
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import shared_address
@@ -51,7 +51,7 @@ def _store(b: Binding) -> Step:
             threads = stores.threads
             words = np.empty((threads.size, count), STORAGE[kind.bits])
             for i, source in enumerate(sources):
-                words[:, i] = np.broadcast_to(source.view(words.dtype), (b.machine.threads,))[threads]
+                words[:, i] = np.broadcast_to(source.view(words.dtype), (b.execution.threads,))[threads]
             access = stores.access(Space.SHARED, Kind.WRITE, slice(None), to(threads), size, alignment=size)
             stores.write(access, words.view(np.uint8))
             stores.complete(size)
@@ -82,7 +82,7 @@ def _reduce(b: Binding) -> Step:
     def step(active: Active) -> None:
         for stores in Transfer.begin(b, active, barrier):
             threads = stores.threads
-            values = np.broadcast_to(source, (b.machine.threads,))[threads][:, None]
+            values = np.broadcast_to(source, (b.execution.threads,))[threads][:, None]
             access = stores.access(
                 Space.SHARED, Kind.ATOMIC, slice(None), to(threads), kind.bytes, alignment=kind.bytes
             )

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from weft.emulator.arith.bulk_reduce import GLOBAL, Reduction, reduction
 from weft.emulator.arith.tensor_copy import CHUNK, LINE, Runs, Shared, gather, scatter
 from weft.emulator.errors import Misaligned, Undefined
-from weft.emulator.machine.active import Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.async_copy import check_policy
 from weft.emulator.ops.bulk import COMPLETE, GROUP, MULTICAST, Transfer, multicast
 from weft.emulator.ops.forms import form
@@ -32,7 +32,7 @@ from weft.emulator.tensor_map import SIZE, Description, decode
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 DIMENSIONS: Final = "1d 2d 3d 4d 5d"
 
@@ -52,13 +52,13 @@ class Boxes:
         self.rank = int(dimensions[0])
         given = len(found.coordinates)
         b.require(given == self.rank, f"a tensor copy of .{dimensions} has {self.rank} coordinates, not {given}")
-        self.machine, self.site = b.machine, b.site
+        self.execution, self.site = b.execution, b.site
         self.maps = b.address(operand)
         self.coordinates = [b.read(c, TYPES["s32"]) for c in found.coordinates]
 
-    def of(self, threads: Index) -> Iterator[tuple[Description, Index, NDArray[np.int64]]]:
+    def of(self, threads: IndexArray) -> Iterator[tuple[Description, IndexArray, NDArray[np.int64]]]:
         """Each tensor map that threads name: what it says, which of the threads name it, and their coordinates, (N, rank)."""
-        raw = read_maps(self.machine, self.site, threads, self.maps()[threads])
+        raw = read_maps(self.execution, self.site, threads, self.maps()[threads])
         coordinates = np.empty((threads.size, self.rank), np.int64)
         for k, values in enumerate(self.coordinates):
             coordinates[:, k] = values if values.ndim == 0 else values[threads]
@@ -70,38 +70,38 @@ class Boxes:
             description = decode(encoded)
             thread = int(threads[of[0]])
             if isinstance(description, str):
-                raise self.machine.fault(Undefined, description, self.site, thread)
+                raise self.execution.fault(Undefined, description, self.site, thread)
             rank = description.tensor.rank
             if rank != self.rank:
                 message = f"a tensor copy of {self.rank} dimensions, with a tensor map of {rank}"
-                raise self.machine.fault(Undefined, message, self.site, thread)
+                raise self.execution.fault(Undefined, message, self.site, thread)
             yield description, of, coordinates[of]
 
 
-def read_maps(machine: Machine, site: int, threads: Index, addresses: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def read_maps(execution: Execution, site: int, threads: IndexArray, addresses: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """The 128 bytes of the maps at generic addresses, (N, 128)."""
     raw = np.empty((threads.size, SIZE), np.uint8)
-    for space, where, places in machine.memory.resolve(addresses):
+    for space, where, places in execution.memory.resolve(addresses):
         of: Any = slice(None) if where is None else where
         if space in ELSEWHERE:
             message = f"a tensor map in {space.value} memory; it may be in param, const or global memory"
-            raise machine.fault(Undefined, message, site, int(threads[of][0]))
-        access = Access(site, space, Kind.READ, threads[of], places, SIZE, alignment=64)
-        raw[of] = machine.memory.read(access)
+            raise execution.fault(Undefined, message, site, int(threads[of][0]))
+        access = AccessBatch(site, space, Kind.READ, threads[of], places, SIZE, alignment=64)
+        raw[of] = execution.memory.read(access)
     return raw
 
 
-def _places(copies: Transfer, bases: NDArray[np.uint64], of: Index, description: Description) -> Shared:
+def _places(copies: Transfer, bases: NDArray[np.uint64], of: IndexArray, description: Description) -> Shared:
     """Where the boxes are in shared memory."""
     if (bad := bases % np.uint64(LINE) != 0).any():
         which = int(bad.argmax())
         message = f"a box in shared memory at an address that is no multiple of {LINE}"
-        address = copies.machine.memory.describe(Space.SHARED, int(bases[which]))
-        raise copies.machine.fault(Misaligned, message, copies.site, int(copies.threads[of[which]]), address)
+        address = copies.execution.memory.describe(Space.SHARED, int(bases[which]))
+        raise copies.execution.fault(Misaligned, message, copies.site, int(copies.threads[of[which]]), address)
     return Shared.of(bases, description.tensor.bytes, description.swizzle)
 
 
-def _global(copies: Transfer, kind: Kind, of: Index, runs: Runs, description: Description) -> Access:
+def _global(copies: Transfer, kind: Kind, of: IndexArray, runs: Runs, description: Description) -> AccessBatch:
     """The accesses to the runs in global memory."""
     element = description.element.bytes
     sixteen = runs.size % CHUNK == 0 and not (runs.address % np.uint64(CHUNK)).any()
@@ -203,22 +203,22 @@ def _store(b: Binding, dimensions: str, hint: str, operation: str = "") -> Step:
     return step
 
 
-def _check_start(copies: Transfer, of: Index, coordinates: NDArray[np.int64]) -> None:
+def _check_start(copies: Transfer, of: IndexArray, coordinates: NDArray[np.int64]) -> None:
     if (bad := (coordinates < 0).any(axis=1)).any():
         which = int(bad.argmax())
         start = ", ".join(map(str, coordinates[which].tolist()))
         message = f"a box that is stored at coordinates {{{start}}}; only loads may start at negative ones"
-        raise copies.machine.fault(Undefined, message, copies.site, int(copies.threads[of[which]]))
+        raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[which]]))
 
 
-def _reduction(copies: Transfer, of: Index, description: Description, operation: str) -> Reduction:
+def _reduction(copies: Transfer, of: IndexArray, description: Description, operation: str) -> Reduction:
     """The reduction of the map's elements: bitwise operations look at their bits."""
     element = description.element
     kind = f"b{8 * element.bytes}" if operation in BITWISE else element.name
     known = [name for name in GLOBAL[operation] if (operation, name) != ("add", "f64")]
     if kind not in known:
         message = f".{operation} of a tensor has elements of types {', '.join(known)}, not {element.name}"
-        raise copies.machine.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
+        raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
     return reduction(operation, kind)
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import shared_address
 from weft.emulator.ops.registry import Step, instruction
@@ -77,19 +77,19 @@ def _replace(b: Binding) -> Step:
 
     def step(active: Active) -> None:
         threads = active.index
-        given = np.broadcast_to(values, (b.machine.threads,))[threads].astype(np.uint64)
+        given = np.broadcast_to(values, (b.execution.threads,))[threads].astype(np.uint64)
         if field.bytes == 1 and (given > 255).any():
             message = f"a .{f['field']} of {int(given[(given > 255).argmax()])}"
-            raise b.machine.fault(Undefined, message, b.site, int(threads[(given > 255).argmax()]))
+            raise b.execution.fault(Undefined, message, b.site, int(threads[(given > 255).argmax()]))
         new = given.view(np.uint8).reshape(-1, 8)[:, : field.bytes]
         for space, of, places in addresses.by_space(threads):
-            raw = b.machine.memory.read(
-                Access(b.site, space, Kind.READ, threads[of], places, SIZE, alignment=ALIGNMENT)
+            raw = b.execution.memory.read(
+                AccessBatch(b.site, space, Kind.READ, threads[of], places, SIZE, alignment=ALIGNMENT)
             )
             raw[:, : len(MAGIC)] = np.frombuffer(MAGIC, np.uint8)
             raw[:, offset : offset + field.bytes] = new[of]
-            write = Access(b.site, space, Kind.WRITE, threads[of], places, SIZE, alignment=ALIGNMENT, values=raw)
-            b.machine.memory.write(write)
+            write = AccessBatch(b.site, space, Kind.WRITE, threads[of], places, SIZE, alignment=ALIGNMENT, values=raw)
+            b.execution.memory.write(write)
 
     return step
 
@@ -103,7 +103,7 @@ class _Ends:
         self.plain = b.address(operand, Space.GLOBAL if space == "global" else None)
         self.generic = not space
 
-    def by_space(self, threads: Index) -> list[tuple[Space, Any, NDArray[np.uint64]]]:
+    def by_space(self, threads: IndexArray) -> list[tuple[Space, Any, NDArray[np.uint64]]]:
         """The spaces maps are in, which of the threads' are there, and where."""
         if self.shared is not None:
             return [(Space.SHARED, slice(None), self.shared(threads))]
@@ -111,11 +111,11 @@ class _Ends:
         if not self.generic:
             return [(Space.GLOBAL, slice(None), addresses)]
         found: list[tuple[Space, Any, NDArray[np.uint64]]] = []
-        for space, where, places in self.b.machine.memory.resolve(addresses):
+        for space, where, places in self.b.execution.memory.resolve(addresses):
             of: Any = slice(None) if where is None else where
             if space not in (Space.GLOBAL, Space.SHARED):
                 message = f"a tensor map that is changed in {space.value} memory; it may be in global or shared memory"
-                raise self.b.machine.fault(Undefined, message, self.b.site, int(threads[of][0]))
+                raise self.b.execution.fault(Undefined, message, self.b.site, int(threads[of][0]))
             found.append((space, of, places))
         return found
 
@@ -137,16 +137,18 @@ def _copy(b: Binding) -> Step:
     b.count(3)
     b.require(b.constant(2) == SIZE, f"a tensor map has {SIZE} bytes, not {b.constant(2)}")
     to, source = b.address(0, Space.GLOBAL), shared_address(b, 1, "shared::cta")
-    machine, site = b.machine, b.site
+    execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
-        warps = machine.whole_warps(active, site)
+        warps = execution.whole_warps(active, site)
         threads = warps * WARP + active.lanes[warps].argmax(axis=1)
-        raw = machine.memory.read(
-            Access(site, Space.SHARED, Kind.READ, threads, source(threads), SIZE, alignment=ALIGNMENT)
+        raw = execution.memory.read(
+            AccessBatch(site, Space.SHARED, Kind.READ, threads, source(threads), SIZE, alignment=ALIGNMENT)
         )
-        write = Access(site, Space.GLOBAL, Kind.WRITE, threads, to()[threads], SIZE, alignment=ALIGNMENT, values=raw)
-        machine.memory.write(write)
+        write = AccessBatch(
+            site, Space.GLOBAL, Kind.WRITE, threads, to()[threads], SIZE, alignment=ALIGNMENT, values=raw
+        )
+        execution.memory.write(write)
 
     return step
 

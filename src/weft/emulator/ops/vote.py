@@ -16,7 +16,7 @@ from weft.emulator.arith.total_order import ordered
 from weft.emulator.machine.active import WARP, Active
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, Transfer, instruction, masked
-from weft.emulator.ops.warp import EVERYONE, Words, collective, member_mask, one_mask, per_warp
+from weft.emulator.ops.warp import ALL_THREADS_MASK, Words, collective, member_mask, one_mask, per_warp
 from weft.emulator.ptx.syntax import Pair
 from weft.emulator.ptx.types import TYPES
 
@@ -39,7 +39,7 @@ def _vote(b: Binding, f: dict[str, str], members: Words, constant: int | None) -
 
     def step(active: Active) -> None:
         yes = Active(active.mask & predicate(), full=False).ballots
-        if constant == EVERYONE:
+        if constant == ALL_THREADS_MASK:
             masked(d, per_warp(decide(yes, active.ballots)), active)
         else:
             masked(d, decide(per_warp(yes) & members, per_warp(active.ballots) & members), active)
@@ -59,7 +59,7 @@ def vote(b: Binding) -> Step:
     """Without waiting: whoever is there (targets below sm_70)."""
     f = form(b, mode=" ".join(VOTES), type="pred b32")
     b.count(2)
-    return _vote(b, f, np.full(b.machine.threads, np.uint32(EVERYONE)), EVERYONE)
+    return _vote(b, f, np.full(b.execution.threads, np.uint32(ALL_THREADS_MASK)), ALL_THREADS_MASK)
 
 
 def _pack(flags: NDArray[np.bool_]) -> Words:
@@ -72,12 +72,12 @@ def match(b: Binding) -> Transfer:
     """any: the lanes with the same value. all: the lanes asked, and true, if they all have the same value, else 0 and false."""
     f = form(b, mode="any all", sync="sync", type="b32 b64")
     b.count(3)
-    machine, kind = b.machine, TYPES[f["type"]]
+    execution, kind = b.execution, TYPES[f["type"]]
     results = b.operand(0)
     first, second = (results.first, results.second) if isinstance(results, Pair) else (results, None)
     b.require(second is None or f["mode"] == "all", "match.any.sync has one result")
     d, p = b.write(first, TYPES["b32"]), None if second is None else b.write(second, TYPES["pred"])
-    a = np.broadcast_to(b.read(1, kind), machine.threads)
+    a = np.broadcast_to(b.read(1, kind), execution.threads)
     members, _ = member_mask(b, 2)
 
     def step(active: Active) -> None:
@@ -137,7 +137,7 @@ def redux(b: Binding) -> Transfer:
     b.require(not f["abs"] and not f["nan"], ".abs and .NaN are for .f32 only")
     b.require(bitwise == (f["type"] == "b32"), f"redux.sync.{f['op']} is not for .{f['type']}")
     kind = TYPES[f["type"]]
-    a, d = np.broadcast_to(b.read(1, kind), b.machine.threads), b.write(0, kind)
+    a, d = np.broadcast_to(b.read(1, kind), b.execution.threads), b.write(0, kind)
     members, _ = member_mask(b, 2)
     reduce = _reduction(f["op"], f["type"])
     return collective(b, 2, lambda active: masked(d, reduce(a, active, members), active))
@@ -149,7 +149,7 @@ CANONICAL_NAN: Final = 0x7FFFFFFF
 def _redux_f32(b: Binding, f: dict[str, str]) -> Transfer:
     """Minimum or maximum, -0.0 below +0.0. NaNs do not count; with ``.NaN`` one makes the result a NaN."""
     b.require(f["op"] in ("min", "max"), f"redux.sync.{f['op']} is not for .f32")
-    a, d = np.broadcast_to(b.read(1, TYPES["u32"]), b.machine.threads), b.write(0, TYPES["u32"])
+    a, d = np.broadcast_to(b.read(1, TYPES["u32"]), b.execution.threads), b.write(0, TYPES["u32"])
     members, _ = member_mask(b, 2)
     reduce, count = _reduction(f["op"], "s32"), _reduction("add", "s32")
     bits = np.uint32(0x7FFFFFFF if f["abs"] else 0xFFFFFFFF)

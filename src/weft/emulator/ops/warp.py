@@ -1,7 +1,7 @@
 """Instructions that the lanes of a warp execute together: which lanes must take part, and bar.warp.sync, activemask, elect.
 
 A ``.sync`` instruction names lanes by a mask, in a register, and waits until all of them that have not exited execute it.
-They may come by different ways, so lanes that are early are parked (`Machine.converge`). What the ISA calls undefined is a
+They may come by different ways, so lanes that are early are parked (`Execution.converge`). What the ISA calls undefined is a
 fault: a lane that its own mask does not name, and lanes that name each other with different masks.
 
 Lanes with different masks are different groups, and a lane may be named by a group that it joins later.
@@ -25,11 +25,11 @@ from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 Words = NDArray[np.uint32]
 
-EVERYONE: Final = 0xFFFFFFFF
+ALL_THREADS_MASK: Final = 0xFFFFFFFF
 """The mask that names all lanes of a warp."""
 
 
@@ -38,24 +38,24 @@ def member_mask(b: Binding, operand: int) -> tuple[Words, int | None]:
     found: NDArray[Any] = b.read(operand, TYPES["u32"])
     if found.ndim:
         return found, None
-    return np.full(b.machine.threads, found), int(found)
+    return np.full(b.execution.threads, found), int(found)
 
 
 def collective(b: Binding, operand: int, step: Step) -> Transfer:
     """A ``.sync`` instruction: the step is executed for warps whose lanes, as named by the mask operand, are all here."""
     members, constant = member_mask(b, operand)
-    machine, site, following = b.machine, b.site, b.next
+    execution, site, following = b.execution, b.site, b.next
 
     def run(active: Active) -> Destinations:
-        if constant == EVERYONE and (active.full or _complete(machine, active)):
+        if constant == ALL_THREADS_MASK and (active.full or _complete(execution, active)):
             step(active)
             return [(following, active)]
-        active = machine.unpark(site, active)
-        if constant != EVERYONE:
+        active = execution.unpark(site, active)
+        if constant != ALL_THREADS_MASK:
             named(b, active, members)
         if constant is None:
             agree(b, active, members)
-        active = machine.converge(active, site, members)
+        active = execution.converge(active, site, members)
         if not active:
             return []
         step(active)
@@ -64,22 +64,22 @@ def collective(b: Binding, operand: int, step: Step) -> Transfer:
     return run
 
 
-def _complete(machine: Machine, active: Active) -> bool:
+def _complete(execution: Execution, active: Active) -> bool:
     """Whether every warp that has a lane in the set has all its living ones there."""
     there = active.lanes
-    return bool(((there | machine.exited.reshape(-1, WARP)).all(axis=1) | ~there.any(axis=1)).all())
+    return bool(((there | execution.exited.reshape(-1, WARP)).all(axis=1) | ~there.any(axis=1)).all())
 
 
 def named(b: Binding, active: Active, members: Words) -> None:
     """Raises: Undefined, unless each thread's mask has its own lane."""
-    machine = b.machine
-    outside = active.mask & ((members >> machine.lane.astype(np.uint32)) & np.uint32(1) == 0)
+    execution = b.execution
+    outside = active.mask & ((members >> execution.lane.astype(np.uint32)) & np.uint32(1) == 0)
     if outside.any():
         thread = int(outside.nonzero()[0][0])
         message = (
             f"lane {thread % WARP} executes it with the mask 0x{members[thread]:08x}, which does not name that lane"
         )
-        raise machine.fault(Undefined, message, b.site, thread)
+        raise execution.fault(Undefined, message, b.site, thread)
 
 
 def agree(b: Binding, active: Active, members: Words) -> None:
@@ -87,7 +87,7 @@ def agree(b: Binding, active: Active, members: Words) -> None:
     is named and does not name in return may come again, with the other mask."""
     if one_mask(active, members):
         return
-    machine = b.machine
+    execution = b.execution
     rows = members.reshape(-1, WARP)
     theirs = ((rows[:, :, None] >> np.arange(WARP, dtype=np.uint32)) & np.uint32(1) != 0) & active.lanes[:, :, None]
     differ = theirs & theirs.transpose(0, 2, 1) & (rows[:, :, None] != rows[:, None, :])
@@ -97,7 +97,7 @@ def agree(b: Binding, active: Active, members: Words) -> None:
             f"lane {lane} executes it with the mask 0x{rows[warp, lane]:08x}, "
             f"lane {other}, which that names, with the mask 0x{rows[warp, other]:08x}"
         )
-        raise machine.fault(Undefined, message, b.site, warp * WARP + lane)
+        raise execution.fault(Undefined, message, b.site, warp * WARP + lane)
 
 
 def one_mask(active: Active, members: Words) -> bool:
@@ -124,7 +124,7 @@ def elect(b: Binding) -> Transfer:
     results = b.operand(0)
     if not isinstance(results, Pair):
         b.wrong("elect.sync has two results, d|p")
-    machine = b.machine
+    execution = b.execution
     d, p = b.write(results.first, TYPES["u32"]), b.write(results.second, TYPES["pred"])
     members, _ = member_mask(b, 1)
 
@@ -132,7 +132,7 @@ def elect(b: Binding) -> Transfer:
         there = per_warp(active.ballots) & members
         lowest = np.bitwise_count((there & (~there + np.uint32(1))) - np.uint32(1))
         masked(d, lowest, active)
-        masked(p, lowest == machine.lane, active)
+        masked(p, lowest == execution.lane, active)
 
     return collective(b, 1, step)
 
@@ -140,11 +140,11 @@ def elect(b: Binding) -> Transfer:
 class WarpBarrier:
     """Who waits at bar.warp.sync, wherever in the program, and who may leave it."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.waiting: Mask = np.zeros(machine.threads, np.bool_)
-        self.released: Mask = np.zeros(machine.threads, np.bool_)
-        self.members: Words = np.zeros(machine.threads, np.uint32)
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.waiting: Mask = np.zeros(execution.threads, np.bool_)
+        self.released: Mask = np.zeros(execution.threads, np.bool_)
+        self.members: Words = np.zeros(execution.threads, np.uint32)
 
     @property
     def empty(self) -> bool:
@@ -158,21 +158,21 @@ class WarpBarrier:
 
     def release(self) -> Mask:
         """Lets those go whose named lanes all wait or have exited; whoever has been let go since they came last."""
-        machine = self.machine
+        execution = self.execution
         if self.waiting.any():
-            here = alike(self.waiting, self.members) | Active(machine.exited, full=False).ballots[machine.warp]
+            here = alike(self.waiting, self.members) | Active(execution.exited, full=False).ballots[execution.warp]
             done = self.waiting & (self.members & ~here == 0)
             if done.any():
                 self.waiting &= ~done
                 self.released |= done
-                machine.order.synchronise(Active(done, full=False).warps)
-                machine.stir()
+                execution.order.synchronise(Active(done, full=False).warps)
+                execution.stir()
         return self.released
 
     def why(self, active: Active) -> str:
         """What the first of these threads waits for."""
         thread = int(active.index[0])
-        exited = Active(self.machine.exited, full=False).ballots[thread // WARP]
+        exited = Active(self.execution.exited, full=False).ballots[thread // WARP]
         missing = int(self.members[thread]) & ~int(alike(self.waiting, self.members)[thread] | exited)
         return (
             f"lane {thread % WARP} of a warp waits at bar.warp.sync with the mask 0x{self.members[thread]:08x}; "
@@ -184,20 +184,20 @@ class WarpBarrier:
 def warp_barrier(b: Binding) -> Transfer:
     form(b, level="warp", sync="sync")
     b.count(1)
-    machine, site, following = b.machine, b.site, b.next
+    execution, site, following = b.execution, b.site, b.next
     members, constant = member_mask(b, 0)
 
     def run(active: Active) -> Destinations:
-        if constant == EVERYONE and (active.full or _complete(machine, active)):
-            machine.order.synchronise(active.warps)
+        if constant == ALL_THREADS_MASK and (active.full or _complete(execution, active)):
+            execution.order.synchronise(active.warps)
             return [(following, active)]
         named(b, active, members)
-        barrier = machine.extra("bar.warp.sync", lambda: WarpBarrier(machine))
+        barrier = execution.extra("bar.warp.sync", lambda: WarpBarrier(execution))
         barrier.arrive(active, members)
         leaving = active.narrow(barrier.release())
         staying = active.narrow(~leaving.mask)
         if staying:
-            machine.park(staying, following, lambda: barrier.why(staying), barrier.release, site)
+            execution.park(staying, following, lambda: barrier.why(staying), barrier.release, site)
         return [(following, leaving)] if leaving else []
 
     return run

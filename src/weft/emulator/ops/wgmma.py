@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith import warpgroup
-from weft.emulator.machine.active import Active, Index, Mask
+from weft.emulator.machine.active import Active, IndexArray, Mask
 from weft.emulator.ops.async_groups import Groups
 from weft.emulator.ops.fragments import Warps, collective, registers
 from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction
@@ -53,11 +53,11 @@ def fence(b: Binding) -> Step:
 def commit_group(b: Binding) -> Step:
     """``wgmma.commit_group.sync.aligned``."""
     _aligned(b, "commit_group", 0)
-    machine, check = b.machine, collective(b)
+    execution, check = b.execution, collective(b)
 
     def run(active: Active) -> None:
         check(active)
-        Groups.of(machine, KIND).commit(active)
+        Groups.of(execution, KIND).commit(active)
 
     return run
 
@@ -68,11 +68,11 @@ def wait_group(b: Binding) -> Step:
     _aligned(b, "wait_group", 1)
     pending = b.constant(0)
     b.require(pending >= 0, f"wgmma.wait_group waits for all but {pending} groups, expected 0 or more")
-    machine, check = b.machine, collective(b)
+    execution, check = b.execution, collective(b)
 
     def run(active: Active) -> None:
         check(active)
-        Groups.of(machine, KIND).wait(active, pending)
+        Groups.of(execution, KIND).wait(active, pending)
 
     return run
 
@@ -84,15 +84,15 @@ def mma_async(b: Binding) -> Transfer:
     d = registers(b, 0, f.registers, 32, write=True)
     multiplicands = operands(b, f)
     scale = b.predicate(5 if f.sparse else 3)
-    machine, site, following, counters = b.machine, b.site, b.next, b.machine.counters
-    together = Together(machine, site)
+    execution, site, following, counters = b.execution, b.site, b.next, b.execution.counters
+    together = Together(execution, site)
 
     def run(active: Active) -> Destinations:
         active, warps = together.who(active)
         if not active:
             return []
-        agent = Groups.of(machine, KIND).begin(active, together=WARPS) if machine.order.active else None
-        first = first_threads(machine, warps)
+        agent = Groups.of(execution, KIND).begin(active, together=WARPS) if execution.order.active else None
+        first = first_threads(execution, warps)
         left, right = multiplicands(warps, first, agent)
         right = warpgroup.by_packets(right, f.packed)
         before = accumulators(scale(), warps, first)
@@ -102,9 +102,9 @@ def mma_async(b: Binding) -> Transfer:
         counters.add(site, "matrix_flops", first.size * f.work)
         return [(following, active)]
 
-    def accumulators(scale_d: Mask, warps: Warps, first: Index) -> NDArray[np.uint32] | None:
+    def accumulators(scale_d: Mask, warps: Warps, first: IndexArray) -> NDArray[np.uint32] | None:
         """D before, zero in warpgroups whose scale-d is false; None if that is all of them."""
-        keep = uniform(machine, site, scale_d, warps, first, "scale-d")
+        keep = uniform(execution, site, scale_d, warps, first, "scale-d")
         if not keep.any():
             return None
         before = warpgroup.from_registers(warpgroup.collect(d, warps), f.packed)

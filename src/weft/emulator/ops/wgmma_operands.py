@@ -19,8 +19,8 @@ from weft.emulator.arith.descriptors import UNIT, Descriptor
 from weft.emulator.arith.products import ELEMENTS
 from weft.emulator.arith.swizzle import Swizzle
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import Index
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.machine.active import IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.fragments import Warps, registers
 from weft.emulator.ops.mma_sparse import dense_left
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = NDArray[Any]
 
-Operands: TypeAlias = Callable[[Warps, Index, Agent | None], tuple[Numbers, Numbers]]
+Operands: TypeAlias = Callable[[Warps, IndexArray, Agent | None], tuple[Numbers, Numbers]]
 """A, (G, 64, K), and B, (G, N, K), of the warpgroups of these warps, whose first threads are given; for the agent that reads."""
 
 
@@ -79,7 +79,7 @@ def operands(b: Binding, f: Form) -> Operands:
     if not f.in_registers:
         both = _reader(b, (Shared(1, "A", f.a, warpgroup.M, 32, f.a_transposed), right))
 
-        def read_both(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
+        def read_both(warps: Warps, first: IndexArray, agent: Agent | None) -> tuple[Numbers, Numbers]:
             left, right = both(warps, first, agent)
             return whole(left, warps), right
 
@@ -87,7 +87,7 @@ def operands(b: Binding, f: Form) -> Operands:
 
     views, shared = registers(b, 1, 4, 32, write=False), _reader(b, (right,))
 
-    def read_right(warps: Warps, first: Index, agent: Agent | None) -> tuple[Numbers, Numbers]:
+    def read_right(warps: Warps, first: IndexArray, agent: Agent | None) -> tuple[Numbers, Numbers]:
         left = warpgroup.fragment(warpgroup.collect(views, warps))
         return whole(warpgroup.numbers(left, f.a), warps), shared(warps, first, agent)[0]
 
@@ -107,36 +107,38 @@ def _whole(b: Binding, f: Form) -> Callable[[Numbers, Warps], Numbers]:
     return whole
 
 
-def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, Index, Agent | None], list[Numbers]]:
+def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, IndexArray, Agent | None], list[Numbers]]:
     """Reads these matrices, by their descriptors."""
-    machine, site = b.machine, b.site
-    memory, counters = machine.memory, machine.counters
-    descriptors = [np.broadcast_to(b.read(m.operand, TYPES["b64"]), (machine.threads,)) for m in matrices]
+    execution, site = b.execution, b.site
+    memory, counters = execution.memory, execution.counters
+    descriptors = [np.broadcast_to(b.read(m.operand, TYPES["b64"]), (execution.threads,)) for m in matrices]
     names = [f"the matrix descriptor of {m.name}" for m in matrices]
     count = sum(m.count for m in matrices)
     starts = np.cumsum([0, *(m.count for m in matrices)]).tolist()
-    everyone = np.repeat(first_threads(machine, None), count)
+    all_threads = np.repeat(first_threads(execution, None), count)
 
-    def _fits(matrix: Shared, descriptors: list[int], first: Index) -> None:
+    def _fits(matrix: Shared, descriptors: list[int], first: IndexArray) -> None:
         for thread, bits in zip(first, descriptors, strict=True):
             swizzle = Descriptor.decode(bits).swizzle
             if swizzle is Swizzle.B32:
                 message = (
                     f"a row of {matrix.name} has {matrix.depth} bytes, more than the 32B swizzle of its descriptor"
                 )
-                raise machine.fault(Undefined, message, site, int(thread))
+                raise execution.fault(Undefined, message, site, int(thread))
 
-    def read(warps: Warps, first: Index, agent: Agent | None) -> list[Numbers]:
+    def read(warps: Warps, first: IndexArray, agent: Agent | None) -> list[Numbers]:
         chosen = [
-            uniform(machine, site, values, warps, first, name).tolist()
+            uniform(execution, site, values, warps, first, name).tolist()
             for values, name in zip(descriptors, names, strict=True)
         ]
         for m, bits in zip(matrices, chosen, strict=True):
             if m.depth > 32 and not m.transposed:
                 _fits(m, bits, first)
         parts = [units(bits, m) for group in zip(*chosen, strict=True) for bits, m in zip(group, matrices, strict=True)]
-        threads = everyone if warps is None else np.repeat(first, count)
-        access = Access(site, Space.SHARED, Kind.READ, threads, np.concatenate(parts), UNIT, Proxy.ASYNC, agent=agent)
+        threads = all_threads if warps is None else np.repeat(first, count)
+        access = AccessBatch(
+            site, Space.SHARED, Kind.READ, threads, np.concatenate(parts), UNIT, Proxy.ASYNC, agent=agent
+        )
         counters.access(access)
         words: NDArray[np.uint64] = memory.load(access, 8).reshape(first.size, count, 2)
         return [

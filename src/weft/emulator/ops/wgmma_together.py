@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Index, Mask
+from weft.emulator.machine.active import WARP, Active, IndexArray, Mask
 from weft.emulator.ops.fragments import Warps
 
 if TYPE_CHECKING:
-    from weft.emulator.machine.machine import Machine
+    from weft.emulator.machine.execution import Execution
 
 WARPS: Final = 4
 """Of a warpgroup."""
@@ -29,19 +29,19 @@ THREADS: Final = WARPS * WARP
 class Together:
     """The threads at one instruction."""
 
-    def __init__(self, machine: Machine, site: int) -> None:
-        self.machine = machine
+    def __init__(self, execution: Execution, site: int) -> None:
+        self.execution = execution
         self.site = site
-        self.whole = machine.block_warps % WARPS == 0
-        self.key = f"{machine.program.instructions[site].opcode} {site}"
+        self.whole = execution.block_warps % WARPS == 0
+        self.key = f"{execution.program.instructions[site].opcode} {site}"
 
     def who(self, active: Active) -> tuple[Active, Warps]:
         """The threads of warpgroups that are complete now, and their warps (None for all there are); the others are parked."""
-        machine = self.machine
+        execution = self.execution
         if active.full and self.whole:
             return active, None
-        waiting = machine.extra(self.key, dict[str, Mask]).get("waiting")
-        known = machine.extra("wgmma whole", dict[str, Active])
+        waiting = execution.extra(self.key, dict[str, Mask]).get("waiting")
+        known = execution.extra("wgmma whole", dict[str, Active])
         if waiting is None and known.get("last") is active:  # as in a loop
             return active, active.warps
         here = active.mask if waiting is None else active.mask | waiting
@@ -57,54 +57,56 @@ class Together:
 
     def _complete(self, here: Mask) -> Mask:
         """Threads all of whose warpgroup are here."""
-        machine = self.machine
-        blocks: Any = here.reshape(-1, machine.block_warps, WARP).all(axis=2)
-        usable = machine.block_warps // WARPS * WARPS
+        execution = self.execution
+        blocks: Any = here.reshape(-1, execution.block_warps, WARP).all(axis=2)
+        usable = execution.block_warps // WARPS * WARPS
         whole = np.zeros_like(blocks)
         groups: Any = blocks[:, :usable].reshape(-1, WARPS).all(axis=1)
         whole[:, :usable] = np.repeat(groups, WARPS).reshape(-1, usable)
         return np.repeat(whole.ravel(), WARP)
 
     def _park(self, active: Active) -> None:
-        machine, site = self.machine, self.site
-        machine.counters.executed(site, -active.warp_count, -active.count)
-        state = machine.extra(self.key, dict[str, Mask])
+        execution, site = self.execution, self.site
+        execution.counters.executed(site, -active.warp_count, -active.count)
+        state = execution.extra(self.key, dict[str, Mask])
         state["waiting"] = state.get("waiting", False) | active.mask
-        nobody = np.zeros(machine.threads, np.bool_)
-        machine.park(active, site, self._why, lambda: nobody, site)
+        no_thread = np.zeros(execution.threads, np.bool_)
+        execution.park(active, site, self._why, lambda: no_thread, site)
 
     def _leave(self, joining: Mask) -> None:
-        machine = self.machine
-        state = machine.extra(self.key, dict[str, Mask])
+        execution = self.execution
+        state = execution.extra(self.key, dict[str, Mask])
         staying = state.pop("waiting") & ~joining
         if staying.any():
             state["waiting"] = staying
         taken = Active(joining)
-        machine.counters.executed(self.site, taken.warp_count, taken.count)
-        for parked in machine.parked:
+        execution.counters.executed(self.site, taken.warp_count, taken.count)
+        for parked in execution.parked:
             if parked.site == self.site:
                 parked.active = parked.active.narrow(~joining)
-        machine.parked = [parked for parked in machine.parked if parked.active]
+        execution.parked = [parked for parked in execution.parked if parked.active]
 
     def _why(self) -> str:
-        machine = self.machine
-        name = machine.program.instructions[self.site].name
-        waiting = Active(machine.extra(self.key, dict[str, Mask])["waiting"])
+        execution = self.execution
+        name = execution.program.instructions[self.site].name
+        waiting = Active(execution.extra(self.key, dict[str, Mask])["waiting"])
         warp = int(waiting.warps[0])
         same = [
-            int(w) % machine.block_warps
+            int(w) % execution.block_warps
             for w in waiting.warps
-            if w // machine.block_warps == warp // machine.block_warps
+            if w // execution.block_warps == warp // execution.block_warps
         ]
         return f"warps {', '.join(map(str, same))} of a block wait at {name} for all 128 threads of their warpgroup"
 
 
-def first_threads(machine: Machine, warps: Warps) -> Index:
+def first_threads(execution: Execution, warps: Warps) -> IndexArray:
     """The first thread of each warpgroup made of these warps, ascending."""
-    return np.arange(0, machine.threads, THREADS) if warps is None else warps[::WARPS] * WARP
+    return np.arange(0, execution.threads, THREADS) if warps is None else warps[::WARPS] * WARP
 
 
-def uniform(machine: Machine, site: int, values: NDArray[Any], warps: Warps, first: Index, what: str) -> NDArray[Any]:
+def uniform(
+    execution: Execution, site: int, values: NDArray[Any], warps: Warps, first: IndexArray, what: str
+) -> NDArray[Any]:
     """The value that all threads of each warpgroup have, of (T,) values; a fault where they differ."""
     own = values if warps is None else values.reshape(-1, WARP)[warps]
     own = own.reshape(-1, THREADS)
@@ -113,5 +115,5 @@ def uniform(machine: Machine, site: int, values: NDArray[Any], warps: Warps, fir
     if differs.any():
         group, thread = (int(axis[0]) for axis in differs.nonzero())
         message = f"{what} must be the same in all threads of a warpgroup; this thread's differs from its first's"
-        raise machine.fault(Undefined, message, site, int(first[group]) + thread)
+        raise execution.fault(Undefined, message, site, int(first[group]) + thread)
     return chosen

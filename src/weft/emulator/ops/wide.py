@@ -35,7 +35,7 @@ def _chain(
 ) -> Step:
     """The step of ``first +- second``, with the carry ``into`` it and ``out`` of it; all arrays unsigned."""
     d = b.write(0, TYPES[kind])
-    flag = b.machine.register(b.function.name, "CC.CF", "pred")
+    flag = b.execution.register(b.function.name, "CC.CF", "pred")
 
     def step(active: Active) -> None:
         x = first()

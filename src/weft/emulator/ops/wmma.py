@@ -25,8 +25,8 @@ from weft.emulator.arith import fragments
 from weft.emulator.arith.fragments import Fragment
 from weft.emulator.arith.products import ELEMENTS
 from weft.emulator.errors import Misaligned, Undefined
-from weft.emulator.machine.active import WARP, Active, Index
-from weft.emulator.memory.access import Access, Kind, Space
+from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.fragments import collective, registers
 from weft.emulator.ops.mma import (
     ANY_HALF,
@@ -125,7 +125,7 @@ class _Plan:
         b.require(len(f.types) == 1, f"{b.instruction.name} has {len(f.types)} types, expected one")
         b.require(len(f.layouts) == 1, f"{b.instruction.name} has {len(f.layouts)} layouts, expected one")
         b.count(2, 3)
-        self.machine, self.site, self.name = b.machine, b.site, b.instruction.name
+        self.execution, self.site, self.name = b.execution, b.site, b.instruction.name
         self.fragment, self.bits, pack, self.whole = _role(b, f, which)
         self.space = next((SPACES[m] for m in b.modifiers if m in SPACES), None)
         self.kind = Kind.WRITE if which == "d" else Kind.READ
@@ -145,13 +145,13 @@ class _Plan:
         self.views = registers(b, vector, fragment.registers, fragment.width, write=self.kind is Kind.READ)
         self.members = collective(b)
 
-    def accesses(self, active: Active) -> Iterator[tuple[int, int, Index | None, Access]]:
+    def accesses(self, active: Active) -> Iterator[tuple[int, int, IndexArray | None, AccessBatch]]:
         """(register, element in it, which of the threads, access): in order, for all lanes of the active warps."""
-        machine = self.machine
+        execution = self.execution
         warps = self.members(active)
-        threads = np.arange(machine.threads) if warps is None else active.index
+        threads = np.arange(execution.threads) if warps is None else active.index
         start = self.address()[threads]
-        stride = np.broadcast_to(self.stride, (machine.threads,))[threads].astype(np.uint64)
+        stride = np.broadcast_to(self.stride, (execution.threads,))[threads].astype(np.uint64)
         self._uniform(threads, start, stride)
         lanes = threads % WARP
         pitch = stride * np.uint64(self.bits) // np.uint64(8)
@@ -166,26 +166,26 @@ class _Plan:
             register, part = divmod(element, self.per)
             for space, where, inside in self._spaces(addresses):
                 chosen = threads if where is None else threads[where]
-                yield register, part, where, Access(self.site, space, self.kind, chosen, inside, self.size)
+                yield register, part, where, AccessBatch(self.site, space, self.kind, chosen, inside, self.size)
 
     def _spaces(self, addresses: NDArray[np.uint64]) -> list[tuple[Space, NDArray[np.intp] | None, NDArray[np.uint64]]]:
         if self.space is not None:
             return [(self.space, None, addresses)]
-        return self.machine.memory.resolve(addresses)
+        return self.execution.memory.resolve(addresses)
 
-    def _uniform(self, threads: Index, start: NDArray[np.uint64], stride: NDArray[np.uint64]) -> None:
-        machine, site, name = self.machine, self.site, self.name
+    def _uniform(self, threads: IndexArray, start: NDArray[np.uint64], stride: NDArray[np.uint64]) -> None:
+        execution, site, name = self.execution, self.site, self.name
         for what, values in (("address", start), ("stride", stride)):
             odd = values.reshape(-1, WARP) != values.reshape(-1, WARP)[:, :1]
             if odd.any():
                 message = f"{name} must have the same {what} in all lanes of a warp; this lane has another"
-                raise machine.fault(Undefined, message, site, int(threads[odd.ravel().nonzero()[0][0]]))
+                raise execution.fault(Undefined, message, site, int(threads[odd.ravel().nonzero()[0][0]]))
         short = stride < np.uint64(self.least)
         if short.any():
             which = int(short.nonzero()[0][0])
             message = f"{name} has a stride of {int(stride[which])} elements, expected at least {self.least}"
-            raise machine.fault(Undefined, message, site, int(threads[which]))
-        if not machine.checks.alignment:
+            raise execution.fault(Undefined, message, site, int(threads[which]))
+        if not execution.checks.alignment:
             return
         size = self.fragment.registers * self.fragment.width // 8
         pitch = stride * np.uint64(self.bits) // np.uint64(8)
@@ -194,21 +194,21 @@ class _Plan:
             if off.any():
                 which = int(off.nonzero()[0][0])
                 message = f"{name} has {what} that is no multiple of {min(size, most)}"
-                raise machine.fault(Misaligned, message, site, int(threads[which]), f"0x{int(start[which]):x}")
+                raise execution.fault(Misaligned, message, site, int(threads[which]), f"0x{int(start[which]):x}")
 
 
 def _load(which: str) -> Callable[[Binding], Step]:
     def bind(b: Binding) -> Step:
         plan = _Plan(b, "wmma.load", which, 1, 0)
-        views, machine, count = plan.views, b.machine, plan.registers
+        views, execution, count = plan.views, b.execution, plan.registers
         dtype = np.dtype(f"u{plan.size}")
         parts = plan.fragment.width // 8 // plan.size
 
         def run(active: Active) -> None:
             found = np.zeros((count, active.count, parts), dtype)
             for register, part, where, access in plan.accesses(active):
-                values = machine.memory.load(access, plan.size)
-                machine.counters.access(access)
+                values = execution.memory.load(access, plan.size)
+                execution.counters.access(access)
                 found[register, slice(None) if where is None else where, part] = values
             words = found.view(views[0].dtype).reshape(count, -1, WARP)
             for place, view in enumerate(views):
@@ -227,7 +227,7 @@ for _which in "abc":
 def wmma_store(b: Binding) -> Step:
     """``wmma.store.d.sync.aligned.layout.shape{.space}.type  [p], d{, stride}``."""
     plan = _Plan(b, "wmma.store", "d", 0, 1)
-    views, machine = plan.views, b.machine
+    views, execution = plan.views, b.execution
     dtype = np.dtype(f"u{plan.size}")
     parts = plan.fragment.width // 8 // plan.size
 
@@ -236,7 +236,7 @@ def wmma_store(b: Binding) -> Step:
         words: list[NDArray[Any]] = [np.ascontiguousarray(view).view(dtype).reshape(-1, parts) for view in chosen]
         for register, part, where, access in plan.accesses(active):
             values = words[register][:, part]
-            machine.memory.store(access, plan.size, values if where is None else values[where])
-            machine.counters.access(access)
+            execution.memory.store(access, plan.size, values if where is None else values[where])
+            execution.counters.access(access)
 
     return run

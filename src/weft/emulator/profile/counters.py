@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP, Index
-from weft.emulator.memory.access import Access, Kind, Proxy, Space
+from weft.emulator.machine.active import WARP, IndexArray
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.profile import counting
 from weft.emulator.profile.metrics import COUNTED, METRICS, QUANTITIES, check_metric
 
@@ -61,7 +61,7 @@ class Counters:
         self.add(site, "executions", warps * times)
         self.add(site, "threads", threads * times)
 
-    def access(self, access: Access) -> None:
+    def access(self, access: AccessBatch) -> None:
         """Counts an execution's access: of each thread at most one, threads ascending.
 
         Accesses of the asynchronous proxy are no requests of a warp: only their bytes are counted, by a metric of their own.
@@ -84,7 +84,7 @@ class Counters:
         if access.kind is Kind.ATOMIC:
             self._atomic(access, count)
 
-    def cost(self, space: Space, threads: Index, addresses: NDArray[np.uint64], size: int) -> Counted:
+    def cost(self, space: Space, threads: IndexArray, addresses: NDArray[np.uint64], size: int) -> Counted:
         """What one access of each of these threads (ascending, at least one) costs."""
         first, last, count = int(threads[0]), int(threads[-1]), threads.size
         base = first & -WARP
@@ -103,7 +103,7 @@ class Counters:
             self._known[key] = counted
         return counted
 
-    def _atomic(self, access: Access, count: int) -> None:
+    def _atomic(self, access: AccessBatch, count: int) -> None:
         self.add(access.site, "atomics", count)
         addresses = access.addresses.view(np.int64)
         self.add(access.site, "atomic_collisions", counting.collisions(access.threads, addresses))
@@ -141,7 +141,7 @@ class Counters:
         return tuple(self._column(f"{space.value}_{name}_{quantity}") for quantity in ordered)
 
 
-def _count(space: Space, threads: Index, addresses: NDArray[np.int64], size: int) -> Counted:
+def _count(space: Space, threads: IndexArray, addresses: NDArray[np.int64], size: int) -> Counted:
     rule = _RULES.get(space)
     return Counted(counting.requests(threads), *(rule(threads, addresses, size) if rule else (0, 0)))
 

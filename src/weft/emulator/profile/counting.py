@@ -39,7 +39,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 
 BANKS: Final = 32
 """Banks of shared memory."""
@@ -54,7 +54,7 @@ SECTOR: Final = 32
 """Bytes of a sector of global memory."""
 
 
-def wavefronts(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+def wavefronts(threads: IndexArray, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
     """Wavefronts of shared-memory requests of ``size`` bytes a lane, and the ideal number.
 
     An access of more than a word is one to a bank *group*: aligned vectors coincide or have no word in common, and a vector's
@@ -74,14 +74,14 @@ def wavefronts(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple
     return ideal, ideal
 
 
-def sectors(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+def sectors(threads: IndexArray, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
     """Sectors of global-memory requests of ``size`` bytes a lane, and the ideal number."""
     keys, bits = _distinct(threads >> 5, addresses)
     needed = np.bincount(keys >> bits) * size
     return _changes(keys >> 5), int(((needed + SECTOR - 1) >> 5).sum())
 
 
-def local_sectors(threads: Index, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
+def local_sectors(threads: IndexArray, addresses: NDArray[np.int64], size: int) -> tuple[int, int]:
     """Sectors of local-memory requests, and the ideal number: whole words of as many lanes.
 
     ``addresses`` are within each thread's local memory. A vector of k words touches k sectors for each distinct (place of the
@@ -94,17 +94,17 @@ def local_sectors(threads: Index, addresses: NDArray[np.int64], size: int) -> tu
     return len(keys) * (vector // WORD), int(((needed + SECTOR - 1) >> 5).sum())
 
 
-def collisions(threads: Index, addresses: NDArray[np.int64]) -> int:
+def collisions(threads: IndexArray, addresses: NDArray[np.int64]) -> int:
     """Lanes of atomics that wait for another lane of their warp: lanes less distinct addresses."""
     return len(threads) - len(_distinct(threads >> 5, addresses)[0])
 
 
-def requests(threads: Index) -> int:
+def requests(threads: IndexArray) -> int:
     """Warps that have one of the threads."""
     return _changes(threads >> 5)
 
 
-def _distinct(groups: Index, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def _distinct(groups: IndexArray, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """The distinct (group, place), ascending, each as ``group << bits | place``, and the bits.
 
     Places are moved by a multiple of a sector, so that the lowest is small.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import PTXError
 from weft.emulator.machine.binding import constant
 from weft.emulator.machine.program import Program
-from weft.emulator.memory.access import Space
+from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Heap, layout
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ptx.syntax import Address, Function, Group, Immediate, Instruction, Symbol, Variable, Vector
@@ -32,7 +32,7 @@ def size_of(variable: Variable) -> int:
     return (TYPES[variable.type].bytes if variable.type in TYPES else 8) * variable.vector * (variable.count or 0)
 
 
-class Placement:
+class VariableMap:
     """Addresses of the variables that ``kernel`` and what it calls use. ``arguments`` are allocations of the launch:
     (name, bytes, skew); ``dynamic_shared`` bytes."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import Index
+from weft.emulator.machine.active import IndexArray
 
 if TYPE_CHECKING:
     from weft.emulator.memory.order import Agent
@@ -50,7 +50,7 @@ class Proxy(_Named):
 
 
 @dataclass
-class Access:
+class AccessBatch:
     """``N`` accesses of ``size`` bytes each, by one instruction.
 
     ``threads`` (N,) are resident threads (their block is the block whose shared memory is meant), ``addresses`` (N,) uint64
@@ -62,7 +62,7 @@ class Access:
     """Index of the instruction in the program."""
     space: Space
     kind: Kind
-    threads: Index
+    threads: IndexArray
     addresses: NDArray[np.uint64]
     size: int
     proxy: Proxy = Proxy.GENERIC

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Fault, Undefined, Where
-from weft.emulator.machine.active import WARP, Active, Index, Mask, alike
-from weft.emulator.machine.placement import Placement
+from weft.emulator.machine.active import WARP, Active, IndexArray, Mask, alike
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import Special
+from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.memory import Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
@@ -58,7 +58,7 @@ class Parked:
     site: int
 
 
-class Machine:
+class Execution:
     """The state of ``blocks`` resident blocks of a launch of ``kernel``."""
 
     def __init__(
@@ -83,14 +83,14 @@ class Machine:
         """Threads of a block, padding included."""
         self.threads = blocks * self.block_threads
         self.warps = blocks * self.block_warps
-        everyone = np.arange(self.threads)
-        self.lane: NDArray[np.intp] = everyone % WARP
-        self.warp: NDArray[np.intp] = everyone // WARP
+        all_threads = np.arange(self.threads)
+        self.lane: NDArray[np.intp] = all_threads % WARP
+        self.warp: NDArray[np.intp] = all_threads // WARP
         """The warp of each thread, counted over all resident blocks."""
-        self.block: NDArray[np.intp] = everyone // self.block_threads
+        self.block: NDArray[np.intp] = all_threads // self.block_threads
         """The resident block of each thread."""
         self.memory = memory
-        self.placement: Placement
+        self.variable_map: VariableMap
         """Where variables are; the launch sets it."""
         self.counters = counters
         self.checks = checks
@@ -243,7 +243,7 @@ class Machine:
         )
         return kind(message, where)
 
-    def whole_warps(self, active: Active, site: int) -> Index:
+    def whole_warps(self, active: Active, site: int) -> IndexArray:
         """The active warps, for an ``.aligned`` instruction that all live lanes of a warp must execute together."""
         if not active.full and (partial := self.of_warps(active.mask) & ~active.mask & ~self.exited).any():
             name = self.program.instructions[site].name
