@@ -12,7 +12,7 @@ test: .venv/dev
 	$(BIN)/pytest -n auto
 
 nightly: .venv/dev
-	$(BIN)/pytest -n auto -m "nightly or not nightly"
+	$(BIN)/pytest -n auto -m "nightly or not nightly" --hypothesis-profile nightly
 	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ)
 
 lint: .venv/dev

@@ -18,11 +18,21 @@ pytestmark = pytest.mark.jit
 COUNT = int(os.environ.get("WEFT_ARRAY_PROGRAMS", "60"))
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, 10))
-def test_random_programs_agree_with_the_reference(first: int) -> None:
-    for seed in range(first, min(first + 10, COUNT)):
+def check(seeds: range) -> None:
+    for seed in seeds:
         program = Program(seed)
         assert not (found := differences(program)), f"seed {seed}: {found}\n{program.text}"
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, 10))
+def test_random_programs_agree_with_the_reference(first: int) -> None:
+    check(range(first, min(first + 10, COUNT)))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("first", range(COUNT, COUNT + 600, 10))
+def test_many_random_programs_agree_with_the_reference(first: int) -> None:
+    check(range(first, first + 10))
 
 
 def test_the_programs_cover_systems_and_types() -> None:
