@@ -152,6 +152,23 @@ def test_bytes_are_transposed_where_the_machine_can() -> None:
     assert why_not_access(operand, memory, 8, HOPPER, "bytes") == "sm_90 has no ldmatrix.trans.b8"
 
 
+def test_a_swizzle_below_the_vector_leaves_it_whole_only_within_a_thread() -> None:
+    """A memory whose offset 4 is element 5: element 4 is at offset 5. A thread that has elements 0, 1, 4 and 5 finds two vectors,
+    the second in the order of registers 3 and 2. A warp that begins at element 4 finds its vector turned round, and so loads
+    single elements."""
+    memory = LinearLayout.parse("{offset: [1,2,5,8,16,32,64]} -> [dim0: 128]")
+    mine = LinearLayout.parse("{register: [1,4], lane: [2,8,16,32,64], warp: []} -> [dim0: 128]")
+    plan = plan_access(mine, memory, 32, HOPPER)
+    assert (plan.width, plan.inside, plan.across) == (64, (0b01,), (0b11,))
+    check(plan, mine, memory)
+    for dim in ("warp", "block"):
+        own = f"{dim}: [4]" if dim == "warp" else "warp: [], block: [4]"
+        other = LinearLayout.parse(f"{{register: [1], lane: [2,8,16,32,64], {own}}} -> [dim0: 128]")
+        plan = plan_access(other, memory, 32, HOPPER)
+        assert plan.width == 32
+        check(plan, other, memory)
+
+
 # Laws
 
 

@@ -97,6 +97,8 @@ def test_warps_meet_once(reverse: bool) -> None:
     """The module's example: 5 + 1 shuffles in the warp, 1 to spread its total; each thread loads the totals of 4 warps."""
     plan = plan_scan(blocked((512,), (4,), (32,), (4,), (0,)), 0, 32, HOPPER, reverse)
     assert (plan.cost.shuffles, plan.cost.barriers, plan.cost.stores, plan.cost.loads) == (5 + 1 + 1, 1, 1, 1)
+    # One total of each warp, not of each lane.
+    assert plan.cost.scratch == 4 * 4
     check(plan)
 
 
@@ -118,6 +120,12 @@ def test_lanes_that_hold_copies_take_a_share() -> None:
     # Each copy scans 4 of the 8 columns, 4 x 4 shuffles, then gets the other 4: 20, not 8 x 4.
     assert plan.cost.shuffles == 4 * 4 + 4
     assert "2 copies take a share each" in plan.reason
+    check(plan)
+
+
+def test_registers_that_hold_copies_are_scanned_once() -> None:
+    plan = plan_scan(LinearLayout.parse("{register: [0,0], lane: [1,2,4,8,16]} -> [dim0: 32]"), 0, 32, HOPPER)
+    assert (plan.cost.shuffles, plan.combines) == (5, 5)
     check(plan)
 
 
