@@ -8,6 +8,8 @@ A file is a Python module with the kernel (the function `kernel`), its ``GRID``,
     "out1": ("output", "float32", 64, "ulps", 3)  at most 3 representable numbers apart
     "out2": ("output", "float32", 64, "within", "out3", 1e-6)   at most 1e-6 * out3 apart
     "out3": ("bound", "float64", 64)              magnitudes for another output, not compared itself
+    "in1": ("input", "float32", 64, "signs")      mostly zeros of both signs and NaN
+    "in2": ("alias", "float32", 16, "in1", 8)     16 elements of the memory of in1, from its element 8 on
     "sum0": ("counter", "int32", 16)              small integers to begin with, compared bit by bit
     "n0": ("number", 37)                          a run-time scalar
     "COLS": ("constant", 16)                      a tl.constexpr
@@ -19,7 +21,8 @@ from __future__ import annotations
 
 import importlib.util
 import zlib
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -27,10 +30,12 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
 
 from weft import dtypes, reference
 from weft.dtypes import DType
-from weft.runtime.compiler import tile_ir
+from weft.frontend import Argument, KernelFunction
+from weft.runtime import compiler
 from weft.runtime.jit import JITFunction
 
 Array = NDArray[Any]
@@ -82,11 +87,17 @@ def values_for(case: Case) -> list[Any]:
     for name, (kind, *rest) in case.arguments.items():
         # Seeded by name, so that the data stay when a shrunk kernel has fewer arguments.
         random = np.random.default_rng([case.seed, zlib.crc32(name.encode())])
-        if kind == "counter":
+        if kind == "alias":
+            dtype, size, base, first = rest
+            known = dict(zip(case.arguments, made, strict=False))  # a shrunk kernel may have lost the other name
+            made.append(known[base][first : first + size] if base in known else data(random, dtypes.parse(dtype), size))
+        elif kind == "counter":
             start = random.integers(0, 4, size=int(rest[1]), dtype=np.int64)
             made.append(start.astype(dtypes.parse(rest[0]).numpy))
         elif kind == "bound":
             made.append(np.full(rest[1], np.inf))
+        elif rest[2:] == ["signs"]:
+            made.append(signs(random, dtypes.parse(rest[0]), rest[1]))
         elif kind in ARRAYS:
             made.append(data(random, dtypes.parse(rest[0]), rest[1]))
         else:
@@ -112,16 +123,41 @@ def data(random: np.random.Generator, dtype: DType, size: int) -> Array:
     return np.choose(choice, [small.astype(np.float64).astype(dtype.numpy), ordinary, bits, random.choice(marks, size)])
 
 
+def signs(random: np.random.Generator, dtype: DType, size: int) -> Array:
+    """Zeros of both signs, NaN and a few other numbers."""
+    return random.choice(np.array([0.0, -0.0, 0.0, -0.0, np.nan, 1.0, -1.0, np.inf]), size).astype(dtype.numpy)
+
+
+@contextmanager
+def recorded() -> Generator[list[ModuleOp]]:
+    """Copies of the modules that the frontend makes meanwhile: making one again takes much longer."""
+    made: list[ModuleOp] = []
+    original = compiler.tile_ir
+
+    def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> ModuleOp:
+        module = original(kernel, signature)
+        made.append(module.clone())
+        return module
+
+    compiler.tile_ir = tile_ir
+    try:
+        yield made
+    finally:
+        compiler.tile_ir = original
+
+
 def run(case: Case) -> list[Mismatch]:
     """Executes the kernel natively and by the reference, and compares what they left in the arrays."""
     values, expected = values_for(case), values_for(case)
-    handle = case.kernel.compile(*values)
+    with recorded() as modules:
+        handle = case.kernel.compile(*values)
     runtime = [
         value
         for name, value in zip(case.arguments, expected, strict=True)
         if name in handle.signature and hasattr(handle.signature[name], "dtype")
     ]
-    reference.run(tile_ir(case.kernel, handle.signature), runtime, case.grid)
+    module = modules[0] if modules else compiler.tile_ir(case.kernel, handle.signature)
+    reference.run(module, runtime, case.grid)
     case.kernel[case.grid](*values)
     named = dict(zip(case.arguments, expected, strict=True))
     compared = {"output", "counter", "input"}

@@ -55,6 +55,7 @@ class Generator:
         self.rows, self.columns = 1 << split, 1 << (exponent - split)
         self.arguments: dict[str, tuple[Any, ...]] = {}
         self.constants: dict[str, int] = {"ROWS": self.rows, "COLS": self.columns}
+        self.arrays: list[tuple[str, DType, int, int | None]] = []
         self.helpers: list[str] = []
         self.lines: list[str] = []
         self.scopes: list[list[Typed]] = [[]]
@@ -120,6 +121,25 @@ class Generator:
     def argument(self, prefix: str, *entry: Any) -> str:
         name = self.new(prefix)
         self.arguments[name] = entry
+        return name
+
+    def array(self, kind: str, dtype: DType, size: int, span: int | None) -> str:
+        """An argument of ``size`` elements, of which each program uses ``span`` of its own (None: any of them): a new array,
+        or other elements of an earlier one, as long as programs do not meet in it."""
+        prefix, r = kind.removesuffix("put"), self.random
+        if r.random() < 0.2:
+            fitting = [
+                (name, length)
+                for name, other, length, apart in self.arrays
+                if other == dtype and length >= size and (self.programs == 1 or (span is not None and apart == span))
+            ]
+            if fitting:
+                name, length = r.choice(fitting)
+                first = r.randint(0, length - size) if self.programs == 1 else 0
+                return self.argument(prefix, "alias", dtype.name, size, name, first)
+        data = ("signs",) if kind == "input" and dtype.is_float and r.random() < 0.15 else ()
+        name = self.argument(prefix, kind, dtype.name, size, *data)
+        self.arrays.append((name, dtype, size, span))
         return name
 
     # ---- statements --------------------------------------------------------------------------------------------------
@@ -329,10 +349,12 @@ class Generator:
             access = Access(Typed(f"({cast(index, dtypes.int32).text} & {size - 1})", dtypes.int32, index.shape), size)
             test = self.pick(lambda v: v.dtype.is_bool and fits(v.shape, index.shape))
             mask = test.text if test and self.random.random() < 0.4 else None
+            span = None
         else:
             access = self.place(shape, injective=False)
             mask, size = self.mask(access)
-        name = self.argument("in", "input", dtype.name, size)
+            span = access.span
+        name = self.array("input", dtype, size, span)
         self.define(masked(self.random, name, dtype, access, mask))
 
     def output(self, value: Typed, dtype: DType, *rule: str | float, kind: str = "output") -> tuple[str, Access]:
@@ -340,7 +362,10 @@ class Generator:
         access = self.place(value.shape, injective=True)
         # Inexact values and their bounds are stored whole, so that each element finds its own.
         mask, size = self.mask(access) if not rule and kind == "output" else (None, access.span * self.programs)
-        name = self.argument("out", kind, dtype.name, size, *rule)
+        if rule or kind != "output":
+            name = self.argument("out", kind, dtype.name, size, *rule)
+        else:
+            name = self.array("output", dtype, size, access.span)
         self.emit(f"tl.store({name} + {access.offsets.text}, {value.text}{f', mask={mask}' if mask else ''})")
         return name if mask is None else "", access
 
@@ -425,9 +450,9 @@ class Generator:
     def body(self) -> None:
         """The statements of the kernel."""
         self.scalars()
-        for _ in range(self.random.randint(2, 5)):
+        for _ in range(self.random.randint(1, 4)):
             self.load()
-        for _ in range(self.random.randint(6, 26)):
+        for _ in range(self.random.randint(3, 13)):
             self.statement()
             if self.random.random() < 0.01:
                 with self.block(f"if {self.condition()}:"):
@@ -464,7 +489,7 @@ class Generator:
                 "",
                 "",
                 *(f"{helper}\n" for helper in self.helpers),
-                "@weft.jit",
+                "@weft.jit(checked=True)" if self.random.random() < 0.2 else "@weft.jit",
                 f"def kernel({parameters}):",
                 *self.lines,
                 "",

@@ -40,7 +40,7 @@ def shrink(text: str, failing: Failing) -> str:
             if failing(ast.unparse(candidate)):
                 tree, progress = candidate, True
                 break
-    pruned = _without_unused(tree)
+    pruned = _without_unused(_without_unused(tree))  # an array's other name first, then the array
     return ast.unparse(pruned if failing(ast.unparse(pruned)) else tree)
 
 

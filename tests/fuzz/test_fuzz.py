@@ -5,16 +5,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from fuzz.generator import generate
-from fuzz.worker import AGREES, Verdict, judge, judge_seed
+from fuzz.worker import AGREES, Verdict, few_collections, judge, judge_seed
 
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.py"))
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.jit]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with few_collections():
+        yield
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -82,7 +82,7 @@ def binary(op: str, a: Typed, b: Typed | int | float | bool, flip: bool = False)
     text = b.text if isinstance(b, Typed) else literal(b)
     left, right_text = (text, a.text) if flip else (a.text, text)
     if op in ("minimum", "maximum"):
-        return Typed(f"tl.{op}({left}, {right_text})", promotion.result, shape)
+        return zero_is_positive(Typed(f"tl.{op}({left}, {right_text})", promotion.result, shape))
     return Typed(f"({left} {op} {right_text})", promotion.result, shape)
 
 
