@@ -1,7 +1,8 @@
 """Every tile gets a layout; conversions become explicit.
 
-One would fix a layout per op and convert between them, then hunt for conversions to remove. Here most tiles have no
-layout of their own to begin with (the engine of paper section 4.4, on a machine with registers and lanes only):
+Most tiles have no layout of their own to begin with, so few conversions are made in the first place (the engine of section 4.4 of
+the linear-layouts paper). The machine's rules propose layouts for each op (`rules`); the pass takes the first proposal, in
+program order. For a CPU (`vectors`) that is a preference order, of which rules 1 to 3 are the machine's and 4 and 5 the pass's:
 
 1. *Anchors* decide: a load takes the layout that makes its lanes consecutive in memory (from axis analysis), a dot's result is
    row-major.
@@ -14,7 +15,7 @@ layout of their own to begin with (the engine of paper section 4.4, on a machine
 5. Only what is left is a `tile.convert_layout`.
 
 A loop's carried tile that starts free takes the layout its body yields. The pass first infers all layouts without changing
-anything (loops twice, for rule 5's sake), then retypes the values, then inserts what rule 4 and 5 require.
+anything (loops twice, for rule 5's sake), then retypes the values, then inserts what rules 4 and 5 require.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
 
 from weft.ir import tile
 from weft.ir.types import shape_of, with_layout
-from weft.layout import LinearLayout, vector
-from weft.layout.families import transfer
-from weft.transforms.axis import AxisInfo, analyse
+from weft.layout import LinearLayout
+from weft.transforms.axis import analyse
+from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, OperandLayouts
+from weft.transforms.layouts.vectors import VectorRules
 
 
 @dataclass(frozen=True)
@@ -49,35 +52,24 @@ class AssignLayouts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
-                assignment = _Assignment(self.lanes, dict(analyse(function)))
+                assignment = _Assignment(VectorRules(self.lanes), LayoutFacts(dict(analyse(function))))
                 assignment.infer(function.body.block)
                 assignment.retype(function.body.block)
                 assignment.convert(function.body.block)
 
 
-def _is_tile(value: SSAValue) -> bool:
+def is_tile(value: SSAValue) -> bool:
     return bool(shape_of(value))
 
 
 class _Assignment:
-    def __init__(self, lanes: int, axis: dict[SSAValue, AxisInfo]):
-        self._lanes = lanes
-        self._axis = axis
-        self._layouts: dict[SSAValue, LinearLayout] = {}
-        self._weights: dict[SSAValue, int] = {}
+    def __init__(self, rules: LayoutRules, facts: LayoutFacts):
+        self._rules = rules
+        self._facts = facts
+        self._chosen: dict[Operation, OperandLayouts] = {}
         self._clones: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
 
     # -- inference: layouts and weights of values, nothing changed -----------------------------------------------------
-
-    def _set(self, value: SSAValue, layout: LinearLayout, weight: int) -> None:
-        self._layouts[value] = layout
-        self._weights[value] = weight
-
-    def _default(self, shape: Sequence[int]) -> LinearLayout:
-        return vector(shape, self._lanes)
-
-    def _heaviest(self, values: Sequence[SSAValue]) -> SSAValue:
-        return max(values, key=lambda v: self._weights[v])
 
     def infer(self, block: Block) -> None:
         """Layouts and weights of all tiles a block defines, its inner regions included."""
@@ -94,37 +86,20 @@ class _Assignment:
                     self._infer_op(op)
 
     def _infer_op(self, op: Operation) -> None:
-        tiles = [value for value in op.operands if _is_tile(value)]
-        for result in op.results:
-            if not _is_tile(result):
-                continue
-            shape = shape_of(result)
-            match op:
-                case tile.LoadOp():
-                    self._set(result, self.anchor(op.pointer), prod(shape))
-                case tile.AtomicRmwOp():
-                    self._set(result, self._access_layout(op.pointer, op.value), prod(shape))
-                case tile.DotOp():
-                    self._set(result, self._default(shape), prod(shape))
-                case tile.ReduceOp():
-                    source = self._heaviest(op.sources)
-                    self._set(result, transfer.reduce(self._layouts[source], op.axis.value.data), prod(shape))
-                case _ if tile.is_a(op, tile.Generator):
-                    self._set(result, self._default(shape), 0)
-                case tile.ShapeOp():
-                    weight = self._weights[op.source]
-                    grown = isinstance(op, tile.BroadcastOp) and shape != shape_of(op.source)
-                    free = grown or not weight
-                    self._set(
-                        result, self._default(shape) if free else op.result_layout(self._layouts[op.source]), weight
-                    )
-                case _ if tile.is_a(op, tile.Elementwise):
-                    heaviest = self._heaviest(tiles)
-                    self._set(result, self._layouts[heaviest], self._weights[heaviest])
-                case tile.ConvertLayoutOp():
-                    raise ValueError("assign-layouts: the module has conversions already")
-                case _:
-                    raise NotImplementedError(f"assign-layouts: no rule for {op.name}")
+        if op.has_trait(IsTerminator) or not any(map(is_tile, (*op.operands, *op.results))):
+            return
+        chosen = self._chosen[op] = self._rules.candidates(op, self._facts)[0]
+        for result, layout in zip(op.results, chosen.results, strict=True):
+            if layout is not None:
+                self._facts.set(result, layout, self._weight(op, result))
+
+    def _weight(self, op: Operation, result: SSAValue) -> int:
+        """How many elements of the result came from memory, a dot or a reduction; a broadcast weighs what its source weighs."""
+        if tile.is_a(op, tile.Generator):
+            return 0
+        if tile.is_a(op, tile.Elementwise) or tile.is_a(op, tile.Shape):
+            return max(self._facts.weights[value] for value in op.operands if is_tile(value))
+        return prod(shape_of(result))
 
     def _infer_loop(
         self,
@@ -134,8 +109,8 @@ class _Assignment:
         results: Sequence[SSAValue],
     ) -> None:
         for value, argument in zip(initial, carried, strict=True):
-            if _is_tile(argument):
-                self._set(argument, self._layouts[value], self._weights[value])
+            if is_tile(argument):
+                self._facts.set(argument, self._facts.layouts[value], self._facts.weights[value])
         for last in (False, True):
             passed: Sequence[SSAValue] = carried
             for block in blocks:
@@ -145,48 +120,25 @@ class _Assignment:
                 passed = _terminator_values(block)
             if not last:
                 for value, argument in zip(passed, carried, strict=True):
-                    if _is_tile(argument) and not self._weights[argument]:
-                        layout = self._layouts[value if self._weights[value] else argument]
-                        self._set(argument, layout, prod(shape_of(argument)))
+                    if is_tile(argument) and not self._facts.weights[argument]:
+                        layout = self._facts.layouts[value if self._facts.weights[value] else argument]
+                        self._facts.set(argument, layout, prod(shape_of(argument)))
         outgoing = carried if len(blocks) == 1 else _terminator_values(blocks[0])
         self._pass_on(outgoing, results)
 
     def _pass_on(self, values: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         for value, target in zip(values, targets, strict=True):
-            if _is_tile(target):
-                self._set(target, self._layouts[value], prod(shape_of(target)))
+            if is_tile(target):
+                self._facts.set(target, self._facts.layouts[value], prod(shape_of(target)))
 
     def _infer_if(self, op: scf.IfOp) -> None:
         branches = [region.block for region in (op.true_region, op.false_region) if region.blocks]
         for block in branches:
             self.infer(block)
         for i, result in enumerate(op.output):
-            if _is_tile(result):
-                heaviest = self._heaviest([_terminator_values(block)[i] for block in branches])
-                self._set(result, self._layouts[heaviest], prod(shape_of(result)))
-
-    # -- accesses ----------------------------------------------------------------------------------------------------------
-
-    def anchor(self, pointer: SSAValue) -> LinearLayout:
-        """The layout whose lanes walk the dimension along which the pointers are most contiguous; where they are not at
-        all, the pointers' own."""
-        shape = shape_of(pointer)
-        info = self._axis.get(pointer)
-        runs = [1] * len(shape) if info is None else [min(c, n) for c, n in zip(info.contiguity, shape, strict=True)]
-        if max(runs) == 1 and self._weights[pointer]:
-            return self._layouts[pointer]
-        order = sorted(range(len(shape)), key=lambda d: (-min(runs[d], self._lanes), -d))
-        return vector(shape, self._lanes, order)
-
-    def _access_layout(self, pointer: SSAValue, value: SSAValue) -> LinearLayout:
-        """The layout in which to write ``value``: its own if its lanes suit the memory (or hold one element each), else
-        the anchor."""
-        anchor = self.anchor(pointer)
-        if not self._weights[value]:
-            return anchor
-        own = self._layouts[value]
-        lanes = own.columns("lane")
-        return own if lanes == anchor.columns("lane") or not any(lanes) else anchor
+            if is_tile(result):
+                heaviest = self._facts.heaviest([_terminator_values(block)[i] for block in branches])
+                self._facts.set(result, self._facts.layouts[heaviest], prod(shape_of(result)))
 
     # -- rewriting ---------------------------------------------------------------------------------------------------------
 
@@ -204,15 +156,15 @@ class _Assignment:
                     self.retype(inner)
 
     def _retype(self, value: SSAValue) -> None:
-        if value in self._layouts:
-            layout, weight = self._layouts.pop(value), self._weights.pop(value)
+        if value in self._facts.layouts:
+            layout, weight = self._facts.layouts.pop(value), self._facts.weights.pop(value)
             name = value.name_hint
-            axis = self._axis.pop(value, None)
+            axis = self._facts.axis.pop(value, None)
             value = Rewriter.replace_value_with_new_type(value, with_layout(value.type, layout))
             value.name_hint = name
-            self._set(value, layout, weight)
+            self._facts.set(value, layout, weight)
             if axis is not None:
-                self._axis[value] = axis
+                self._facts.axis[value] = axis
 
     def convert(self, block: Block) -> None:
         """Makes the operands of every op agree with what the op needs, and wraps what cannot."""
@@ -226,41 +178,20 @@ class _Assignment:
                 for inner in region.blocks:
                     self.convert(inner)
 
-    def _wanted(self, op: Operation) -> list[LinearLayout | None]:
+    def _wanted(self, op: Operation) -> Sequence[LinearLayout | None]:
         """For each operand the layout the op needs it in; None for scalars."""
-
-        def each(layout: LinearLayout) -> list[LinearLayout | None]:
-            return [layout if _is_tile(operand) else None for operand in op.operands]
-
         match op:
-            case tile.LoadOp() if _is_tile(op.result):
-                return each(self._layouts[op.result])
-            case tile.AtomicRmwOp() if _is_tile(op.result):
-                return each(self._layouts[op.result])
-            case tile.StoreOp() if _is_tile(op.pointer):
-                return each(self._access_layout(op.pointer, op.value))
-            case tile.ReduceOp():
-                return each(self._layouts[self._heaviest(op.sources)])
-            case tile.DotOp():
-                a, b, _ = (shape_of(operand) for operand in op.operands)
-                by_rows, by_columns = self._default(a), vector(a, self._lanes, (0, 1))
-                left = by_columns if self._layouts[op.a] == by_columns else by_rows
-                return [left, self._default(b), self._layouts[op.result]]
             case scf.ForOp():
                 return [None, None, None, *self._as(op.body.block.args[1:])]
             case scf.WhileOp():
                 return self._as(op.before_region.block.args)
             case scf.YieldOp() | scf.ConditionOp():
                 return self._wanted_by_end(op)
-            case tile.ShapeOp():
-                return [op.source_layout(self._layouts[op.result]) if _is_tile(op.source) else None]
-            case _ if tile.is_a(op, tile.Elementwise) and _is_tile(op.results[0]):
-                return each(self._layouts[op.results[0]])
             case _:
-                return [None] * len(op.operands)
+                return self._chosen[op].operands if op in self._chosen else [None] * len(op.operands)
 
     def _as(self, values: Sequence[SSAValue]) -> list[LinearLayout | None]:
-        return [self._layouts[value] if _is_tile(value) else None for value in values]
+        return [self._facts.layouts[value] if is_tile(value) else None for value in values]
 
     def _wanted_by_end(self, op: Operation) -> list[LinearLayout | None]:
         parent = op.parent_op()
@@ -289,11 +220,11 @@ class _Assignment:
                     continue
                 self._clones[key] = self._insert(*key)
             pending.pop()
-        return value if self._layouts[value] == layout else self._clones[value, layout]
+        return value if self._facts.layouts[value] == layout else self._clones[value, layout]
 
     def _found(self, key: tuple[SSAValue, LinearLayout]) -> SSAValue | None:
         value, layout = key
-        return value if self._layouts[value] == layout else self._clones.get(key)
+        return value if self._facts.layouts[value] == layout else self._clones.get(key)
 
     def _cloned_from(self, value: SSAValue, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
         """The tiles, and their layouts, from which a clone of the value is computed; none where it is converted."""
@@ -301,10 +232,10 @@ class _Assignment:
         if not isinstance(op, Operation) or not self._is_cloned(op, value, layout):
             return []
         source = op.source_layout(layout) if isinstance(op, tile.ShapeOp) else layout
-        return [(operand, source) for operand in op.operands if _is_tile(operand)]
+        return [(operand, source) for operand in op.operands if is_tile(operand)]
 
     def _is_cloned(self, op: Operation, value: SSAValue, layout: LinearLayout) -> bool:
-        free = not self._weights[value] and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.Elementwise))
+        free = not self._facts.weights[value] and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.Elementwise))
         return free or isinstance(op, tile.ShapeOp) or _splats(op, layout)
 
     def _insert(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
@@ -318,9 +249,9 @@ class _Assignment:
             new.location = op.location
         result = new.results[0]
         result.name_hint = value.name_hint
-        self._set(result, layout, self._weights[value])
-        if value in self._axis:
-            self._axis[result] = self._axis[value]
+        self._facts.set(result, layout, self._facts.weights[value])
+        if value in self._facts.axis:
+            self._facts.axis[result] = self._facts.axis[value]
         Rewriter.insert_op(new, InsertPoint.after(op) if isinstance(op, Operation) else InsertPoint.at_start(op))
         return result
 

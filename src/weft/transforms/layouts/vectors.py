@@ -1,0 +1,136 @@
+"""The layout rules of a CPU: a register is a vector of lanes, and conversions are shuffles.
+
+The first candidate follows a preference order, rules 1 to 3 of `weft.transforms.layouts.assign`. Prices count vector
+instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import tile
+from weft.ir.types import shape_of
+from weft.layout import LinearLayout, plan_conversion, reduce, vector
+from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+
+
+@dataclass(frozen=True)
+class VectorRules:
+    """Rules for vectors of ``lanes`` elements; see the module and `LayoutRules`."""
+
+    lanes: int
+
+    def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """The preferred layouts, and for a dot also its first operand by columns."""
+        match op:
+            case tile.LoadOp():
+                return [_same(op, self.anchor(op.pointer, facts))]
+            case tile.StoreOp() | tile.AtomicRmwOp():
+                return [_same(op, self._access(op.pointer, op.value, facts))]
+            case tile.DotOp():
+                return self._dot(op, facts)
+            case tile.ReduceOp():
+                source = facts.layouts[facts.heaviest(op.sources)]
+                reduced = reduce(source, op.axis.value.data)
+                return [_layouts(op, source, reduced)]
+            case tile.ShapeOp():
+                return [self._shape(op, facts)]
+            case tile.ConvertLayoutOp():
+                raise ValueError("assign-layouts: the module has conversions already")
+            case _ if tile.is_a(op, tile.Generator):
+                return [_same(op, self.default(shape_of(op.results[0])))]
+            case _ if tile.is_a(op, tile.Elementwise):
+                tiles = [value for value in op.operands if shape_of(value)]
+                return [_same(op, facts.layouts[facts.heaviest(tiles)])]
+            case _:
+                raise NotImplementedError(f"assign-layouts: no rule for {op.name}")
+
+    def default(self, shape: Sequence[int]) -> LinearLayout:
+        """Row-major vectors."""
+        return vector(shape, self.lanes)
+
+    def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
+        """The layout whose lanes walk the dimension along which the pointers are most contiguous; where they are not at
+        all, the pointers' own."""
+        shape = shape_of(pointer)
+        runs = _runs(pointer, facts)
+        if max(runs) == 1 and facts.weights[pointer]:
+            return facts.layouts[pointer]
+        order = sorted(range(len(shape)), key=lambda d: (-min(runs[d], self.lanes), -d))
+        return vector(shape, self.lanes, order)
+
+    def _access(self, pointer: SSAValue, value: SSAValue, facts: LayoutFacts) -> LinearLayout:
+        """The layout in which to write ``value``: its own if its lanes suit the memory (or hold one element each), else
+        the anchor."""
+        anchor = self.anchor(pointer, facts)
+        if not facts.weights[value]:
+            return anchor
+        own = facts.layouts[value]
+        lanes = own.columns("lane")
+        return own if lanes == anchor.columns("lane") or not any(lanes) else anchor
+
+    def _dot(self, op: tile.DotOp, facts: LayoutFacts) -> list[OperandLayouts]:
+        a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
+        right, sums = self.default(b), self.default(result)
+        by_rows, by_columns = self.default(a), vector(a, self.lanes, (0, 1))
+        lefts = [by_columns, by_rows] if facts.layouts[op.a] == by_columns else [by_rows, by_columns]
+        return [OperandLayouts((left, right, sums), (sums,)) for left in lefts]
+
+    def _shape(self, op: tile.ShapeOp, facts: LayoutFacts) -> OperandLayouts:
+        """Carried where something is to carry; else, or where the tile grows, the default."""
+        shape = shape_of(op.result)
+        grown = isinstance(op, tile.BroadcastOp) and shape != shape_of(op.source)
+        if grown or not shape_of(op.source) or not facts.weights[op.source]:
+            layout = self.default(shape)
+        else:
+            layout = op.result_layout(facts.layouts[op.source])
+        return OperandLayouts((op.source_layout(layout) if shape_of(op.source) else None,), (layout,))
+
+    def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
+        """Vector instructions: one for each different register of the widest tile, and for an access as many as its lanes
+        fall into runs of consecutive addresses."""
+        layouts = [layout for layout in (*chosen.operands, *chosen.results) if layout is not None]
+        registers = max((1 << sum(map(bool, layout.columns("register"))) for layout in layouts), default=0)
+        if not isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp) or chosen.operands[0] is None:
+            return registers
+        return registers * _accesses(chosen.operands[0], _runs(op.pointer, facts))
+
+    def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
+        """The shuffles of the plan, whatever the width of the elements: a shuffle moves elements of any."""
+        return plan_conversion(source, destination).cost
+
+
+def _runs(pointer: SSAValue, facts: LayoutFacts) -> list[int]:
+    """How many pointers in a row, along each dimension, address neighbouring elements."""
+    shape = shape_of(pointer)
+    info = facts.axis.get(pointer)
+    return [1] * len(shape) if info is None else [min(c, n) for c, n in zip(info.contiguity, shape, strict=True)]
+
+
+def _accesses(layout: LinearLayout, runs: Sequence[int]) -> int:
+    """How many runs of consecutive addresses the different lanes of a register fall into."""
+    walked = 1
+    stride = 1
+    lanes = layout.columns("lane")
+    for size, run in zip(reversed(layout.shape), reversed(runs), strict=True):
+        bits = 0
+        while bits < len(lanes) and lanes[bits] == stride << bits and 2 << bits <= run:
+            bits += 1
+        walked = max(walked, 1 << bits)
+        stride *= size
+    return (1 << sum(map(bool, lanes))) // walked
+
+
+def _same(op: Operation, layout: LinearLayout) -> OperandLayouts:
+    """One layout for all tiles of an op."""
+    return _layouts(op, layout, layout)
+
+
+def _layouts(op: Operation, operands: LinearLayout, results: LinearLayout) -> OperandLayouts:
+    return OperandLayouts(
+        tuple(operands if shape_of(value) else None for value in op.operands),
+        tuple(results if shape_of(value) else None for value in op.results),
+    )

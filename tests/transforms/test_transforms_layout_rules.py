@@ -1,0 +1,92 @@
+"""The CPU's layout rules: what they propose first, and prices that order layouts as the instructions do."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.ir import Block
+
+from weft import dtypes
+from weft.ir import tile
+from weft.ir.types import pointer, tensor
+from weft.layout import plan_conversion, vector
+from weft.transforms.axis import AxisInfo
+from weft.transforms.layouts import LayoutFacts, LayoutRules, OperandLayouts, VectorRules
+
+RULES: LayoutRules = VectorRules(4)
+ROWS = vector((8, 16), 4)
+COLUMNS = vector((8, 16), 4, (0, 1))
+
+
+def access(contiguity: tuple[int, ...]) -> tuple[tile.LoadOp, LayoutFacts]:
+    """A load of 8x16 elements through pointers with this contiguity."""
+    block = Block(arg_types=[tensor(pointer(dtypes.float32), (8, 16))])
+    op = tile.LoadOp(block.args[0])
+    facts = LayoutFacts({block.args[0]: AxisInfo(contiguity, (1, 1), (1, 1))})
+    facts.set(block.args[0], ROWS, 0)
+    return op, facts
+
+
+def same(layout: object, operands: int = 1) -> tuple[object, ...]:
+    return (layout,) * operands
+
+
+@pytest.mark.parametrize(
+    ("contiguity", "layout"),
+    [((1, 16), ROWS), ((8, 1), COLUMNS), ((1, 1), ROWS), ((8, 16), ROWS), ((4, 2), COLUMNS)],
+)
+def test_a_load_walks_the_dimension_that_is_most_contiguous(contiguity: tuple[int, int], layout: object) -> None:
+    """Up to the lanes: with 8 and 16 in a row both fill a vector of 4, and the last dimension wins."""
+    op, facts = access(contiguity)
+    assert [c.results for c in RULES.candidates(op, facts)] == [same(layout)]
+
+
+def test_a_load_through_scattered_pointers_takes_their_layout() -> None:
+    op, facts = access((1, 1))
+    facts.set(op.pointer, COLUMNS, 128)
+    assert RULES.candidates(op, facts)[0].results == same(COLUMNS)
+
+
+def test_a_load_costs_its_runs() -> None:
+    """128 elements in 32 vectors of 4 lanes: one access a vector where the lanes ascend, one a lane where they do not, two
+    where pairs do."""
+    op, facts = access((1, 16))
+    assert RULES.op_cost(op, OperandLayouts((ROWS,), (ROWS,)), facts) == 32
+    assert RULES.op_cost(op, OperandLayouts((COLUMNS,), (COLUMNS,)), facts) == 128
+    op, facts = access((1, 2))
+    assert RULES.op_cost(op, OperandLayouts((ROWS,), (ROWS,)), facts) == 64
+
+
+def test_duplicate_registers_cost_nothing() -> None:
+    op, facts = access((1, 16))
+    small = vector((1, 2), 4)
+    assert RULES.op_cost(op, OperandLayouts((small,), (small,)), facts) == 1
+
+
+def test_a_conversion_costs_the_shuffles_of_its_plan() -> None:
+    assert RULES.conversion_cost(ROWS, ROWS, 32) == 0
+    assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS).cost > 0
+
+
+def test_a_dot_prefers_its_first_operand_as_it_is() -> None:
+    types = [tensor(dtypes.float32, shape) for shape in ((8, 16), (16, 8), (8, 8))]
+    block = Block(arg_types=types)
+    op = tile.DotOp(*block.args)
+    for layout in (ROWS, COLUMNS):
+        facts = LayoutFacts({})
+        facts.set(block.args[0], layout, 128)
+        found = RULES.candidates(op, facts)
+        assert [c.operands[0] for c in found] == ([COLUMNS, ROWS] if layout == COLUMNS else [ROWS, COLUMNS])
+        assert {(c.operands[1:], c.results) for c in found} == {
+            ((vector((16, 8), 4), vector((8, 8), 4)), same(vector((8, 8), 4)))
+        }
+
+
+def test_a_conversion_has_no_candidates() -> None:
+    block = Block(arg_types=[tensor(dtypes.float32, (8, 16), ROWS)])
+    with pytest.raises(ValueError, match="^assign-layouts: the module has conversions already$"):
+        RULES.candidates(tile.ConvertLayoutOp(block.args[0], COLUMNS), LayoutFacts({}))
+
+
+def test_an_op_without_a_rule_is_named() -> None:
+    with pytest.raises(NotImplementedError, match="^assign-layouts: no rule for tile.program_id$"):
+        RULES.candidates(tile.ProgramIdOp(0), LayoutFacts({}))
