@@ -55,14 +55,17 @@ BINARY: Final[dict[str, frozenset[str]]] = {
 }
 """Binary kinds. ``div`` of floats is the true division, of integers C's; ``rem`` has the sign of the dividend (fmod);
 ``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
-``minnan``/``maxnan`` NaN; of two zeros all give the second. ``pow`` of integers wraps, and of a negative exponent
+``minnan``/``maxnan`` NaN; `TIED_ZEROS` says what they give of two zeros. ``pow`` of integers wraps, and of a negative exponent
 is 0; ``atan2(y, x)`` is the angle of the point."""
 
 COMMUTATIVE: Final = frozenset({"add", "mul", "and", "or", "xor", "min", "max", "minnan", "maxnan"})
 """Binary kinds whose operands may be exchanged."""
 
 TIED_ZEROS: Final = frozenset({"min", "max", "minnan", "maxnan"})
-"""Binary kinds that choose one operand: of two float zeros of different signs the result depends on the order."""
+"""Binary kinds that may give either of two float zeros of different signs, and not the same one each time.
+
+x86's ``minps`` gives the second zero, PTX's ``min.f32`` the negative one. A fixed choice would cost further instructions on one
+of the machines, and passes could not exchange the operands."""
 
 COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""

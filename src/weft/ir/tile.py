@@ -29,6 +29,7 @@ from weft.ir.base import (
     COMPARE,
     FLOAT,
     INTEGER,
+    TIED_ZEROS,
     UNARY,
     TileOp,
     class_of,
@@ -86,7 +87,8 @@ Tile = Dialect(
 )  # fmt: skip
 
 __all__ = [
-    "ATOMIC", "BINARY", "COMMUTATIVE", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "class_of", "same_either_way",
+    "ATOMIC", "BINARY", "COMMUTATIVE", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "TIED_ZEROS", "class_of",
+    "same_either_way",
     "TileOp", "Tile",
     "Addressing", "Collective", "Conversion", "Elementwise", "Generator", "GridFact", "OpClass", "Shape", "View", "is_a",
     "ShapeOp",

@@ -27,13 +27,13 @@ def where(condition: Tile, x: Tile, y: Tile) -> tensor:
 
 @stub
 def minimum(x: Tile, y: Tile, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE) -> tensor:
-    """The smaller of the two."""
+    """The smaller of the two; of zeros of different signs either."""
     ...
 
 
 @stub
 def maximum(x: Tile, y: Tile, propagate_nan: PropagateNan | constexpr = PropagateNan.NONE) -> tensor:
-    """The larger of the two."""
+    """The larger of the two; of zeros of different signs either."""
     ...
 
 

@@ -13,7 +13,7 @@ Where mathematics has no answer, the reference chooses what every target reaches
 | ``MIN / -1``, ``MIN rem -1`` | ``MIN``, 0 (wrapped) |
 | shift by an amount that, read as unsigned, is the width or more | 0; ``-1`` for ``shr`` of a negative number |
 | ``min``, ``max`` with one NaN / ``minnan``, ``maxnan`` | the number / NaN |
-| ``min``, ``max``, ``minnan``, ``maxnan`` of two zeros | the second, whatever the signs |
+| ``min``, ``max``, ``minnan``, ``maxnan`` of zeros of different signs | either: here the second, or the first if asked |
 | ``rem`` of floats | C's ``fmod``, which is exact |
 | ``pow`` of integers, the exponent negative / 0 | 0 / 1, whatever the base |
 """
@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.dtypes import DType
-from weft.ir.tile import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, UNARY
+from weft.ir.tile import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, TIED_ZEROS, UNARY
 from weft.reference.numbers import Array, add_to_odd, rounded
 
 
@@ -180,8 +180,10 @@ def unary(kind: str, dtype: DType, x: Array) -> Array:
     return np.asarray(INTEGER_UNARY[kind](x))
 
 
-def binary(kind: str, dtype: DType, x: Array, y: Array) -> Array:
-    """``kind(x, y)`` for ``x`` and ``y`` of type ``dtype``."""
+def binary(kind: str, dtype: DType, x: Array, y: Array, first_zero: bool = False) -> Array:
+    """``kind(x, y)`` for ``x`` and ``y`` of type ``dtype``. ``first_zero``: of two zeros `TIED_ZEROS` give the first."""
+    if first_zero and dtype.is_float and kind in TIED_ZEROS:
+        x, y = y, x
     if dtype.is_float:
         compute = dtype.compute.numpy
         result = np.asarray(FLOAT_BINARY[kind](x.astype(compute), y.astype(compute)))

@@ -35,12 +35,13 @@ class UndefinedBehaviourError(RuntimeError):
 
 @dataclass(frozen=True)
 class Program:
-    """One program of the grid: its index (x, y, z), and the values computed so far."""
+    """One program of the grid: its index (x, y, z), and the values computed so far; ``first_zero`` as `run` says."""
 
     memory: Memory
     grid: tuple[int, int, int]
     index: tuple[int, int, int]
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
+    first_zero: bool = False
 
     def site(self, op: Operation) -> Site:
         """The op as this program executes it, for messages."""
@@ -75,13 +76,15 @@ def _means(op_type: type[_Op]) -> Callable[[Callable[[Program, _Op, Values], Val
     return register
 
 
-def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...]) -> None:
+def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...], *, first_zero: bool = False) -> None:
     """Executes the module's one function for every program of ``grid`` (up to three sizes), x fastest.
 
     ``arguments`` has one entry for each parameter of the function: for a pointer an array of the pointee's dtype,
-    modified in place, for a scalar a number. Raises `OutOfBoundsError` for an access outside the arrays,
-    `UndefinedBehaviourError`, `NotImplementedError` for an op without a meaning, `TypeError` and `ValueError` for
-    arguments that do not fit.
+    modified in place, for a scalar a number. Where the IR leaves the choice between two zeros open
+    (`weft.ir.base.TIED_ZEROS`), the second is taken, or the first with ``first_zero``.
+
+    Raises `OutOfBoundsError` for an access outside the arrays, `UndefinedBehaviourError`, `NotImplementedError` for an op
+    without a meaning, `TypeError` and `ValueError` for arguments that do not fit.
     """
     function = _only_function(module)
     if not 1 <= len(grid) <= 3:
@@ -93,7 +96,7 @@ def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...]) 
     nx, ny, nz = (*grid, 1, 1)[:3]
     with np.errstate(all="ignore"):
         for z, y, x in itertools.product(range(nz), range(ny), range(nx)):
-            Program(memory, (nx, ny, nz), (x, y, z)).run(function.body.block, values)
+            Program(memory, (nx, ny, nz), (x, y, z), first_zero=first_zero).run(function.body.block, values)
 
 
 def _only_function(module: ModuleOp) -> func.FuncOp:
@@ -181,7 +184,7 @@ def _(program: Program, op: tile.UnaryOp, operands: Values) -> Values:
 
 @_means(tile.BinaryOp)
 def _(program: Program, op: tile.BinaryOp, operands: Values) -> Values:
-    return [elementwise.binary(op.kind.data, dtype_of(op.lhs), *operands)]
+    return [elementwise.binary(op.kind.data, dtype_of(op.lhs), *operands, first_zero=program.first_zero)]
 
 
 @_means(tile.CompareOp)
