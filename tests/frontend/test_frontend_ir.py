@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
@@ -14,6 +15,7 @@ from xdsl.ir import Operation
 import weft.language as tl
 from weft.dtypes import float32, int32, int64, uint32
 from weft.frontend import (
+    CompilationError,
     ConstantArgument,
     KernelFunction,
     PointerArgument,
@@ -23,7 +25,7 @@ from weft.frontend import (
 from weft.ir import tile
 from weft.ir.location import Position, positions
 from weft.ir.types import pointer, scalar
-from weft.semantics import triton_3_9
+from weft.semantics import Semantics, triton, triton_3_9
 
 jit = KernelFunction
 Build = Callable[..., ModuleOp]
@@ -214,3 +216,53 @@ def defaults(p: Any, n: Any, BLOCK: tl.constexpr = 16) -> None:  # pyright: igno
 def test_missing_entries_take_the_default(build: Build) -> None:
     (arange,) = ops(build(defaults, p=PTR, n=int32), tile.ArangeOp)
     assert arange.end.value.data == 16
+
+
+@jit
+def advised(p: Any, n: Any, S: tl.constexpr, U: tl.constexpr, F: tl.constexpr) -> None:
+    for i in tl.range(0, n, num_stages=S, loop_unroll_factor=U, flatten=F, warp_specialize=F):
+        tl.store(p + i, 0)
+    for i in tl.range(0, n, disallow_acc_multi_buffer=F, disable_licm=F):
+        tl.store(p + i, 1)
+
+
+def attributes_of(module: ModuleOp) -> list[dict[str, int]]:
+    return [{name: a.value.data for name, a in loop.attributes.items()} for loop in ops(module, scf.ForOp)]
+
+
+def test_advice_about_loops_reaches_the_ir(build: Build) -> None:
+    assert attributes_of(build(advised, p=PTR, n=int32, S=3, U=4, F=True)) == [
+        {"tile.num_stages": 3, "tile.loop_unroll_factor": 4, "tile.flatten": 1, "tile.warp_specialize": 1},
+        {"tile.disallow_acc_multi_buffer": 1, "tile.disable_licm": 1},
+    ]
+    assert attributes_of(build(advised, p=PTR, n=int32, S=0, U=1, F=False)) == [
+        {"tile.num_stages": 0, "tile.loop_unroll_factor": 1},
+        {},
+    ]
+    assert attributes_of(build(advised, p=PTR, n=int32, S=None, U=None, F=False)) == [{}, {}]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"S": -1, "U": 1}, "'num_stages' is at least 0, found -1"),
+        ({"S": 1, "U": 0}, "'loop_unroll_factor' is at least 1, found 0"),
+        ({"S": "2", "U": 1}, "'num_stages' is an integer, found '2'"),
+    ],
+)
+def test_wrong_advice_is_refused(build: Build, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(CompilationError) as caught:
+        build(advised, p=PTR, n=int32, F=False, **options)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("system", [triton, triton_3_9])
+def test_right_shift_of_mixed_signedness(execute: Callable[..., None], system: Semantics) -> None:
+    """The document converts both sides to uint8 first: 251 >> 3 = 31. The package copies the sign of the left side: -1."""
+
+    def shift(out: Any, x: Any, y: Any) -> None:
+        tl.store(out, tl.load(x) >> tl.load(y))
+
+    out = np.zeros(1, np.uint8)
+    execute(KernelFunction(shift, system), out=out, x=np.array([-5], np.int8), y=np.array([3], np.uint8))
+    assert out.tolist() == [31 if system is triton else 255]

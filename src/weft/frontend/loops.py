@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Region, SSAValue
 
 from weft import dtypes
@@ -194,6 +195,7 @@ def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
             block.erase_arg(argument)
     kept = [first.ssa for first, same in zip(initial, fixed, strict=True) if not same]
     op = g.b.emit(scf.ForOp(start.ssa, stop.ssa, step.ssa, kept, Region(block)))
+    op.attributes.update({f"tile.{name}": IntegerAttr(value, i64) for name, value in iteration.options})
     results = iter(op.results)
     carried.leave([first.ssa if same else next(results) for first, same in zip(initial, fixed, strict=True)], body)
 

@@ -20,8 +20,10 @@ def range(
     warp_specialize: bool | constexpr = False,
     disable_licm: bool | constexpr = False,
 ) -> Iterable[Any]:
-    """Python's range for a ``for`` loop at run time. The keywords are advice for GPUs; results do not depend on
-    them."""
+    """Python's range for a ``for`` loop at run time.
+
+    The keywords are advice for GPUs. They become attributes of the loop in tile IR (``tile.num_stages`` and so on); code for
+    CPUs ignores them, and results do not depend on them."""
     ...
 
 

@@ -186,7 +186,8 @@ class block_type:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What ``range``, ``tl.range`` and ``tl.static_range`` give a ``for`` loop: the bounds, and whether to unroll.
+    """What ``range``, ``tl.range`` and ``tl.static_range`` give a ``for`` loop: the bounds, whether to unroll, and the
+    ``options`` of ``tl.range`` that differ from their defaults.
 
     The bounds are ints or scalars known at run time only."""
 
@@ -194,6 +195,7 @@ class Iteration:
     stop: Any
     step: Any
     unrolled: bool = False
+    options: tuple[tuple[str, int], ...] = ()
 
 
 class tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from weft import language as tl
 from weft.frontend.builder import Builder
@@ -33,7 +34,27 @@ def _range(
     warp_specialize: Value,
     disable_licm: Value,
 ) -> Iteration:
-    return _iteration(arg1, arg2, step, unrolled=False)
+    options = {
+        "num_stages": _count(num_stages, "num_stages", 0),
+        "loop_unroll_factor": _count(loop_unroll_factor, "loop_unroll_factor", 1),
+        "disallow_acc_multi_buffer": flag(disallow_acc_multi_buffer, "disallow_acc_multi_buffer"),
+        "flatten": flag(flatten, "flatten"),
+        "warp_specialize": flag(warp_specialize, "warp_specialize"),
+        "disable_licm": flag(disable_licm, "disable_licm"),
+    }
+    # A count that is given reaches the IR, 0 included; a flag does where it is set.
+    given = tuple((name, int(v)) for name, v in options.items() if v is not None and v is not False)
+    return replace(_iteration(arg1, arg2, step, unrolled=False), options=given)
+
+
+def _count(value: Value, argument: str, least: int) -> int | None:
+    """A compile-time integer from ``least``, or None."""
+    if value is None:
+        return None
+    number = integer(value, argument)
+    if number < least:
+        raise CompilationError(f"'{argument}' is at least {least}, found {number}", argument=argument)
+    return number
 
 
 @implements(tl.static_range)

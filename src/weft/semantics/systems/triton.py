@@ -24,6 +24,9 @@ range does not fit float32, sums of integers narrower than 32 bits are int32 or 
 float64 alone. Where the document states a rule for all operators, the rule holds: float16 / float16 is float16 (the
 package: float32), and ``/ // %`` of mixed signedness prefer unsigned (the package refuses).
 
+The document converts both inputs to the common type before the operation. So ``>>`` in an unsigned common type shifts in
+zeros: int8(-5) >> uint8(3) is 251 >> 3 = 31.
+
 Three habits of the package go beyond types. It has no unary ``+``. Its ``>>`` copies the sign bit or not by the sign of the
 left operand (of the tensor, if that is a literal) *before* promotion: int32 >> uint32 is ``shift_right_arithmetic`` in uint32.
 And it keeps float8_e4m3b15 as bytes, so that arithmetic in that type, and its conversion to float64, pass the front end and
