@@ -14,13 +14,13 @@ from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.promotion import is_triton
-from weft.frontend.values import Tensor, Value, describe, is_number, is_tuple
+from weft.frontend.values import Tensor, Value, describe, is_number, is_tuple, tuple_like
 
 
 def decay(b: Builder, value: Value) -> Value:
     """``value`` as a plain variable holds it: in Triton numbers as run-time scalars."""
     if is_tuple(value):
-        return tuple(decay(b, item) for item in value)
+        return tuple_like(value, [decay(b, item) for item in value])
     return b.tensor(value) if is_number(value) and is_triton(b.semantics) else value
 
 

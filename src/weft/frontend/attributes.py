@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -15,8 +14,8 @@ from weft.frontend import registry
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
-from weft.frontend.unsupported import TRITON_ONLY
-from weft.frontend.values import Method, Tensor, Value, describe, is_runtime
+from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
+from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_record, is_runtime
 from weft.language.core import block_type, constexpr, pointer_type
 
 METHODS: Final[dict[str, Any]] = {
@@ -134,12 +133,18 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
             return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
         case block_type():
             return _from_tables(value, name, _BLOCK, {})
-        case type() if issubclass(value, enum.Enum) and name in value.__members__:
-            return value[name]
+        case _ if is_record(value) and (found := getattr(value, name, MISSING)) is not MISSING:
+            return as_value(found)
         case _ if name == "value" and not is_runtime(value):
             return value  # a constexpr is its value here
+        case _ if hasattr(value, name) and not is_runtime(value):
+            raise CompilationError(
+                f"kernels do not read attributes of {describe(value)}, an object of the class {type(value).__name__}",
+                hint="use a frozen dataclass, a NamedTuple or an enum, or pass the attribute as an argument",
+            )
         case _:
-            raise CompilationError(f"{describe(value)} has no attribute '{name}'")
+            known = [n for n in dir(value) if not n.startswith("_")] if is_record(value) else []
+            raise CompilationError(f"{describe(value)} has no attribute '{name}'", hint=nearest(name, known))
 
 
 def _tensor(b: Builder, x: Tensor, name: str) -> Value:
@@ -157,7 +162,7 @@ def _module(module: ModuleType, name: str) -> Value:
     if value is not MISSING:
         return value.value if isinstance(value, constexpr) else value
     if name in TRITON_ONLY and module.__name__.startswith("weft.language"):
-        raise CompilationError(f"weft does not have tl.{name} yet")
+        raise CompilationError(f"weft does not have tl.{name} yet", hint=INSTEAD.get(name))
     public = [n for n in dir(module) if not n.startswith("_")]
     raise CompilationError(f"the module {module.__name__} has no '{name}'", hint=nearest(name, public))
 

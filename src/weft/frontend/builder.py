@@ -8,6 +8,7 @@ make them fit (`cast`, `broadcast`, `splat`). What Python's operators mean, prom
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -87,8 +88,15 @@ class Builder:
         return op
 
     def constant(self, value: Number, dtype: DType, shape: tuple[int, ...] = ()) -> Tensor:
-        """``value``, which ``dtype`` can represent or rounds, in every element."""
-        op = self.emit(tile.ConstantOp(element(value, dtype), ir_type(dtype, shape)))
+        """``value``, which ``dtype`` can represent or rounds, in every element. A finite number that rounds to no finite
+        one is refused in Triton's semantics; in others it becomes infinite, as it does in those systems."""
+        rounded = element(value, dtype)
+        if dtype.is_float and not math.isfinite(rounded) and _is_finite(value) and self.semantics.name[:6] == "triton":
+            raise CompilationError(
+                f"{value} is beyond the range of {dtype}, whose largest number is {dtype.largest:g}",
+                hint="use float('inf') where infinity is meant, or a wider dtype, for example tl.full(..., tl.float64)",
+            )
+        op = self.emit(tile.ConstantOp(rounded, ir_type(dtype, shape)))
         return Tensor(op.result, dtype, shape)
 
     def tensor(self, value: Value, argument: str | None = None) -> Tensor:
@@ -180,6 +188,10 @@ class Builder:
         """``lhs`` where ``condition``, else ``rhs``; one shape, and one dtype of the two."""
         op = self.emit(tile.SelectOp(condition.ssa, lhs.ssa, rhs.ssa))
         return Tensor(op.result, lhs.dtype, lhs.shape, lhs.is_pointer)
+
+
+def _is_finite(value: Number) -> bool:
+    return isinstance(value, int) or math.isfinite(value)
 
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:

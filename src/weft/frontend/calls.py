@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
 
+from weft import dtypes
 from weft import language as tl
 from weft.frontend import arithmetic, registry
 from weft.frontend.attributes import Question
@@ -17,7 +18,8 @@ from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import Generator
 from weft.frontend.source import MISSING, KernelFunction, Parameter
-from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_runtime, is_tuple
+from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
+from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
 from weft.language.core import STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
 from weft.semantics.core import PromotionError
 
@@ -166,6 +168,11 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     if function in (constexpr, pointer_type, block_type):
         result = _at_compile_time(function.__name__, function, values, keywords)
         return result.value if isinstance(result, constexpr) else result
+    if is_named_tuple(function):
+        try:
+            return function(*values, **keywords)
+        except TypeError as error:
+            raise CompilationError(str(error)) from None
     handler = BUILTINS.get(function) if isinstance(function, (type, type(len))) else None
     if handler is not None:
         return handler(g.b, *values, **keywords)
@@ -177,11 +184,24 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     if name is not None and callable(function):
         raise CompilationError(
             f"{describe(function)} cannot be called in a kernel",
-            hint=f"decorate {name} with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time"
-            if type(function).__name__ == "function"
-            else None,
+            hint=_instead_of(function, name),
         )
     raise CompilationError(f"{describe(function)} cannot be called")
+
+
+def _instead_of(function: Callable[..., Any], name: str) -> str | None:
+    """What to write for a Python function that cannot be called."""
+    module = (getattr(function, "__module__", None) or "numpy").partition(".")[0]  # NumPy's ufuncs name no module
+    if module in ("numpy", "math", "torch", "jax"):
+        if name in {str(d) for d in dtypes.ALL}:
+            return f"convert with .to(tl.{name}), or make a tile with tl.full"
+        name = OTHER_NAMES.get(name, name)
+        if name in tl.__all__:
+            return f"use tl.{name}"
+        return INSTEAD.get(name)
+    if isinstance(function, FunctionType):
+        return f"decorate {name} with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time"
+    return None
 
 
 def _at_compile_time(

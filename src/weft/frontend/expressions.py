@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
+from weft.dtypes import DType
 from weft.frontend import arithmetic
 from weft.frontend.assignment import assign
 from weft.frontend.attributes import attribute
@@ -13,9 +15,9 @@ from weft.frontend.calls import call
 from weft.frontend.choice import choose, connect, short_circuit
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import EXPRESSIONS, Generator
-from weft.frontend.source import MISSING
+from weft.frontend.source import MISSING, KernelFunction
 from weft.frontend.values import Tensor, Undefined, Value, as_value, describe, is_number, is_runtime, is_tuple
-from weft.language.core import constexpr
+from weft.language.core import ConstexprFunction, constexpr
 
 N = TypeVar("N", bound=ast.expr)
 
@@ -86,7 +88,7 @@ def lookup(g: Generator, name: str) -> Value:
         raise CompilationError(f"'{name}' is used before it is assigned")
     value = kernel.lookup(name)
     if value is MISSING:
-        names = {*g.scope.values, *kernel.visible()}
+        names = {*g.scope.values, *(n for n in kernel.visible() if _usable(kernel, n))}
         raise CompilationError(f"the name '{name}' is not defined", hint=nearest(name, sorted(names)))
     if isinstance(value, constexpr):
         return as_value(value)
@@ -97,6 +99,13 @@ def lookup(g: Generator, name: str) -> Value:
             hint=f"write '{name} = tl.constexpr({value!r})' where it is defined, or pass it as an argument",
         )
     return value
+
+
+def _usable(kernel: KernelFunction, name: str) -> bool:
+    """Whether a global means something in a kernel: other variables of the host program are no advice."""
+    value = kernel.lookup(name)
+    kinds = (ModuleType, KernelFunction, ConstexprFunction, constexpr, type, DType)
+    return isinstance(value, kinds) or kernel.is_constexpr_global(name)
 
 
 @handles(ast.Tuple, ast.List)

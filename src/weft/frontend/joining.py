@@ -13,7 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 from weft.dtypes import Kind
 from weft.frontend.builder import Builder
-from weft.frontend.values import Tensor, Value, is_number, is_tuple
+from weft.frontend.values import Tensor, Value, is_number, is_tuple, tuple_like
 
 
 def leaves(value: Value) -> Iterator[Tensor]:
@@ -30,7 +30,7 @@ def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
     if isinstance(value, Tensor):
         return Tensor(next(results), value.dtype, value.shape, value.is_pointer, value.weak)
     if is_tuple(value):
-        return tuple(rebuild(item, results) for item in value)
+        return tuple_like(value, [rebuild(item, results) for item in value])
     return value
 
 
@@ -53,7 +53,7 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
         return left.typed(False), right.typed(False)
     if is_tuple(left) and is_tuple(right) and len(left) == len(right):
         pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]
-        return tuple(x for x, _ in pairs), tuple(y for _, y in pairs)
+        return tuple_like(left, [x for x, _ in pairs]), tuple_like(right, [y for _, y in pairs])
     if is_number(left) and is_number(right):
         if not same_type(left, right):
             left = _materialise(b, left, None, left_block)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
+import enum
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -216,7 +218,8 @@ def _fingerprint(kernel: KernelFunction, texts: list[str], seen: set[KernelFunct
     for reference in kernel._references:  # pyright: ignore[reportPrivateUsage]
         value = kernel.lookup(reference[0])
         for attribute in reference[1:]:
-            if not isinstance(value, (ModuleType, type)):
+            value = value.value if isinstance(value, constexpr) else value
+            if not isinstance(value, (ModuleType, type, enum.Enum)) and not dataclasses.is_dataclass(value):
                 break
             value = getattr(value, attribute, MISSING)
         if isinstance(value, KernelFunction):
@@ -238,6 +241,11 @@ def _text(value: Any) -> str | None:
             return inspect.getsource(value.function)
         except (OSError, TypeError):
             return repr(value.function.__code__.co_code)
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value.name} = {_text(value.value)}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, DType)):
+        items = [f"{f.name}={_text(getattr(value, f.name))}" for f in dataclasses.fields(value)]
+        return f"{type(value).__qualname__}({', '.join(items)})"
     if value is None or isinstance(value, (bool, int, float, str, DType)):
         return repr(value)
     return None

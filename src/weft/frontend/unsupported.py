@@ -99,3 +99,41 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
     ]
 )
 """Names of Triton's language that weft does not have yet."""
+
+_POINTERS: Final = "add offsets to a pointer, and mask what lies outside: tl.load(ptr + offsets, mask=offsets < n)"
+_RANDOM: Final = "pass random numbers as an array"
+_PREFIX: Final = "sum a masked tile: tl.sum(tl.where(i[None, :] <= i[:, None], x[None, :], 0), axis=1)"
+_STORE: Final = "store the parts one after the other"
+
+INSTEAD: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("make_block_ptr", "advance", "make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
+        _POINTERS,
+    ),
+    **dict.fromkeys(("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox"), _RANDOM),
+    **dict.fromkeys(("cumsum", "associative_scan"), _PREFIX),
+    **dict.fromkeys(("cat", "join", "interleave"), _STORE),
+    "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",
+    "device_print": "store the values, or use tl.static_print for types",
+    "flip": "load the elements in reverse order, through pointers",
+    "gather": "load from memory: tl.load(ptr + indices)",
+    "histogram": "use tl.atomic_add on an array of counts",
+    "reduce_or": "use tl.max of bools",
+    "squeeze": "use tl.reshape",
+    "unsqueeze": "use tl.expand_dims",
+}
+"""What to write for some of `TRITON_ONLY`."""
+
+OTHER_NAMES: Final[dict[str, str]] = {
+    **{"absolute": "abs", "fabs": "abs", "divide": "fdiv", "true_divide": "fdiv", "amax": "max", "amin": "min"},
+    **{
+        "ones": "full",
+        "full_like": "full",
+        "transpose": "trans",
+        "matmul": "dot",
+        "fmin": "minimum",
+        "fmax": "maximum",
+    },
+    **{"add": "add", "subtract": "sub", "multiply": "mul", "concatenate": "cat"},
+}
+"""Names in NumPy and its relatives of what the language calls otherwise."""

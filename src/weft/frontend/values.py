@@ -6,8 +6,10 @@ Python's own operators fold them, and the question "is this known now?" is one `
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType, ModuleType
@@ -93,6 +95,22 @@ def is_tuple(value: Value) -> TypeGuard[tuple[Value, ...]]:
     return isinstance(value, tuple)
 
 
+def is_record(value: Value) -> bool:
+    """Whether kernels may read attributes of an object: a class, an enum's member, a dataclass, a named tuple."""
+    return isinstance(value, (type, enum.Enum)) or dataclasses.is_dataclass(value) or hasattr(value, "_fields")
+
+
+def is_named_tuple(value: Any) -> TypeGuard[Callable[..., tuple[Value, ...]]]:
+    """Whether ``value`` is a class of named tuples."""
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+
+
+def tuple_like(value: tuple[Value, ...], items: Iterable[Value]) -> tuple[Value, ...]:
+    """``items`` as a tuple of the class of ``value``, whose names a named tuple keeps."""
+    make: Callable[[Iterable[Value]], tuple[Value, ...]] = getattr(value, "_make", tuple)
+    return make(items)
+
+
 def _is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
@@ -104,7 +122,9 @@ def as_value(value: Any) -> Value:
         return as_value(value.value)
     if isinstance(value, np.generic):
         return value.item()  # pyright: ignore[reportUnknownVariableType]
-    if is_tuple(value) or _is_list(value):
+    if is_tuple(value):
+        return tuple_like(value, map(as_value, value))
+    if _is_list(value):
         return tuple(map(as_value, value))
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.dtypes import DType
+from weft.dtypes import ALL, DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.values import Tensor, Value, describe, is_runtime, is_tuple
@@ -41,8 +41,11 @@ def variadic(values: tuple[Any, ...], argument: str) -> tuple[int, ...]:
 def dtype_of(value: Value, argument: str) -> DType:
     """A dtype."""
     if not isinstance(value, DType):
+        name = getattr(value, "__name__", "")
         raise CompilationError(
-            f"'{argument}' is a dtype such as tl.float32, found {describe(value)}", argument=argument
+            f"'{argument}' is a dtype such as tl.float32, found {describe(value)}",
+            hint=f"use tl.{name}" if name in {str(d) for d in ALL} else None,
+            argument=argument,
         )
     return value
 
