@@ -189,6 +189,16 @@ def test_an_axis_larger_than_scratch_is_tried_in_every_round() -> None:
     check(plan)
 
 
+def test_rounds_store_vectors_since_matrices_take_all_lanes() -> None:
+    source = nvidia_mma((64, 64), 2, (4, 1), (16, 8))
+    stores = [
+        {way.store.way for way in memory_ways(source, source, 0, 16, replace(HOPPER, scratch=size), local=False)}
+        for size in (8192, 4096)
+    ]
+    assert "matrix" in stores[0]
+    assert stores[1] == {"vector"}
+
+
 @settings(max_examples=40, deadline=None)
 @given(pairs(), st.sampled_from((1, 8, 16, 64)), st.sampled_from((8, 32, 128, 1024)))
 def test_every_plan_keeps_within_scratch(

@@ -71,7 +71,7 @@ def test_coalesced_layouts(data: st.DataObject) -> None:
     shape = [1 << size for size in sizes]
     order = data.draw(st.permutations(range(len(shape))))
     bits, warps = data.draw(st.sampled_from([8, 16, 32, 64])), data.draw(st.sampled_from([1, 2, 4]))
-    alignment = data.draw(st.sampled_from([8, 16, 48, 256]))
+    alignment = data.draw(st.sampled_from([8, 16, 24, 48, 256]))
     together, shared = data.draw(st.sampled_from([None, 1, 4, 24])), data.draw(st.sampled_from([1, 1, 2, 4]))
     blocks = [1] if data.draw(st.booleans()) else None
     cga = [tuple(int(axis == order[-1]) for axis in range(len(shape)))] if blocks else None
