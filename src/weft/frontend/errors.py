@@ -1,9 +1,8 @@
 """What users read when a kernel does not compile.
 
-One would usually raise where a rule is broken, with whatever text is at hand. Here the code that knows the rule raises
-a `CompilationError` that says *what* (found, expected, advice), and the generator, at one boundary, stamps *where*: the
-expression, and the calls that led there. A message about one argument of a call names it, and the caret goes under that
-argument.
+The code that knows a rule raises a `CompilationError` that says *what* (found, expected, advice). The generator, at one
+boundary, adds *where*: the expression, and the calls that led there. A message about one argument of a call names it, and
+the caret goes under that argument.
 
 A rendered error::
 
@@ -44,7 +43,7 @@ class Span:
 
     @staticmethod
     def of(position: Position) -> Span:
-        """The span of an op's position, whose end nobody knows."""
+        """The span of an op's position, whose end is not known."""
         return Span(position.file, position.line, position.column, position.function)
 
     def render(self) -> str:

@@ -1,8 +1,7 @@
 """Walks a kernel's syntax tree, function by function, and emits what it says.
 
-One would usually subclass `ast.NodeVisitor`. Here each kind of node has a handler in one of two tables (`EXPRESSIONS`,
-`STATEMENTS`), filled by the modules that know about them; a kind in no table is unsupported syntax and has its message
-in a third.
+Each kind of node has a handler in one of two tables (`EXPRESSIONS`, `STATEMENTS`), filled by the modules that know about
+them; a kind in no table is unsupported syntax and has its message in a third.
 
 Statements are executed from a *pending list*, a persistent linked list of what is still to do in the function. A
 handler receives what follows its statement and returns what is to be done next. So a compile-time ``if`` pushes the

@@ -1,7 +1,7 @@
 """Compile-time numbers as elements: rounded once, to nearest even, straight to the target format.
 
-One would usually let NumPy convert. Its scalars warn where a literal overflows, and ml_dtypes rounds a double to
-bfloat16 through float32, hence twice: 1 + 2**-8 + 2**-30 becomes 1.0 instead of 1.0078125.
+NumPy is not used to convert: its scalars warn where a literal overflows, and ml_dtypes rounds a double to bfloat16 through
+float32, hence twice: 1 + 2**-8 + 2**-30 becomes 1.0 instead of 1.0078125.
 
 A format with p mantissa bits and least exponent m holds the multiples of ``2**(max(e, m) - p)`` around a number of
 exponent e, so rounding is: scale by that power (exact), round to an integer (Python's ``round`` is half to even), scale

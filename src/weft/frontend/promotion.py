@@ -1,7 +1,7 @@
 """Asking the kernel's semantics: values become operands, and its refusals become errors of the kernel.
 
-One would let each op of the language call the semantics object. What it is asked about is more than a dtype (a weak type, a
-value without dimensions, the number itself), and it answers with types that a kernel may not have; both are said once, here.
+Only this module calls the semantics object. A question is about more than a dtype (a weak type, a value without dimensions, the
+number itself), and the answer may be a type that a kernel may not have; both are handled once, here.
 """
 
 from __future__ import annotations

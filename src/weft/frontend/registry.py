@@ -1,6 +1,6 @@
 """The implementations of the language's ops, one for each stub, and the check that both agree.
 
-One would usually write signature and meaning in one function. The stub is what users read and type-check against; the
+Signature and meaning are two functions. The stub is what users read and type-check against; the
 implementation takes the builder and the *bound* arguments, in the stub's order and without defaults, so that a default
 is written once. `check` compares names and parameters of all of them when the frontend is imported: a stub without
 meaning, or one renamed, stops the import.

@@ -1,6 +1,6 @@
 """What an expression of a kernel evaluates to: a `Tensor`, or an ordinary Python object known at compile time.
 
-One would usually wrap both. Here compile-time values stay what they are (int, float, tuple, dtype, function, ...), so
+Compile-time values are not wrapped: they stay what they are (int, float, tuple, dtype, function, ...), so
 Python's own operators fold them, and the question "is this known now?" is one ``isinstance``.
 """
 

@@ -1,9 +1,9 @@
 """The `tile` dialect: what a kernel does to tiles, before and after layouts are chosen.
 
-One would usually reuse arith and math for arithmetic. xDSL's (0.74) take no tensors in cmpi, select or the casts, and
-their integers are signless, so an op's name would have to repeat the signedness. Here the *types* carry it and an
-elementwise op is a kind from a table (`UNARY`, `BINARY`, `COMPARE`): frontend, reference and emitters have one entry
-per kind and can be checked against the table for completeness.
+The dialects arith and math are not reused: xDSL's (0.74) take no tensors in cmpi, select or the casts, and their integers
+are signless, so an op's name would have to repeat the signedness. The *types* carry it here, and an elementwise op is a kind
+from a table (`UNARY`, `BINARY`, `COMPARE`): frontend, reference and emitters have one entry per kind and can be checked
+against the table for completeness.
 
 All elementwise ops work on scalars and tensors alike; operands have equal shapes and layouts (conversions and
 broadcasts are explicit). Control flow is scf's, functions are func's. Every op has a location (`weft.ir.location`).

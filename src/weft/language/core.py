@@ -1,9 +1,9 @@
 """What kernels are written with besides the ops: stubs, compile-time values, the classes that annotations name.
 
-One would usually let each op of the language carry its implementation and a hidden compiler argument, as Triton does.
-Here an op is a *stub*: a typed, documented Python signature that only says what users may write. The frontend owns the
-meaning and checks, when it is imported, that both name the same parameters. So ``import weft.language`` loads no
-compiler, editors see ordinary typed functions, and a call outside a kernel can say what went wrong.
+An op of the language is a *stub*: a typed, documented Python signature that only says what users may write. In Triton an op
+carries its implementation and a hidden compiler argument. The frontend owns the meaning and checks, when it is imported, that
+both name the same parameters. So ``import weft.language`` loads no compiler, editors see ordinary typed functions, and a call
+outside a kernel can say what went wrong.
 """
 
 from __future__ import annotations

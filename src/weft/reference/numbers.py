@@ -1,8 +1,8 @@
 """Conversions between element types, each rounded exactly once.
 
-One would call ``astype``. ml_dtypes reaches the narrow floats through float32, so a float64 or an int64 is rounded twice
+NumPy's ``astype`` is not used: ml_dtypes reaches the narrow floats through float32, so a float64 or an int64 is rounded twice
 there: the double just above 1 + 2**-8, a midpoint of bfloat16, becomes that midpoint in float32 and
-then 1. Here every source first becomes a float64 that decides all narrower roundings as the exact value would, and
+then 1. Every source first becomes a float64 that decides all narrower roundings as the exact value would, and
 `rounded` does the one rounding by its definition. Float to integer saturates, as LLVM's ``fptosi.sat`` does, and NaN
 gives 0.
 

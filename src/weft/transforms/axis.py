@@ -176,7 +176,7 @@ def _is_parameter(argument: BlockArgument) -> bool:
 
 
 def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
-    """The values one of which a value is derived from; None where it begins or nobody knows."""
+    """The values one of which a value is derived from; None where it begins or that is not known."""
     owner = value.owner
     if isinstance(value, OpResult):
         match value.op:

@@ -1,8 +1,8 @@
-"""Ops whose results nobody reads are erased.
+"""Erases ops whose results are not read.
 
-One walk against program order suffices: uses come after definitions, so when an op is visited its dead users are gone.
-Loads count as dead, too: reading is not observable. A value that a loop carries for nobody else keeps itself alive
-through the loop; it is found by its one use, the yield of its own position.
+One walk against program order suffices: uses come after definitions, so when an op is visited its dead users are gone. Loads
+count as dead, too: reading is not observable. A value that a loop carries and only computes itself from is used by the loop; it
+is found by its one use, the yield of its own position.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _only_yielded(argument: SSAValue, end: Operation, position: int) -> bool:
 
 
 def _drop_carried(op: scf.ForOp) -> scf.ForOp:
-    """The loop without the carried values that nobody reads, or the loop itself."""
+    """The loop without the carried values that are not read, or the loop itself."""
     block, end = op.body.block, op.body.block.last_op
     if not isinstance(end, scf.YieldOp):
         raise ValueError("scf.for: the body ends without scf.yield")

@@ -1,6 +1,6 @@
 """Algebra that holds for every bit pattern, as tables.
 
-One would copy the identities of real numbers. Floats have fewer: x + 0 turns -0 into +0 (x + -0 and x - 0 are exact),
+Floats have fewer identities than real numbers: x + 0 turns -0 into +0 (x + -0 and x - 0 are exact),
 x * 0 is NaN for infinities, x - x is not 0 for them, and a NaN equals nothing. Only what holds for them too is in the
 float tables. Integers wrap, so sums and products may be reassociated; floats never are.
 

@@ -4,7 +4,7 @@
 buffer if it costs more to compute than to read; the first loop that computes it at its own registers writes it. What a dot or a
 conversion reads is always kept: they read whole tiles.
 
-*In place*: a dot accumulates in its accumulator's buffer where nobody else reads the old value, and where a loop carries the
+*In place*: a dot accumulates in its accumulator's buffer where no other op reads the old value, and where a loop carries the
 result, the carried tile itself is that buffer.
 """
 
@@ -115,7 +115,7 @@ class BufferPlacement:
         return {loop}
 
     def _share(self, block: Block, schedule: Schedule) -> None:
-        """Lets a dot accumulate in place: its accumulator's buffer becomes the result's, where nobody else reads the old value;
+        """Lets a dot accumulate in place: its accumulator's buffer becomes the result's, where no other op reads the old value;
         and where the result is what the loop carries, the carried tile itself is that buffer."""
         for op in block.ops:
             if not isinstance(op, tile.DotOp):

@@ -1,6 +1,6 @@
 """The elementwise kinds in LLVM instructions: one table entry for each kind and class of types.
 
-One would map kinds to LLVM's instructions. Their edges differ from ours (division by zero and oversized shifts are
+The edge cases of LLVM's instructions differ from weft's (division by zero and oversized shifts are
 undefined, `minnum` of a signalling NaN varies with the target), so each entry spells out what `weft.reference` defines.
 Nothing carries a fast-math flag: results do not depend on the target, except those of transcendental functions.
 

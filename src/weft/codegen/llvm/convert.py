@@ -1,9 +1,9 @@
 """Conversions between element types, each rounded exactly once.
 
-One would let LLVM convert: it has `fptrunc` for every pair. But float64 to bfloat16 is then two roundings on most
-targets, or a call to compiler-rt; bfloat16's own instruction flushes subnormals; and float8 does not exist. So all
-narrow floats share two routines that read the format's row in `weft.dtypes`: `widen` to float32, which is exact, and
-`narrow` from float32, which rounds to nearest even. float16 uses the target's instruction where it has one.
+LLVM's `fptrunc` is not used: float64 to bfloat16 is then two roundings on most targets, or a call to compiler-rt; bfloat16's
+own instruction flushes subnormals; and float8 does not exist. All narrow floats share two routines that read the format's
+row in `weft.dtypes`: `widen` to float32, which is exact, and `narrow` from float32, which rounds to nearest even. float16
+uses the target's instruction where it has one.
 
 Whatever float32 cannot hold exactly (float64, integers of 32 and 64 bits) first becomes a float32 *rounded to odd*: the
 truncated value, its last bit set if anything was lost. Rounding that to a format with at least two bits fewer

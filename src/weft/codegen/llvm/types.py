@@ -1,8 +1,8 @@
 """How element types and values are spelled in LLVM, and what llvmlite's builder lacks.
 
-One would give float16 and bfloat16 LLVM's `half` and `bfloat`. But a target without instructions for them then calls
-compiler-rt, which no process exports, and AVX512_BF16's conversion flushes subnormals. So in a register every float
-narrower than 32 bits is an integer holding its *bits*, whatever the target; `weft.codegen.llvm.convert` widens and rounds.
+LLVM's `half` and `bfloat` are not used: a target without instructions for them calls compiler-rt, which no process exports,
+and AVX512_BF16's conversion flushes subnormals. In a register every float narrower than 32 bits is an integer holding its
+*bits*, whatever the target; `weft.codegen.llvm.convert` widens and rounds.
 
 A value's shape is its LLVM type's: a scalar, or a vector of lanes. No function here or above takes the lane count of an
 operand; it asks the operand.

@@ -1,10 +1,10 @@
 """exp, exp2, log, log2, sin, cos, tanh and erf of float32 and float64, on scalars and vectors, inlined.
 
-One would call a vector library: libmvec on Linux, SVML or Accelerate elsewhere, libm on each lane failing those. Its results then
-depend on the machine's library, a call spills every vector register, and masks of the ABI differ. Here each function is a
-polynomial (`weft.codegen.llvm.coefficients`) between a range reduction and a scaling, in straight-line code that LLVM schedules
-among the kernel's own, with the same results wherever there is fused multiply-add. Subnormals, infinities, NaN and signed
-zeros are honoured. The errors, in units in the last place of the exact value, are below (`tests/codegen/test_vecmath.py`):
+No vector library (libmvec, SVML, Accelerate, or libm on each lane) is called: results would depend on the machine's library,
+a call spills every vector register, and masks of the ABI differ. Each function is a polynomial
+(`weft.codegen.llvm.coefficients`) between a range reduction and a scaling, in straight-line code that LLVM schedules among
+the kernel's own, with the same results wherever there is fused multiply-add. Subnormals, infinities, NaN and signed zeros
+are honoured. The errors, in units in the last place of the exact value, are below (`tests/codegen/test_vecmath.py`):
 
 | | exp | exp2 | log | log2 | sin | cos | tanh | erf |
 |---|---|---|---|---|---|---|---|---|

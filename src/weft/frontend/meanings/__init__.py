@@ -1,8 +1,8 @@
 """What each meaning of `weft.semantics.meanings` is in tile IR: tables read by the operators and by ``tl.meaning``.
 
-One would let every operator of every system emit its own ops. Here a system names what an operation does, and a table says it
-in ops: one op where tile IR has it, a short sequence otherwise. `weft.semantics.evaluate` says the same in NumPy, and tests
-compare the two. An entry is by the class of element types; a class it lacks, the meaning does not take.
+A system names what an operation does, and a table implements each name in ops: one op where tile IR has it, a short sequence
+otherwise. `weft.semantics.evaluate` says the same in NumPy, and tests compare the two. An entry is by the class of element
+types; a class it lacks, the meaning does not take.
 
 Sequences of floats narrower than 32 bits are computed in float32 and rounded once at their end. Nothing can be raised at run
 time: a ``*_checked`` meaning does here what the unchecked one does.

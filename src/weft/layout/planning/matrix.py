@@ -1,7 +1,7 @@
 """How an access through shared memory reaches its rows: plain vectors, ldmatrix and stmatrix, transposed or not (paper 5.3).
 
-One would match a conversion against an instruction's whole layout by left division. Here an instruction asks for little: of a
-*row*, 16 consecutive bytes, it fixes which index bits move inside it, and everything else is an address, so any layout will do.
+An instruction fixes only which index bits move inside a *row*, 16 consecutive bytes; everything else is an address, so any
+layout will do. Matching a conversion against the instruction's whole layout by left division would find fewer cases.
 
     kind         bits inside a row, lowest first            row number                     needs
     vector       registers, as many as there are            -

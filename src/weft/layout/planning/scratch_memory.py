@@ -1,12 +1,12 @@
 """Shared memory as the threads of a block see it: cells that are written and read in no order but the one that barriers make.
 
-One would simulate a conversion by copying labels in program order, and never see a missing barrier. Here a cell remembers who
-wrote and read it and when, in intervals between barriers, and what could go wrong on any schedule raises:
+A simulation that copies labels in program order cannot find a missing barrier. Therefore each cell records which warps wrote
+and read it, and in which interval between barriers. Whatever could be wrong on any schedule raises:
 
     warp 0 writes cell 3     warp 1 reads cell 3     no barrier between: an error, whatever the value
                              warp barrier: still an error; block barrier: fine
 
-So do reading a cell that nobody wrote, writing over one that may still be read, and two different values for one cell. Several
+So do reading a cell that was not written, writing over one that may still be read, and two different values for one cell. Several
 threads may write the same value.
 """
 
