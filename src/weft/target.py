@@ -10,9 +10,13 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from weft.layout.planning.machine import MachineModel
 
 _VECTOR_BITS: Final[tuple[tuple[str, int], ...]] = (
     ("+avx512f", 512),
@@ -57,3 +61,67 @@ def host() -> CpuTarget:
 
     features = llvm.get_host_cpu_features().flatten()
     return CpuTarget(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, vector_bits(features))
+
+
+@dataclass(frozen=True)
+class GpuTarget:
+    """An NVIDIA GPU by its compute capability: ``sm`` is 80, 86, 89 or 90. ``accelerated`` adds the instructions of one
+    capability alone (``sm_90a``), whose code runs on no later one. Sizes, memory and prices are those of `model`."""
+
+    sm: int
+    accelerated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name not in _GPUS:
+            raise ValueError(f"no data on {self.name}; known are {', '.join(_GPUS)}")
+
+    @property
+    def name(self) -> str:
+        """As ptxas spells it: ``sm_90a``."""
+        return f"sm_{self.sm}{'a' if self.accelerated else ''}"
+
+    @property
+    def model(self) -> MachineModel:
+        """What the planner knows of the machine."""
+        from weft.layout.planning import machine  # not at import: runtime needs the CPU's target alone
+
+        models = {80: machine.AMPERE, 86: machine.AMPERE_CONSUMER, 89: machine.ADA, 90: machine.HOPPER}
+        return models[self.sm]
+
+    @property
+    def ptx_version(self) -> tuple[int, int]:
+        """The first version of PTX that knows the target."""
+        return _GPUS[self.name]
+
+    def has(self, feature: str) -> bool:
+        """Whether the machine has a feature of `GPU_FEATURES`; `KeyError` for another name."""
+        least, accelerated = GPU_FEATURES[feature]
+        return self.accelerated and self.sm == least if accelerated else self.sm >= least
+
+
+Target: TypeAlias = CpuTarget | GpuTarget
+
+_GPUS: Final[Mapping[str, tuple[int, int]]] = {
+    "sm_80": (7, 0),
+    "sm_86": (7, 1),
+    "sm_89": (7, 8),
+    "sm_90": (7, 8),
+    "sm_90a": (8, 0),
+}
+"""The targets that weft has data on, and the PTX version that introduced each (PTX ISA, release notes)."""
+
+GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
+    "cp.async": (80, False),
+    "mma.bf16": (80, False),
+    "mma.tf32": (80, False),
+    "mma.f64": (80, False),
+    "redux.sync": (80, False),
+    "mma.f8": (89, False),
+    "stmatrix": (90, False),
+    "tma": (90, False),
+    "cluster": (90, False),
+    "wgmma": (90, True),
+    "setmaxnreg": (90, True),
+}
+"""What an instruction needs: the least compute capability, and whether only its accelerated target has it (PTX ISA, "Target ISA
+notes" of each instruction)."""

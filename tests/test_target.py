@@ -1,0 +1,47 @@
+"""Targets as data: what each GPU has, and that the planner's model of it agrees."""
+
+from __future__ import annotations
+
+import pytest
+
+from weft.target import GPU_FEATURES, GpuTarget
+
+GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
+
+EXPECTED = {
+    "sm_80": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync",
+    "sm_86": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync",
+    "sm_89": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8",
+    "sm_90": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8 stmatrix tma cluster",
+    "sm_90a": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8 stmatrix tma cluster wgmma setmaxnreg",
+}
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_has_its_features(name: str) -> None:
+    target = GpuTarget(*GPUS[name])
+    assert target.name == name
+    assert [feature for feature in GPU_FEATURES if target.has(feature)] == EXPECTED[name].split()
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_the_planners_model_is_of_the_same_machine(name: str) -> None:
+    target = GpuTarget(*GPUS[name])
+    assert target.model.name == name.removesuffix("a")
+    assert target.model.lanes == 32
+    assert target.model.stmatrix == target.has("stmatrix")
+    assert target.model.redux == target.has("redux.sync")
+
+
+def test_ptx_versions() -> None:
+    """PTX ISA, release notes: 7.0 introduced sm_80, 7.1 sm_86, 7.8 sm_89 and sm_90, 8.0 sm_90a."""
+    versions = {name: GpuTarget(*GPUS[name]).ptx_version for name in GPUS}
+    assert versions == {"sm_80": (7, 0), "sm_86": (7, 1), "sm_89": (7, 8), "sm_90": (7, 8), "sm_90a": (8, 0)}
+
+
+@pytest.mark.parametrize(("sm", "accelerated"), [(75, False), (80, True), (100, False)])
+def test_a_gpu_without_data_is_refused(sm: int, accelerated: bool) -> None:
+    name = f"sm_{sm}{'a' if accelerated else ''}"
+    message = f"^no data on {name}; known are sm_80, sm_86, sm_89, sm_90, sm_90a$"
+    with pytest.raises(ValueError, match=message):
+        GpuTarget(sm, accelerated)
