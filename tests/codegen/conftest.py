@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft import dtypes, reference
 from weft import target as targets
-from weft.codegen import CompileOptions, compile_module
+from weft.codegen import compile_module
 from weft.codegen.llvm.arith import llvm_type, storage_type
 from weft.codegen.llvm.types import I1, I64, Module
 from weft.dtypes import DType
@@ -30,6 +30,7 @@ from weft.frontend import (
 )
 from weft.ir import tile
 from weft.ir.types import dtype_of
+from weft.options import Options
 from weft.runtime import executor, loader
 
 Array = NDArray[Any]
@@ -183,7 +184,7 @@ class Differential:
     def native(self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), **options: bool) -> None:
         """Compiles a copy of the module for this machine and runs it on one thread, as the ABI in
         `weft.codegen.kernel` says."""
-        compiled = compile_module(module.clone(), targets.host(), CompileOptions(**options))
+        compiled = compile_module(module.clone(), targets.host(), Options(**options))
         code = loader.load(compiled.object, compiled.symbol)
         slots = b"".join(map(_slot, arguments))
         block = ctypes.create_string_buffer(slots, max(8, len(slots)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from weft.codegen import CompileOptions, machine_for
+from weft.codegen import machine_for
 from weft.codegen.emit.elementwise import ELEMENTWISE
 from weft.codegen.machine import Machine
 from weft.ir import tile
+from weft.options import Options
 from weft.target import host
 from weft.transforms import PIPELINE
 
@@ -29,7 +30,7 @@ def test_every_op_has_code_on_the_cpu() -> None:
 
 def test_a_machine_begins_with_the_passes_of_all() -> None:
     machine: Machine = machine_for(host())
-    names = [one.name for one in machine.passes(CompileOptions())]
+    names = [one.name for one in machine.passes(Options())]
     assert names[: len(PIPELINE)] == [one.name for one in PIPELINE]
     assert "mark-invariant-loads" not in names
 
@@ -37,5 +38,5 @@ def test_a_machine_begins_with_the_passes_of_all() -> None:
 def test_invariant_loads_need_the_promise_and_no_check() -> None:
     """A load may move past a store to another array only where the arrays are disjoint; a checked one reports in order."""
     for checked, disjoint in ((False, False), (True, False), (False, True), (True, True)):
-        passes = machine_for(host()).passes(CompileOptions(checked=checked, disjoint=disjoint))
+        passes = machine_for(host()).passes(Options(checked=checked, disjoint=disjoint))
         assert (passes[-1].name == "mark-invariant-loads") == (disjoint and not checked)

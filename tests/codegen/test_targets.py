@@ -13,9 +13,10 @@ import pytest
 
 import weft.language as tl
 from weft import dtypes
-from weft.codegen import CompileOptions, emit_assembly, emit_llvm
+from weft.codegen import emit_assembly, emit_llvm
 from weft.codegen.cpu.microkernel import RegisterBlock, register_block
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.options import Options
 from weft.target import CpuTarget
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def test_every_target_gets_code(target: str, half: Any) -> None:
     llvm.initialize_all_asmprinters()
     arguments = {"x": F32, "h": PointerArgument(half), "out": F32, "flags": PointerArgument(dtypes.bool_), "n": I32}
     module = module_of(everything, **arguments, N=16)
-    llvm.parse_assembly(emit_llvm(module.clone(), TARGETS[target], CompileOptions())).verify()
-    assembly = emit_assembly(module, TARGETS[target], CompileOptions())
+    llvm.parse_assembly(emit_llvm(module.clone(), TARGETS[target], Options())).verify()
+    assembly = emit_assembly(module, TARGETS[target], Options())
     called = set(re.findall(r"^\s+(?:callq?|bl|b|jmpq?)\s+_?([A-Za-z][\w.]*)", assembly, re.MULTILINE))
     outside = {name for name in called if not name.startswith(("weft.", "LBB"))}
     assert outside <= {"expf", "memcpy", "memset", "bzero"}
@@ -135,7 +136,7 @@ def big_accumulator(a: Any, b: Any, out: Any, n: Any, N: tl.constexpr, K: tl.con
 
 def instructions(kernel: KernelFunction, **arguments: Any) -> int:
     """How many instructions LLVM is given."""
-    text = emit_llvm(module_of(kernel, **arguments), TARGETS["skylake-avx512"], CompileOptions(disjoint=True))
+    text = emit_llvm(module_of(kernel, **arguments), TARGETS["skylake-avx512"], Options(disjoint=True))
     return sum(len(list(block.instructions)) for f in llvm.parse_assembly(text).functions for block in f.blocks)
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
+from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.cache import Artifact
 from weft.runtime.errors import Site
@@ -79,9 +80,9 @@ class FakeCompiler:
     written: tuple[str, ...] = ()
     sites: tuple[Site, ...] = ()
     scratch: int = 0
-    calls: list[tuple[str, Mapping[str, Argument], compiler.Options]] = field(default_factory=list[Any])
+    calls: list[tuple[str, Mapping[str, Argument], Options]] = field(default_factory=list[Any])
 
-    def build(self, kernel: KernelFunction, signature: Mapping[str, Argument], options: compiler.Options) -> Artifact:
+    def build(self, kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
         self.calls.append((kernel.name, dict(signature), options))
         code = assemble(self.programs.get(kernel.name, "ret i32 0\n"))
         return Artifact(code, "kernel", self.scratch, self.written, self.sites)

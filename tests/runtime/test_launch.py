@@ -15,6 +15,7 @@ import weft
 import weft.language as tl
 from weft.dtypes import float32, int32, int64
 from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument
+from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.cache import Artifact
 
@@ -129,7 +130,7 @@ def test_signature_and_options_reach_the_compiler(fake_compiler: Any) -> None:
         "big": PointerArgument(float32, other[1:].ctypes.data % 16 == 0),
         "BLOCK": ConstantArgument(16),
     }
-    assert options == compiler.Options(checked=False, disjoint=True)
+    assert options == Options(checked=False, disjoint=True)
 
 
 def test_one_compilation_for_each_key(fake_compiler: Any) -> None:
@@ -197,7 +198,7 @@ def test_checked_kernels_are_not_kept_on_disk(fake_compiler: Any, tmp_path: Any)
 
 def test_what_a_disk_key_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
     signature = {"out": PointerArgument(float32, True), "B": ConstantArgument(4)}
-    options = compiler.Options(checked=False, disjoint=True)
+    options = Options(checked=False, disjoint=True)
     base = compiler.disk_key(count, signature, options)
     others = [
         compiler.disk_key(slots, signature, options),
@@ -208,7 +209,7 @@ def test_what_a_disk_key_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
         compiler.disk_key(count, {**signature, "B": ConstantArgument((4,))}, options),
         compiler.disk_key(count, {**signature, "B": ConstantArgument(slots)}, options),
         compiler.disk_key(count, {**signature, "B": ConstantArgument(tl.int32)}, options),
-        compiler.disk_key(count, signature, compiler.Options(checked=False, disjoint=False)),
+        compiler.disk_key(count, signature, Options(checked=False, disjoint=False)),
     ]
     with monkeypatch.context() as patch:
         patch.setattr(weft, "__version__", "0.0.0")
@@ -219,7 +220,7 @@ def test_what_a_disk_key_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_constants_without_a_lasting_spelling_are_not_kept() -> None:
-    options = compiler.Options(checked=False, disjoint=True)
+    options = Options(checked=False, disjoint=True)
     assert compiler.disk_key(count, {"B": ConstantArgument(object())}, options) is None
     assert compiler.disk_key(count, {"B": ConstantArgument((1, object()))}, options) is None
 

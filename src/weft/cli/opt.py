@@ -13,6 +13,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from weft.cli.kernel_file import find_kernel, read_signature, split_name
+from weft.options import Options
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -124,9 +125,9 @@ def _module(file: str, signature: str | None) -> ModuleOp:
 def _default() -> tuple[ModulePass, ...]:
     """The passes that a launch on this CPU runs."""
     from weft import target
-    from weft.codegen import CompileOptions, machine_for
+    from weft.codegen import machine_for
 
-    return machine_for(target.host()).passes(CompileOptions())
+    return machine_for(target.host()).passes(Options())
 
 
 def _pass(spelled: str) -> ModulePass:

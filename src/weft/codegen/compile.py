@@ -9,8 +9,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.codegen.cpu.machine import CpuMachine
-from weft.codegen.kernel import CompiledKernel, CompileOptions
+from weft.codegen.kernel import CompiledKernel
 from weft.codegen.machine import Emitted, Machine
+from weft.options import Options
 from weft.target import CpuTarget
 
 
@@ -20,29 +21,29 @@ def machine_for(target: CpuTarget) -> Machine:
     return CpuMachine(target)
 
 
-def lay_out(module: ModuleOp, target: CpuTarget, options: CompileOptions | None = None) -> None:
+def lay_out(module: ModuleOp, target: CpuTarget, options: Options | None = None) -> None:
     """Runs the machine's passes on a module, in place."""
     context = Context()
-    for one in machine_for(target).passes(options or CompileOptions()):
+    for one in machine_for(target).passes(options or Options()):
         one.apply(context, module)
 
 
-def compile_module(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> CompiledKernel:
+def compile_module(module: ModuleOp, target: CpuTarget, options: Options) -> CompiledKernel:
     """Compiles a module of one kernel, which is changed in place."""
     return machine_for(target).finish(_emit(module, target, options))
 
 
-def emit_llvm(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> str:
+def emit_llvm(module: ModuleOp, target: CpuTarget, options: Options) -> str:
     """The LLVM IR of a module before LLVM's passes; the module is changed in place."""
     return str(_emit(module, target, options).module)
 
 
-def emit_assembly(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> str:
+def emit_assembly(module: ModuleOp, target: CpuTarget, options: Options) -> str:
     """The target's assembly of a module; the module is changed in place."""
     return machine_for(target).assembly(_emit(module, target, options))
 
 
-def _emit(module: ModuleOp, target: CpuTarget, options: CompileOptions) -> Emitted:
+def _emit(module: ModuleOp, target: CpuTarget, options: Options) -> Emitted:
     lay_out(module, target, options)
     return machine_for(target).emit(_only_function(module), options)
 

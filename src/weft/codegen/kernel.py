@@ -63,18 +63,6 @@ class AccessSite:
 
 
 @dataclass(frozen=True)
-class CompileOptions:
-    """What changes the code besides signature and target.
-
-    ``checked`` tests every access against the argument arrays. ``disjoint`` promises that the arrays passed do not overlap,
-    so that a load may move past a store to another argument.
-    """
-
-    checked: bool = False
-    disjoint: bool = False
-
-
-@dataclass(frozen=True)
 class CompiledKernel:
     """A relocatable object with its entry point, the scratch bytes each thread needs, and the checked accesses."""
 

@@ -15,7 +15,8 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from weft.codegen.emit.context import Lowering
-from weft.codegen.kernel import AccessSite, CompiledKernel, CompileOptions
+from weft.codegen.kernel import AccessSite, CompiledKernel
+from weft.options import Options
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class Machine(Protocol):
         """How each op is emitted."""
         ...
 
-    def passes(self, options: CompileOptions) -> tuple[ModulePass, ...]:
+    def passes(self, options: Options) -> tuple[ModulePass, ...]:
         """The passes from the frontend's tile IR to what `emit` takes."""
         ...
 
-    def emit(self, kernel: func.FuncOp, options: CompileOptions) -> Emitted:
+    def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
         """The LLVM module of a kernel that has gone through the passes."""
         ...
 

@@ -7,7 +7,6 @@ functions here and nowhere else in the runtime; `weft.jit` has usually loaded it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft import semantics
@@ -15,8 +14,8 @@ from weft import target as targets
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
 from weft.frontend.source import KernelFunction
+from weft.options import Options
 from weft.runtime import cache
-from weft.runtime.binding import LaunchOptions
 from weft.runtime.cache import Artifact
 from weft.runtime.errors import Frame, Site
 
@@ -25,18 +24,6 @@ if TYPE_CHECKING:
 
     from weft.codegen import AccessSite
     from weft.semantics import Semantics
-
-
-@dataclass(frozen=True)
-class Options:
-    """What changes the code besides kernel, signature and target; `weft.codegen.kernel.CompileOptions` says how.
-
-    ``launch`` holds the options of the launch that have not their default.
-    """
-
-    checked: bool
-    disjoint: bool
-    launch: LaunchOptions = ()
 
 
 def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
@@ -111,11 +98,11 @@ def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> Module
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
     """Compiles, without looking at the disk."""
-    from weft.codegen import CompileOptions, compile_module
+    from weft.codegen import compile_module
 
     module = tile_ir(kernel, signature)
     written = written_parameters(module, signature)
-    compiled = compile_module(module, targets.host(), CompileOptions(options.checked, options.disjoint))
+    compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
     return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites)
 
@@ -146,15 +133,15 @@ def _site(site: AccessSite) -> Site:
 
 def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
     """The LLVM IR that codegen emits for the kernel, before LLVM's passes."""
-    from weft.codegen import CompileOptions, emit_llvm
+    from weft.codegen import emit_llvm
 
     module = tile_ir(kernel, signature)
-    return emit_llvm(module, targets.host(), CompileOptions(options.checked, options.disjoint))
+    return emit_llvm(module, targets.host(), options)
 
 
 def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
     """The host's assembly of the kernel."""
-    from weft.codegen import CompileOptions, emit_assembly
+    from weft.codegen import emit_assembly
 
     module = tile_ir(kernel, signature)
-    return emit_assembly(module, targets.host(), CompileOptions(options.checked, options.disjoint))
+    return emit_assembly(module, targets.host(), options)

@@ -16,6 +16,7 @@ from typing import Any, Final, overload
 from weft.frontend.errors import CompilationError
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
+from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
@@ -95,7 +96,7 @@ class JITFunction(KernelFunction):
                 return found
             signature = signature_of(self._list.parameters, bound.key, values)
             try:
-                artifact = compiler.artifact_for(self, signature, compiler.Options(self.checked, apart, launch))
+                artifact = compiler.artifact_for(self, signature, Options(self.checked, apart, launch))
             except CompilationError as error:  # it shows the kernel's lines; the compiler's own would bury them
                 raise error.with_traceback(None) from None
             executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
@@ -109,7 +110,7 @@ class JITFunction(KernelFunction):
         launch = self._list.options(keywords)
         executable = self._executable(bound, values, launch)
         signature = signature_of(self._list.parameters, bound.key, values)
-        options = compiler.Options(self.checked, disjoint(bound.extents), launch)
+        options = Options(self.checked, disjoint(bound.extents), launch)
         return CompiledHandle(self, signature, options, executable)
 
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
@@ -121,9 +122,7 @@ class CompiledHandle:
     """What a kernel was compiled to, for reading: the ``semantics`` it was compiled under, and its texts, which are made
     when asked for."""
 
-    def __init__(
-        self, kernel: JITFunction, signature: dict[str, Argument], options: compiler.Options, executable: Executable
-    ):
+    def __init__(self, kernel: JITFunction, signature: dict[str, Argument], options: Options, executable: Executable):
         self.kernel = kernel
         self.signature = signature
         self.options = options

@@ -28,10 +28,10 @@ from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
-from weft.codegen.kernel import CompileOptions
 from weft.codegen.llvm.types import I32
 from weft.ir import tile
 from weft.ir.types import layout_of
+from weft.options import Options
 from weft.target import CpuTarget
 
 
@@ -72,7 +72,7 @@ class Emitter(Registers):
         self,
         function: ir.Function,
         lowerings: Mapping[type[Operation], Lowering],
-        options: CompileOptions,
+        options: Options,
         facts: Facts,
         grid: Grid,
         faults: Faults,

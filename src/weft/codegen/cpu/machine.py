@@ -22,10 +22,11 @@ from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
-from weft.codegen.kernel import CompiledKernel, CompileOptions
+from weft.codegen.kernel import CompiledKernel
 from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
+from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms import PIPELINE
 from weft.transforms.axis import analyse, base_argument
@@ -44,7 +45,7 @@ class CpuMachine:
 
     lowerings = LOWERINGS
 
-    def passes(self, options: CompileOptions) -> tuple[ModulePass, ...]:
+    def passes(self, options: Options) -> tuple[ModulePass, ...]:
         """The passes to laid-out tile IR."""
         return (
             *PIPELINE,
@@ -55,7 +56,7 @@ class CpuMachine:
             *([MarkInvariantLoads()] if options.disjoint and not options.checked else []),
         )
 
-    def emit(self, kernel: func.FuncOp, options: CompileOptions) -> Emitted:
+    def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
         """The module of two functions: one that runs a program, and the entry point that runs programs as it claims them."""
         symbol = kernel.sym_name.data
         module = Module(symbol, self.target.triple, self.target.enabled)

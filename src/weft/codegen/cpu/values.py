@@ -26,11 +26,11 @@ from weft.codegen.cpu.views import used_registers, view_columns
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
-from weft.codegen.kernel import CompileOptions
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
 from weft.ir import tile
 from weft.ir.types import layout_of
+from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
 
@@ -68,7 +68,7 @@ class Registers(Emit):
         self,
         function: ir.Function,
         lowerings: Mapping[type[Operation], Lowering],
-        options: CompileOptions,
+        options: Options,
         facts: Facts,
         grid: Grid,
         faults: Faults,

@@ -23,11 +23,11 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from weft.codegen.emit.elementwise import emit_elementwise
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
-from weft.codegen.kernel import CompileOptions
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I64, broadcast
 from weft.ir import tile
 from weft.ir.types import dtype_of
+from weft.options import Options
 from weft.transforms.axis import AxisInfo
 
 Lowering = Callable[[Any, Any], None]
@@ -74,7 +74,7 @@ class Emit(ABC):
         self,
         function: ir.Function,
         lowerings: Mapping[type[Operation], Lowering],
-        options: CompileOptions,
+        options: Options,
         facts: Facts,
         grid: Grid,
         faults: Faults,

@@ -1,0 +1,20 @@
+"""What changes a kernel's code besides the kernel itself, its signature and the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of one compilation; the cache puts all of them into its key.
+
+    ``checked`` tests every access against the argument arrays. ``disjoint`` promises that the arrays passed do not overlap,
+    so that a load may move past a store to another argument. ``launch`` holds the launch options by name and value
+    (``num_warps``, ``num_stages``, ...) that differ from their defaults; a machine uses those that concern it.
+    """
+
+    checked: bool = False
+    disjoint: bool = False
+    launch: tuple[tuple[str, Any], ...] = ()
