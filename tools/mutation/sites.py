@@ -182,7 +182,8 @@ class _Sites:
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, where: str | None) -> Iterator[Mutant]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if node.value is None or ast.unparse(targets[0]) == "__all__":
+        alias = isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias"
+        if node.value is None or alias or ast.unparse(targets[0]) == "__all__":
             return
         if where is not None and all(isinstance(t, ast.Attribute | ast.Subscript) for t in targets):
             yield self._deleted(node, where)
