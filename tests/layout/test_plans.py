@@ -154,7 +154,7 @@ def test_half_of_the_data_stays_in_its_warp() -> None:
     )
     assert plan.reason == (
         "half of what each thread needs is in its warp (no data moves: the layouts are equal), half moves through memory; "
-        "300 clocks, memory at least 556"
+        "300 clocks, memory 556"
     )
 
 

@@ -47,6 +47,8 @@ class _Question:
     bits: int
     machine: MachineModel
     room: Room
+    base: Cost = Cost()
+    """What else is done at the same time: of a half that stays, all that is not its own."""
 
     @property
     def warps(self) -> int:
@@ -67,11 +69,13 @@ class _Question:
     def price(self, steps: tuple[Step, ...]) -> float:
         """The clocks of these steps."""
         registers = len(self.a.register), len(self.b.register)
-        return price(steps, self.machine, self.warps, registers=registers, bits=self.bits, room=self.room)
+        return price(
+            steps, self.machine, self.warps, registers=registers, bits=self.bits, room=self.room, base=self.base
+        )
 
     def pipes(self, cost: Cost) -> float:
         """The clocks of the busiest pipe."""
-        return clocks(cost, self.machine, self.warps)
+        return clocks(self.base + cost, self.machine, self.warps)
 
 
 def _count(number: int, noun: str) -> str:
@@ -119,9 +123,9 @@ def _halves(question: _Question) -> Candidate | None:
             return None
         moves = halves.for_partner(moved.steps, split.partner)
         rest = base + total([step.cost for step in moves])
-        if question.pipes(rest) + latency(moves, machine) >= to_beat:
+        if question.pipes(rest) + latency(moves, machine) > to_beat:
             return None
-        stays = _best(inner, "stays")
+        stays = _best(replace(inner, base=question.base + rest), "stays", to_beat)
         if stays is None:
             return None
         staying = halves.above(stays.steps, rest.scratch)
@@ -160,11 +164,13 @@ def _candidates(question: _Question, only: str) -> Iterator[Candidate]:
 
 
 def _search(candidates: Sequence[Candidate], to_beat: float = _INFINITE) -> list[Built]:
-    """What had to be built of the candidates to know the cheapest: by their bounds, until none is below the best price."""
+    """What had to be built of the candidates to know the cheapest: by their bounds, without those whose bound is not below
+    the best price. Halves come last, since they are searches of their own: most often what is built by then rules them
+    out."""
     built: list[Built] = []
-    for candidate in sorted(candidates, key=lambda candidate: (candidate.bound, candidate.order)):
+    for candidate in sorted(candidates, key=lambda found: (found.kind == "halves", found.bound, found.order)):
         if candidate.bound > to_beat or (built and candidate.bound >= to_beat):
-            break
+            continue
         made = candidate.build(to_beat)
         if made is not None:
             built.append(made)
@@ -180,10 +186,10 @@ def _through_memory(task: Task, to_beat: float) -> Built | None:
     return _cheapest(_search(list(memory.candidates(task)), to_beat))
 
 
-def _best(question: _Question, only: str = "") -> Built | None:
-    """The cheapest way of those asked for."""
+def _best(question: _Question, only: str = "", to_beat: float = _INFINITE) -> Built | None:
+    """The cheapest way of those asked for, if it is no dearer than ``to_beat``."""
     candidates = list(_candidates(question, only))
-    built = _search(candidates)
+    built = _search(candidates, to_beat)
     best = _cheapest(built)
     return best and replace(best, reason=_compared(best, built, candidates))
 

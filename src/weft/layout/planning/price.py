@@ -36,6 +36,7 @@ class Room:
 
 
 EMPTY = Room()
+NOTHING = Cost()
 
 
 def clocks(cost: Cost, machine: MachineModel, warps: int) -> float:
@@ -120,8 +121,10 @@ def price(
     registers: tuple[int, int] = (0, 0),
     bits: int = WORD_BITS,
     room: Room = EMPTY,
+    base: Cost = NOTHING,
 ) -> float:
-    """The clocks of a block of ``warps``; ``registers`` are the register bits of source and destination."""
+    """The clocks of a block of ``warps``; ``registers`` are the register bits of source and destination. ``base`` is done
+    at the same time."""
     cost = total([step.cost for step in steps])
     waited = latency(steps, machine)
     if cost.scratch:
@@ -130,7 +133,7 @@ def price(
     live = live_words(steps, registers[0], bits) + room.registers + OTHER_REGISTERS
     held = max(words_of(registers[0], bits), words_of(registers[1], bits)) + room.registers + OTHER_REGISTERS
     spilled = max(0, live - max(held, machine.residency.registers_per_thread))
-    return clocks(cost + Cost(wavefronts=2 * spilled * warps), machine, warps) + waited
+    return clocks(base + cost + Cost(wavefronts=2 * spilled * warps), machine, warps) + waited
 
 
 def least_cost(elements: int, needed: int, bits: int, machine: MachineModel, warps: int) -> Cost:

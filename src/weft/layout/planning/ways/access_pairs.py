@@ -1,6 +1,6 @@
 """The ways a conversion can take through shared memory, and what each costs, from ranks alone.
 
-A way says how each side reaches memory, what is never cut (a unit), and who stores copies; see `exchange`. None needs its
+A way says how each side reaches memory, what is never cut (a unit), and who stores copies; see `ways.memory`. None needs its
 addresses to be known: two sides conflict in no bank unless one's vectors are narrower (lemma 9.5), and then by how much is
 a difference of ranks.
 """
