@@ -8,8 +8,9 @@ The entry point's C signature is the whole interface between generated code and 
 ``args`` holds one 8-byte slot per run-time argument, in order: addresses of pointers, integers sign- or zero-extended,
 floats as the bits of their type in the low bytes, bools as 0 or 1. A checked kernel finds two more slots per pointer argument
 behind them, in order: its first byte and the one past its last. Every calling thread claims ``chunk`` programs at a time
-by an atomic add on ``*next`` until ``total = nx * ny * nz`` is reached; program p has the ids ``p % nx``, ``p / nx % ny``,
-``p / nx / ny``. ``scratch`` is `CompiledKernel.scratch` bytes of this thread's own, aligned to 64.
+(one, whatever ``chunk`` is, in a kernel whose programs may wait for each other) by an atomic add on ``*next`` until
+``total = nx * ny * nz`` is reached; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``.
+``scratch`` is `CompiledKernel.scratch` bytes of this thread's own, aligned to 64.
 
 ``record`` is 8 int64 of the launch, zeroed before it:
 

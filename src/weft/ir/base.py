@@ -71,9 +71,10 @@ COMPARE: Final[tuple[str, ...]] = ("eq", "ne", "lt", "le", "gt", "ge")
 """Predicates; on floats ordered, except ``ne``, which is true for NaN."""
 
 ATOMIC: Final[dict[str, frozenset[str]]] = {
-    "add": frozenset({FLOAT, INTEGER}),
+    **dict.fromkeys(("add", "min", "max", "xchg"), frozenset({FLOAT, INTEGER})),
+    **dict.fromkeys(("and", "or", "xor"), frozenset({INTEGER})),
 }
-"""Read-modify-write kinds."""
+"""Read-modify-write kinds: ``xchg`` stores the operand, each other does what the binary kind of its name does."""
 
 
 def class_of(dtype: DType) -> str:

@@ -1,27 +1,112 @@
-"""Pointers and what is behind them."""
+"""Memory: the order that accesses keep, and the ops that make them.
+
+# The memory model
+
+Programs of a grid run in any order and concurrently. They *start* in increasing order of their index (x fastest), so a
+program may wait for a lower one; to wait for a higher one is undefined. Inside a program the accesses below come in
+program order, and a pass or an executor may exchange two neighbours only where `may_exchange` says so:
+
+1. *Acquire.* What follows an access that acquires stays behind it, whatever array it touches.
+2. *Release.* What precedes an access that releases stays before it, whatever array it touches.
+3. *One address.* Two accesses that may touch one address keep their order, unless both only read.
+
+What one access does is a row of the table (`ordering_of`):
+
+| access                                     | reads | writes | acquires | releases | observed |
+|--------------------------------------------|-------|--------|----------|----------|----------|
+| ``tile.load``                              | yes   |        |          |          |          |
+| ``tile.load volatile``                     | yes   |        | yes      |          | yes      |
+| ``tile.store``                             |       | yes    |          |          |          |
+| ``tile.store release``                     |       | yes    |          | yes      | yes      |
+| ``tile.atomic_rmw``, ``cas`` ``"relaxed"`` | yes   | yes    |          |          | yes      |
+| ``tile.atomic_rmw``, ``cas`` ``"acquire"`` | yes   | yes    | yes      |          | yes      |
+| ``tile.atomic_rmw``, ``cas`` ``"release"`` | yes   | yes    |          | yes      | yes      |
+| ``tile.atomic_rmw``, ``cas`` ``"acq_rel"`` | yes   | yes    | yes      | yes      | yes      |
+| ``tile.barrier``                           |       |        | yes      | yes      | yes      |
+
+An *observed* access happens exactly as often as the program says: it is not removed, repeated or merged. If an access
+that acquires reads what an access that releases wrote (in another program, each element of a tile by itself), then what
+preceded the release is seen by what follows the acquire. Relaxed atomics are indivisible and order nothing.
+
+A store through one pointer is how kernels raise a flag for a waiting program: `weft.transforms.flags` gives it release
+order in every kernel that has an access that reads and acquires. In other kernels nothing in the grid could see the difference.
+
+*Races.* Two accesses of different programs to one address, of which one writes, must both be atomic or observed, or be
+ordered through such accesses; else what is read is undefined. Elements of one plain store that meet at an address leave
+one of the values; elements of one atomic all take effect, in any order.
+
+``scope`` names the programs between which an atomic's order must hold: ``cta`` (one block), ``gpu``, ``sys``. A machine may
+give a wider one; a CPU always gives ``sys``. ``cache`` and ``evict`` are advice: a machine may ignore them, and no result
+depends on them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeAlias
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
+    AnyAttr,
     AttrSizedOperandSegments,
+    VarConstraint,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
 )
-from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.traits import (
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    Pure,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.ir.base import ATOMIC, TileOp, check_kind
 from weft.ir.classes import Addressing, Elementwise
 from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar
+
+SEMANTICS: Final = ("relaxed", "acquire", "release", "acq_rel")
+"""The orders that an atomic may ask for; the last is the default."""
+
+SCOPES: Final = ("cta", "gpu", "sys")
+"""Between whose threads the order holds; ``gpu`` is the default."""
+
+LOAD_CACHES: Final = (".ca", ".cg", ".cv")
+STORE_CACHES: Final = (".wb", ".cg", ".cs", ".wt")
+EVICTIONS: Final = ("evict_first", "evict_last")
+"""Advice about caches, in PTX's and Triton's words; the empty word is no advice."""
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """A row of the memory model's table: what an access does, and what it holds in place."""
+
+    reads: bool = False
+    writes: bool = False
+    acquires: bool = False
+    releases: bool = False
+    observed: bool = False
+
+
+LOAD: Final = Ordering(reads=True)
+VOLATILE_LOAD: Final = Ordering(reads=True, acquires=True, observed=True)
+STORE: Final = Ordering(writes=True)
+FLAG_STORE: Final = Ordering(writes=True, releases=True, observed=True)
+ATOMICS: Final = {
+    sem: Ordering(True, True, sem in ("acquire", "acq_rel"), sem in ("release", "acq_rel"), True) for sem in SEMANTICS
+}
+BARRIER: Final = Ordering(acquires=True, releases=True, observed=True)
 
 
 @irdl_op_definition
@@ -59,53 +144,126 @@ def _verify_access(op: TileOp, pointer: SSAValue, values: Sequence[SSAValue], ma
         raise VerifyException(f"{op.name}: the mask is {mask.type}, expected {like(pointer, dtypes.bool_)}")
 
 
+def _verify_word(op: TileOp, name: str, word: StringAttr, allowed: Sequence[str]) -> None:
+    if word.data not in allowed:
+        names = ", ".join(allowed)
+        raise VerifyException(f"{op.name}: unknown {name} '{word.data}', expected one of {names}")
+
+
+def _verify_advice(op: TileOp, cache: StringAttr, caches: Sequence[str], evict: StringAttr) -> None:
+    if cache.data:
+        _verify_word(op, "cache modifier", cache, caches)
+    if evict.data:
+        _verify_word(op, "eviction policy", evict, EVICTIONS)
+
+
+def _verify_atomic(op: TileOp, sem: StringAttr, scope: StringAttr) -> None:
+    _verify_word(op, "order", sem, SEMANTICS)
+    _verify_word(op, "scope", scope, SCOPES)
+
+
+class _LoadEffect(MemoryEffect):
+    """A load reads; a volatile one counts as a write too, since it is observed."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        effects = {EffectInstance(MemoryEffectKind.READ)}
+        if isinstance(op, LoadOp) and op.volatile is not None:
+            effects.add(EffectInstance(MemoryEffectKind.WRITE))
+        return effects
+
+
 @irdl_op_definition
 class LoadOp(TileOp):
-    """Reads each element; where the mask is false no memory is touched and ``other`` is the value."""
+    """Reads each element; where the mask is false no memory is touched and ``other`` is the value. A ``volatile`` one
+    reads memory each time it is executed, element by element, and acquires."""
 
     name = "tile.load"
     pointer = operand_def()
     mask = opt_operand_def()
     other = opt_operand_def()
+    volatile = opt_prop_def(UnitAttr)
+    cache = prop_def(StringAttr, default_value=StringAttr(""))
+    evict = prop_def(StringAttr, default_value=StringAttr(""))
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    traits = traits_def(MemoryReadEffect())
+    traits = traits_def(_LoadEffect())
     assembly_format = (
-        "$pointer (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? attr-dict "
-        "`:` type($pointer) `to` type($result)"
+        "$pointer (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`volatile` $volatile^)? "
+        "(`cache` $cache^)? (`evict` $evict^)? attr-dict `:` type($pointer) `to` type($result)"
     )
 
-    def __init__(self, pointer: SSAValue, mask: SSAValue | None = None, other: SSAValue | None = None):
+    def __init__(
+        self,
+        pointer: SSAValue,
+        mask: SSAValue | None = None,
+        other: SSAValue | None = None,
+        *,
+        volatile: bool = False,
+        cache: str = "",
+        evict: str = "",
+    ):
         element = element_of(pointer)
         pointee = element.pointee if isinstance(element, PointerType) else element
-        super().__init__(operands=[pointer, mask, other], result_types=[like(pointer, pointee)])
+        super().__init__(
+            operands=[pointer, mask, other],
+            properties={
+                "volatile": UnitAttr() if volatile else None,
+                "cache": StringAttr(cache),
+                "evict": StringAttr(evict),
+            },
+            result_types=[like(pointer, pointee)],
+        )
 
     def verify_(self) -> None:
         values = [self.result] if self.other is None else [self.result, self.other]
         _verify_access(self, self.pointer, values, self.mask)
         if self.other is not None and self.mask is None:
             raise VerifyException("tile.load: 'other' needs a mask")
+        _verify_advice(self, self.cache, LOAD_CACHES, self.evict)
 
 
 @irdl_op_definition
 class StoreOp(TileOp):
-    """Writes each element whose mask is true (all, without one)."""
+    """Writes each element whose mask is true (all, without one). With ``release`` it raises a flag: what the program
+    did before is seen by whoever reads the value with an access that acquires."""
 
     name = "tile.store"
     pointer = operand_def()
     value = operand_def()
     mask = opt_operand_def()
+    release = opt_prop_def(UnitAttr)
+    cache = prop_def(StringAttr, default_value=StringAttr(""))
+    evict = prop_def(StringAttr, default_value=StringAttr(""))
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryWriteEffect())
     assembly_format = (
-        "$pointer `,` $value (`mask` $mask^ `:` type($mask))? attr-dict `:` type($pointer) `,` type($value)"
+        "$pointer `,` $value (`mask` $mask^ `:` type($mask))? (`release` $release^)? "
+        "(`cache` $cache^)? (`evict` $evict^)? attr-dict `:` type($pointer) `,` type($value)"
     )
 
-    def __init__(self, pointer: SSAValue, value: SSAValue, mask: SSAValue | None = None):
-        super().__init__(operands=[pointer, value, mask])
+    def __init__(
+        self,
+        pointer: SSAValue,
+        value: SSAValue,
+        mask: SSAValue | None = None,
+        *,
+        release: bool = False,
+        cache: str = "",
+        evict: str = "",
+    ):
+        super().__init__(
+            operands=[pointer, value, mask],
+            properties={
+                "release": UnitAttr() if release else None,
+                "cache": StringAttr(cache),
+                "evict": StringAttr(evict),
+            },
+        )
 
     def verify_(self) -> None:
         _verify_access(self, self.pointer, [self.value], self.mask)
+        _verify_advice(self, self.cache, STORE_CACHES, self.evict)
 
 
 @irdl_op_definition
@@ -118,22 +276,88 @@ class AtomicRmwOp(TileOp):
     pointer = operand_def()
     value = operand_def()
     mask = opt_operand_def()
+    sem = prop_def(StringAttr, default_value=StringAttr("acq_rel"))
+    scope = prop_def(StringAttr, default_value=StringAttr("gpu"))
     result = result_def()
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
-        "$kind $pointer `,` $value (`mask` $mask^ `:` type($mask))? attr-dict `:` type($pointer) `,` type($value)"
-        " `to` type($result)"
+        "$kind $pointer `,` $value (`mask` $mask^ `:` type($mask))? (`sem` $sem^)? (`scope` $scope^)? attr-dict "
+        "`:` type($pointer) `,` type($value) `to` type($result)"
     )
 
-    def __init__(self, kind: str, pointer: SSAValue, value: SSAValue, mask: SSAValue | None = None):
+    def __init__(
+        self,
+        kind: str,
+        pointer: SSAValue,
+        value: SSAValue,
+        mask: SSAValue | None = None,
+        *,
+        sem: str = "acq_rel",
+        scope: str = "gpu",
+    ):
         super().__init__(
-            operands=[pointer, value, mask], properties={"kind": StringAttr(kind)}, result_types=[value.type]
+            operands=[pointer, value, mask],
+            properties={"kind": StringAttr(kind), "sem": StringAttr(sem), "scope": StringAttr(scope)},
+            result_types=[value.type],
         )
 
     def verify_(self) -> None:
         check_kind("tile.atomic_rmw", self.kind.data, ATOMIC, self.value)
         _verify_access(self, self.pointer, [self.value, self.result], self.mask)
+        _verify_atomic(self, self.sem, self.scope)
+
+
+@irdl_op_definition
+class AtomicCasOp(TileOp):
+    """``if *p == expected: *p = value``, indivisibly, for each element; the result is what was there before. Elements
+    are compared by their bits. The order holds whether or not the value was written."""
+
+    name = "tile.atomic_cas"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    pointer = operand_def()
+    expected = operand_def(T)
+    value = operand_def(T)
+    sem = prop_def(StringAttr, default_value=StringAttr("acq_rel"))
+    scope = prop_def(StringAttr, default_value=StringAttr("gpu"))
+    result = result_def(T)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = (
+        "$pointer `,` $expected `,` $value (`sem` $sem^)? (`scope` $scope^)? attr-dict "
+        "`:` type($pointer) `,` type($value)"
+    )
+
+    def __init__(
+        self, pointer: SSAValue, expected: SSAValue, value: SSAValue, *, sem: str = "acq_rel", scope: str = "gpu"
+    ):
+        super().__init__(
+            operands=[pointer, expected, value],
+            properties={"sem": StringAttr(sem), "scope": StringAttr(scope)},
+            result_types=[value.type],
+        )
+
+    def verify_(self) -> None:
+        _verify_access(self, self.pointer, [self.expected, self.value, self.result], None)
+        if dtype_of(self.value).is_bool:
+            raise VerifyException("tile.atomic_cas does not take bool")
+        _verify_atomic(self, self.sem, self.scope)
+
+    @property
+    def mask(self) -> SSAValue | None:
+        """None: every element takes part. (The other accesses have one.)"""
+        return None
+
+
+@irdl_op_definition
+class BarrierOp(TileOp):
+    """All accesses of the program before it come before all those after it; on a GPU its threads wait for each other."""
+
+    name = "tile.barrier"
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
 
 
 @irdl_op_definition
@@ -147,3 +371,30 @@ class AssumeOp(TileOp):
 
     def __init__(self, condition: SSAValue):
         super().__init__(operands=[condition])
+
+
+Access: TypeAlias = LoadOp | StoreOp | AtomicRmwOp | AtomicCasOp
+"""Ops that touch memory, each through its ``pointer`` under its ``mask``."""
+
+
+def ordering_of(op: Operation) -> Ordering | None:
+    """The op's row of the table; None for one that has none: it touches no memory, or only in its regions."""
+    match op:
+        case LoadOp():
+            return LOAD if op.volatile is None else VOLATILE_LOAD
+        case StoreOp():
+            return STORE if op.release is None else FLAG_STORE
+        case AtomicRmwOp() | AtomicCasOp():
+            return ATOMICS[op.sem.data]
+        case BarrierOp():
+            return BARRIER
+        case _:
+            return None
+
+
+def may_exchange(first: Ordering, second: Ordering, *, apart: bool) -> bool:
+    """Whether two accesses of one program may exchange places: the rules of the module, in their order. ``apart``: they
+    are known to touch no address in common."""
+    if first.acquires or second.releases:
+        return False
+    return apart or not (first.writes or second.writes)

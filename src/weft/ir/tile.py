@@ -58,7 +58,24 @@ from weft.ir.elementwise import (
     SelectOp,
     UnaryOp,
 )
-from weft.ir.memory import AddPtrOp, AssumeOp, AtomicRmwOp, LoadOp, StoreOp
+from weft.ir.memory import (
+    EVICTIONS,
+    LOAD_CACHES,
+    SCOPES,
+    SEMANTICS,
+    STORE_CACHES,
+    Access,
+    AddPtrOp,
+    AssumeOp,
+    AtomicCasOp,
+    AtomicRmwOp,
+    BarrierOp,
+    LoadOp,
+    Ordering,
+    StoreOp,
+    may_exchange,
+    ordering_of,
+)
 from weft.ir.types import LayoutAttr, PointerType
 from weft.ir.values import (
     ArangeOp,
@@ -80,7 +97,7 @@ Tile = Dialect(
         ConstantOp, ProgramIdOp, NumProgramsOp, ArangeOp,
         SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp, ConvertLayoutOp,
         UnaryOp, BinaryOp, CompareOp, SelectOp, FmaOp, CastOp, BitcastOp, HintOp, AssumeOp,
-        AddPtrOp, LoadOp, StoreOp, AtomicRmwOp,
+        AddPtrOp, LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp, BarrierOp,
         YieldOp, ReduceOp, DotOp,
     ],
     [PointerType, LayoutAttr],
@@ -95,6 +112,8 @@ __all__ = [
     "ConstantOp", "ProgramIdOp", "NumProgramsOp", "ArangeOp",
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",
-    "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp",
+    "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
+    "Access", "Ordering", "ordering_of", "may_exchange",
+    "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
     "YieldOp", "ReduceOp", "DotOp",
 ]  # fmt: skip

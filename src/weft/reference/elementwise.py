@@ -145,9 +145,6 @@ INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {kind: getattr(operator, kind) for kind in COMPARE}
 """On arrays of one type; Python's operators are IEEE 754's: ordered, but for ``ne``."""
 
-ATOMIC_BINARY: dict[str, str] = {"add": "add"}
-"""The binary kind by which an atomic kind combines the memory's value with its operand."""
-
 
 def _check(table: str, entries: Iterable[str], kinds: Iterable[str]) -> None:
     """`ValueError` unless a table has one entry for each kind the IR knows."""
@@ -162,7 +159,7 @@ _check("FLOAT_UNARY", FLOAT_UNARY, (kind for kind, classes in UNARY.items() if F
 _check("INTEGER_UNARY", INTEGER_UNARY, (kind for kind, classes in UNARY.items() if classes & _INTEGRAL))
 _check("FLOAT_BINARY", FLOAT_BINARY, (kind for kind, classes in BINARY.items() if FLOAT in classes))
 _check("INTEGER_BINARY", INTEGER_BINARY, (kind for kind, classes in BINARY.items() if classes & _INTEGRAL))
-_check("ATOMIC_BINARY", ATOMIC_BINARY, ATOMIC)
+_check("ATOMIC", ({"xchg"} | BINARY.keys()) & ATOMIC.keys(), ATOMIC)
 
 
 def _one_bit(function: Callable[..., Any], *operands: Array) -> Array:
@@ -191,6 +188,11 @@ def binary(kind: str, dtype: DType, x: Array, y: Array, first_zero: bool = False
     if dtype.is_bool:
         return _one_bit(INTEGER_BINARY[kind], x, y)
     return np.asarray(INTEGER_BINARY[kind](x, y))
+
+
+def atomic(kind: str, dtype: DType, memory: Array, operand: Array) -> Array:
+    """What an atomic kind leaves in memory: the operand, or what the binary kind of its name gives."""
+    return operand if kind == "xchg" else binary(kind, dtype, memory, operand)
 
 
 def compare(kind: str, dtype: DType, x: Array, y: Array) -> Array:

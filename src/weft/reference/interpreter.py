@@ -1,4 +1,5 @@
-"""Executes tile IR: one program after the other, one op after the other, one NumPy array for each value.
+"""Executes tile IR: one op after the other, one NumPy array for each value; programs one after the other, or interleaved
+where they synchronise (`weft.reference.programs`).
 
 A tile is an array of the type's shape and NumPy dtype, a scalar one of shape ``()``, a pointer an int64 address.
 Layouts say where elements live, not what they are, so they are ignored and ``convert_layout`` is the identity. Every
@@ -24,13 +25,10 @@ from weft.ir.types import dtype_of, is_pointer, shape_of
 from weft.reference import collective, elementwise, numbers
 from weft.reference.memory import Memory, Site
 from weft.reference.numbers import Array
+from weft.reference.programs import Steps, UndefinedBehaviourError, finish, run_all
 
 Values: TypeAlias = Sequence[Array]
 Argument: TypeAlias = Array | int | float | bool
-
-
-class UndefinedBehaviourError(RuntimeError):
-    """The kernel broke a promise whose breach the IR leaves undefined: `tile.assume`, a loop's positive step."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,23 @@ class Program:
         """The op as this program executes it, for messages."""
         return Site(op, self.index)
 
-    def run(self, block: Block, arguments: Values) -> Values:
-        """Executes a block and returns the operands of its terminator."""
+    def run(self, block: Block, arguments: Values) -> Steps[Values]:
+        """Executes a block and returns the operands of its terminator; stops before each observed access."""
         self.values.update(zip(block.args, arguments, strict=True))
         for op in block.ops:
             operands = [self.values[operand] for operand in op.operands]
             if isinstance(op, func.ReturnOp | scf.YieldOp | scf.ConditionOp | tile.YieldOp):
                 return operands
-            meaning = _MEANINGS.get(type(op))
-            if meaning is None:
+            ordering = tile.ordering_of(op)
+            if ordering is not None and ordering.observed:
+                yield
+            if type(op) in _CONTROL:
+                results = yield from _CONTROL[type(op)](self, op, operands)
+            elif type(op) in _MEANINGS:
+                results = _MEANINGS[type(op)](self, op, operands)
+            else:
                 raise NotImplementedError(f"the reference does not define {op.name} at {describe(op)}")
-            self.values.update(zip(op.results, meaning(self, op, operands), strict=True))
+            self.values.update(zip(op.results, results, strict=True))
         return []
 
 
@@ -76,8 +80,32 @@ def _means(op_type: type[_Op]) -> Callable[[Callable[[Program, _Op, Values], Val
     return register
 
 
-def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...], *, first_zero: bool = False) -> None:
+_Control: TypeAlias = Callable[[Program, Any, Values], Steps[Values]]
+_CONTROL: dict[type[Operation], _Control] = {}
+
+
+def _controls(op_type: type[_Op]) -> Callable[[Callable[[Program, _Op, Values], Steps[Values]]], _Control]:
+    """Registers the decorated function as the meaning of ``op_type``, which executes blocks and so may stop in them."""
+
+    def register(meaning: Callable[[Program, _Op, Values], Steps[Values]]) -> _Control:
+        _CONTROL[op_type] = meaning
+        return meaning
+
+    return register
+
+
+def run(
+    module: ModuleOp,
+    arguments: Sequence[Argument],
+    grid: tuple[int, ...],
+    seed: int | None = None,
+    *,
+    first_zero: bool = False,
+) -> None:
     """Executes the module's one function for every program of ``grid`` (up to three sizes), x fastest.
+
+    Each program ends before the next starts, unless a ``seed`` is given: then they are interleaved at the accesses that
+    other programs watch, in an order drawn from the seed.
 
     ``arguments`` has one entry for each parameter of the function: for a pointer an array of the pointee's dtype,
     modified in place, for a scalar a number. Where the IR leaves the choice between two zeros open
@@ -95,8 +123,14 @@ def run(module: ModuleOp, arguments: Sequence[Argument], grid: tuple[int, ...], 
     memory = Memory([a for a in arguments if isinstance(a, np.ndarray)])
     nx, ny, nz = (*grid, 1, 1)[:3]
     with np.errstate(all="ignore"):
-        for z, y, x in itertools.product(range(nz), range(ny), range(nx)):
-            Program(memory, (nx, ny, nz), (x, y, z), first_zero=first_zero).run(function.body.block, values)
+        run_all(
+            (
+                Program(memory, (nx, ny, nz), (x, y, z), first_zero=first_zero).run(function.body.block, values)
+                for z, y, x in itertools.product(range(nz), range(ny), range(nx))
+            ),
+            lambda: memory.changes,
+            seed,
+        )
 
 
 def _only_function(module: ModuleOp) -> func.FuncOp:
@@ -249,13 +283,35 @@ def _(program: Program, op: tile.AtomicRmwOp, operands: Values) -> Values:
     mask, site, dtype = _mask(op.mask, program, pointer), program.site(op), dtype_of(op.value)
     program.memory.check(site, pointer, dtype.itemsize, mask, writing=True)
     before = np.zeros(pointer.shape, dtype.numpy)
-    kind = elementwise.ATOMIC_BINARY[op.kind.data]
     for index in np.ndindex(pointer.shape):
         address, here = np.asarray(pointer[index]), np.asarray(mask[index])
         old = program.memory.read(site, address, dtype, here)
-        program.memory.write(site, address, elementwise.binary(kind, dtype, old, np.asarray(value[index])), here)
+        new = elementwise.atomic(op.kind.data, dtype, old, np.asarray(value[index]))
+        program.memory.write(site, address, new, here)
         before[index] = old
     return [before]
+
+
+@_means(tile.AtomicCasOp)
+def _(program: Program, op: tile.AtomicCasOp, operands: Values) -> Values:
+    """One element after the other in row-major order."""
+    pointer, expected, value = operands
+    site, dtype = program.site(op), dtype_of(op.value)
+    program.memory.check(site, pointer, dtype.itemsize, np.ones(pointer.shape, np.bool_), writing=True)
+    before = np.zeros(pointer.shape, dtype.numpy)
+    for index in np.ndindex(pointer.shape):
+        address = np.asarray(pointer[index])
+        old = program.memory.read(site, address, dtype, np.array(True))
+        equal = np.array(old.tobytes() == np.asarray(expected[index]).tobytes())
+        program.memory.write(site, address, np.asarray(value[index]), equal)
+        before[index] = old
+    return [before]
+
+
+@_means(tile.BarrierOp)
+def _(program: Program, op: tile.BarrierOp, operands: Values) -> Values:
+    """Nothing to do: accesses happen in program order."""
+    return []
 
 
 @_means(tile.AssumeOp)
@@ -272,7 +328,9 @@ def _(program: Program, op: tile.AssumeOp, operands: Values) -> Values:
 def _(program: Program, op: tile.ReduceOp, operands: Values) -> Values:
     block = op.combine.block
     straight = not any(inner.regions for inner in block.ops)
-    return collective.reduce(operands, op.axis.value.data, lambda a: program.run(block, a), elementwise=straight)
+    return collective.reduce(
+        operands, op.axis.value.data, lambda a: finish(program.run(block, a)), elementwise=straight
+    )
 
 
 @_means(tile.DotOp)
@@ -283,14 +341,14 @@ def _(program: Program, op: tile.DotOp, operands: Values) -> Values:
 # Control flow
 
 
-@_means(scf.IfOp)
-def _(program: Program, op: scf.IfOp, operands: Values) -> Values:
+@_controls(scf.IfOp)
+def _(program: Program, op: scf.IfOp, operands: Values) -> Steps[Values]:
     region = op.true_region if operands[0] else op.false_region
-    return program.run(region.block, []) if region.blocks else []
+    return (yield from program.run(region.block, [])) if region.blocks else []
 
 
-@_means(scf.ForOp)
-def _(program: Program, op: scf.ForOp, operands: Values) -> Values:
+@_controls(scf.ForOp)
+def _(program: Program, op: scf.ForOp, operands: Values) -> Steps[Values]:
     """Bounds and step are signed; the induction value never wraps."""
     start, stop, step = (int(x) for x in operands[:3])
     if step <= 0:
@@ -298,17 +356,17 @@ def _(program: Program, op: scf.ForOp, operands: Values) -> Values:
     carried = operands[3:]
     induction = operands[0].dtype
     for i in range(start, stop, step):
-        carried = program.run(op.body.block, [np.array(i, induction), *carried])
+        carried = yield from program.run(op.body.block, [np.array(i, induction), *carried])
     return carried
 
 
-@_means(scf.WhileOp)
-def _(program: Program, op: scf.WhileOp, operands: Values) -> Values:
+@_controls(scf.WhileOp)
+def _(program: Program, op: scf.WhileOp, operands: Values) -> Steps[Values]:
     while True:
-        condition, *passed = program.run(op.before_region.block, operands)
+        condition, *passed = yield from program.run(op.before_region.block, operands)
         if not condition:
             return passed
-        operands = program.run(op.after_region.block, passed)
+        operands = yield from program.run(op.after_region.block, passed)
 
 
 if _UNDEFINED := [op.name for op in tile.Tile.operations if op not in _MEANINGS and op is not tile.YieldOp]:

@@ -74,6 +74,8 @@ class Memory:
             else:
                 joined.append((start, stop, writable))
         self._extents = [Extent.of(*bound) for bound in joined]
+        self.changes = 0
+        """How many writes have changed what is in memory."""
 
     def read(self, site: Site, addresses: Array, dtype: DType, mask: Array) -> Array:
         """The elements at ``addresses`` where ``mask`` holds, 0 elsewhere. A bool is any byte but 0."""
@@ -90,6 +92,7 @@ class Memory:
         data = np.ascontiguousarray(values).reshape(-1, 1).view(np.uint8)
         lanes = np.flatnonzero(mask)
         for extent, where, at in self._locate(site, addresses, lanes, values.itemsize, writing=True):
+            self.changes += bool((extent.data[at] != data[where]).any())
             extent.data[at] = data[where]
 
     def check(self, site: Site, addresses: Array, size: int, mask: Array, *, writing: bool) -> None:

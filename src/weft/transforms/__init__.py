@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
+from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts
@@ -22,13 +23,24 @@ from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
 PASSES: Final[dict[str, type[ModulePass]]] = {
-    one.name: one for one in (AssignLayouts, Cse, Dce, Licm, MarkInvariantLoads, Simplify, UniformCarry, WidenDot)
+    one.name: one
+    for one in (AssignLayouts, Cse, Dce, Licm, MarkInvariantLoads, RaiseFlags, Simplify, UniformCarry, WidenDot)
 }
 """Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 
-PIPELINE: Final[tuple[ModulePass, ...]] = (Simplify(), Cse(), UniformCarry(), Simplify(), Licm(), Cse(), Dce())
-"""The passes with which every machine's list begins. Simplify runs first, so that constants are seen, and again after
-UniformCarry, which makes scalars of tiles. CSE runs after LICM, which brings equal ops of different loops together."""
+PIPELINE: Final[tuple[ModulePass, ...]] = (
+    RaiseFlags(),
+    Simplify(),
+    Cse(),
+    UniformCarry(),
+    Simplify(),
+    Licm(),
+    Cse(),
+    Dce(),
+)
+"""The passes with which every machine's list begins. RaiseFlags completes the orders that the kernel asks for. Simplify runs
+next, so that constants are seen, and again after UniformCarry, which makes scalars of tiles. CSE runs after LICM, which
+brings equal ops of different loops together."""
 
 
 def optimise(module: ModuleOp) -> None:

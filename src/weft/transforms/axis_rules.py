@@ -283,8 +283,8 @@ def _better(known: tuple[int, ...], said: DenseArrayBase[I64] | None, most: tupl
 
 
 def _load(op: tile.LoadOp, operands: Infos) -> AxisInfo:
-    """One address, one value."""
-    return _pointwise(op, operands)
+    """One address, one value; a volatile load may find another value for each element."""
+    return unknown(op.result.type) if op.volatile is not None else _pointwise(op, operands)
 
 
 # Values and shapes

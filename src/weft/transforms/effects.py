@@ -1,7 +1,9 @@
 """What executing an op does besides giving its results.
 
 xDSL answers by collecting sets of effect instances, for every op and every ask. Our passes need one of three
-answers, a function of the op's class alone unless it has regions, so it is computed once a class.
+answers. For an access to memory the memory model gives it (`weft.ir.memory`): a volatile load is observed, so it counts as
+a write and no pass removes, repeats or moves it. For other ops the answer is a function of the class, unless the op has
+regions, and is computed once a class.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ import enum
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryEffectKind, RecursiveMemoryEffect, get_effects
 
+from weft.ir import tile
+
 
 class Effect(enum.IntEnum):
     """The worst an op does; a later one includes the earlier."""
@@ -18,7 +22,7 @@ class Effect(enum.IntEnum):
     NONE = 0
     READ = 1
     WRITE = 2
-    """Writes, frees, or nobody knows."""
+    """Writes, is observed by other programs, or is unknown."""
 
 
 _BY_CLASS: dict[type[Operation], Effect | None] = {}
@@ -26,6 +30,9 @@ _BY_CLASS: dict[type[Operation], Effect | None] = {}
 
 def effect_of(op: Operation) -> Effect:
     """The op's effect, that of its regions included. An op that declares nothing is taken to write."""
+    ordering = tile.ordering_of(op)
+    if ordering is not None:
+        return Effect.WRITE if ordering.writes or ordering.observed else Effect.READ
     kind = type(op)
     if kind not in _BY_CLASS:
         _BY_CLASS[kind] = None if op.has_trait(RecursiveMemoryEffect) else _declared(op)

@@ -1,9 +1,10 @@
 """Loads that may happen at any time, any number of times: those from arrays the kernel never writes.
 
-Every load is an access to memory and so keeps its place among the others. But if every store and atomic of the kernel goes
-to a known argument, another one than the load's, and the launch has promised that the arguments' arrays do not overlap,
-then nothing the kernel does changes what the load reads. Such a load is marked ``invariant``; it is then as pure as
-arithmetic, and the scheduler may repeat it rather than keep its tile in a buffer.
+Every load is an access to memory and so keeps its place among the others (`weft.ir.memory`). But if every store and atomic of
+the kernel goes to a known argument, another one than the load's, and the launch has promised that the arguments' arrays do not
+overlap, then nothing that any program of the grid does changes what the load reads: no order can be seen. Such a load is marked
+``invariant``; it is then as pure as arithmetic, and the scheduler may repeat it rather than keep its tile in a buffer. A
+volatile load is never marked.
 """
 
 from __future__ import annotations
@@ -29,14 +30,19 @@ class MarkInvariantLoads(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ops = list(op.walk())
-        written = {base_argument(o.pointer) for o in ops if isinstance(o, tile.StoreOp | tile.AtomicRmwOp)}
+        written = {base_argument(o.pointer) for o in ops if isinstance(o, tile.Access) and _writes(o)}
         if None in written:
             return
         for load in ops:
-            if isinstance(load, tile.LoadOp):
+            if isinstance(load, tile.LoadOp) and load.volatile is None:
                 base = base_argument(load.pointer)
                 if base is not None and base not in written:
                     load.attributes[INVARIANT] = UnitAttr()
+
+
+def _writes(op: tile.Access) -> bool:
+    ordering = tile.ordering_of(op)
+    return ordering is not None and ordering.writes
 
 
 def is_invariant(op: Operation) -> bool:

@@ -149,12 +149,21 @@ def _hint(op: tile.HintOp) -> Replacement:
     return None if number_of(op.source) is None else op.source
 
 
+def _unmasked(op: tile.LoadOp | tile.StoreOp, operands: Sequence[SSAValue]) -> Operation:
+    """The same access, orders and advice included, to all elements."""
+    new = tile.LoadOp(*operands) if isinstance(op, tile.LoadOp) else tile.StoreOp(*operands)
+    kept = {name: value for name, value in op.properties.items() if name != "operandSegmentSizes"}
+    new.properties.update(kept)
+    new.attributes.update(op.attributes)
+    return new
+
+
 def _load(op: tile.LoadOp) -> Replacement:
     number = None if op.mask is None else number_of(op.mask)
     if number is None:
         return None
     if number:
-        return [tile.LoadOp(op.pointer)]
+        return [_unmasked(op, [op.pointer])]
     if op.other is not None:
         return op.other
     # Unspecified; the reference's value.
@@ -239,7 +248,7 @@ def _store(op: tile.StoreOp) -> Operation | None:
         return op
     following = op.next_op
     if number:
-        new = tile.StoreOp(op.pointer, op.value)
+        new = _unmasked(op, [op.pointer, op.value])
         new.location = op.location
         block.insert_op_before(new, op)
     block.erase_op(op)

@@ -35,3 +35,19 @@ func.func @load(%p: !tile.ptr<f32>, %o: f32) {
   %a = tile.load %p other %o : f32 : !tile.ptr<f32> to f32
   func.return
 }
+
+// -----
+
+// CHECK: tile.load: unknown cache modifier '.wb', expected one of .ca, .cg, .cv
+func.func @load(%p: !tile.ptr<f32>) {
+  %a = tile.load %p cache ".wb" : !tile.ptr<f32> to f32
+  func.return
+}
+
+// -----
+
+// CHECK: tile.load: unknown eviction policy 'evict_normal', expected one of evict_first, evict_last
+func.func @load(%p: !tile.ptr<f32>) {
+  %a = tile.load %p evict "evict_normal" : !tile.ptr<f32> to f32
+  func.return
+}

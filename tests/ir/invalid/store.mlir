@@ -35,3 +35,19 @@ func.func @store(%p: tensor<4x8x!tile.ptr<f32>>, %v: tensor<4x8xf32>, %m: tensor
   tile.store %p, %v mask %m : tensor<8xi1> : tensor<4x8x!tile.ptr<f32>>, tensor<4x8xf32>
   func.return
 }
+
+// -----
+
+// CHECK: tile.store: unknown cache modifier '.ca', expected one of .wb, .cg, .cs, .wt
+func.func @store(%p: !tile.ptr<f32>, %v: f32) {
+  tile.store %p, %v cache ".ca" : !tile.ptr<f32>, f32
+  func.return
+}
+
+// -----
+
+// CHECK: tile.store: unknown eviction policy 'first', expected one of evict_first, evict_last
+func.func @store(%p: !tile.ptr<f32>, %v: f32) {
+  tile.store %p, %v evict "first" : !tile.ptr<f32>, f32
+  func.return
+}

@@ -4,6 +4,8 @@ A register's lanes fall into runs whose addresses ascend by one element: as long
 analysis knows the pointers contiguous along it. One run covering all different lanes is one vector access; a few long runs are
 one each; anything else is a gather or scatter. Lanes that only duplicate others are loaded once and never stored.
 
+Atomics, volatile loads and stores with release order go element by element (`weft.codegen.llvm.atomics`).
+
 A checked kernel compares every address with the bounds of the array its pointer was derived from, before touching memory.
 """
 
@@ -21,15 +23,14 @@ from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.runs import Runs, runs_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.kernel import AccessSite
-from weft.codegen.llvm import arith
+from weft.codegen.llvm import atomics
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
-from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout
 
-Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
+Atomic: TypeAlias = tile.AtomicRmwOp | tile.AtomicCasOp
 
 SHORTEST_RUN = 4
 """Runs of at least this many elements are worth a vector access each."""
@@ -63,6 +64,8 @@ class Accesses:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.result))
+        if op.volatile is not None:
+            return self._volatile(op, index, element)
         shape = self._shape(op.pointer)
         lanes = len(shape.lane_of)
         mask = self._mask(op.mask, index)
@@ -120,6 +123,12 @@ class Accesses:
         """One register of a store."""
         emitter, builder = self._emitter, self._builder
         element = Element(dtype_of(op.value))
+        if op.release is not None:
+            values = [element.to_storage(builder, emitter.vector(op.value, index))]
+            self._lane_by_lane(
+                op, index, values, lambda at, v: atomics.release_store(self._builder, v, at, element.size)
+            )
+            return
         shape = self._shape(op.pointer)
         mask = self._mask(op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
@@ -169,24 +178,56 @@ class Accesses:
             return constant
         return self._builder.and_(mask, constant) if duplicate else mask
 
-    def atomic(self, op: tile.AtomicRmwOp, index: RegisterIndex) -> ir.Value:
-        """One register of an atomic: lane after lane; gives the old values (in all lanes, duplicates too)."""
+    def atomic(self, op: Atomic, index: RegisterIndex) -> ir.Value:
+        """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off)."""
+        values = [self._emitter.vector(v, index) for v in _values(op)]
+        initial = ir.Constant(values[0].type, None)
+        return self._lane_by_lane(op, index, values, lambda at, *v: self._update(op, at, v), initial)
+
+    def _volatile(self, op: tile.LoadOp, index: RegisterIndex, element: Element) -> ir.Value:
+        """One register of a volatile load."""
+        emitter = self._emitter
+        storage = element.storage_type(layout_of(op.pointer).in_size("lane"))
+        other = None if op.other is None else element.to_storage(self._builder, emitter.vector(op.other, index))
+        one = element.storage_type(None)
+        loaded = self._lane_by_lane(
+            op,
+            index,
+            [],
+            lambda at: atomics.volatile_load(self._builder, at, one, element.size),
+            ir.Constant(storage, None) if other is None else other,
+        )
+        return element.from_storage(self._builder, loaded)
+
+    def _lane_by_lane(
+        self,
+        op: tile.Access,
+        index: RegisterIndex,
+        values: Sequence[ir.Value],
+        one: Callable[..., ir.Value | None],
+        initial: ir.Value | None = None,
+    ) -> ir.Value:
+        """``one(address, *elements of the values)`` for each active lane in order, duplicates left out. Gives the vector of
+        the results: ``initial`` in the other lanes, in a duplicate what its original has; without ``initial`` nothing of
+        use."""
         emitter, builder = self._emitter, self._builder
-        dtype = dtype_of(op.value)
         layout = layout_of(op.pointer)
         lanes = layout.in_size("lane")
         mask = None if op.mask is None else emitter.vector(op.mask, index)
-        value = emitter.vector(op.value, index)
         addresses = emitter.vector(op.pointer, index)
         self._check(op, index, mask)
         mask = self._unique(layout, mask)
-        result = emitter.entry.alloca(value.type)
-        builder.store(ir.Constant(value.type, None), result)
+        result = ir.Constant(I32, 0) if initial is None else emitter.entry.alloca(initial.type)
+        if initial is not None:
+            builder.store(initial, result)
         with emitter.loop(lanes) as lane, builder.if_then(builder.extract_element(mask, lane)):
             address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
-            old = self._atomic(op.kind.data, dtype, address, builder.extract_element(value, lane))
-            builder.store(builder.insert_element(builder.load(result, typ=value.type), old, lane), result)
-        loaded = builder.load(result, typ=value.type)
+            element = one(address, *(builder.extract_element(value, lane) for value in values))
+            if initial is not None and element is not None:
+                builder.store(builder.insert_element(builder.load(result, typ=initial.type), element, lane), result)
+        if initial is None:
+            return result
+        loaded = builder.load(result, typ=initial.type)
         duplicate = layout.duplicate_mask("lane")
         return shuffle(builder, loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
 
@@ -199,14 +240,25 @@ class Accesses:
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
         other = None if op.other is None else emitter.scalar(op.other)
-        return self._load_one(element, emitter.scalar(op.pointer), mask, other)
+        return self._load_one(element, emitter.scalar(op.pointer), mask, other, volatile=op.volatile is not None)
 
-    def _load_one(self, element: Element, address: ir.Value, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
+    def _load_one(
+        self,
+        element: Element,
+        address: ir.Value,
+        mask: ir.Value | None,
+        other: ir.Value | None,
+        *,
+        volatile: bool = False,
+    ) -> ir.Value:
         """One element; also of a tile that has no other, since LLVM's passes fail on vectors of one lane."""
 
         def load() -> ir.Value:
-            place = self._builder.inttoptr(address, POINTER)
-            value = self._builder.load(place, typ=element.storage_type(None), align=element.size)
+            place, type_ = self._builder.inttoptr(address, POINTER), element.storage_type(None)
+            if volatile:
+                value = atomics.volatile_load(self._builder, place, type_, element.size)
+            else:
+                value = self._builder.load(place, typ=type_, align=element.size)
             return element.from_storage(self._builder, value)
 
         return self._where(mask, load, ir.Constant(element.register_type(None), None) if other is None else other)
@@ -218,28 +270,39 @@ class Accesses:
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
         value = element.to_storage(self._builder, emitter.scalar(op.value))
-        self._store_one(element, emitter.scalar(op.pointer), value, mask)
+        self._store_one(element, emitter.scalar(op.pointer), value, mask, release=op.release is not None)
 
-    def _store_one(self, element: Element, address: ir.Value, value: ir.Value, mask: ir.Value | None) -> None:
+    def _store_one(
+        self, element: Element, address: ir.Value, value: ir.Value, mask: ir.Value | None, *, release: bool = False
+    ) -> None:
         with nullcontext() if mask is None else self._builder.if_then(mask):
-            self._builder.store(value, self._builder.inttoptr(address, POINTER), align=element.size)
+            place = self._builder.inttoptr(address, POINTER)
+            if release:
+                atomics.release_store(self._builder, value, place, element.size)
+            else:
+                self._builder.store(value, place, align=element.size)
 
     def _first_lane(self, vector: ir.Value | None) -> ir.Value | None:
         return None if vector is None else self._builder.extract_element(vector, ir.Constant(I32, 0))
 
-    def atomic_scalar(self, op: tile.AtomicRmwOp) -> ir.Value:
+    def atomic_scalar(self, op: Atomic) -> ir.Value:
         """An atomic through one pointer; gives the old value."""
         emitter = self._emitter
-        dtype = dtype_of(op.value)
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
-        value = emitter.scalar(op.value)
+        values = [emitter.scalar(v) for v in _values(op)]
 
         def update() -> ir.Value:
-            address = self._builder.inttoptr(emitter.scalar(op.pointer), POINTER)
-            return self._atomic(op.kind.data, dtype, address, value)
+            return self._update(op, self._builder.inttoptr(emitter.scalar(op.pointer), POINTER), values)
 
-        return self._where(mask, update, ir.Constant(value.type, None))
+        return self._where(mask, update, ir.Constant(values[0].type, None))
+
+    def _update(self, op: Atomic, address: ir.Value, values: Sequence[ir.Value]) -> ir.Value:
+        """One element of an atomic; gives its old value."""
+        if isinstance(op, tile.AtomicCasOp):
+            return atomics.swap_if_equal(self._builder, op.sem.data, address, *values)
+        dtype = dtype_of(op.value)
+        return atomics.read_modify_write(self._builder, op.kind.data, dtype, op.sem.data, address, *values)
 
     def _where(self, mask: ir.Value | None, then: Callable[[], ir.Value], otherwise: ir.Value) -> ir.Value:
         if mask is None:
@@ -253,40 +316,18 @@ class Accesses:
         result.add_incoming(value, inside)
         return result
 
-    def _atomic(self, kind: str, dtype: DType, address: ir.Value, value: ir.Value) -> ir.Value:
-        """``kind`` at one address: an instruction for integers, a compare-and-swap loop on the bits of floats."""
-        builder = self._builder
-        if not dtype.is_float:
-            return builder.atomic_rmw(kind, address, value, "monotonic")
-        bits = ir.IntType(dtype.bits)
-        initial = builder.load_atomic(address, "monotonic", dtype.itemsize, typ=bits)
-        before = builder.block
-        again = self._emitter.function.append_basic_block("again")
-        done = self._emitter.function.append_basic_block("updated")
-        builder.branch(again)
-        builder.position_at_end(again)
-        expected = builder.phi(bits)
-        expected.add_incoming(initial, before)
-        old = builder.bitcast(expected, value.type)
-        new = builder.bitcast(arith.binary(builder, kind, dtype, old, value), bits)
-        pair = builder.cmpxchg(address, expected, new, "monotonic", "monotonic")
-        expected.add_incoming(builder.extract_value(pair, 0), builder.block)
-        builder.cbranch(builder.extract_value(pair, 1), done, again)
-        builder.position_at_end(done)
-        return old
-
     # -- bounds ----------------------------------------------------------------------------------------------------------
 
-    def _check(self, op: Access, index: RegisterIndex, mask: ir.Value | None) -> None:
+    def _check(self, op: tile.Access, index: RegisterIndex, mask: ir.Value | None) -> None:
         if self._emitter.options.checked:
             addresses = self._emitter.vector(op.pointer, index)
             self._require(op, addresses, self._unique(layout_of(op.pointer), mask))
 
-    def _check_scalar(self, op: Access, mask: ir.Value | None) -> None:
+    def _check_scalar(self, op: tile.Access, mask: ir.Value | None) -> None:
         if self._emitter.options.checked:
             self._require(op, self._emitter.scalar(op.pointer), ir.Constant(I1, 1) if mask is None else mask)
 
-    def _require(self, op: Access, addresses: ir.Value, mask: ir.Value) -> None:
+    def _require(self, op: tile.Access, addresses: ir.Value, mask: ir.Value) -> None:
         """Leaves the kernel, reporting the first offending address, unless all active ones are inside the arrays."""
         emitter, builder = self._emitter, self._builder
         base = emitter.facts.base_of.get(op.pointer)
@@ -311,6 +352,11 @@ class Accesses:
         site = emitter.faults.add(AccessSite(op.name.removeprefix("tile."), name, size, positions(op)))
         with builder.if_then(any_lane(builder, outside), likely=False):
             emitter.fault(site, _first(builder, addresses, outside))
+
+
+def _values(op: Atomic) -> list[SSAValue]:
+    """What an atomic combines with memory."""
+    return [op.expected, op.value] if isinstance(op, tile.AtomicCasOp) else [op.value]
 
 
 def _concat(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:

@@ -60,7 +60,8 @@ def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
     as long, and is over soon without it. Every ``while`` loop looks, since it may wait for another program.
     """
     return isinstance(loop, scf.WhileOp) or any(
-        isinstance(op, scf.ForOp | scf.WhileOp | tile.AtomicRmwOp) or any(map(is_tile, (*op.operands, *op.results)))
+        isinstance(op, scf.ForOp | scf.WhileOp | tile.AtomicRmwOp | tile.AtomicCasOp)
+        or any(map(is_tile, (*op.operands, *op.results)))
         for op in loop.body.walk()
     )
 
@@ -183,7 +184,7 @@ class Emitter(Registers):
                 self.remember(op.result, index, self._accesses.load(op, index))
             case tile.StoreOp():
                 self._accesses.store(op, index)
-            case tile.AtomicRmwOp():
+            case tile.AtomicRmwOp() | tile.AtomicCasOp():
                 self.remember(op.result, index, self._accesses.atomic(op, index))
             case _:
                 raise EmissionError(op, "is no root of a register loop")

@@ -17,8 +17,13 @@ _PAUSE, _POSITION, _LAST = range(3)
 """The words of ``thread``."""
 
 
-def emit_entry(module: Module, symbol: str, program: ir.Function) -> None:
-    """Emit the function that the runtime calls, around ``program``, which runs one program."""
+def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one: bool) -> None:
+    """Emit the function that the runtime calls, around ``program``, which runs one program.
+
+    Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
+    lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
+    whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
+    """
     pointers = [POINTER, POINTER, POINTER]
     entry = ir.Function(module, ir.FunctionType(I32, [*pointers, I64, I64, I32, I32, I32, POINTER, POINTER]), symbol)
     entry.attributes.add("nounwind")
@@ -27,6 +32,8 @@ def emit_entry(module: Module, symbol: str, program: ir.Function) -> None:
     start, claim, run, step, following, asked, pause, failed, stopped, done = map(entry.append_basic_block, names)
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
 
+    if one_by_one:
+        chunk = one
     builder = ir.IRBuilder(start)
     wide_x, wide_y = builder.zext(nx, I64), builder.zext(ny, I64)
     kept, kept_end = (builder.load(word(builder, thread, i), typ=I64, align=8) for i in (_POSITION, _LAST))

@@ -7,9 +7,10 @@ here fusion is the default and the exceptions have names:
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
 2. *No result of an unfinished reduction.* A reduction's result exists only after its loop.
-3. *Memory order.* An access joins a loop that holds a conflicting one only if both use the very same pointers, no two of
-   which meet. Accesses conflict unless both read, or they go through different arguments that the launch has promised are
-   disjoint.
+3. *Memory order.* In one loop a later access happens at some registers before an earlier one at others. So an access joins a
+   loop only if it may exchange places with every access in it (`weft.ir.memory.may_exchange`). Two accesses are *apart* if
+   they go through different arguments that the launch has promised are disjoint, or if both use the very same pointers,
+   no two of which meet: then each element's accesses stay in their order.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.codegen.cpu.schedule import (
-    Access,
     Columns,
     Item,
     RegisterLoop,
@@ -96,10 +96,8 @@ class Fusion:
 
     def _add(self, root: Root, loop: RegisterLoop) -> None:
         loop.roots.append(root)
-        if isinstance(root, tile.LoadOp):
-            loop.reads.append(root)
-        elif isinstance(root, tile.StoreOp | tile.AtomicRmwOp):
-            loop.writes.append(root)
+        if isinstance(root, tile.Access):
+            loop.accesses.append(root)
         trace(inputs_of(root), loop.layout, loop.needs)
 
     def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
@@ -137,22 +135,25 @@ class Fusion:
         return self._conflicts(op, loop)
 
     def _conflicts(self, op: Operation, loop: RegisterLoop) -> bool:
-        """Whether an access must keep its order with one of the loop's (rule 3)."""
-        match op:
-            case tile.LoadOp():
-                return any(self._meet(op, other) for other in loop.writes)
-            case tile.StoreOp() | tile.AtomicRmwOp():
-                return any(self._meet(op, other) for other in (*loop.writes, *loop.reads))
-            case _:
-                return False
-
-    def _meet(self, a: Access, b: Access) -> bool:
-        """Whether two accesses may touch one address at different registers."""
-        atomic = isinstance(a, tile.AtomicRmwOp) or isinstance(b, tile.AtomicRmwOp)
-        if a.pointer is b.pointer and not atomic and self._distinct(a.pointer):
+        """Whether an op must keep its order with one of the loop's accesses (rule 3)."""
+        after = tile.ordering_of(op)
+        if after is None:
             return False
+        for access in loop.accesses:
+            before = tile.ordering_of(access)
+            if before is not None and not tile.may_exchange(before, after, apart=self._apart(access, op)):
+                return True
+        return False
+
+    def _apart(self, a: tile.Access, b: Operation) -> bool:
+        """Whether two accesses are known not to touch one address at different registers."""
+        if not isinstance(b, tile.Access):
+            return True
+        plain = isinstance(a, tile.LoadOp | tile.StoreOp) and isinstance(b, tile.LoadOp | tile.StoreOp)
+        if a.pointer is b.pointer and plain and self._distinct(a.pointer):
+            return True
         bases = self._base_of.get(a.pointer), self._base_of.get(b.pointer)
-        return not (self._disjoint and None not in bases and bases[0] is not bases[1])
+        return self._disjoint and None not in bases and bases[0] is not bases[1]
 
     def _distinct(self, pointer: SSAValue) -> bool:
         """Whether no two elements of the tile are known to point at one address: there is one, or they are one run."""

@@ -19,6 +19,7 @@ from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
 from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.scalars import SCALARS
+from weft.codegen.llvm import atomics
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 
@@ -31,8 +32,12 @@ def _store(registers: Registers, op: tile.StoreOp) -> None:
     Accesses(registers).store_scalar(op)
 
 
-def _atomic(registers: Registers, op: tile.AtomicRmwOp) -> None:
+def _atomic(registers: Registers, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
     registers.scalars[op.result] = Accesses(registers).atomic_scalar(op)
+
+
+def _barrier(registers: Registers, op: tile.BarrierOp) -> None:
+    atomics.barrier(registers.builder)
 
 
 def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
@@ -66,6 +71,8 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.LoadOp: _load,
     tile.StoreOp: _store,
     tile.AtomicRmwOp: _atomic,
+    tile.AtomicCasOp: _atomic,
+    tile.BarrierOp: _barrier,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
     **dict.fromkeys((op for op in tile.Tile.operations if issubclass(op, tile.ShapeOp)), _scalar_from_tile),

@@ -32,6 +32,7 @@ from weft.transforms import PIPELINE
 from weft.transforms.axis import analyse, base_argument
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
+from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts
 from weft.transforms.widen_dot import WidenDot
@@ -72,7 +73,7 @@ class CpuMachine:
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         scratch_bytes = emitter.emit_function(kernel, arguments)
-        emit_entry(module, symbol, program)
+        emit_entry(module, symbol, program, one_by_one=waits(kernel))
         return Emitted(module, symbol, scratch_bytes, tuple(faults.sites))
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
@@ -130,8 +131,4 @@ def _program_function(module: Module, symbol: str) -> ir.Function:
 
 def _bases(kernel: func.FuncOp) -> dict[SSAValue, BlockArgument | None]:
     """Which argument each access's pointer comes from."""
-    return {
-        op.pointer: base_argument(op.pointer)
-        for op in kernel.walk()
-        if isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp)
-    }
+    return {op.pointer: base_argument(op.pointer) for op in kernel.walk() if isinstance(op, tile.Access)}

@@ -35,19 +35,17 @@ class WriteBack:
 
 
 Root: TypeAlias = Operation | WriteBack
-Access: TypeAlias = tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp
 Columns: TypeAlias = tuple[int, ...]
 
 
 @dataclass(eq=False)
 class RegisterLoop:
-    """A loop over the registers of ``layout``: its roots in program order (the accesses among them again as ``reads`` and
-    ``writes``), the values it also keeps in buffers, and what it needs at which registers."""
+    """A loop over the registers of ``layout``: its roots in program order (the accesses among them again as
+    ``accesses``), the values it also keeps in buffers, and what it needs at which registers."""
 
     layout: LinearLayout
     roots: list[Root] = field(default_factory=list[Root])
-    reads: list[Access] = field(default_factory=list[Access])
-    writes: list[Access] = field(default_factory=list[Access])
+    accesses: list[tile.Access] = field(default_factory=list[tile.Access])
     kept: list[SSAValue] = field(default_factory=list[SSAValue])
     needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
 
@@ -79,7 +77,7 @@ def space_of(root: Root) -> LinearLayout:
     match root:
         case WriteBack():
             return layout_of(root.value)
-        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
+        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
             return layout_of(root.pointer)
         case tile.ReduceOp():
             return layout_of(root.sources[0])
@@ -90,7 +88,7 @@ def space_of(root: Root) -> LinearLayout:
 def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
     match op:
-        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
+        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
             return is_tile(op.pointer) and not is_invariant(op)
         case _:
             return isinstance(op, tile.ReduceOp)
@@ -108,7 +106,7 @@ def is_recomputable(value: SSAValue) -> bool:
         isinstance(op, tile.TileOp)
         and not is_root(op)
         and not moves_data(op)
-        and (not isinstance(op, tile.LoadOp | tile.AtomicRmwOp) or is_invariant(op))
+        and (not isinstance(op, tile.Access) or is_invariant(op))
     )
 
 

@@ -266,9 +266,11 @@ class _Assignment:
 
 
 def _splats(op: Operation, layout: LinearLayout) -> bool:
-    """Whether the op is a load that nothing else reads and that the layout wants one element a register of: better loaded
-    and repeated element by element than loaded as vectors and taken apart."""
-    return isinstance(op, tile.LoadOp) and not any(layout.columns("lane")) and op.result.has_one_use()
+    """Whether the op is a plain load that nothing else reads and that the layout wants one element a register of:
+    better loaded and repeated element by element than loaded as vectors and taken apart."""
+    if not isinstance(op, tile.LoadOp) or op.volatile is not None:
+        return False
+    return not any(layout.columns("lane")) and op.result.has_one_use()
 
 
 def _terminator_values(block: Block) -> Sequence[SSAValue]:

@@ -28,7 +28,7 @@ class VectorRules:
         match op:
             case tile.LoadOp():
                 return [_same(op, self.anchor(op.pointer, facts))]
-            case tile.StoreOp() | tile.AtomicRmwOp():
+            case tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
                 return [_same(op, self._access(op.pointer, op.value, facts))]
             case tile.DotOp():
                 return self._dot(op, facts)
@@ -94,7 +94,7 @@ class VectorRules:
         fall into runs of consecutive addresses."""
         layouts = [layout for layout in (*chosen.operands, *chosen.results) if layout is not None]
         registers = max((1 << sum(map(bool, layout.columns("register"))) for layout in layouts), default=0)
-        if not isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp) or chosen.operands[0] is None:
+        if not isinstance(op, tile.Access) or chosen.operands[0] is None:
             return registers
         return registers * _accesses(chosen.operands[0], _runs(op.pointer, facts))
 

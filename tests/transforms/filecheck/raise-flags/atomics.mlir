@@ -1,0 +1,12 @@
+// RUN: weft opt %s --pass raise-flags
+// An atomic that acquires waits, wherever it stands.
+
+func.func @k(%flag: !tile.ptr<i32>, %one: !tile.ptr<i32>, %c: i1, %x: i32) {
+  tile.store %one, %x : !tile.ptr<i32>, i32
+  scf.if %c {
+    %a = tile.atomic_cas %flag, %x, %x sem "acquire" : !tile.ptr<i32>, i32
+  }
+  func.return
+}
+
+// CHECK: tile.store %one, %x release : !tile.ptr<i32>, i32
