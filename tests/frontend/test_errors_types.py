@@ -198,11 +198,6 @@ def pointer_to_float(p):
     x = p.to(tl.float32)
 
 
-@refused("'cache_modifier' is one of '.ca', '.cg', '.cs', '.cv', '.wb', '.wt', found 'fast'", at='"fast"', p=PTR)
-def cache_modifier(p):
-    x = tl.load(p, cache_modifier="fast")
-
-
 @refused(
     "elements of tiles cannot be assigned",
     at="x[0] = 1",

@@ -15,11 +15,14 @@ def load(
     eviction_policy: str | constexpr = "",
     volatile: bool | constexpr = False,
 ) -> tensor:
-    """What ``pointer`` points at, elementwise.
+    """Load one element through each pointer and return them as a tile of the pointers' shape.
 
     Where ``mask`` (bools, broadcast to the pointers) is false no memory is touched and the element is ``other``
-    (converted to the dtype pointed to), or unspecified without it. The keyword arguments are advice about caches;
-    results do not depend on them.
+    (converted to the dtype pointed to), or unspecified without it.
+
+    A ``volatile`` load reads memory each time it is executed, and later accesses of the program come after it: use it to
+    wait for a value that another program stores. ``cache_modifier`` (``.ca``, ``.cg``, ``.cv``) and ``eviction_policy``
+    (``evict_first``, ``evict_last``) are advice; results do not depend on them.
     """
     ...
 
@@ -33,7 +36,12 @@ def store(
     cache_modifier: str | constexpr = "",
     eviction_policy: str | constexpr = "",
 ) -> None:
-    """Write ``value`` (broadcast, converted to the dtype pointed to) where ``mask`` is true."""
+    """Write ``value`` (broadcast, converted to the dtype pointed to) where ``mask`` is true.
+
+    In a kernel that waits for other programs (by a volatile load or an atomic) a store through one pointer comes after
+    all accesses before it, so that it can raise a flag. ``cache_modifier`` (``.wb``, ``.cg``, ``.cs``, ``.wt``) and
+    ``eviction_policy`` (``evict_first``, ``evict_last``) are advice; results do not depend on them.
+    """
     ...
 
 
@@ -45,9 +53,105 @@ def atomic_add(
     sem: str | constexpr | None = None,
     scope: str | constexpr | None = None,
 ) -> tensor:
-    """Add ``val`` to memory, each element indivisibly; the result is what was there before.
+    """Add ``val`` to memory, each element indivisibly, and return what was there before.
 
-    Elements of one tile that meet at an address all count. ``sem`` (memory ordering) and ``scope`` may be weaker than
-    what is done.
+    Elements of one tile that meet at an address all count. ``sem`` is the order that other accesses of the program keep:
+    ``acquire`` (later ones stay after it), ``release`` (earlier ones stay before it), ``acq_rel`` (both, the default) or
+    ``relaxed`` (neither). ``scope`` (``cta``, ``gpu``, ``sys``; default ``gpu``) says for which threads; a CPU always
+    orders for all.
     """
+    ...
+
+
+@stub
+def atomic_max(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Replace memory by the greater of it and ``val``, as `atomic_add` adds; return what was there before."""
+    ...
+
+
+@stub
+def atomic_min(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Replace memory by the lesser of it and ``val``, as `atomic_add` adds; return what was there before."""
+    ...
+
+
+@stub
+def atomic_and(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Replace memory by ``memory & val``, as `atomic_add` adds; return what was there before. For integers."""
+    ...
+
+
+@stub
+def atomic_or(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Replace memory by ``memory | val``, as `atomic_add` adds; return what was there before. For integers."""
+    ...
+
+
+@stub
+def atomic_xor(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Replace memory by ``memory ^ val``, as `atomic_add` adds; return what was there before. For integers."""
+    ...
+
+
+@stub
+def atomic_xchg(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Store ``val`` as `atomic_add` adds, and return what was there before."""
+    ...
+
+
+@stub
+def atomic_cas(
+    pointer: tensor,
+    cmp: Tile,
+    val: Tile,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Store ``val`` where memory holds ``cmp``, each element indivisibly, and return what was there before.
+
+    Elements are compared by their bits: NaN equals itself, and 0.0 is not -0.0. ``sem`` and ``scope`` are those of
+    `atomic_add`; the order holds also where nothing is stored.
+    """
+    ...
+
+
+@stub
+def debug_barrier() -> None:
+    """Keep all accesses of the program before this point from all those after it."""
     ...

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from weft import language as tl
 from weft.frontend.builder import Builder
-from weft.frontend.errors import CompilationError
+from weft.frontend.errors import CompilationError, NotConstexpr
+from weft.frontend.library.arguments import flag
 from weft.frontend.literals import represents
-from weft.frontend.registry import implements
-from weft.frontend.values import Tensor, Value, describe, is_number
+from weft.frontend.registry import Stub, implements
+from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime
 from weft.ir import tile
-
-CACHE_MODIFIERS: Final = (None, "", ".ca", ".cg", ".cs", ".cv", ".wb", ".wt")
-EVICTION_POLICIES: Final = (None, "", "evict_first", "evict_last", "evict_normal")
-ORDERINGS: Final = (None, "relaxed", "acquire", "release", "acq_rel")
-SCOPES: Final = (None, "gpu", "cta", "sys")
+from weft.ir.tile import ATOMIC, EVICTIONS, LOAD_CACHES, SCOPES, SEMANTICS, STORE_CACHES, class_of
 
 
-def _one_of(value: Value, allowed: tuple[str | None, ...], argument: str) -> None:
-    """Refuse a misspelled piece of advice, which would otherwise be dropped silently."""
+def _word(value: Value, allowed: Sequence[str], argument: str, default: str = "") -> str:
+    """One of a few words; None and the empty string are the default."""
+    if is_runtime(value):
+        raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
+    if value is None or value == "":
+        return default
     if value not in allowed:
-        names = ", ".join(repr(name) for name in allowed if name)
+        names = ", ".join(repr(name) for name in allowed)
         raise CompilationError(f"'{argument}' is one of {names}, found {describe(value)}", argument=argument)
+    return str(value)
 
 
 def _pointer(value: Value) -> Tensor:
@@ -96,15 +99,17 @@ def _load(
     eviction_policy: Value,
     volatile: Value,
 ) -> Tensor:
-    _one_of(cache_modifier, CACHE_MODIFIERS, "cache_modifier")
-    _one_of(eviction_policy, EVICTION_POLICIES, "eviction_policy")
+    cache = _word(cache_modifier, LOAD_CACHES, "cache_modifier")
+    evict = _word(eviction_policy, EVICTIONS, "eviction_policy")
+    again = flag(volatile, "volatile")
     pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
     if other is not None and mask is None:
         raise CompilationError(
             "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
         )
     default = None if other is None or bools is None else _value(b, pointers, other, "other").ssa
-    op = b.emit(tile.LoadOp(pointers.ssa, None if bools is None else bools.ssa, default))
+    active = None if bools is None else bools.ssa
+    op = b.emit(tile.LoadOp(pointers.ssa, active, default, volatile=again, cache=cache, evict=evict))
     return Tensor(op.result, pointers.dtype, pointers.shape)
 
 
@@ -112,22 +117,57 @@ def _load(
 def _store(
     b: Builder, pointer: Value, value: Value, mask: Value, cache_modifier: Value, eviction_policy: Value
 ) -> None:
-    _one_of(cache_modifier, CACHE_MODIFIERS, "cache_modifier")
-    _one_of(eviction_policy, EVICTION_POLICIES, "eviction_policy")
+    cache = _word(cache_modifier, STORE_CACHES, "cache_modifier")
+    evict = _word(eviction_policy, EVICTIONS, "eviction_policy")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     stored = _value(b, pointers, value, "value")
-    b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa))
+    b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, cache=cache, evict=evict))
 
 
-@implements(tl.atomic_add)
-def _atomic_add(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
-    _one_of(sem, ORDERINGS, "sem")
-    _one_of(scope, SCOPES, "scope")
+def _atomic(b: Builder, kind: str, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
+    """A read-modify-write op of a kind; the dtypes it takes are in the kind's row of `ATOMIC`."""
+    order, between = _word(sem, SEMANTICS, "sem", "acq_rel"), _word(scope, SCOPES, "scope", "gpu")
     pointers, bools = _mask(b, _pointer(pointer), mask)
-    if pointers.dtype.is_bool or pointers.dtype.is_float8:
+    dtype = pointers.dtype
+    if class_of(dtype) not in ATOMIC[kind] or (dtype.is_float8 and kind != "xchg"):
         raise CompilationError(
-            f"tl.atomic_add does not add {pointers.dtype}", hint="keep sums in a wider dtype", argument="pointer"
+            f"tl.atomic_{kind} does not take {dtype}", hint=_HINTS.get(kind, _HINT), argument="pointer"
         )
-    added = _value(b, pointers, val, "val")
-    op = b.emit(tile.AtomicRmwOp("add", pointers.ssa, added.ssa, None if bools is None else bools.ssa))
+    operand = _value(b, pointers, val, "val")
+    active = None if bools is None else bools.ssa
+    op = b.emit(tile.AtomicRmwOp(kind, pointers.ssa, operand.ssa, active, sem=order, scope=between))
+    return Tensor(op.result, dtype, pointers.shape)
+
+
+_HINT: Final = "keep the value in an integer array"
+_HINTS: Final = {
+    "add": "keep sums in a wider dtype",
+    "min": "keep it in a wider dtype",
+    "max": "keep it in a wider dtype",
+}
+
+
+def _register(stub: Stub, kind: str) -> None:
+    @implements(stub)
+    def _(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+        return _atomic(b, kind, pointer, val, mask, sem, scope)
+
+
+for _kind in ATOMIC:
+    _register(getattr(tl, f"atomic_{_kind}"), _kind)
+
+
+@implements(tl.atomic_cas)
+def _atomic_cas(b: Builder, pointer: Value, cmp: Value, val: Value, sem: Value, scope: Value) -> Tensor:
+    order, between = _word(sem, SEMANTICS, "sem", "acq_rel"), _word(scope, SCOPES, "scope", "gpu")
+    pointers = _pointer(pointer)
+    if pointers.dtype.is_bool:
+        raise CompilationError(f"tl.atomic_cas does not take {pointers.dtype}", hint=_HINT, argument="pointer")
+    expected, new = _value(b, pointers, cmp, "cmp"), _value(b, pointers, val, "val")
+    op = b.emit(tile.AtomicCasOp(pointers.ssa, expected.ssa, new.ssa, sem=order, scope=between))
     return Tensor(op.result, pointers.dtype, pointers.shape)
+
+
+@implements(tl.debug_barrier)
+def _debug_barrier(b: Builder) -> None:
+    b.emit(tile.BarrierOp())
