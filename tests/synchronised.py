@@ -117,8 +117,9 @@ def ticket(x: Any, total: Any, order: Any, tickets: Any, serving: Any, N: tl.con
 
 def served_in_order(before: Arrays) -> Arrays:
     """Which program gets which ticket is open, so ``order`` says it; what follows from it is not."""
-    order = before["order"].reshape(-1, 8)
-    np.testing.assert_array_equal(np.sort(order, 1), np.arange(order.size).reshape(-1, 8))
+    order: Any = before["order"].reshape(-1, 8)
+    groups: Any = np.arange(order.size).reshape(-1, 8)
+    np.testing.assert_array_equal(np.sort(order, 1), groups)
     total = np.zeros((len(order), 64), np.int32)
     rows = before["x"].reshape(-1, 64)
     for position in range(8):

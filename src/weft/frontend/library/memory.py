@@ -149,7 +149,7 @@ _HINTS: Final = {
 
 def _register(stub: Stub, kind: str) -> None:
     @implements(stub)
-    def _(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:  # pyright: ignore[reportUnusedFunction]
+    def _(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
         return _atomic(b, kind, pointer, val, mask, sem, scope)
 
 
