@@ -100,7 +100,7 @@ def test_other_shapes_are_refused(name: str, parse: Parse) -> None:
                 pytest.fail(f"{op.name} takes {change}")
             assert op.name in str(error.value) or "does not verify" in str(error.value)
             refused += 1
-    assert refused or FITS.get(type(ops[0]))
+    assert refused or FITS.get(type(ops[0])) or name == "barrier"  # which has no shapes
 
 
 def test_every_op_is_walked() -> None:
