@@ -190,9 +190,9 @@ def binary(kind: str, dtype: DType, x: Array, y: Array, first_zero: bool = False
     return np.asarray(INTEGER_BINARY[kind](x, y))
 
 
-def atomic(kind: str, dtype: DType, memory: Array, operand: Array) -> Array:
+def atomic(kind: str, dtype: DType, memory: Array, operand: Array, first_zero: bool = False) -> Array:
     """What an atomic kind leaves in memory: the operand, or what the binary kind of its name gives."""
-    return operand if kind == "xchg" else binary(kind, dtype, memory, operand)
+    return operand if kind == "xchg" else binary(kind, dtype, memory, operand, first_zero)
 
 
 def compare(kind: str, dtype: DType, x: Array, y: Array) -> Array:

@@ -286,7 +286,7 @@ def _(program: Program, op: tile.AtomicRmwOp, operands: Values) -> Values:
     for index in np.ndindex(pointer.shape):
         address, here = np.asarray(pointer[index]), np.asarray(mask[index])
         old = program.memory.read(site, address, dtype, here)
-        new = elementwise.atomic(op.kind.data, dtype, old, np.asarray(value[index]))
+        new = elementwise.atomic(op.kind.data, dtype, old, np.asarray(value[index]), program.first_zero)
         program.memory.write(site, address, new, here)
         before[index] = old
     return [before]
