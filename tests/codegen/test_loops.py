@@ -78,7 +78,7 @@ def schedules(kernel: KernelFunction, disjoint: bool = False, **arguments: Any) 
     if disjoint:
         MarkInvariantLoads().apply(Context(), module)
     (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
-    accesses = (op for op in module.walk() if isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp))
+    accesses = (op for op in module.walk() if isinstance(op, tile.Access))
     axis = analyse(function)
     fusion = Fusion({op.pointer: base_argument(op.pointer) for op in accesses}, disjoint, axis)
     placement = BufferPlacement(Costs(axis))

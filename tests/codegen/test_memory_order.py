@@ -18,12 +18,13 @@ from xdsl.ir import Block
 
 import weft.language as tl
 from weft import dtypes
-from weft.codegen import CompileOptions, emit_llvm
+from weft.codegen import emit_llvm
 from weft.codegen.compile import lay_out
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.schedule import RegisterLoop
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
 from weft.ir import tile
+from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.axis import analyse, base_argument
 
@@ -41,7 +42,7 @@ def module_of(kernel: KernelFunction, **constants: Any) -> ModuleOp:
 def order(kernel: KernelFunction, **constants: Any) -> list[str]:
     """The accesses in the order of the kernel's schedule, those of a register loop in brackets; the arrays are disjoint."""
     module = module_of(kernel, **constants)
-    lay_out(module, TARGET, CompileOptions(disjoint=False))  # no load is invariant: each has a place
+    lay_out(module, TARGET, Options(disjoint=False))  # no load is invariant: each has a place
     (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
     bases = {op.pointer: base_argument(op.pointer) for op in module.walk() if isinstance(op, tile.Access)}
     fusion = Fusion(bases, True, analyse(function))
@@ -63,7 +64,7 @@ def order(kernel: KernelFunction, **constants: Any) -> list[str]:
 
 def llvm_of(kernel: KernelFunction, **constants: Any) -> list[str]:
     """What the program's code does to memory, line by line: the instruction with its order."""
-    text = emit_llvm(module_of(kernel, **constants), TARGET, CompileOptions(disjoint=True))
+    text = emit_llvm(module_of(kernel, **constants), TARGET, Options(disjoint=True))
     program = text.split("define ")[1]  # behind it stands the entry, which claims programs by an atomic of its own
     what = re.compile(r"atomicrmw \w+|cmpxchg|load atomic volatile|store atomic|fence|store <")
     words = re.compile(r"\b(monotonic|acquire|release|acq_rel)\b")
@@ -195,7 +196,7 @@ def test_a_volatile_tile_is_read_before_what_follows() -> None:
 
 def test_the_loop_that_waits_reads_each_time() -> None:
     """In the optimised code the volatile load stands in a loop: some block branches back to the load's."""
-    text = emit_llvm(module_of(hand_on, N=16), TARGET, CompileOptions(disjoint=True))
+    text = emit_llvm(module_of(hand_on, N=16), TARGET, Options(disjoint=True))
     load = text.index("load atomic volatile")
     head = re.findall(r"^\"?([\w.]+)\"?:", text[:load], re.MULTILINE)[-1]
     assert re.search(rf"br label %\"{re.escape(head)}\"", text[load:])
