@@ -1,8 +1,9 @@
 """Kernels as Python functions: their source, what they refer to, and a fingerprint of both.
 
-One would usually hash the text of a kernel for the disk cache. A kernel also depends on the helpers it calls and on the
-constants it reads, in other modules too; `KernelFunction.dependencies` follows both. Its text is built from what the
-source *names*, resolved when it is asked for, so a changed constant changes it and an unused one does not.
+A kernel depends on its own text, on the helpers it calls and on the constants it reads, in other modules too.
+`KernelFunction.references` follows them all: helpers and constants that the source *names*, and what functions read that run at
+compile time. They are resolved when it is called, so a changed constant changes the result, and an unused one does not. The
+text of a function is read when it is decorated, so that an edited file does not change it.
 
 Nothing here needs the compiler: a process that finds its kernels in the cache parses them and loads no IR.
 """
@@ -11,15 +12,16 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import dataclasses
 import enum
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
@@ -86,6 +88,8 @@ class KernelFunction:
         self.__qualname__ = fn.__qualname__
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
+        with contextlib.suppress(CompilationError):  # raised again where the source is needed
+            self._lines  # noqa: B018  # read now: the file may be edited before the first launch
 
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
@@ -128,8 +132,16 @@ class KernelFunction:
         lines, first = self._lines
         # Dedenting would move the columns and fail on strings that reach further left; a block to be indented in does not.
         nested = lines[0][:1].isspace()
-        body = ast.parse("".join(["if True:\n", *lines] if nested else lines)).body
+        try:
+            body = ast.parse("".join(["if True:\n", *lines] if nested else lines)).body
+        except SyntaxError:
+            raise self._edited() from None
         definition = body[0].body[0] if isinstance(body[0], ast.If) else body[0]
+        if self.fn.__code__.co_name != "<lambda>" and not (
+            isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
+            and definition.name == self.fn.__code__.co_name
+        ):
+            raise self._edited()
         if not isinstance(definition, ast.FunctionDef):
             raise CompilationError(
                 f"{self.name} is not a 'def' function",
@@ -138,6 +150,12 @@ class KernelFunction:
             )
         ast.increment_lineno(definition, first - 1 - nested)
         return definition
+
+    def _edited(self) -> CompilationError:
+        return CompilationError(
+            f"the source of {self.name} is no longer at {self.file}:{self.first_line}: the file was edited after Python read it",
+            hint="import the module again, in a new process or with importlib.reload",
+        )
 
     def span(self, node: ast.AST) -> Span:
         """Where a node of `tree` stands in the file."""
@@ -193,59 +211,129 @@ class KernelFunction:
     def dependencies(self) -> str:
         """A text that differs whenever the compiled code may: the source of this function and of each helper it
         (or they) refer to, and the constants they read. Equal in every process."""
-        texts: list[str] = []
-        _fingerprint(self, texts, set())
-        return "\n".join(texts)
+        return "\n".join(self.references().texts)
 
     def semantics_used(self) -> set[Semantics]:
         """The semantics that this function and the helpers it (or they) refer to name for themselves."""
-        functions: set[KernelFunction] = set()
-        _fingerprint(self, [], functions)
-        return {function.semantics for function in functions if function.semantics is not None}
+        return {function.semantics for function in self.references().functions if function.semantics is not None}
+
+    def references(self) -> References:
+        """What this function, and the helpers it (or they) refer to, read outside of themselves, as it is now."""
+        found = References()
+        _collect(self, found)
+        return found
 
 
-def _fingerprint(kernel: KernelFunction, texts: list[str], seen: set[KernelFunction]) -> None:
-    """Append the text of ``kernel`` and of what it refers to, each function once, in order of first reference."""
-    if kernel in seen:
+Place: TypeAlias = tuple[Mapping[str, Any] | None, Any, Any]
+"""Where a value was found: a mapping, the name in it and the value; or None, a closure's cell and its value."""
+
+
+@dataclass
+class References:
+    """The ``texts`` of functions and constants, the ``functions``, and the ``places`` where both were found."""
+
+    texts: list[str] = field(default_factory=list[str])
+    functions: set[KernelFunction] = field(default_factory=set["KernelFunction"])
+    places: list[Place] = field(default_factory=list[Place])
+
+    def moved(self) -> bool:
+        """Whether any place holds another object by now. Cheap: asked at every launch."""
+        for mapping, name, value in self.places:
+            if (_cell_value(name) if mapping is None else mapping.get(name, MISSING)) is not value:
+                return True
+        return False
+
+
+def _cell_value(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def _collect(kernel: KernelFunction, found: References) -> None:
+    """Adds ``kernel`` and what it refers to, each function once, in order of first reference."""
+    if kernel in found.functions:
         return
-    seen.add(kernel)
-    texts.append(f"{kernel.__module__}.{kernel.__qualname__}:\n{kernel.source}")
+    found.functions.add(kernel)
+    found.texts.append(f"{kernel.__module__}.{kernel.__qualname__}:\n{kernel.source}")
     if kernel.semantics is not None:
-        texts.append(f"semantics {kernel.semantics}")
-    defaults = [(p.name, p.default) for p in kernel.parameters if p.default is not MISSING]
-    texts += [f"default {name} = {_text(value)}" for name, value in defaults]
-    helpers: list[KernelFunction] = []
+        found.texts.append(f"semantics {kernel.semantics}")
+    for parameter in kernel.parameters:
+        if parameter.default is not MISSING:
+            _collect_value(f"default {parameter.name}", parameter.default, [], found)
     for reference in kernel._references:  # pyright: ignore[reportPrivateUsage]
         value = kernel.lookup(reference[0])
+        places = [_place(kernel.fn, reference[0], value)]
         for attribute in reference[1:]:
             value = value.value if isinstance(value, constexpr) else value
             if not isinstance(value, (ModuleType, type, enum.Enum)) and not dataclasses.is_dataclass(value):
                 break
+            for holder in getattr(value, "__mro__", (value,)):
+                names: Mapping[str, Any] = getattr(holder, "__dict__", {})
+                if attribute in names:
+                    places.append((names, attribute, names[attribute]))
+                    break
             value = getattr(value, attribute, MISSING)
-        if isinstance(value, KernelFunction):
-            helpers.append(value)
-        elif (text := _text(value)) is not None:
-            texts.append(f"{'.'.join(reference)} = {text}")
-    for helper in helpers:
-        _fingerprint(helper, texts, seen)
+        _collect_value(".".join(reference), value, places, found)
 
 
-def _text(value: Any) -> str | None:
-    """A constant as text that is equal in every process; None for what is no constant."""
+def _place(function: Callable[..., Any], name: str, value: Any) -> Place:
+    """Where a name of a function that is not local is found."""
+    if name in function.__code__.co_freevars:
+        return None, (function.__closure__ or ())[function.__code__.co_freevars.index(name)], value
+    return function.__globals__, name, function.__globals__.get(name, MISSING)
+
+
+def _collect_value(name: str, value: Any, places: list[Place], found: References) -> None:
+    """Adds what ``name`` stands for, if it changes the code: a constant, a helper, a compile-time function, a tuple of
+    them."""
     if isinstance(value, constexpr):
         value = value.value
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(str(_text(item)) for item in value)})"  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, ConstexprFunction):
-        try:
-            return inspect.getsource(value.function)
-        except (OSError, TypeError):
-            return repr(value.function.__code__.co_code)
-    if isinstance(value, enum.Enum):
-        return f"{type(value).__qualname__}.{value.name} = {_text(value.value)}"
-    if dataclasses.is_dataclass(value) and not isinstance(value, (type, DType)):
-        items = [f"{f.name}={_text(getattr(value, f.name))}" for f in dataclasses.fields(value)]
-        return f"{type(value).__qualname__}({', '.join(items)})"
-    if value is None or isinstance(value, (bool, int, float, str, DType)):
-        return repr(value)
-    return None
+    if isinstance(value, KernelFunction):
+        found.places += places
+        _collect(value, found)
+    elif isinstance(value, ConstexprFunction):
+        found.places += places
+        _collect_python(name, value.function, found)
+    elif isinstance(value, (tuple, list)):
+        found.texts.append(f"{name} has {len(value)}")  # pyright: ignore[reportUnknownArgumentType]
+        found.places += places
+        for i, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            _collect_value(f"{name}[{i}]", item, [], found)
+    elif isinstance(value, enum.Enum):
+        found.places += places
+        found.texts.append(f"{name} = {type(value).__qualname__}.{value.name}")
+        _collect_value(f"{name}.value", value.value, [], found)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, (type, DType)):
+        found.places += places
+        found.texts.append(f"{name} is {type(value).__qualname__}")
+        for member in dataclasses.fields(value):
+            item = getattr(value, member.name)
+            place = [(vars(value), member.name, item)] if hasattr(value, "__dict__") else []
+            _collect_value(f"{name}.{member.name}", item, place, found)
+    elif value is None or isinstance(value, (bool, int, float, str, DType)):
+        found.places += places
+        found.texts.append(f"{name} = {value!r}")
+
+
+def _collect_python(name: str, function: Any, found: References) -> None:
+    """Adds a Python function that runs while a kernel is compiled, and the constants and functions that it names."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        text = repr(getattr(getattr(function, "__code__", None), "co_code", function))
+    if text in found.texts:
+        return
+    found.texts.append(text)
+    if not isinstance(function, FunctionType):
+        return
+    for used in sorted({*function.__code__.co_names, *function.__code__.co_freevars}):
+        place = _place(function, used, MISSING)
+        value = _cell_value(place[1]) if place[0] is None else place[2]
+        place = (place[0], place[1], value)
+        if isinstance(value, FunctionType) and value is not function:
+            found.places.append(place)
+            _collect_python(used, value, found)
+        else:
+            _collect_value(f"{name} reads {used}", value, [place], found)

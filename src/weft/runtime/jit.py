@@ -15,7 +15,7 @@ from typing import Any, Final, overload
 
 from weft.frontend.errors import CompilationError
 from weft.frontend.signature import Argument
-from weft.frontend.source import KernelFunction
+from weft.frontend.source import KernelFunction, References
 from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
@@ -41,6 +41,10 @@ class JITFunction(KernelFunction):
     ``semantics`` (a name that `weft.semantics.get` knows, or the object) says what dtype an operator of the kernel computes in
     and what it then does: with ``"jax"``, int8 and uint8 meet in int16 and ``//`` floors. Default: Triton's, and in a helper
     its caller's; a helper that names one keeps it wherever it is inlined.
+
+    The source is read when the function is decorated. Globals that the kernel and its helpers read, and the helpers, are looked
+    at in every launch: where one has changed, the kernel is compiled anew. (Triton raises RuntimeError for a changed global,
+    and does not see a redefined helper.)
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class JITFunction(KernelFunction):
         self.checked = _checked_by_default() if checked is None else checked
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables: dict[Hashable, Executable] = {}
+        self._compiled_from: References | None = None
         self._lock = threading.RLock()
 
     @cached_property
@@ -87,6 +92,8 @@ class JITFunction(KernelFunction):
             executable.launch(bound, grid)
 
     def _executable(self, bound: Bound, values: Sequence[Any], launch: LaunchOptions) -> Executable:
+        if self._compiled_from is not None and self._compiled_from.moved():
+            self._forget()
         apart = disjoint(bound.extents)
         key = (apart, launch, *bound.key)
         if found := self._executables.get(key):
@@ -96,12 +103,21 @@ class JITFunction(KernelFunction):
                 return found
             signature = signature_of(self._list.parameters, bound.key, values)
             try:
+                if self._compiled_from is None:
+                    self._compiled_from = self.references()
                 artifact = compiler.artifact_for(self, signature, Options(self.checked, apart, launch))
             except CompilationError as error:  # it shows the kernel's lines; the compiler's own would bury them
                 raise error.with_traceback(None) from None
             executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
             self._executables[key] = executable
             return executable
+
+    def _forget(self) -> None:
+        """Notes what globals and helpers are now, and forgets code that was compiled for others."""
+        with self._lock:
+            before, self._compiled_from = self._compiled_from, self.references()
+            if before is None or before.texts != self._compiled_from.texts:
+                self._executables.clear()
 
     def compile(self, *args: Any, **keywords: Any) -> CompiledHandle:
         """Compiles for the arguments without running; they are classified as in a launch."""

@@ -1,0 +1,177 @@
+"""What changes between decoration and launches: the file, globals, helpers. A launch runs the text as it was at decoration,
+with globals and helpers as they are now."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+pytestmark = pytest.mark.jit
+
+HEADER = """
+import weft
+import weft.language as tl
+"""
+
+
+@pytest.fixture
+def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Imports a text as a module with a file of its own, and removes it afterwards."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+
+    def make(text: str) -> ModuleType:
+        path = tmp_path / "changing.py"
+        path.write_text(HEADER + text)
+        spec = importlib.util.spec_from_file_location("changing", path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "changing", module)
+        spec.loader.exec_module(module)
+        return module
+
+    return make
+
+
+def run(kernel: Any, *arguments: Any) -> float:
+    out = np.zeros(1, np.float32)
+    kernel[(1,)](out, *arguments)
+    return float(out[0])
+
+
+STORES = """
+@weft.jit
+def kernel(out):
+    tl.store(out, {})
+"""
+
+
+def edit(module: ModuleType, text: str) -> None:
+    assert module.__file__ is not None
+    Path(module.__file__).write_text(HEADER + text)
+
+
+def test_the_text_is_that_of_decoration(load: Callable[[str], Any]) -> None:
+    module = load(STORES.format(1.0))
+    edit(module, STORES.format(2.0))
+    assert run(module.kernel) == 1.0
+    edit(module, "x = 1")
+    assert run(module.kernel) == 1.0
+
+
+def test_a_file_edited_before_decoration(load: Callable[[str], Any]) -> None:
+    module = load("def kernel(out):\n    tl.store(out, 1.0)\n")
+    for text in ("x = 1\n" * 5, "def other(out):\n    tl.store(out, 2.0)\n", "    if:\n"):
+        edit(module, text)
+        with pytest.raises(weft.CompilationError) as raised:
+            run(weft.jit(module.kernel))
+        assert str(raised.value).startswith(
+            f"the source of kernel is no longer at {module.__file__}:4: the file was edited after Python read it"
+        )
+
+
+GLOBAL = """
+N: tl.constexpr = 1
+@weft.jit
+def helper(x):
+    return x * N
+@weft.jit
+def kernel(out):
+    tl.store(out, helper(2.0))
+"""
+
+
+def test_a_changed_global_compiles_anew(load: Callable[[str], Any]) -> None:
+    module = load(GLOBAL)
+    assert run(module.kernel) == 2.0
+    module.N = 10
+    assert run(module.kernel) == 20.0
+    module.N = 1
+    assert run(module.kernel) == 2.0
+
+
+def test_a_redefined_helper_compiles_anew(load: Callable[[str], Any]) -> None:
+    module = load(GLOBAL)
+    kernel = module.kernel
+    assert run(kernel) == 2.0
+    other = load(GLOBAL.replace("x * N", "x + 40.0"))
+    module.helper = other.helper
+    assert run(kernel) == 42.0
+
+
+def test_an_equal_global_compiles_nothing(load: Callable[[str], Any]) -> None:
+    module = load(GLOBAL.replace("N: tl.constexpr = 1", "N: tl.constexpr = 1000"))
+    assert run(module.kernel) == 2000.0
+    before = module.kernel.compile(np.zeros(1, np.float32)).executable
+    module.N = int("1000")
+    assert module.kernel.compile(np.zeros(1, np.float32)).executable is before
+
+
+def test_a_changed_cell_compiles_anew() -> None:
+    n = weft.language.constexpr(1)
+
+    @weft.jit
+    def kernel(out: Any) -> None:
+        weft.language.store(out, n + 1.0)
+
+    assert run(kernel) == 2.0
+    n = weft.language.constexpr(5)
+    assert run(kernel) == 6.0
+
+
+COMPILE_TIME = """
+N = 4
+def twice(x):
+    return 2 * x
+@tl.constexpr_function
+def size():
+    return twice(N)
+@weft.jit
+def kernel(out):
+    tl.store(out, size() * 1.0)
+"""
+
+
+def test_what_compile_time_functions_read_counts_too(load: Callable[[str], Any]) -> None:
+    module = load(COMPILE_TIME)
+    assert run(module.kernel) == 8.0
+    before = module.kernel.dependencies()
+    module.N = 5
+    assert run(module.kernel) == 10.0
+    assert module.kernel.dependencies() != before
+
+    def thrice(x: int) -> int:
+        return 3 * x
+
+    module.twice = thrice
+    assert run(module.kernel) == 15.0
+
+
+HELPER_AS_CONSTANT = """
+@weft.jit
+def one(x):
+    return x + 1.0
+@weft.jit
+def two(x):
+    return x + 2.0
+chosen: tl.constexpr = tl.constexpr(one)
+@weft.jit
+def kernel(out):
+    tl.store(out, chosen(1.0))
+"""
+
+
+def test_a_helper_in_a_constexpr_is_a_dependency(load: Callable[[str], Any]) -> None:
+    module = load(HELPER_AS_CONSTANT)
+    assert "return x + 1.0" in module.kernel.dependencies()
+    assert run(module.kernel) == 2.0
+    module.chosen = weft.language.constexpr(module.two)
+    assert run(module.kernel) == 3.0
