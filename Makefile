@@ -54,13 +54,13 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-# Stamps: touched when the installation is newer than pyproject.toml.
-.venv/weft: pyproject.toml | .venv/bin/python
+# Stamps: touched when the installation is newer than pyproject.toml and constraints.txt.
+.venv/weft: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing weft into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable .
 	@touch $@
 
-.venv/dev: pyproject.toml | .venv/bin/python
+.venv/dev: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "Installing weft with its test and lint tools into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[test,lint]'
 	@touch $@ .venv/weft
