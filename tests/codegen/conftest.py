@@ -181,10 +181,12 @@ class Differential:
         module.verify()
         return module
 
-    def native(self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), **options: bool) -> None:
+    def native(
+        self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False
+    ) -> None:
         """Compiles a copy of the module for this machine and runs it on one thread, as the ABI in
         `weft.codegen.kernel` says."""
-        compiled = compile_module(module.clone(), targets.host(), Options(**options))
+        compiled = compile_module(module.clone(), targets.host(), Options(disjoint=disjoint))
         code = loader.load(compiled.object, compiled.symbol)
         slots = b"".join(map(_slot, arguments))
         block = ctypes.create_string_buffer(slots, max(8, len(slots)))
