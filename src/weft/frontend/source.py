@@ -310,7 +310,7 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
         found.texts.append(f"{name} is {type(value).__qualname__}")
         for member in dataclasses.fields(value):
             item = getattr(value, member.name)
-            place = [(vars(value), member.name, item)] if hasattr(value, "__dict__") else []
+            place: list[Place] = [(vars(value), member.name, item)] if hasattr(value, "__dict__") else []
             _collect_value(f"{name}.{member.name}", item, place, found)
     elif value is None or isinstance(value, (bool, int, float, str, DType)):
         found.places += places
