@@ -498,3 +498,44 @@ def test_long_chains_of_free_values(parse: Parse) -> None:
     """
     layouts = assigned(parse, "%x: !tile.ptr<f32>, %n: i32", body)
     assert layouts["sum"] == layouts["v"]
+
+
+# ---- nests ----------------------------------------------------------------------------------------------------------
+
+
+def _addition(x: Any, _n: Any) -> Any:
+    return x + 1.0
+
+
+def _loops(inner: KernelFunction) -> KernelFunction:
+    """A helper of eight nested loops around another."""
+
+    def around(x: Any, n: Any) -> Any:
+        for _0 in range(n):
+            for _1 in range(n):
+                for _2 in range(n):
+                    for _3 in range(n):
+                        for _4 in range(n):
+                            for _5 in range(n):
+                                for _6 in range(n):
+                                    for _7 in range(n):
+                                        x = inner(x, n)
+        return x
+
+    return jit(around)
+
+
+eight = _loops(jit(_addition))
+sixteen = _loops(eight)
+twenty_four = _loops(sixteen)
+
+
+@jit
+def nested(x: Any, n: Any, N: tl.constexpr) -> None:
+    """24 loops that carry a tile without a layout of its own."""
+    tl.store(x + tl.arange(0, N), twenty_four(tl.zeros((N,), tl.float32), n))
+
+
+def test_a_deep_nest_is_laid_out_in_time_that_grows_with_its_depth() -> None:
+    """Repeating every loop's body until layouts agree takes 2 ** 24 visits of the innermost, which would not end."""
+    assert conversions(laid_out(nested, x=F32, n=I32, N=128)) == []

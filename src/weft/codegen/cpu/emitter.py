@@ -91,6 +91,7 @@ class Emitter(Registers):
         """Emits the whole kernel; ``arguments`` are its scalars (pointers as i64). Returns the scratch bytes it needs."""
         self.scalars.update(zip(op.body.block.args, arguments, strict=True))
         self.block(op.body.block)
+        self.end_blocks()
         self.builder.ret(ir.Constant(I32, 0))
         self.entry.branch(self.start)
         return self.pool.used
@@ -103,6 +104,7 @@ class Emitter(Registers):
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
         for item in schedule.items:
+            self.split_long_block()
             if isinstance(item, RegisterLoop):
                 self._register_loop(item)
             else:
@@ -150,11 +152,13 @@ class Emitter(Registers):
 
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
             for root in loop.roots:
+                self.split_long_block()
                 if isinstance(root, tile.ReduceOp):
                     reductions[root].step([self.vector(s, index) for s in root.sources], copy, first)
                 elif not isinstance(root, WriteBack):
                     self._root(root, index)
             for value, buffer in targets:
+                self.split_long_block()
                 buffer.store(self.builder, index, self.vector(value, index))
             vectors = [self.vector(value, index) for value, _ in write_backs]
             for (_, buffer), vector in zip(write_backs, vectors, strict=True):
@@ -163,7 +167,8 @@ class Emitter(Registers):
         with mask_versions(self, loop) as versions:
             for version in versions:
                 with version:
-                    over_registers(self, loop.layout, loop.reduced_axis, list(reductions.values()), body)
+                    along = list(reductions.values())
+                    over_registers(self, loop.layout, loop.reduced_axis, along, len(loop.needs), body)
         for reduction in reductions.values():
             reduction.publish()
         for value, buffer in targets:

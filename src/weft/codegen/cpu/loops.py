@@ -1,7 +1,8 @@
 """Running through the registers of a layout: which are unrolled, which loop, in which order.
 
 The registers along the axis of the loop's reductions are innermost, so that a result is complete each time they have run through.
-The lowest of them are unrolled; tiles of a few registers are unrolled completely.
+The lowest of them are unrolled; tiles of a few registers are unrolled completely. A body of many values is unrolled less, or not
+at all: LLVM's time grows faster than the length of a basic block, and a long body hides its latencies without copies.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ UNROLL_BITS = 2
 
 FULL_UNROLL_BITS = 3
 """Tiles of up to this many registers, as a power of two, get no loop at all."""
+
+UNROLL_BUDGET = 1024
+"""The most values, over all unrolled copies of a body together, that unrolling may bring into one basic block."""
 
 
 class Along(Protocol):
@@ -62,12 +66,17 @@ def last_register(layout: LinearLayout) -> RegisterIndex:
     return RegisterIndex(used_registers(layout))
 
 
-def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reductions: Sequence[Along], body: Body) -> None:
-    """Runs ``body`` for every different register, and starts and finishes ``reductions`` along ``axis``."""
+def over_registers(
+    emit: Emit, layout: LinearLayout, axis: int | None, reductions: Sequence[Along], values: int, body: Body
+) -> None:
+    """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes
+    ``reductions`` along ``axis``."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
-    unroll = len(inner_bits) if is_small(layout) else min(UNROLL_BITS, len(inner_bits))
+    allowed = max(UNROLL_BUDGET // max(values, 1), 1).bit_length() - 1
+    small = is_small(layout) and used.bit_count() <= allowed
+    unroll = min(len(inner_bits) if small else UNROLL_BITS, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:
@@ -90,7 +99,7 @@ def over_registers(emit: Emit, layout: LinearLayout, axis: int | None, reduction
 
     if not outer_bits:
         run_inner(RegisterIndex())
-    elif is_small(layout):
+    elif small:
         for at in range(1 << len(outer_bits)):
             run_inner(RegisterIndex(f2.apply(outer_bits, at)))
     else:

@@ -22,6 +22,7 @@ from weft.codegen.cpu.buffers import Buffer, BufferPool, element_of_value
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import Columns, trace
 from weft.codegen.cpu.views import used_registers, view_columns
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.errors import EmissionError
@@ -33,6 +34,9 @@ from weft.ir.types import layout_of
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
+
+LONG_BLOCK = 512
+"""The LLVM instructions after which a basic block is split."""
 
 
 class Key(NamedTuple):
@@ -82,6 +86,7 @@ class Registers(Emit):
         self.true_masks: frozenset[SSAValue] = frozenset()
         """Masks that hold everywhere in the code that is being emitted."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
+        self._is_split = False
 
     @abstractmethod
     def load_register(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
@@ -179,6 +184,7 @@ class Registers(Emit):
                     pending.extend(reversed(missing))
                     continue
                 self._memo[-1][key] = emit(key)
+                self.split_long_block()
             pending.pop()
         found = self._remembered(goal)
         if found is None:
@@ -198,15 +204,41 @@ class Registers(Emit):
         yield
         self._memo.pop()
 
+    def split_long_block(self) -> None:
+        """Continues in a new LLVM block if the current one is long.
+
+        LLVM selects instructions and allocates registers block by block, in time that grows with the square of a block's
+        length. It joins blocks again, and moves computations into a block's only successor, where nothing stands between
+        them. So control passes on by two ways, chosen by a word of memory, of which one holds an instruction that LLVM must
+        keep: an empty piece of assembly. At run time that is a load and a branch in hundreds of instructions.
+        """
+        if len(self.builder.block.instructions) >= LONG_BLOCK:
+            self._is_split = True
+            self._split()
+
+    def end_blocks(self) -> None:
+        """Ends the program's last block before it returns: LLVM moves computations into a block that returns."""
+        if self._is_split:
+            self._split()
+
+    def _split(self) -> None:
+        builder = self.builder
+        word = builder.load_atomic(self.faults.record, "monotonic", 8, typ=I64)
+        with builder.if_then(builder.icmp_unsigned("!=", word, ir.Constant(I64, 0)), likely=False):
+            builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], side_effect=True)
+
     # -- whole tiles -----------------------------------------------------------------------------------------------------
 
     def fill(self, value: SSAValue, target: Buffer) -> None:
         """Writes every register of a tile to a buffer."""
+        needs: dict[SSAValue, set[Columns]] = {}
+        trace([value], layout_of(value), needs)
         over_registers(
             self,
             layout_of(value),
             None,
             [],
+            len(needs),
             lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
         )
 

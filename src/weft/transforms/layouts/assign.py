@@ -111,20 +111,29 @@ class _Assignment:
         for value, argument in zip(initial, carried, strict=True):
             if is_tile(argument):
                 self._facts.set(argument, self._facts.layouts[value], self._facts.weights[value])
-        for last in (False, True):
-            passed: Sequence[SSAValue] = carried
-            for block in blocks:
-                if block is not blocks[0]:
-                    self._pass_on(passed, block.args)
-                self.infer(block)
-                passed = _terminator_values(block)
-            if not last:
-                for value, argument in zip(passed, carried, strict=True):
-                    if is_tile(argument) and not self._facts.weights[argument]:
-                        layout = self._facts.layouts[value if self._facts.weights[value] else argument]
-                        self._facts.set(argument, layout, prod(shape_of(argument)))
+        passed = self._infer_body(carried, blocks)
+        weights, layouts = self._facts.weights, self._facts.layouts
+        taken = [
+            (argument, layouts[value if weights[value] else argument])
+            for value, argument in zip(passed, carried, strict=True)
+            if is_tile(argument) and not weights[argument]
+        ]
+        for argument, layout in taken:
+            self._facts.set(argument, layout, prod(shape_of(argument)))
+        if taken:  # only then: repeating every body would take time exponential in the depth of the nest
+            self._infer_body(carried, blocks)
         outgoing = carried if len(blocks) == 1 else _terminator_values(blocks[0])
         self._pass_on(outgoing, results)
+
+    def _infer_body(self, carried: Sequence[SSAValue], blocks: Sequence[Block]) -> Sequence[SSAValue]:
+        """Infers a loop's blocks, each given what the one before passes on; returns what the last passes on."""
+        passed = carried
+        for block in blocks:
+            if block is not blocks[0]:
+                self._pass_on(passed, block.args)
+            self.infer(block)
+            passed = _terminator_values(block)
+        return passed
 
     def _pass_on(self, values: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
         for value, target in zip(values, targets, strict=True):

@@ -1,0 +1,98 @@
+"""Long kernels: the code that LLVM gets grows with the source text alone, and no basic block grows with it.
+
+LLVM's time grows with the square of a block's length, so compile time is linear where both hold.
+"""
+
+# Kernels give constexpr variables plain values, which no type checker can know to be right.
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportUnnecessaryComparison=false
+# pyright: reportIndexIssue=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+
+import weft.language as tl
+from weft import dtypes
+from weft import target as targets
+from weft.codegen import CompileOptions, emit_llvm
+from weft.codegen.cpu.machine import optimise, target_machine
+from weft.codegen.cpu.values import LONG_BLOCK
+from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
+
+if TYPE_CHECKING:
+    from conftest import Differential
+
+jit = KernelFunction
+F32 = PointerArgument(dtypes.float32, aligned=True)
+
+
+@jit
+def sums(x: Any, out: Any, COUNT: tl.constexpr, N: tl.constexpr) -> None:
+    """Loads between the additions; the tile has N / 16 registers."""
+    offsets = tl.arange(0, N)
+    total = tl.zeros((N,), tl.float32)
+    for i in tl.static_range(COUNT):
+        total += tl.load(x + offsets + i * N)
+    tl.store(out + offsets, total)
+
+
+@jit
+def powers(x: Any, out: Any, COUNT: tl.constexpr, N: tl.constexpr) -> None:
+    """A chain of arithmetic alone."""
+    offsets = tl.arange(0, N)
+    value = tl.load(x + offsets)
+    for i in tl.static_range(COUNT):
+        value = value * 0.5 + i
+    tl.store(out + offsets, value)
+
+
+@jit
+def scalars(x: Any, out: Any, COUNT: tl.constexpr, N: tl.constexpr) -> None:
+    """No tile at all."""
+    total = 0.0
+    for i in tl.static_range(COUNT):
+        total += tl.load(x + i)
+    tl.store(out, total)
+
+
+def llvm_of(kernel: KernelFunction, count: int, size: int, disjoint: bool = True) -> str:
+    """LLVM IR before LLVM's passes."""
+    signature = {"x": F32, "out": F32, "COUNT": ConstantArgument(count), "N": ConstantArgument(size)}
+    return emit_llvm(build_module(kernel, signature), targets.host(), CompileOptions(disjoint=disjoint))
+
+
+def longest_block(text: str) -> int:
+    """The most lines of a basic block."""
+    return max(len(block.splitlines()) for block in re.split(r"^[\w.]+:", text, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize(("count", "copies"), [(4, 8), (20, 8), (40, 4), (80, 2), (400, 1)])
+def test_a_long_body_is_unrolled_less(count: int, copies: int) -> None:
+    """Additions in the code for a tile of 8 registers. A line has about 5 values (offset, address, load, addition and what they
+    are made of), so that 1024 values in one block are 8 copies of up to 25 lines, 4 of up to 51, 2 of up to 102."""
+    assert llvm_of(sums, count, 128).count("fadd") == count * copies
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("kernel", [sums, powers, scalars], ids=lambda k: k.name)
+def test_no_block_grows_with_the_source(kernel: KernelFunction, disjoint: bool) -> None:
+    """After LLVM's passes, which join blocks and move code between them where they can."""
+    machine = target_machine(targets.host())
+    module = llvm.parse_assembly(llvm_of(kernel, 1000, 128, disjoint))
+    optimise(module, machine)
+    assert longest_block(str(module)) < 2 * LONG_BLOCK
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("size", [1, 16, 128])
+@pytest.mark.parametrize("kernel", [sums, powers, scalars], ids=lambda k: k.name)
+def test_split_blocks_compute_the_same(kernel: KernelFunction, size: int, differ: Differential) -> None:
+    """Values are used across the places where a block is split."""
+    x = np.random.default_rng(0).standard_normal(700 * size, dtype=np.float32)
+    differ(kernel, x=x, out=np.zeros(size, np.float32), COUNT=700, N=size)
