@@ -8,7 +8,7 @@ from xdsl.ir import Block
 from weft import dtypes
 from weft.ir import tile
 from weft.ir.types import pointer, tensor
-from weft.layout import plan_conversion, vector
+from weft.layout import plan_conversion, vector, vector_machine
 from weft.transforms.axis import AxisInfo
 from weft.transforms.layouts import LayoutFacts, LayoutRules, OperandLayouts, VectorRules
 
@@ -62,9 +62,9 @@ def test_duplicate_registers_cost_nothing() -> None:
     assert RULES.op_cost(op, OperandLayouts((small,), (small,)), facts) == 1
 
 
-def test_a_conversion_costs_the_shuffles_of_its_plan() -> None:
+def test_a_conversion_costs_the_price_of_its_plan() -> None:
     assert RULES.conversion_cost(ROWS, ROWS, 32) == 0
-    assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS).cost > 0
+    assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS, 32, vector_machine(16)).price > 0
 
 
 def test_a_dot_prefers_its_first_operand_as_it_is() -> None:

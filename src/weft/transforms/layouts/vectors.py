@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import shape_of
-from weft.layout import LinearLayout, plan_conversion, reduce, vector
+from weft.layout import LinearLayout, plan_conversion, reduce, vector, vector_machine
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -99,8 +99,8 @@ class VectorRules:
         return registers * _accesses(chosen.operands[0], _runs(op.pointer, facts))
 
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
-        """The shuffles of the plan, whatever the width of the elements: a shuffle moves elements of any."""
-        return plan_conversion(source, destination).cost
+        """The price of the plan."""
+        return plan_conversion(source, destination, bits, vector_machine(self.lanes)).price
 
 
 def _runs(pointer: SSAValue, facts: LayoutFacts) -> list[int]:
