@@ -64,7 +64,7 @@ def test_duplicate_registers_cost_nothing() -> None:
 
 def test_a_conversion_costs_the_price_of_its_plan() -> None:
     assert RULES.conversion_cost(ROWS, ROWS, 32) == 0
-    assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS, 32, vector_machine(16)).price > 0
+    assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS, 32, vector_machine(4)).price > 0
 
 
 def test_a_dot_prefers_its_first_operand_as_it_is() -> None:
