@@ -110,6 +110,17 @@ def tile_swap(data: Any, locks: Any, out: Any, N: tl.constexpr, SEM: tl.constexp
     tl.store(out + i, 8)
 
 
+@jit
+def in_place(status: Any, N: tl.constexpr) -> None:
+    p = status + tl.arange(0, N)
+    tl.store(p, tl.load(p, volatile=True) + 1)
+
+
+def test_order_goes_before_equal_pointers() -> None:
+    """Plain accesses through the same pointers share a loop; what acquires lets none in."""
+    assert order(in_place, N=1024) == ["[load]", "[store]"]
+
+
 @pytest.mark.parametrize("n", [16, 64, 1024])
 @pytest.mark.parametrize(
     ("kernel", "sem", "expected"),

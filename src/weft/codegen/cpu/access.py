@@ -126,7 +126,7 @@ class Accesses:
         if op.release is not None:
             values = [element.to_storage(builder, emitter.vector(op.value, index))]
             self._lane_by_lane(
-                op, index, values, lambda at, v: atomics.release_store(self._builder, v, at, element.size)
+                op, index, values, lambda at, v: atomics.release_store(self._builder, v[0], at, element.size)
             )
             return
         shape = self._shape(op.pointer)
@@ -182,7 +182,7 @@ class Accesses:
         """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off)."""
         values = [self._emitter.vector(v, index) for v in _values(op)]
         initial = ir.Constant(values[0].type, None)
-        return self._lane_by_lane(op, index, values, lambda at, *v: self._update(op, at, v), initial)
+        return self._lane_by_lane(op, index, values, lambda at, v: self._update(op, at, v), initial)
 
     def _volatile(self, op: tile.LoadOp, index: RegisterIndex, element: Element) -> ir.Value:
         """One register of a volatile load."""
@@ -194,7 +194,7 @@ class Accesses:
             op,
             index,
             [],
-            lambda at: atomics.volatile_load(self._builder, at, one, element.size),
+            lambda at, _: atomics.volatile_load(self._builder, at, one, element.size),
             ir.Constant(storage, None) if other is None else other,
         )
         return element.from_storage(self._builder, loaded)
@@ -204,10 +204,10 @@ class Accesses:
         op: tile.Access,
         index: RegisterIndex,
         values: Sequence[ir.Value],
-        one: Callable[..., ir.Value | None],
+        one: Callable[[ir.Value, Sequence[ir.Value]], ir.Value | None],
         initial: ir.Value | None = None,
     ) -> ir.Value:
-        """``one(address, *elements of the values)`` for each active lane in order, duplicates left out. Gives the vector of
+        """``one(address, elements of the values)`` for each active lane in order, duplicates left out. Gives the vector of
         the results: ``initial`` in the other lanes, in a duplicate what its original has; without ``initial`` nothing of
         use."""
         emitter, builder = self._emitter, self._builder
@@ -222,7 +222,7 @@ class Accesses:
             builder.store(initial, result)
         with emitter.loop(lanes) as lane, builder.if_then(builder.extract_element(mask, lane)):
             address = builder.inttoptr(builder.extract_element(addresses, lane), POINTER)
-            element = one(address, *(builder.extract_element(value, lane) for value in values))
+            element = one(address, [builder.extract_element(value, lane) for value in values])
             if initial is not None and element is not None:
                 builder.store(builder.insert_element(builder.load(result, typ=initial.type), element, lane), result)
         if initial is None:
