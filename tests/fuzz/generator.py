@@ -22,7 +22,7 @@ from typing import Any
 
 from fuzz import expressions
 from fuzz.memory import Access, affine, masked
-from fuzz.typed import INTEGERS, Check, Shape, Typed, binary, cast, fits, spelling, whole
+from fuzz.typed import INTEGERS, Check, Shape, Typed, binary, cast, fits, lines_up, spelling, whole
 from weft import dtypes
 from weft.dtypes import DType
 
@@ -326,8 +326,8 @@ class Generator:
             return Access(access.offsets.called(name), access.span)
         return access
 
-    def mask(self, access: Access) -> tuple[str | None, int]:
-        """A mask (or None) for an access, and how many elements the array then needs."""
+    def mask(self, access: Access, fitting: Callable[[Shape, Shape], bool]) -> tuple[str | None, int]:
+        """A mask (or None) for an access, of a ``fitting`` shape, and how many elements the array then needs."""
         total = access.span * self.programs
         kind = self.random.random()
         if kind < 0.4:
@@ -337,7 +337,7 @@ class Generator:
             name = self.argument("n", "number", max(n, 0))
             # An int 1 is a compile-time constant, which tests against tiles do not mind.
             return f"{access.offsets.text} < {name}", min(max(n, 1), total)
-        test = self.pick(lambda v: v.dtype.is_bool and fits(v.shape, access.offsets.shape))
+        test = self.pick(lambda v: v.dtype.is_bool and fitting(v.shape, access.offsets.shape))
         return (test.text if test else None), total
 
     def load(self) -> None:
@@ -352,7 +352,7 @@ class Generator:
             span = None
         else:
             access = self.place(shape, injective=False)
-            mask, size = self.mask(access)
+            mask, size = self.mask(access, fits)
             span = access.span
         name = self.array("input", dtype, size, span)
         self.define(masked(self.random, name, dtype, access, mask))
@@ -361,7 +361,9 @@ class Generator:
         """Stores a value in a new output array."""
         access = self.place(value.shape, injective=True)
         # Inexact values and their bounds are stored whole, so that each element finds its own.
-        mask, size = self.mask(access) if not rule and kind == "output" else (None, access.span * self.programs)
+        mask, size = (
+            self.mask(access, lines_up) if not rule and kind == "output" else (None, access.span * self.programs)
+        )
         if rule or kind != "output":
             name = self.argument("out", kind, dtype.name, size, *rule)
         else:
@@ -420,12 +422,14 @@ class Generator:
             name = self.argument("own", "counter", dtype.name, access.span * self.programs)
             self.define(Typed(f"tl.atomic_add({name} + {access.offsets.text}, {value.text})", dtype, value.shape))
             return
-        index = self.pick(lambda v: v.dtype.is_integer and fits(value.shape, v.shape) and fits(v.shape, value.shape))
+        index = self.pick(
+            lambda v: v.dtype.is_integer and lines_up(value.shape, v.shape) and fits(v.shape, value.shape)
+        )
         size = self.random.choice((1, 8, 64))
         name = self.argument("sum", "counter", dtype.name, size)
         offsets = f"({cast(index, dtypes.int32).text} & {size - 1})" if index else None
         pointer = f"{name} + {offsets}" if offsets else f"{name} + tl.zeros_like({cast(value, dtypes.int32).text})"
-        test = self.pick(lambda v: v.dtype.is_bool and fits(v.shape, value.shape))
+        test = self.pick(lambda v: v.dtype.is_bool and lines_up(v.shape, index.shape if index else value.shape))
         mask = f", mask={test.text}" if test and self.random.random() < 0.4 else ""
         self.emit(f"tl.atomic_add({pointer}, {value.text}{mask})")
 

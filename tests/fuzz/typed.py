@@ -68,6 +68,11 @@ def fits(shape: Shape, target: Shape) -> bool:
     return common_shape(shape, target) == target
 
 
+def lines_up(shape: Shape, target: Shape) -> bool:
+    """Whether ``shape`` broadcasts to ``target`` where memory is written: with as many dimensions, or as a scalar."""
+    return fits(shape, target) and len(shape) in (0, len(target))
+
+
 def binary(op: str, a: Typed, b: Typed | int | float | bool, flip: bool = False) -> Typed | None:
     """``a op b`` (``flip``: ``b op a``), or None where semantics refuse it or the shapes do not meet."""
     other = b.shape if isinstance(b, Typed) else ()
