@@ -66,6 +66,7 @@ from weft.layout.memory.queries import (
     elements_per_thread,
     vector_bits,
 )
+from weft.layout.memory.runs import Runs, runs_of
 from weft.layout.memory.shared import linear_memory, mma_swizzled, padded, unswizzled, why_not_memory
 from weft.layout.memory.swizzle import Swizzle, optimal_swizzle
 from weft.layout.memory.tensor_memory import tensor_memory, tensor_memory_scales
@@ -93,7 +94,7 @@ __all__ = [
     "unswizzled", "mma_swizzled", "nvmma_shared", "linear_memory", "padded", "tensor_memory", "tensor_memory_scales",
     "why_not_memory",
     "address_map", "contiguity", "vector_bits", "elements_per_thread", "copies", "Coalescing", "coalescing",
-    "coalesced",
+    "coalesced", "Runs", "runs_of",
     "Banks", "BankConflicts", "SHARED", "Vectors", "access_map", "bank_conflicts", "simulate_wavefronts", "vector_size",
     "vectors", "Swizzle", "optimal_swizzle",
     "CuteLayout", "Encoding", "encoding_of", "parse_encoding", "parse_module", "from_json", "to_json",

@@ -20,7 +20,6 @@ from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.buffers import Element
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.runs import Runs, runs_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
@@ -28,7 +27,7 @@ from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, 
 from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of, shape_of
-from weft.layout import LinearLayout
+from weft.layout import LinearLayout, Runs, runs_of
 
 Atomic: TypeAlias = tile.AtomicRmwOp | tile.AtomicCasOp
 

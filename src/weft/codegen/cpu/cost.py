@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.codegen.cpu.runs import runs_of
 from weft.codegen.cpu.schedule import is_recomputable, is_tile
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of
+from weft.layout import runs_of
 from weft.transforms.axis import AxisInfo
 
 COST_OF_READING = 8

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import shape_of
-from weft.layout import LinearLayout, plan_conversion, reduce, vector, vector_machine
+from weft.layout import LinearLayout, plan_conversion, reduce, runs_of, vector, vector_machine
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -56,7 +56,7 @@ class VectorRules:
         """The layout whose lanes walk the dimension along which the pointers are most contiguous; where they are not at
         all, the pointers' own."""
         shape = shape_of(pointer)
-        runs = _runs(pointer, facts)
+        runs = _contiguity(pointer, facts)
         if max(runs) == 1 and facts.weights[pointer]:
             return facts.layouts[pointer]
         order = sorted(range(len(shape)), key=lambda d: (-min(runs[d], self.lanes), -d))
@@ -96,32 +96,18 @@ class VectorRules:
         registers = max((1 << sum(map(bool, layout.columns("register"))) for layout in layouts), default=0)
         if not isinstance(op, tile.Access) or chosen.operands[0] is None:
             return registers
-        return registers * _accesses(chosen.operands[0], _runs(op.pointer, facts))
+        return registers * len(runs_of(chosen.operands[0], _contiguity(op.pointer, facts)).starts)
 
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
         """The price of the plan."""
         return plan_conversion(source, destination, bits, vector_machine(self.lanes)).price
 
 
-def _runs(pointer: SSAValue, facts: LayoutFacts) -> list[int]:
+def _contiguity(pointer: SSAValue, facts: LayoutFacts) -> list[int]:
     """How many pointers in a row, along each dimension, address neighbouring elements."""
     shape = shape_of(pointer)
     info = facts.axis.get(pointer)
     return [1] * len(shape) if info is None else [min(c, n) for c, n in zip(info.contiguity, shape, strict=True)]
-
-
-def _accesses(layout: LinearLayout, runs: Sequence[int]) -> int:
-    """How many runs of consecutive addresses the different lanes of a register fall into."""
-    walked = 1
-    stride = 1
-    lanes = layout.columns("lane")
-    for size, run in zip(reversed(layout.shape), reversed(runs), strict=True):
-        bits = 0
-        while bits < len(lanes) and lanes[bits] == stride << bits and 2 << bits <= run:
-            bits += 1
-        walked = max(walked, 1 << bits)
-        stride *= size
-    return (1 << sum(map(bool, lanes))) // walked
 
 
 def _same(op: Operation, layout: LinearLayout) -> OperandLayouts:

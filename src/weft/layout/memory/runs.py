@@ -1,6 +1,7 @@
 """How a register's lanes meet memory: runs of lanes whose addresses ascend by one element.
 
-A run is as long as the layout walks one dimension and axis analysis knows the pointers contiguous along it.
+A run is as long as the layout walks one dimension and the pointers are known to be contiguous along it. Layout rules price
+accesses by it, and the code generator emits one vector access a run.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.layout import LinearLayout
+from weft.layout.algebra.linear_layout import LinearLayout
 
 
 @dataclass(frozen=True)
