@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 
-from weft.target import GPU_FEATURES, GpuTarget
+from weft.codegen import machine_for
+from weft.layout import vector_machine
+from weft.target import GPU_FEATURES, CpuTarget, GpuTarget
 
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
@@ -45,3 +51,26 @@ def test_a_gpu_without_data_is_refused(sm: int, accelerated: bool) -> None:
     message = f"^no data on {name}; known are sm_80, sm_86, sm_89, sm_90, sm_90a$"
     with pytest.raises(ValueError, match=message):
         GpuTarget(sm, accelerated)
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_the_model_of_a_cpu_is_of_its_lanes(lanes: int) -> None:
+    model = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx2", 256, lanes).model
+    assert (model.lanes, model.lane_primitive, model.scratch) == (lanes, "shuffle", 0)
+    assert model == vector_machine(lanes)
+
+
+def test_a_target_loads_no_layouts() -> None:
+    """The planner takes longer to load than a cached kernel to start."""
+    program = "import sys, weft.target; weft.target.host(); assert not [m for m in sys.modules if m.startswith('weft.layout')]"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_a_gpu_has_no_code_generator_yet(name: str) -> None:
+    message = (
+        f"this version of weft has no code generator for {name}; it compiles kernels for CPUs (weft.target.host()), "
+        "plans layouts for GPUs (weft.layout) and runs PTX on the CPU (weft.emulator)"
+    )
+    with pytest.raises(NotImplementedError, match=f"^{re.escape(message)}$"):
+        machine_for(GpuTarget(*GPUS[name]))

@@ -47,6 +47,13 @@ class CpuTarget:
         """The features that are present, spelled without sign (``avx512f``)."""
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
+    @property
+    def model(self) -> MachineModel:
+        """What the planner knows of the machine."""
+        from weft.layout.planning import machine  # not at import: a launch of a cached kernel plans nothing
+
+        return machine.vector_machine(self.lanes)
+
 
 def vector_bits(features: str) -> int:
     """The width in bits of the widest SIMD register among LLVM ``features``; 64 where there is none."""
@@ -83,7 +90,7 @@ class GpuTarget:
     @property
     def model(self) -> MachineModel:
         """What the planner knows of the machine."""
-        from weft.layout.planning import machine  # not at import: runtime needs the CPU's target alone
+        from weft.layout.planning import machine  # not at import, as for the CPU
 
         models = {80: machine.AMPERE, 86: machine.AMPERE_CONSUMER, 89: machine.ADA, 90: machine.HOPPER}
         return models[self.sm]

@@ -12,38 +12,45 @@ from weft.codegen.cpu.machine import CpuMachine
 from weft.codegen.kernel import CompiledKernel
 from weft.codegen.machine import Emitted, Machine
 from weft.options import Options
-from weft.target import CpuTarget
+from weft.target import CpuTarget, GpuTarget, Target
 
 
 @cache
-def machine_for(target: CpuTarget) -> Machine:
-    """The machine that compiles for a target."""
-    return CpuMachine(target)
+def machine_for(target: Target) -> Machine:
+    """The machine that compiles for a target; `NotImplementedError` for a GPU, for which there is no code generator yet."""
+    match target:
+        case CpuTarget():
+            return CpuMachine(target)
+        case GpuTarget():
+            raise NotImplementedError(
+                f"this version of weft has no code generator for {target.name}; it compiles kernels for CPUs "
+                "(weft.target.host()), plans layouts for GPUs (weft.layout) and runs PTX on the CPU (weft.emulator)"
+            )
 
 
-def lay_out(module: ModuleOp, target: CpuTarget, options: Options | None = None) -> None:
+def lay_out(module: ModuleOp, target: Target, options: Options | None = None) -> None:
     """Runs the machine's passes on a module, in place."""
     context = Context()
     for one in machine_for(target).passes(options or Options()):
         one.apply(context, module)
 
 
-def compile_module(module: ModuleOp, target: CpuTarget, options: Options) -> CompiledKernel:
+def compile_module(module: ModuleOp, target: Target, options: Options) -> CompiledKernel:
     """Compiles a module of one kernel, which is changed in place."""
     return machine_for(target).finish(_emit(module, target, options))
 
 
-def emit_llvm(module: ModuleOp, target: CpuTarget, options: Options) -> str:
+def emit_llvm(module: ModuleOp, target: Target, options: Options) -> str:
     """The LLVM IR of a module before LLVM's passes; the module is changed in place."""
     return str(_emit(module, target, options).module)
 
 
-def emit_assembly(module: ModuleOp, target: CpuTarget, options: Options) -> str:
+def emit_assembly(module: ModuleOp, target: Target, options: Options) -> str:
     """The target's assembly of a module; the module is changed in place."""
     return machine_for(target).assembly(_emit(module, target, options))
 
 
-def _emit(module: ModuleOp, target: CpuTarget, options: Options) -> Emitted:
+def _emit(module: ModuleOp, target: Target, options: Options) -> Emitted:
     lay_out(module, target, options)
     return machine_for(target).emit(_only_function(module), options)
 
