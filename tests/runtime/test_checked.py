@@ -119,9 +119,9 @@ def test_bounds_follow_all_arguments_in_order(fake_compiler: Any) -> None:
   ret i32 0
 """
     x, y = np.zeros(10, np.float32)[::-3], np.zeros(7, np.int64)
-    kernel[(1,)](x, 7, y)
+    kernel[(1,)](x, -3, y)
     start, first = x.ctypes.data, y.ctypes.data
-    assert y.tolist() == [start, 7, first, start - 9 * 4, start + 4, first, first + 56]
+    assert y.tolist() == [start, -3, first, start - 9 * 4, start + 4, first, first + 56]
 
 
 def test_a_pointer_without_a_length_cannot_be_checked(fake_compiler: Any) -> None:

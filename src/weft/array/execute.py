@@ -143,7 +143,9 @@ def _compiled(text: str, name: str) -> JITFunction:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": "weft.array.generated"}
     exec(compile(text, file, "exec"), scope)
-    return scope[name]
+    kernel: JITFunction = scope[name]
+    kernel.knows_strides = True  # they are part of the text
+    return kernel
 
 
 def _memory_of(array: NDArray[Any]) -> NDArray[Any]:

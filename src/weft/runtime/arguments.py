@@ -24,7 +24,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
 from weft.language.core import constexpr
-from weft.runtime.memory import MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
+from weft.runtime.memory import Memory, MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
 
 Token: TypeAlias = Hashable
 Slot: TypeAlias = int | float
@@ -81,10 +81,11 @@ class Parameter:
 
 class Bound:
     """The arguments of one launch: ``key`` (one token per parameter), ``slots`` (one number per run-time argument),
-    ``extents`` (per array its first byte and one past its last, or None), ``read_only`` (parameters), and the
-    ``values`` and ``owners``, which keep the memory alive."""
+    ``extents`` (per array its first byte and one past its last, or None), ``read_only`` (parameters),
+    ``views`` (the arrays that may be strided, with their parameters), and the ``values``. Views and values keep the memory
+    alive."""
 
-    __slots__ = ("key", "slots", "extents", "read_only", "values", "owners")
+    __slots__ = ("key", "slots", "extents", "read_only", "values", "views")
 
     def __init__(self, values: object = ()) -> None:
         self.values = values
@@ -92,7 +93,7 @@ class Bound:
         self.slots: list[Slot] = []
         self.extents: list[tuple[int, int] | None] = []
         self.read_only: tuple[str, ...] = ()
-        self.owners: list[object] = []
+        self.views: list[tuple[str, Memory]] = []
 
 
 def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) -> Bound:
@@ -169,7 +170,7 @@ def _bind_array(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> 
     bound.key.append(_POINTERS[memory.dtype][parameter.align and memory.address % _ALIGNMENT == 0])
     bound.slots.append(memory.address)
     bound.extents.append(memory.extent)
-    bound.owners.append(memory.owner)
+    bound.views.append((parameter.name, memory))
     if memory.read_only:
         bound.read_only += (parameter.name,)
 

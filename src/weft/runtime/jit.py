@@ -21,6 +21,7 @@ from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.executable import Executable
+from weft.runtime.views import refuse_unknown_strides
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
 
@@ -35,6 +36,8 @@ class JITFunction(KernelFunction):
     """A kernel: launched as ``kernel[grid](*args)``, inlined where another kernel calls it.
 
     ``checked`` compiles a bounds check into every access (default: the environment variable ``WEFT_CHECKED``).
+    A checked launch refuses a strided view whose strides the kernel cannot know (`weft.runtime.views`), unless ``knows_strides``
+    is set: the kernel was generated for the strides of its arguments.
     ``do_not_specialize`` names parameters (or gives their indices) whose values shall not cause compilation, and
     ``do_not_specialize_on_alignment`` those whose divisibility by 16 shall not.
 
@@ -58,6 +61,7 @@ class JITFunction(KernelFunction):
     ):
         super().__init__(fn, None if semantics is None else get_semantics(semantics))
         self.checked = _checked_by_default() if checked is None else checked
+        self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables: dict[Hashable, Executable] = {}
         self._compiled_from: References | None = None
@@ -87,6 +91,8 @@ class JITFunction(KernelFunction):
         if callable(grid):
             grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
         bound = bind(self.name, parameters.parameters, values)
+        if self.checked and bound.views and not self.knows_strides:
+            refuse_unknown_strides(self, bound.views, values)
         executable = self._executable(bound, values, parameters.options(keywords))
         if grid[0] and grid[1] and grid[2]:
             executable.launch(bound, grid)

@@ -49,7 +49,7 @@ class MemoryRefused(Exception):
 
 class Memory(NamedTuple):
     """Elements at ``address``; all of them lie in ``[low, high)``, which is None where the object does not say.
-    ``owner`` keeps the memory alive. ``shape`` and ``strides`` (in bytes) are what DLPack says, else None."""
+    ``owner`` keeps the memory alive. ``shape`` and ``strides`` (in bytes) are None where the object does not say."""
 
     address: int
     dtype: DType
@@ -95,7 +95,7 @@ def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
         raise MemoryRefused(f"found a NumPy array of {array.dtype}; {_KNOWN}") from None
     address = int(array.__array_interface__["data"][0])
     extent = extent_of(address, array.shape, array.strides, array.itemsize)
-    return Memory(address, dtype, extent, not array.flags.writeable, array)
+    return Memory(address, dtype, extent, not array.flags.writeable, array, array.shape, array.strides)
 
 
 _KNOWN: Final = f"weft has {', '.join(d.name for d in dtypes.ALL)}"
@@ -126,11 +126,11 @@ def _tensor_memory(tensor: Any) -> Memory:
         raise MemoryRefused(
             f"found a tensor of type {type(tensor).__name__} without memory: {str(error).splitlines()[0]}"
         ) from None
-    extent = None
-    if hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None)):
-        strides = [int(stride) * dtype.itemsize for stride in tensor.stride()]
-        extent = extent_of(address, [int(size) for size in tensor.shape], strides, dtype.itemsize)
-    return Memory(address, dtype, extent, False, tensor)
+    if not (hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None))):
+        return Memory(address, dtype, None, False, tensor)
+    shape = tuple(int(size) for size in tensor.shape)
+    strides = tuple(int(stride) * dtype.itemsize for stride in tensor.stride())
+    return Memory(address, dtype, extent_of(address, shape, strides, dtype.itemsize), False, tensor, shape, strides)
 
 
 def _interface_memory(value: Any) -> Memory:
