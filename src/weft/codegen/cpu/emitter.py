@@ -56,8 +56,9 @@ class TileSlot:
 def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
     """Whether a loop's back edge looks whether the launch stops: not in a ``for`` loop of plain scalar ops.
 
-    A look costs about a nanosecond. In loops over tiles that is not measurable; a loop of a few scalar ops would take up to twice
-    as long, and is over soon without it. Every ``while`` loop looks, since it may wait for another program.
+    A look costs about a nanosecond. In loops over tiles that is within the noise of several percent (measured: 0.89 to 1.02 of
+    the time without it; softmax of 256 columns: 1.02). A loop of a few scalar ops would take up to twice as long, and is over
+    soon without it. Every ``while`` loop looks, since it may wait for another program.
     """
     return isinstance(loop, scf.WhileOp) or any(
         isinstance(op, scf.ForOp | scf.WhileOp | tile.AtomicRmwOp | tile.AtomicCasOp)

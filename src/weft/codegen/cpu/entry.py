@@ -1,7 +1,7 @@
 """The entry point of a kernel: claims programs of the grid and runs them; `weft.codegen.kernel` states the interface.
 
-After each program the entry point looks at two words: whether the launch stops, and whether this thread shall return. Both
-looks together are not measurable (docs/runtime.md). Inside a program, `Faults.leave_if_stopped` looks at the first word.
+After each program the entry point looks at two words: whether the launch stops, and whether this thread shall
+return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped` looks at the first word.
 """
 
 from __future__ import annotations
