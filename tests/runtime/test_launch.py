@@ -294,7 +294,7 @@ def test_keywords_of_triton_are_accepted() -> None:
         version=1,
         repr=str,
         launch_metadata=dict,
-        debug=True,
+        debug=False,
         noinline=True,
         do_not_specialize=["n"],
         do_not_specialize_on_alignment=["out"],

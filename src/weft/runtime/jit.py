@@ -21,6 +21,7 @@ from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.executable import Executable
+from weft.runtime.keywords import check_keywords
 from weft.runtime.views import refuse_unknown_strides
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
@@ -205,9 +206,22 @@ def jit(
 ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
     """Makes a function a kernel: ``@jit``, or ``@jit(semantics="jax", checked=True, ...)``; see `JITFunction`.
 
-    ``version``, ``repr``, ``launch_metadata``, ``debug`` and ``noinline`` are Triton's and change nothing: they concern
-    its cache, its profiler and its call graph.
+    Raises `TypeError` for a value that its keyword does not take. ``version``, ``repr``, ``launch_metadata`` and ``noinline`` are
+    Triton's and change nothing; ``debug=True`` is refused. `weft.runtime.keywords` has the reasons.
     """
+    check_keywords(
+        {
+            "semantics": semantics,
+            "checked": checked,
+            "do_not_specialize": do_not_specialize,
+            "do_not_specialize_on_alignment": do_not_specialize_on_alignment,
+            "version": version,
+            "repr": repr,
+            "launch_metadata": launch_metadata,
+            "debug": debug,
+            "noinline": noinline,
+        }
+    )
     system = None if semantics is None else get_semantics(semantics)
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
