@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.layout.algebra import f2
 from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess, span
+from weft.layout.planning.networks import WORD_BYTES, Network, word_bits
 from weft.layout.planning.scratch_memory import Memory
 from weft.layout.planning.steps import Barrier, LaneExchange, Move, Parallel, Step, table, walk
 from weft.layout.planning.vectors import Shuffles
@@ -72,13 +73,45 @@ def execute(step: Step, threads: Threads) -> None:
     _RUN[type(step)](step, threads)
 
 
+def _permuted(step: Move, network: Network) -> NDArray[Any]:
+    """The old register that each new one is, of shape (warps, lanes, registers), by executing the network on bytes.
+
+    A byte is named by its old register and its place there. `RuntimeError` where bytes of several elements come together.
+    """
+    import numpy as np
+
+    warps, lanes, registers = (1 << len(columns) for columns in (step.by_warp, step.by_lane, step.registers))
+    # Elements below a byte are moved in whole words: the bytes of a word stand for all of them.
+    together = 1 << word_bits(step.bits) if step.bits < 8 else 1
+    size = step.bits // 8 or WORD_BYTES
+    threads = (np.arange(warps) ^ step.warp_flip)[:, None] << len(step.by_lane) | np.arange(lanes)
+    own = np.arange(WORD_BYTES)
+    values: list[NDArray[Any]] = [
+        np.broadcast_to(own + WORD_BYTES * word, (warps, lanes, WORD_BYTES)) for word in range(network.sources)
+    ]
+    for permute in network.permutes:
+        number = sum(((threads >> bit & 1) << place for place, bit in enumerate(permute.thread_bits)), threads * 0)
+        selectors = np.array(permute.selectors)[number]
+        nibbles = selectors[..., None] >> 4 * own & 15
+        both = np.concatenate([values[permute.a], values[permute.b]], axis=2)
+        values.append(np.take_along_axis(both, nibbles, axis=2))
+    cells = np.concatenate([values[output] for output in network.outputs], axis=2)
+    elements = cells.reshape(warps, lanes, -1, size)[:, :, : -(-registers // together)]
+    if (elements != elements[..., :1] + np.arange(size)).any() or (elements[..., 0] % size).any():
+        raise RuntimeError(f"{step}: the bytes of an element come from several")
+    first = elements[..., 0] // size * together
+    return (first[..., None] + np.arange(together)).reshape(warps, lanes, -1)[:, :, :registers]
+
+
 def _move(step: Move, threads: Threads) -> None:
     import numpy as np
 
-    warps = np.arange(1 << len(step.by_warp)) ^ step.warp_flip
-    choice: NDArray[Any] = (
-        table(step.by_warp)[warps][:, None, None] ^ table(step.by_lane)[:, None] ^ table(step.registers)
-    )
+    choice: NDArray[Any]
+    if step.network is not None:
+        choice = _permuted(step, step.network)
+    else:
+        warps = np.arange(1 << len(step.by_warp)) ^ step.warp_flip
+        choice = table(step.by_warp)[warps][:, None, None] ^ table(step.by_lane)[:, None] ^ table(step.registers)
     old = threads.registers
     if step.loaded:
         if threads.loaded is None or threads.filled is None:

@@ -4,13 +4,14 @@ An instruction makes one word of two, by a byte permute whose selector may diffe
 made of (or chosen by lane from) one of 2^s others takes a tree of 2^s - 1; 2^s words made of the same 2^s others share the
 trees' inner nodes, as in a butterfly network, s each. Elements below a byte cannot be permuted by one instruction: shift,
 mask and merge make three. Indices of lanes and selectors are computed once and not counted. Renaming whole words costs
-nothing.
+nothing. `networks` has the permutes of a `Move` as data; `count` serves what has no network yet.
 """
 
 from __future__ import annotations
 
 from weft.layout.algebra import f2
-from weft.layout.planning.steps import WORD_BITS, Move
+from weft.layout.planning.networks import WORD_BITS, length, word_bits
+from weft.layout.planning.steps import Move
 
 
 def network(inputs: int, shared: int, outputs: int) -> int:
@@ -25,11 +26,6 @@ def network(inputs: int, shared: int, outputs: int) -> int:
 def within_words(bits: int) -> int:
     """Instructions that rearrange elements of ``bits`` between two words."""
     return 1 if bits >= 8 else 3
-
-
-def word_bits(bits: int) -> int:
-    """log2 of the elements in a word: how many of the lowest register bits lie within words."""
-    return max(0, (WORD_BITS // bits).bit_length() - 1)
 
 
 def words(bits: int) -> int:
@@ -55,5 +51,8 @@ def count(registers: f2.Matrix, by_lane: f2.Matrix, by_warp: f2.Matrix, bits: in
 
 
 def move(registers: f2.Matrix, by_lane: f2.Matrix, by_warp: f2.Matrix, bits: int, warp_flip: int = 0) -> Move:
-    """The `Move` by these columns, with its permutes counted."""
-    return Move(registers, by_lane, by_warp, bits, count(registers, by_lane, by_warp, bits), warp_flip=warp_flip)
+    """The `Move` by these columns. Its permutes are those of its network, or `count` where it has none."""
+    permutes = length(registers, (*by_lane, *by_warp), bits)
+    if permutes is None:
+        permutes = count(registers, by_lane, by_warp, bits)
+    return Move(registers, by_lane, by_warp, bits, permutes, warp_flip=warp_flip)

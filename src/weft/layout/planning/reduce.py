@@ -44,9 +44,10 @@ from weft.layout.families.distributed import LANE, REGISTER, WARP, sliced, why_n
 from weft.layout.memory.banks import BLOCK
 from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.machine import MachineModel
+from weft.layout.planning.networks import WORD_BITS
 from weft.layout.planning.plan import ConversionPlan
 from weft.layout.planning.price import block_clocks
-from weft.layout.planning.steps import WORD_BITS, Cost, table, total
+from weft.layout.planning.steps import Cost, table, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -31,16 +31,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from weft.layout.algebra import f2
 from weft.layout.planning.machine import Scope
+from weft.layout.planning.networks import Network, build
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-WORD_BITS: Final = 32
-"""What a register of a GPU holds, and a byte permute makes."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,14 @@ class Move(Step):
     loaded: bool = False
     """The old registers are those that loads have filled, else those that the thread holds."""
     warp_flip: int = 0
+    packs: bool = False
+    """Whether ``permutes`` also counts those that put elements into the words of an access to memory, or take them out."""
+
+    @cached_property
+    def network(self) -> Network | None:
+        """The byte permutes that do it; thread bits are those of the lane, then those of ``warp ^ warp_flip``. None where a
+        step has ``packs``, and for elements below a byte that move within words: these permutes are counted only."""
+        return None if self.packs else build(self.registers, (*self.by_lane, *self.by_warp), self.bits)
 
     @property
     def cost(self) -> Cost:

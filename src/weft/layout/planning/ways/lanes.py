@@ -22,7 +22,8 @@ from typing import NamedTuple, TypeAlias
 from weft.layout.algebra import f2
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.needs import Places, needs, pair
-from weft.layout.planning.permutes import move, network, within_words, word_bits, words
+from weft.layout.planning.networks import word_bits
+from weft.layout.planning.permutes import move, network, within_words, words
 from weft.layout.planning.steps import Cost, Index, LaneExchange, Move, Step
 
 Price: TypeAlias = Callable[[Cost], float]

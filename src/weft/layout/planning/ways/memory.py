@@ -158,7 +158,7 @@ def _selects(task: Task, way: Way) -> tuple[Move, Move]:
     for masks, pairs in ((lanes, way.division.lanes), (warps, way.division.warps)):
         for place, register in pairs:
             masks[place] = 1 << register
-    store = Move(identity, tuple(lanes), tuple(warps), task.bits, before)
+    store = Move(identity, tuple(lanes), tuple(warps), task.bits, before, packs=before > 0)
     own = task.destination
     extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(bits_along(way, own))}
     load = Move(
@@ -168,6 +168,7 @@ def _selects(task: Task, way: Way) -> tuple[Move, Move]:
         task.bits,
         after,
         loaded=True,
+        packs=after > 0,
     )
     return store, load
 
