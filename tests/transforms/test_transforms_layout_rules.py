@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
-from xdsl.ir import Block
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft import dtypes
 from weft.ir import tile
-from weft.ir.types import pointer, tensor
-from weft.layout import plan_conversion, vector, vector_machine
+from weft.ir.types import layout_of, pointer, shape_of, tensor
+from weft.layout import LinearLayout, plan_conversion, vector, vector_machine
 from weft.transforms.axis import AxisInfo
-from weft.transforms.layouts import LayoutFacts, LayoutRules, OperandLayouts, VectorRules
+from weft.transforms.layouts import AssignLayouts, LayoutFacts, LayoutRules, OperandLayouts, VectorRules
 
 RULES: LayoutRules = VectorRules(4)
 ROWS = vector((8, 16), 4)
@@ -67,18 +72,61 @@ def test_a_conversion_costs_the_price_of_its_plan() -> None:
     assert RULES.conversion_cost(ROWS, COLUMNS, 32) == plan_conversion(ROWS, COLUMNS, 32, vector_machine(4)).price > 0
 
 
-def test_a_dot_prefers_its_first_operand_as_it_is() -> None:
-    types = [tensor(dtypes.float32, shape) for shape in ((8, 16), (16, 8), (8, 8))]
-    block = Block(arg_types=types)
-    op = tile.DotOp(*block.args)
-    for layout in (ROWS, COLUMNS):
-        facts = LayoutFacts({})
-        facts.set(block.args[0], layout, 128)
-        found = RULES.candidates(op, facts)
-        assert [c.operands[0] for c in found] == ([COLUMNS, ROWS] if layout == COLUMNS else [ROWS, COLUMNS])
-        assert {(c.operands[1:], c.results) for c in found} == {
-            ((vector((16, 8), 4), vector((8, 8), 4)), same(vector((8, 8), 4)))
-        }
+def dot() -> tuple[tile.DotOp, ModuleOp]:
+    """A product of two blocks of loads, in a kernel."""
+    block = Block(arg_types=[pointer(dtypes.float32), f32])
+    starts = [tile.SplatOp(block.args[0], shape) for shape in ((8, 16), (16, 8))]
+    a, b = (tile.LoadOp(start.results[0]) for start in starts)
+    zero = tile.SplatOp(block.args[1], (8, 8))
+    op = tile.DotOp(a.result, b.result, zero.results[0])
+    block.add_ops([*starts, a, b, zero, op, func.ReturnOp()])
+    kernel = func.FuncOp("k", (list(block.arg_types), []), Region(block))
+    return op, ModuleOp([kernel])
+
+
+def test_a_dot_reads_its_first_operand_by_rows_or_by_columns() -> None:
+    op, _ = dot()
+    found = RULES.candidates(op, LayoutFacts({}))
+    assert [c.operands[0] for c in found] == [ROWS, COLUMNS]
+    others = (vector((16, 8), 4), vector((8, 8), 4))
+    assert {(c.operands[1:], c.results) for c in found} == {(others, same(vector((8, 8), 4)))}
+
+
+@dataclass(frozen=True)
+class Priced(VectorRules):
+    """Loads ``by_columns`` or by rows, and given prices: of the dot's candidates, and of any conversion."""
+
+    by_columns: bool = False
+    dots: tuple[float, float] = (0, 0)
+    conversion: float = 1
+
+    def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
+        return vector(shape_of(pointer), 4, (0, 1) if self.by_columns else (1, 0))
+
+    def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
+        return self.dots[chosen.operands[0] == COLUMNS]
+
+    def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
+        assert (source != destination, bits) == (True, 32)
+        return self.conversion
+
+
+@pytest.mark.parametrize(
+    ("rules", "taken"),
+    [
+        (Priced(4), ROWS),
+        (Priced(4, by_columns=True), COLUMNS),
+        (Priced(4, by_columns=True, conversion=0), ROWS),  # the first of equals
+        (Priced(4, dots=(3, 1)), COLUMNS),
+        (Priced(4, dots=(3, 1), conversion=2), ROWS),
+        (Priced(4, dots=(1, 3), by_columns=True), ROWS),
+    ],
+)
+def test_the_cheapest_candidate_is_taken_its_conversions_included(rules: LayoutRules, taken: LinearLayout) -> None:
+    """Of the two candidates one needs a conversion, of the price given; the second operand costs both the same."""
+    op, module = dot()
+    AssignLayouts(rules).apply(Context(), module)
+    assert layout_of(op.a) == taken
 
 
 def test_a_conversion_has_no_candidates() -> None:

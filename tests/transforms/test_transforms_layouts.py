@@ -34,7 +34,7 @@ from weft.layout import LinearLayout, vector
 from weft.layout.families import transfer
 from weft.layout.families.distributed import why_not_distributed
 from weft.target import CpuTarget
-from weft.transforms.layouts import AssignLayouts
+from weft.transforms.layouts import AssignLayouts, VectorRules
 
 jit = KernelFunction
 TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "", 128)
@@ -353,7 +353,7 @@ Parse = Callable[[str], ModuleOp]
 def assigned(parse: Parse, parameters: str, body: str, lanes: int = 4) -> dict[str, str]:
     """The layouts by name after this pass alone."""
     module = parse(f"builtin.module {{ func.func @k({parameters}) {{ {body}\n func.return }} }}")
-    AssignLayouts(lanes).apply(Context(), module)
+    AssignLayouts(VectorRules(lanes)).apply(Context(), module)
     module.verify()
     results = (r for op in module.walk() for r in op.results)
     return {r.name_hint: str(layout_of(r)) for r in results if r.name_hint and shape_of(r)}
@@ -457,7 +457,7 @@ def test_a_carried_tile_that_starts_somewhere_stays_there(parse: Parse) -> None:
     """
     )
     module = parse(f"builtin.module {{ func.func @k(%x: !tile.ptr<f32>, %n: i32) {{ {body}\n func.return }} }}")
-    AssignLayouts(4).apply(Context(), module)
+    AssignLayouts(VectorRules(4)).apply(Context(), module)
     module.verify()
     (loop,) = (op for op in module.walk() if isinstance(op, scf.ForOp))
     assert layout_of(loop.res[0]) == layout_of(loop.iter_args[0]) == vector((8, 4), 4)
@@ -475,10 +475,10 @@ def test_a_second_run_is_refused(parse: Parse) -> None:
     """
     )
     module = parse(f"builtin.module {{ func.func @k(%x: !tile.ptr<f32>, %n: i32) {{ {body}\n func.return }} }}")
-    AssignLayouts(4).apply(Context(), module)
+    AssignLayouts(VectorRules(4)).apply(Context(), module)
     assert conversions(module)
     with pytest.raises(ValueError) as caught:
-        AssignLayouts(4).apply(Context(), module)
+        AssignLayouts(VectorRules(4)).apply(Context(), module)
     assert str(caught.value) == "assign-layouts: the module has conversions already"
 
 

@@ -17,14 +17,14 @@ from weft.transforms.dce import Dce
 from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
-from weft.transforms.layouts import AssignLayouts
+from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.licm import Licm
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
 PASSES: Final[dict[str, type[ModulePass]]] = {
     one.name: one
-    for one in (AssignLayouts, Cse, Dce, Licm, MarkInvariantLoads, RaiseFlags, Simplify, UniformCarry, WidenDot)
+    for one in (AssignVectorLayouts, Cse, Dce, Licm, MarkInvariantLoads, RaiseFlags, Simplify, UniformCarry, WidenDot)
 }
 """Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 

@@ -34,7 +34,7 @@ from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
-from weft.transforms.layouts import AssignLayouts
+from weft.transforms.layouts import AssignLayouts, VectorRules
 from weft.transforms.widen_dot import WidenDot
 
 
@@ -51,7 +51,7 @@ class CpuMachine:
         return (
             *PIPELINE,
             WidenDot(),
-            AssignLayouts(self.target.lanes),
+            AssignLayouts(VectorRules(self.target.lanes)),
             Cse(),
             Dce(),
             *([MarkInvariantLoads()] if options.disjoint and not options.checked else []),

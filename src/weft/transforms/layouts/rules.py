@@ -1,7 +1,7 @@
 """What a machine says about the layouts of its ops.
 
-A machine's `LayoutRules` propose layouts for an op, best first, and price them. The pass of `assign` takes the first proposal of
-every op, in program order; a solver may weigh them all against the conversions that they bring.
+A machine's `LayoutRules` propose layouts for an op and price them. The pass of `assign` takes the cheapest proposal of every
+op, in program order. A solver may choose for a whole kernel.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
+from weft.ir.types import shape_of
 from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
+
+
+def is_tile(value: SSAValue) -> bool:
+    """Whether the value has elements, and so a layout."""
+    return bool(shape_of(value))
 
 
 @dataclass(frozen=True)
@@ -48,8 +54,8 @@ class LayoutRules(Protocol):
     """A machine's rules."""
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
-        """Layouts under which the machine can execute the op, best first; never empty. `NotImplementedError` for an op that it
-        has no rule for."""
+        """Layouts under which the machine can execute the op, never empty; among equally cheap ones the preferred first.
+        `NotImplementedError` for an op that it has no rule for."""
         ...
 
     def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:

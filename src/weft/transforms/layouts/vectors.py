@@ -1,6 +1,6 @@
 """The layout rules of a CPU: a register is a vector of lanes, and conversions are shuffles.
 
-The first candidate follows a preference order, rules 1 to 3 of `weft.transforms.layouts.assign`. Prices count vector
+The candidates follow rules 1 to 3 of `weft.transforms.layouts.assign`. Prices count vector
 instructions.
 """
 
@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.ir.types import shape_of
 from weft.layout import LinearLayout, plan_conversion, reduce, runs_of, vector, vector_machine
+from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -24,14 +28,14 @@ class VectorRules:
     lanes: int
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
-        """The preferred layouts, and for a dot also its first operand by columns."""
+        """The preferred layouts; for a dot two, with the first operand by rows or by columns."""
         match op:
             case tile.LoadOp():
                 return [_same(op, self.anchor(op.pointer, facts))]
             case tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
                 return [_same(op, self._access(op.pointer, op.value, facts))]
             case tile.DotOp():
-                return self._dot(op, facts)
+                return self._dot(op)
             case tile.ReduceOp():
                 source = facts.layouts[facts.heaviest(op.sources)]
                 reduced = reduce(source, op.axis.value.data)
@@ -72,12 +76,11 @@ class VectorRules:
         lanes = own.columns("lane")
         return own if lanes == anchor.columns("lane") or not any(lanes) else anchor
 
-    def _dot(self, op: tile.DotOp, facts: LayoutFacts) -> list[OperandLayouts]:
+    def _dot(self, op: tile.DotOp) -> list[OperandLayouts]:
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         right, sums = self.default(b), self.default(result)
         by_rows, by_columns = self.default(a), vector(a, self.lanes, (0, 1))
-        lefts = [by_columns, by_rows] if facts.layouts[op.a] == by_columns else [by_rows, by_columns]
-        return [OperandLayouts((left, right, sums), (sums,)) for left in lefts]
+        return [OperandLayouts((left, right, sums), (sums,)) for left in (by_rows, by_columns)]
 
     def _shape(self, op: tile.ShapeOp, facts: LayoutFacts) -> OperandLayouts:
         """Carried where something is to carry; else, or where the tile grows, the default."""
@@ -101,6 +104,19 @@ class VectorRules:
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
         """The price of the plan."""
         return plan_conversion(source, destination, bits, vector_machine(self.lanes)).price
+
+
+@dataclass(frozen=True)
+class AssignVectorLayouts(ModulePass):
+    """Gives every tensor type a layout, from ``register`` and ``lane`` (of ``lanes``) to its dimensions. This is `AssignLayouts`
+    for a CPU, with an option that ``weft opt`` can spell."""
+
+    name = AssignLayouts.name
+
+    lanes: int = 16
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        AssignLayouts(VectorRules(self.lanes)).apply(ctx, op)
 
 
 def _contiguity(pointer: SSAValue, facts: LayoutFacts) -> list[int]:
