@@ -44,7 +44,7 @@ def test_a_refusal_is_an_event_too() -> None:
     assert [(event.op, event.outcome, event.node) for event in events] == [("&", refusal.value, None)]
 
 
-def test_nobody_else_hears() -> None:
+def test_only_the_innermost_record_gets_an_event() -> None:
     a = wa.asarray([1])
     with tracing.record() as outer:
         with tracing.record() as inner:

@@ -106,7 +106,7 @@ def test_nested_loops(differ: Differential, n: int) -> None:
 
 @jit
 def until(x: Any, out: Any, N: tl.constexpr) -> None:
-    """The condition folds a carried tile; a bool tile is carried, too."""
+    """The condition reduces a carried tile; a bool tile is carried, too."""
     i = tl.arange(0, N)
     v = tl.load(x + i)
     live = v != 0

@@ -1,5 +1,5 @@
-"""Kernels in the language against the reference: memory through every shape of pointers, atomics, folds with combine functions,
-and control flow that carries tiles.
+"""Kernels in the language against the reference: memory through every shape of pointers, atomics, reductions with combine
+functions, and control flow that carries tiles.
 
 Float results are exact unless a test says otherwise: the kernels add and multiply, in one order.
 """
@@ -195,11 +195,11 @@ def test_atomic_add(differ: Differential, dtype: DType, n: int) -> None:
     differ(claim, promises=[False], counter=counter, out=out, value=amount, n=np.int32(n // 2), N=n)
 
 
-# ---- folds of the language ------------------------------------------------------------------------------------------
+# ---- reductions of the language -------------------------------------------------------------------------------------
 
 
 @jit
-def folds(
+def reductions(
     x: Any, out: Any, where: Any, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, LEFT: tl.constexpr
 ) -> None:
     i, j, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, LEFT)
@@ -226,7 +226,7 @@ def test_sums_extrema_and_their_places(differ: Differential, sizes: tuple[int, i
             x.reshape(-1)[::5] = np.nan
         wide = np.float64 if x.dtype.kind == "f" else np.int64
         out, where = np.zeros(3 * left + 2, wide), np.zeros(2 * left + 1, np.int32)
-        differ(folds, promises=[True], x=x, out=out, where=where, M=m, N=n, AXIS=axis, LEFT=left)
+        differ(reductions, promises=[True], x=x, out=out, where=where, M=m, N=n, AXIS=axis, LEFT=left)
 
 
 @jit
@@ -250,12 +250,12 @@ def longest(length_a: Any, id_a: Any, length_b: Any, id_b: Any) -> Any:
 
 @jit
 def gcd_step(a: Any, b: Any) -> Any:
-    """Divides by what has been folded so far."""
+    """Divides by what has been reduced so far."""
     return tl.maximum(a, b) // tl.minimum(tl.minimum(a, b), 1) + 7 % b * 0
 
 
 @jit
-def user_folds(x: Any, out: Any, stats: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+def user_reductions(x: Any, out: Any, stats: Any, M: tl.constexpr, N: tl.constexpr) -> None:
     i, j = tl.arange(0, M), tl.arange(0, N)
     at = i[:, None] * N + j[None, :]
     v = tl.load(x + at)
@@ -275,7 +275,7 @@ def test_combine_functions(differ: Differential, sizes: tuple[int, int]) -> None
     m, n = sizes
     x = values(m, n, dtype=np.int32)
     arrays = {"x": x, "out": np.zeros(2 * m + n, np.int32), "stats": np.zeros(3 * n)}
-    module = differ.build(user_folds, **arrays, M=m, N=n)
+    module = differ.build(user_reductions, **arrays, M=m, N=n)
     expected = differ.module(module, list(arrays.values()), ulps=1e5)[2]  # 10**5 ulps are 2**-36, relatively
     np.testing.assert_allclose(expected[:n], x.mean(axis=0), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(expected[n : 2 * n], x.var(axis=0) * m, rtol=1e-12, atol=1e-12)

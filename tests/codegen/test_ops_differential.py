@@ -2,7 +2,7 @@
 
 `test_arith` checks the arithmetic of single vectors against exact oracles; here whole kernels pass through layouts,
 register loops and memory. Integers, conversions and elementwise float arithmetic agree bit for bit; transcendental
-functions, `rsqrt` and folds of inexact values within bounds stated below.
+functions, `rsqrt` and reductions of inexact values within bounds stated below.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def test_expand_dims_and_broadcast(differ: Differential, sizes: tuple[int, int])
     differ.module(m.module(), m.arguments, promises=[True])
 
 
-# ---- folds ----------------------------------------------------------------------------------------------------------
+# ---- reductions -----------------------------------------------------------------------------------------------------
 
 FOLDS = ("add", "mul", "min", "max", "minnan", "maxnan", "and", "or", "xor")
 FOLDED: list[Shape] = [
@@ -253,7 +253,7 @@ FOLDED: list[Shape] = [
 ]
 
 
-def exact_to_fold(shape: Shape, dtype: DType, kind: str) -> Array:
+def exact_to_reduce(shape: Shape, dtype: DType, kind: str) -> Array:
     """Values whose sums and products are exact in any order and do not all vanish: multiples of 1/2, few of them not 1
     in size; any integers, for a product odd ones. The extrema of floats get a few NaNs."""
     rng = np.random.default_rng(0)
@@ -276,7 +276,7 @@ def test_reduce(differ: Differential, shape: Shape) -> None:
         for kind in FOLDS:
             if class_of(dtype) not in BINARY[kind]:
                 continue
-            source = m.load(exact_to_fold(shape, dtype, kind))
+            source = m.load(exact_to_reduce(shape, dtype, kind))
             for axis in range(len(shape)):
                 result = m.emit(tile.ReduceOp([source], axis, tile.ReduceOp.region(dtype, kind)))
                 if dtype.is_float:  # the sign of a zero depends on the order

@@ -108,7 +108,7 @@ def pointers_into_two_arrays(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_pointers_of_which_nobody_knows_the_array(differ: Differential, n: int) -> None:
+def test_pointers_whose_array_is_unknown(differ: Differential, n: int) -> None:
     """That arrays are disjoint says nothing about a pointer that may be into either."""
     differ(pointers_into_two_arrays, x=integers(n), y=integers(n) + 1000, out=np.zeros(2 * n, np.int32), N=n)
 

@@ -80,7 +80,8 @@ def test_register_blocks_divide_the_tile(target: str, m: int, n: int) -> None:
 
 @jit
 def everything(x: Any, h: Any, out: Any, flags: Any, n: Any, N: tl.constexpr) -> None:
-    """Masked, strided and gathered accesses, a conversion between layouts, folds, a product, narrow floats, an atomic, a loop."""
+    """Masked, strided and gathered accesses, a conversion between layouts, reductions, a product, narrow floats, an atomic and a
+    loop."""
     i = tl.arange(0, N)
     at = i[:, None] * N + i[None, :]
     v = tl.load(x + at, mask=i[None, :] < n, other=0.0)

@@ -359,7 +359,7 @@ def branches_share_names(out: Any, n: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [4, -4])
-def test_branches_may_reuse_a_name_that_nobody_reads_later(execute: Execute, n: int) -> None:
+def test_branches_may_reuse_a_name_that_is_not_read_later(execute: Execute, n: int) -> None:
     out = np.zeros(2, np.int32)
     execute(branches_share_names, out=out, n=np.int32(n))
     assert out.tolist() == ([n, 6] if n > 0 else [7, n - 1])

@@ -1,7 +1,7 @@
 """Random kernels: source text from a seed, valid by construction.
 
-One would usually generate IR, or mutate existing kernels. Text goes through all of weft, the frontend and the
-specialisation of arguments included, and a failure is a kernel that a person can read. Each statement is made from an
+The generator writes text, not IR: text goes through all of weft, the frontend and the specialisation of arguments included, and
+a failure is a kernel that a person can read. Each statement is made from an
 environment of typed variables (`typed`), so every kernel compiles, and terminates: loops count to small bounds.
 
 Values are *exact* unless they come from a sum in float arithmetic or a transcendental function. Exact values are

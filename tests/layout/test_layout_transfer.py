@@ -143,7 +143,7 @@ def test_reduce(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     axis = data.draw(st.integers(0, len(bits) - 1))
     result = reduce(layout, axis)
     assert why_not_distributed(result) is None
-    # A place holds the fold of the row it held an element of. Registers are renumbered without the bits along the axis.
+    # A place holds the reduction of the row it held an element of. Registers are renumbered without the bits along the axis.
     rows = np.arange(math.prod(result.shape)).reshape(result.shape)
     row_of = np.broadcast_to(np.expand_dims(rows, axis), layout.shape)
     kept = [

@@ -191,7 +191,7 @@ def transposed_row_sums(x: Any, out: Any, M: tl.constexpr, N: tl.constexpr) -> N
 
 @jit
 def shapes_of_one_load(x: Any, out: Any, M: tl.constexpr, N: tl.constexpr) -> None:
-    """A reshape, a transposition, a new dimension, a broadcast, each read by arithmetic and folded."""
+    """A reshape, a transposition, a new dimension, a broadcast, each read by arithmetic and reduced."""
     i, j = tl.arange(0, M), tl.arange(0, N)
     v = tl.load(x + i[:, None] * N + j[None, :])
     flat = tl.reshape(v, (M * N,))
@@ -253,7 +253,7 @@ def layer_norm(x: Any, w: Any, b: Any, y: Any, n: Any, N: tl.constexpr) -> None:
     ids=lambda p: p.name if isinstance(p, KernelFunction) else None,
 )
 def test_nothing_is_converted(kernel: KernelFunction, arguments: dict[str, Any]) -> None:
-    """Loads decide, arithmetic and folds follow, shape ops carry, indices are computed in the layout asked for."""
+    """Loads decide, arithmetic and reductions follow, shape ops carry, indices are computed in the layout asked for."""
     assert conversions(laid_out(kernel, **arguments)) == []
 
 

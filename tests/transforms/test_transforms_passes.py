@@ -156,7 +156,7 @@ def test_dce_erases_backwards_and_keeps_effects(kernel: Kernel, body_of: Body) -
     )
 
 
-def test_dce_drops_what_a_loop_carries_for_nobody(kernel: Kernel, body_of: Body) -> None:
+def test_dce_drops_what_a_loop_carries_unread(kernel: Kernel, body_of: Body) -> None:
     """%b counts for itself; %c is read by %a's next value, so it stays."""
     check(
         kernel,

@@ -14,7 +14,7 @@ Meaning, where it is not obvious, is defined by `weft.reference`; in short:
   reference's choice (`weft.reference.elementwise` lists them);
 - float arithmetic on types narrower than float32 is computed in float32 and rounded once (`weft.dtypes`);
 - a masked-off lane of a load gives ``other`` or, without it, an unspecified value (the reference gives 0);
-- ``reduce`` folds the combine region over the axis in an unspecified order.
+- ``reduce`` applies the combine region along the axis in an unspecified order.
 """
 
 from __future__ import annotations

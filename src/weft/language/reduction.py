@@ -1,6 +1,6 @@
-"""Ops that fold a tile along an axis (or all of it, where ``axis`` is None), and the matrix product.
+"""Ops that reduce a tile along an axis (or all of it, where ``axis`` is None), and the matrix product.
 
-The order of folding is not specified. ``keep_dims`` leaves a size of 1 where the axis was. Narrow types are folded in
+The order of reduction is not specified. ``keep_dims`` leaves a size of 1 where the axis was. Narrow types are reduced in
 the type the kernel's semantics name (sums of int8 in int32).
 """
 
@@ -77,7 +77,7 @@ def xor_sum(input: tensor, axis: int | constexpr | None = None, keep_dims: bool 
 
 @stub
 def reduce(input: Any, axis: int | constexpr | None, combine_fn: Any, keep_dims: bool | constexpr = False) -> Any:
-    """Fold with a ``@weft.jit`` function: of a tile, ``combine_fn(a, b)``; of a tuple of n tiles of one shape,
+    """Reduce with a ``@weft.jit`` function: of a tile, ``combine_fn(a, b)``; of a tuple of n tiles of one shape,
     ``combine_fn(a1..an, b1..bn)`` returning n values. The function is associative and keeps the dtypes."""
     ...
 

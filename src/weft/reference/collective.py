@@ -1,6 +1,6 @@
-"""Folding and multiplying: ops whose result element depends on many elements.
+"""Reductions and products: ops whose result element depends on many elements.
 
-The IR leaves the order of summation open. The reference folds a reduction from index 0 upwards in the region's own
+The IR leaves the order of summation open. The reference reduces from index 0 upwards in the region's own
 types, and sums a dot product in float64, rounded once to the accumulator's type: what every other order approximates.
 """
 
@@ -19,7 +19,7 @@ Combine: TypeAlias = Callable[[Sequence[Array]], Sequence[Array]]
 
 
 def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise: bool) -> list[Array]:
-    """Folds ``sources``, of one shape, along ``axis``; the results lack it.
+    """Reduces ``sources``, of one shape, along ``axis``; the results lack it.
 
     With ``elementwise`` the region means the same on whole arrays and is given them; otherwise (it has control flow)
     it is given the scalars of one index after the other.

@@ -1,8 +1,8 @@
 """Erases ops whose results are not read.
 
 One walk against program order suffices: uses come after definitions, so when an op is visited its dead users are gone. Loads
-count as dead, too: reading is not observable. A value that a loop carries and only computes itself from is used by the loop; it
-is found by its one use, the yield of its own position.
+are erased, too, because reading is not observable; a volatile load is not. A loop may carry a value from which it computes that
+value alone. Such a value has one use: the yield at its own position.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which register loops a block becomes.
 
-A tile of many registers is not unrolled: each root gets a loop over the registers of its layout, and everything else is
-emitted inside the loops that need it, on demand. One would usually give every op its own loop, or fuse pairs by pattern;
-here fusion is the default and the exceptions have names:
+A tile of many registers is not unrolled. Each root gets a loop over the registers of its layout, and everything else is
+emitted inside the loops that need it, on demand. So all ops are fused by default. A root gets a loop of its own for three
+reasons:
 
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).

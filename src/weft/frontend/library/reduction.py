@@ -1,4 +1,4 @@
-"""Reductions: a combine region each, folded along one axis; all axes are one after a reshape."""
+"""Reductions: a combine region each, applied along one axis; all axes are one after a reshape."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ Combine = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
 """Accumulators and elements, all scalars, to new accumulators."""
 
 
-def fold(b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, combine: Combine) -> list[Tensor]:
-    """Tiles of one shape folded together along ``axis`` (None: all axes), emitting ``combine`` into the region."""
+def reduce_tiles(
+    b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, combine: Combine
+) -> list[Tensor]:
+    """Tiles of one shape reduced together along ``axis`` (None: all axes), emitting ``combine`` into the region."""
     shape = sources[0].shape
     if not shape:
         raise CompilationError(f"only tiles are reduced, found {describe(sources[0])}", argument="input")
@@ -50,7 +52,7 @@ def fold(b: Builder, sources: Sequence[Tensor], axis: Value, keep_dims: Value, c
 
 def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
     """A reduction by one `tile.binary`."""
-    return fold(b, [x], axis, keep_dims, lambda old, new: [b.binary(kind, old[0], new[0])])[0]
+    return reduce_tiles(b, [x], axis, keep_dims, lambda old, new: [b.binary(kind, old[0], new[0])])[0]
 
 
 @implements(tl.sum)
@@ -86,10 +88,10 @@ def _nan_wins(b: Builder, dtype: DType) -> bool:
 
 
 def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> list[Tensor]:
-    """The extremum and its index: a fold of (value, index) pairs in which numbers beat NaNs (or NaNs numbers, where the
+    """The extremum and its index: a reduction of (value, index) pairs in which numbers beat NaNs (or NaNs numbers, where the
     system's maximum is so) and, among equals, the lesser index wins.
 
-    Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of folding, which is not
+    Comparing with > alone, as Triton does, keeps or loses a NaN depending on the order of reduction, which is not
     specified.
     """
     shape = x.shape
@@ -115,7 +117,7 @@ def _with_index(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value)
         better = b.binary("or", better, b.binary("and", tie, first))
         return [b.select(better, a, c), b.select(better, i, j)]
 
-    results = fold(b, [x, index], dimension, keep_dims and axis is not None, combine)
+    results = reduce_tiles(b, [x, index], dimension, keep_dims and axis is not None, combine)
     results[1] = b.cast(results[1], promotion.result)
     if axis is None and flag(keep_dims, "keep_dims"):
         results = [b.reshape(r, (1,) * len(shape)) for r in results]
@@ -182,7 +184,7 @@ def _reduce(b: Builder, input: Value, axis: Value, combine_fn: Value, keep_dims:
     def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
         return _call(b, combine_fn, [*old, *new], [s.dtype for s in sources])
 
-    results = fold(b, sources, axis, keep_dims, combine)
+    results = reduce_tiles(b, sources, axis, keep_dims, combine)
     return tuple(results) if is_tuple(input) else results[0]
 
 
