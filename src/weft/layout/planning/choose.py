@@ -115,9 +115,13 @@ def _halves(question: _Question) -> Candidate | None:
     after = (split.gather, *([lanes.rename(last, b, bits)] if b != last else ()))
     inner = _Question(*halves.relabelled(split.source, split.destination), bits, machine, question.room)
     base = total([step.cost for step in (*before, *after)])
-    bound = question.pipes(base + memory.least_cost(inner.task)) + memory_latency(machine, local=False)
+    least = base + memory.least_cost(inner.task)
+    bound = question.pipes(least) + memory_latency(machine, local=False)
 
     def build(to_beat: float) -> Built | None:
+        # The half that stays is looked at first, beside the least that the other can cost: most often it is too dear already.
+        if _best(replace(inner, base=question.base + least), "stays", to_beat) is None:
+            return None
         moved = _best(inner, "memory")
         if moved is None:
             return None
@@ -191,7 +195,9 @@ def _best(question: _Question, only: str = "", to_beat: float = _INFINITE) -> Bu
     candidates = list(_candidates(question, only))
     built = _search(candidates, to_beat)
     best = _cheapest(built)
-    return best and replace(best, reason=_compared(best, built, candidates))
+    if best is None or best.price > to_beat:
+        return None
+    return replace(best, reason=_compared(best, built, candidates))
 
 
 def _compared(best: Built, built: list[Built], candidates: list[Candidate]) -> str:
