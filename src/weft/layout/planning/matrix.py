@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from weft.layout.algebra import f2
@@ -55,7 +56,7 @@ class Side:
 
         return Side(kept(self.registers), kept(self.lanes), kept(self.warps))
 
-    @property
+    @cached_property
     def held(self) -> tuple[int, ...]:
         """The tensor bits in registers, lowest register bit first."""
         return tuple(column for column in self.registers if column)

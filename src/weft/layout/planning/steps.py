@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +56,15 @@ class Cost:
     scratch: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
-        return Cost(**{**sums, "scratch": max(self.scratch, other.scratch)})
+        return Cost(
+            self.shuffles + other.shuffles,
+            self.permutes + other.permutes,
+            self.stores + other.stores,
+            self.loads + other.loads,
+            self.wavefronts + other.wavefronts,
+            self.barriers + other.barriers,
+            max(self.scratch, other.scratch),
+        )
 
     @property
     def instructions(self) -> int:
