@@ -20,7 +20,7 @@ from weft.dtypes import DType
 from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 
 if TYPE_CHECKING:
-    from conftest import Compiler
+    from codegen.conftest import Compiler
 
 pytestmark = pytest.mark.jit
 

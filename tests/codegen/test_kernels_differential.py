@@ -21,7 +21,7 @@ from weft.dtypes import DType
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
-    from conftest import Differential
+    from codegen.conftest import Differential
 
 pytestmark = pytest.mark.jit
 

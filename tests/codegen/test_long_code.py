@@ -19,13 +19,14 @@ import pytest
 import weft.language as tl
 from weft import dtypes
 from weft import target as targets
-from weft.codegen import CompileOptions, emit_llvm
+from weft.codegen import emit_llvm
 from weft.codegen.cpu.machine import optimise, target_machine
 from weft.codegen.cpu.values import LONG_BLOCK
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
+from weft.options import Options
 
 if TYPE_CHECKING:
-    from conftest import Differential
+    from codegen.conftest import Differential
 
 jit = KernelFunction
 F32 = PointerArgument(dtypes.float32, aligned=True)
@@ -63,7 +64,7 @@ def scalars(x: Any, out: Any, COUNT: tl.constexpr, N: tl.constexpr) -> None:
 def llvm_of(kernel: KernelFunction, count: int, size: int, disjoint: bool = True) -> str:
     """LLVM IR before LLVM's passes."""
     signature = {"x": F32, "out": F32, "COUNT": ConstantArgument(count), "N": ConstantArgument(size)}
-    return emit_llvm(build_module(kernel, signature), targets.host(), CompileOptions(disjoint=disjoint))
+    return emit_llvm(build_module(kernel, signature), targets.host(), Options(disjoint=disjoint))
 
 
 def longest_block(text: str) -> int:

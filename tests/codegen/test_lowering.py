@@ -18,7 +18,7 @@ from weft.dtypes import DType
 from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 
 if TYPE_CHECKING:
-    from conftest import Compiler
+    from codegen.conftest import Compiler
 
 LINUX, ARM, APPLE = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx"
 TARGETS = {

@@ -24,7 +24,7 @@ from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 from weft.ir.types import dtype_of, pointer, shape_of
 
 if TYPE_CHECKING:
-    from conftest import Differential
+    from codegen.conftest import Differential
 
 pytestmark = pytest.mark.jit
 

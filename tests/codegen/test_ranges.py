@@ -4,7 +4,7 @@ A program of the grid is one range. Its loop's number of values, the first, the 
 """
 
 # Kernels give constexpr variables plain values, which no type checker can know to be right.
-# pyright: reportAssignmentType=false, reportArgumentType=false
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportUnnecessaryComparison=false
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def walk(out: Any, starts: Any, stops: Any, steps: Any, STEP: tl.constexpr) -> N
     last, total = first, first
     step = tl.load(steps + pid) if STEP is None else STEP
     for i in range(tl.load(starts + pid), tl.load(stops + pid), step):
-        first = tl.where(count == 0, i.to(tl.int64), first)
-        last = i.to(tl.int64)
+        first = tl.where(count == 0, tl.cast(i, tl.int64), first)
+        last = tl.cast(i, tl.int64)
         total += i
         count += 1
     tl.store(out + 4 * pid, count)

@@ -20,7 +20,7 @@ from weft.options import Options
 from weft.target import CpuTarget
 
 if TYPE_CHECKING:
-    from conftest import Differential
+    from codegen.conftest import Differential
 
 jit = KernelFunction
 F32, I32 = PointerArgument(dtypes.float32, aligned=True), ScalarArgument(dtypes.int32)

@@ -16,7 +16,7 @@ from weft.codegen.llvm import arith, vecmath
 from weft.dtypes import DType
 
 if TYPE_CHECKING:
-    from conftest import Compiler
+    from codegen.conftest import Compiler
 
 pytestmark = pytest.mark.jit
 

@@ -13,7 +13,7 @@ import weft.language as tl
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
-    from conftest import Differential
+    from codegen.conftest import Differential
 
 pytestmark = pytest.mark.jit
 

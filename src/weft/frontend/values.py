@@ -102,7 +102,10 @@ def is_record(value: Value) -> bool:
 
 def is_named_tuple(value: Any) -> TypeGuard[Callable[..., tuple[Value, ...]]]:
     """Whether ``value`` is a class of named tuples."""
-    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
+    if not isinstance(value, type) or not hasattr(value, "_fields"):
+        return False
+    made: type[Any] = value
+    return issubclass(made, tuple)
 
 
 def tuple_like(value: tuple[Value, ...], items: Iterable[Value]) -> tuple[Value, ...]:

@@ -36,7 +36,7 @@ def ones(dtype: DType) -> int:
 
 _EVALUATE: dict[type[Operation], Callable[[Any, list[Array]], Array]] = {
     tile.UnaryOp: lambda op, x: elementwise.unary(op.kind.data, dtype_of(op.operand), *x),
-    tile.BinaryOp: lambda op, x: elementwise.binary(op.kind.data, dtype_of(op.lhs), *x),
+    tile.BinaryOp: lambda op, x: elementwise.binary(op.kind.data, dtype_of(op.lhs), x[0], x[1]),
     tile.CompareOp: lambda op, x: elementwise.compare(op.kind.data, dtype_of(op.lhs), *x),
     tile.FmaOp: lambda op, x: elementwise.fma(dtype_of(op.result), *x),
     tile.CastOp: lambda op, x: numbers.cast(x[0], dtype_of(op.source), dtype_of(op.result)),
