@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from weft.ir.position import Position
 from weft.runtime import cache
 from weft.runtime.cache import Artifact
-from weft.runtime.errors import Frame, Site
+from weft.runtime.errors import Site
 
 ARTIFACT = Artifact(
     object=bytes(range(256)) * 3,
@@ -22,7 +23,7 @@ ARTIFACT = Artifact(
     scratch=128,
     written=("out",),
     sites=(
-        Site("tile.load", "x", 4, (Frame("a.py", 3, 4, "k"), Frame("b.py", 9, 0, "m"))),
+        Site("tile.load", "x", 4, (Position("a.py", 3, 4, "k"), Position("b.py", 9, 0, "m"))),
         Site("tile.store", None, 1, ()),
     ),
 )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import weft
-from weft.runtime.errors import Frame, Site
+from weft.ir.position import Position
+from weft.runtime.errors import Site
 
 FAULT = """
   %hit = icmp eq i32 %x, 2
@@ -62,7 +63,7 @@ def fault(fake: Any, offset: int, site: Site) -> weft.OutOfBoundsError:
 
 
 def test_the_message(fake_compiler: Any, source: str) -> None:
-    frames = (Frame(source, 2, 11, "helper"), Frame(source, 6, 8, "kernel"))
+    frames = (Position(source, 2, 11, "helper"), Position(source, 6, 8, "kernel"))
     error = fault(fake_compiler, 48, Site("load", "x", 4, frames))
     assert str(error) == (
         f"""kernel 'kernel', program (2, 0, 0): load accesses element 12 of 'x', which has 10
@@ -79,7 +80,7 @@ def test_the_message(fake_compiler: Any, source: str) -> None:
 
 
 def test_elements_before_the_array_and_sources_that_are_gone(fake_compiler: Any) -> None:
-    error = fault(fake_compiler, -4, Site("store", "x", 4, (Frame("/gone.py", 3, 0, "f"),)))
+    error = fault(fake_compiler, -4, Site("store", "x", 4, (Position("/gone.py", 3, 0, "f"),)))
     assert str(error) == (
         "kernel 'kernel', program (2, 0, 0): store accesses element -1 of 'x', which has 10\n  at /gone.py:3, in f"
     )
@@ -91,7 +92,7 @@ def test_an_access_through_an_unknown_argument(fake_compiler: Any) -> None:
 
 
 def test_the_error_survives_pickling(fake_compiler: Any) -> None:
-    error = fault(fake_compiler, 48, Site("load", "x", 4, (Frame("/gone.py", 3, 0, "f"),)))
+    error = fault(fake_compiler, 48, Site("load", "x", 4, (Position("/gone.py", 3, 0, "f"),)))
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == str(error)
     assert copy.frames == error.frames

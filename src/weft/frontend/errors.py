@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from weft.ir.location import Position
+    from weft.ir.position import Position
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CompilationError(Exception):
     @property
     def positions(self) -> tuple[Position, ...]:
         """Where, as the positions that ops carry, innermost first."""
-        from weft.ir.location import Position  # here, because it loads xDSL
+        from weft.ir.position import Position
 
         return tuple(Position(s.file, s.line, s.column, s.function) for s in self.spans)
 

@@ -9,20 +9,13 @@ can so still show the user's lines; comparisons between ops (CSE) ignore locatio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
+from weft.ir.position import Position
 
-@dataclass(frozen=True)
-class Position:
-    """One place in a source file: 1-based line, 0-based column, the function it stands in."""
-
-    file: str
-    line: int
-    column: int
-    function: str
+__all__ = ["Position", "describe", "location", "positions"]
 
 
 def location(chain: Sequence[Position]) -> LocationAttr:

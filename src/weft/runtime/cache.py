@@ -30,7 +30,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from weft.runtime.errors import Frame, Site
+from weft.ir.position import Position
+from weft.runtime.errors import Site
 
 _MAGIC: Final = b"weft-kernel-2\n"
 _DIGEST: Final = hashlib.sha256().digest_size
@@ -172,4 +173,4 @@ def _decode(data: bytes, key: str) -> Artifact | None:
 
 
 def _site(operation: str, argument: str | None, itemsize: int, frames: list[dict[str, Any]]) -> Site:
-    return Site(operation, argument, itemsize, tuple(Frame(**frame) for frame in frames))
+    return Site(operation, argument, itemsize, tuple(Position(**frame) for frame in frames))

@@ -17,7 +17,7 @@ from weft.frontend.source import KernelFunction
 from weft.options import Options
 from weft.runtime import cache
 from weft.runtime.cache import Artifact
-from weft.runtime.errors import Frame, Site
+from weft.runtime.errors import Site
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -127,8 +127,7 @@ def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> t
 
 
 def _site(site: AccessSite) -> Site:
-    frames = tuple(Frame(p.file, p.line, p.column, p.function) for p in site.positions)
-    return Site(site.operation, site.argument, site.itemsize, frames)
+    return Site(site.operation, site.argument, site.itemsize, site.positions)
 
 
 def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:

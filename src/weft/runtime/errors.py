@@ -6,15 +6,7 @@ import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Frame:
-    """A source position as plain data: 1-based line, 0-based column, the function it stands in."""
-
-    file: str
-    line: int
-    column: int
-    function: str
+from weft.ir.position import Position
 
 
 @dataclass(frozen=True)
@@ -25,7 +17,7 @@ class Site:
     operation: str
     argument: str | None
     itemsize: int
-    frames: tuple[Frame, ...]
+    frames: tuple[Position, ...]
 
 
 class OutOfBoundsError(IndexError):
@@ -44,7 +36,7 @@ class OutOfBoundsError(IndexError):
         argument: str | None,
         index: int | None,
         length: int | None,
-        frames: Sequence[Frame],
+        frames: Sequence[Position],
     ):
         self.kernel = kernel
         self.program = program
