@@ -11,6 +11,7 @@ A file is a Python module with the kernel (the function `kernel`), its ``GRID``,
     "in1": ("input", "float32", 64, "signs")      mostly zeros of both signs and NaN
     "in2": ("alias", "float32", 16, "in1", 8)     16 elements of the memory of in1, from its element 8 on
     "sum0": ("counter", "int32", 16)              small integers to begin with, compared bit by bit
+    "lock0": ("zeros", "int32", 1)                zeros to begin with, compared bit by bit
     "n0": ("number", 37)                          a run-time scalar
     "COLS": ("constant", 16)                      a tl.constexpr
 
@@ -39,6 +40,8 @@ from weft.runtime import compiler
 from weft.runtime.jit import JITFunction
 
 Array = NDArray[Any]
+LAUNCHES: Final = 16
+"""How often native code runs a kernel whose programs synchronise (it has ``zeros``): threads meet in other ways each time."""
 ARRAYS: Final = frozenset({"input", "output", "bound", "counter"})
 
 
@@ -94,6 +97,8 @@ def values_for(case: Case) -> list[Any]:
         elif kind == "counter":
             start = random.integers(0, 4, size=int(rest[1]), dtype=np.int64)
             made.append(start.astype(dtypes.parse(rest[0]).numpy))
+        elif kind == "zeros":
+            made.append(np.zeros(rest[1], dtypes.parse(rest[0]).numpy))
         elif kind == "bound":
             made.append(np.full(rest[1], np.inf))
         elif rest[2:] == ["signs"]:
@@ -158,12 +163,22 @@ def run(case: Case) -> list[Mismatch]:
     ]
     module = modules[0] if modules else compiler.tile_ir(case.kernel, handle.signature)
     reference.run(module, runtime, case.grid)
-    case.kernel[case.grid](*values)
     named = dict(zip(case.arguments, expected, strict=True))
-    compared = {"output", "counter", "input"}
+    synchronises = any(kind == "zeros" for kind, *_ in case.arguments.values())
+    for launch in range(LAUNCHES if synchronises else 1):
+        values = values_for(case) if launch else values
+        case.kernel[case.grid](*values)
+        if found := mismatches(case, values, named):
+            return found
+    return []
+
+
+def mismatches(case: Case, values: Sequence[Any], expected: dict[str, Any]) -> list[Mismatch]:
+    """Compares what a launch left in the arrays with what the reference left."""
+    compared = {"output", "counter", "input", "zeros"}
     with np.errstate(all="ignore"):  # NaNs of any bits are compared, infinities subtracted
         found = [
-            compare(name, case.arguments[name], native, named[name], named)
+            compare(name, case.arguments[name], native, expected[name], expected)
             for name, native in zip(case.arguments, values, strict=True)
             if case.arguments[name][0] in compared
         ]

@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Generator as Yields
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
-from fuzz import expressions
+from fuzz import expressions, together
 from fuzz.memory import Access, affine, masked
 from fuzz.typed import INTEGERS, Check, Shape, Typed, binary, cast, fits, lines_up, spelling, whole
 from weft import dtypes
@@ -35,6 +35,9 @@ COMBINES: dict[str, tuple[str, Callable[[DType], bool]]] = {
 }
 """Helpers for ``tl.reduce``: what they return and the dtypes on which the order of folding cannot matter."""
 
+TOGETHER: Final = 0.15
+"""Which part of the kernels has programs that work together; they are many programs of few statements."""
+
 
 def generate(seed: int) -> str:
     """The kernel file (see `case`) of a seed."""
@@ -47,10 +50,11 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = r = random.Random(seed)
-        self.grid = r.choice(((1,), (1,), (2,), (3,), (5,), (2, 2)))
+        self.together = r.random() < TOGETHER
+        self.grid = r.choice(((8,), (16,), (4, 4)) if self.together else ((1,), (1,), (2,), (3,), (5,), (2, 2)))
         self.programs = math.prod(self.grid)
         largest = 11 if r.random() < 0.1 else 8
-        exponent = r.randint(0, largest)
+        exponent = r.choice((4, 8, 9, 10)) if self.together else r.randint(0, largest)
         split = r.randint(0, exponent)
         self.rows, self.columns = 1 << split, 1 << (exponent - split)
         self.arguments: dict[str, tuple[Any, ...]] = {}
@@ -433,6 +437,12 @@ class Generator:
         mask = f", mask={test.text}" if test and self.random.random() < 0.4 else ""
         self.emit(f"tl.atomic_add({pointer}, {value.text}{mask})")
 
+    def synchronise(self) -> None:
+        """The programs of the grid work together on something."""
+        value = self.pick(lambda v: v.size > 16) or self.pick()
+        if value is not None:
+            self.random.choice(together.PATTERNS)(self, value)
+
     # ---- the file ----------------------------------------------------------------------------------------------------
 
     def scalars(self) -> None:
@@ -456,8 +466,10 @@ class Generator:
         self.scalars()
         for _ in range(self.random.randint(1, 4)):
             self.load()
-        for _ in range(self.random.randint(3, 13)):
+        for _ in range(self.random.randint(1, 3) if self.together else self.random.randint(3, 13)):
             self.statement()
+            if self.together:
+                self.synchronise()
             if self.random.random() < 0.01:
                 with self.block(f"if {self.condition()}:"):
                     self.emit("return")

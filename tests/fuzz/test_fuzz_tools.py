@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from fuzz.case import compare, load, signs, ulps_apart, values_for
-from fuzz.generator import generate
+from fuzz.generator import Generator, generate
 from fuzz.process import verdicts
 from fuzz.shrink import shrink
 from fuzz.worker import AGREES, judge
-from weft import dtypes
+from weft import dtypes, reference
+from weft.runtime import compiler
 
 AGREEING = """
 import weft
@@ -176,3 +177,36 @@ def test_signs_are_zeros_of_both_signs_and_nan() -> None:
     assert (found == 0).sum() > 100
     assert np.signbit(found[found == 0]).any() and not np.signbit(found[found == 0]).all()
     assert np.isnan(found).any()
+
+
+TOGETHER = [seed for seed in range(500) if Generator(seed).together]
+
+
+def test_generated_programs_synchronise_in_every_way() -> None:
+    texts = "\n".join(generate(seed) for seed in TOGETHER)
+    for way in (
+        "== 1:\n        pass",
+        "if t\\d+ == 15:",
+        "while t\\d+ != t\\d+:",
+        "atomic_xchg\\(own",
+        "atomic_cas\\(own",
+    ):
+        assert re.search(way, texts), way
+    for kind in ("add", "xor", "and", "or", "min", "max"):
+        assert f"tl.atomic_{kind}(shared" in texts
+
+
+@pytest.mark.parametrize("seed", TOGETHER[:6])
+def test_no_schedule_changes_what_synchronising_programs_compute(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / f"seed_{seed}.py"
+    path.write_text(generate(seed))
+    case = load(path)
+    outcomes: list[list[bytes]] = []
+    for schedule in (None, 0, 1):
+        arguments = values_for(case)
+        handle = case.kernel.compile(*arguments)
+        named = zip(case.arguments, arguments, strict=True)
+        runtime = [x for name, x in named if hasattr(handle.signature.get(name), "dtype")]
+        reference.run(compiler.tile_ir(case.kernel, handle.signature), runtime, case.grid, schedule)
+        outcomes.append([x.tobytes() for x in runtime if isinstance(x, np.ndarray)])
+    assert outcomes[0] == outcomes[1] == outcomes[2]
