@@ -74,7 +74,9 @@ def number(scope: Scope, dtype: DType) -> int | float | bool:
     if dtype.is_bool or r.random() < 0.05:
         return r.choice((True, False))
     if dtype.is_float or r.random() < 0.15:
-        return r.choice((0.5, -1.25, 2.0, 0.0, 3.140625, 1e-3, -100.0, 1e20, float("inf")))
+        value = r.choice((0.5, -1.25, 2.0, 0.0, 3.140625, 1e-3, -100.0, 1e20, float("inf")))
+        # The language refuses a number beyond the type; infinity is none.
+        return float(dtype.largest) if dtype.is_float and value == 1e20 > dtype.largest else value
     return r.choice((1, 2, 3, 7, 10, 100) if not dtype.signed else (1, -1, 2, 3, -5, 7, 100, 1000))
 
 

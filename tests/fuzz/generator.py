@@ -35,7 +35,7 @@ COMBINES: dict[str, tuple[str, Callable[[DType], bool]]] = {
 }
 """Helpers for ``tl.reduce``: what they return and the dtypes on which the order of folding cannot matter."""
 
-TOGETHER: Final = 0.15
+TOGETHER: Final = 0.08
 """Which part of the kernels has programs that work together; they are many programs of few statements."""
 
 
@@ -54,7 +54,7 @@ class Generator:
         self.grid = r.choice(((8,), (16,), (4, 4)) if self.together else ((1,), (1,), (2,), (3,), (5,), (2, 2)))
         self.programs = math.prod(self.grid)
         largest = 11 if r.random() < 0.1 else 8
-        exponent = r.choice((4, 8, 9, 10)) if self.together else r.randint(0, largest)
+        exponent = r.choice((4, 6, 8, 9)) if self.together else r.randint(0, largest)
         split = r.randint(0, exponent)
         self.rows, self.columns = 1 << split, 1 << (exponent - split)
         self.arguments: dict[str, tuple[Any, ...]] = {}

@@ -141,7 +141,7 @@ def slow_zero(name: str, dtype: DType) -> str:
     return f"({' | '.join(f'({quotient})' for quotient in quotients)})"
 
 
-DIVISIONS: Final = 8
+DIVISIONS: Final = 4
 """How slow a critical section is: in native code much slower than an atomic, so that programs meet."""
 
 PATTERNS: Final = (last_reduces, under_lock, by_cas, atomics)
