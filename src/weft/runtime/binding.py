@@ -95,6 +95,7 @@ class ParameterList:
     ):
         self.kernel = kernel.name
         self.names = tuple(p.name for p in kernel.parameters)
+        self._known = frozenset(self.names)
         for p in kernel.parameters:
             if p.variadic:
                 raise TypeError(
@@ -166,7 +167,7 @@ class ParameterList:
 
     def options(self, keywords: Mapping[str, Any]) -> LaunchOptions:
         """The launch options among keywords that `values` has checked, without those that have their default."""
-        if not keywords:
+        if keywords.keys() <= self._known:  # in every launch: one look in C
             return ()
         return tuple(
             (name, keywords[name])
