@@ -17,6 +17,7 @@ from weft.frontend.attributes import Question
 from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import Generator
+from weft.frontend.library.ignored import check_ignored
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
@@ -125,6 +126,7 @@ def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node
     """An op of the language."""
     values, nodes = bind(f"tl.{STUBS[stub]}", registry.stub_parameters(stub), arguments)
     try:
+        check_ignored(stub, values)
         return registry.implementation_of(stub)(g.b, *(values[p.name] for p in registry.stub_parameters(stub)))
     except (CompilationError, PromotionError) as error:
         raise g.stamp(error, node, nodes) from None

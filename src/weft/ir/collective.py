@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from xdsl.dialects.builtin import I64, IntegerAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
+    ParsePropInAttrDict,
     VarConstraint,
     irdl_op_definition,
     lazy_traits_def,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -108,6 +110,11 @@ class ReduceOp(TileOp):
 _ACCUMULATORS: Final = (dtypes.float32, dtypes.float64, dtypes.int32)
 
 
+PRECISIONS: Final = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+"""How few bits of float32 operands a dot may multiply: all (``ieee``), one product of 19 bits (``tf32``), or the sum of several
+products of narrower parts. A machine may always compute more precisely than the op permits."""
+
+
 def _fits(dtype: DType, acc: DType) -> bool:
     """Whether every value of ``dtype`` is one of the accumulator's."""
     return dtype.kind is acc.kind and dtype.bits + (acc.signed and not dtype.signed) <= acc.bits
@@ -116,21 +123,39 @@ def _fits(dtype: DType, acc: DType) -> bool:
 @irdl_op_definition
 class DotOp(TileOp):
     """``acc + a @ b`` for ``a: [M, K]``, ``b: [K, N]``, ``acc: [M, N]``. Products and sums are in ``acc``'s type
-    (float32, float64 or int32); the order of summation is not specified and multiply-adds may be fused."""
+    (float32, float64 or int32); the order of summation is not specified and multiply-adds may be fused.
+
+    ``input_precision`` is a word of `PRECISIONS`. ``max_num_imprecise_acc`` permits that many products of float8 to be summed
+    in less than float32 before their sum is added; absent, the machine chooses."""
 
     name = "tile.dot"
     T: ClassVar = VarConstraint("T", AnyAttr())
     a = operand_def()
     b = operand_def()
     acc = operand_def(T)
+    input_precision = prop_def(StringAttr, default_value=StringAttr("ieee"))
+    max_num_imprecise_acc = opt_prop_def(IntegerAttr[I64])
     result = result_def(T)
     traits = traits_def(Pure(), Collective())
+    irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `to` type($result)"
 
-    def __init__(self, a: SSAValue, b: SSAValue, acc: SSAValue):
-        super().__init__(operands=[a, b, acc], result_types=[acc.type])
+    def __init__(
+        self, a: SSAValue, b: SSAValue, acc: SSAValue, *, precision: str = "ieee", imprecise: int | None = None
+    ):
+        properties: dict[str, Attribute | None] = {
+            "input_precision": StringAttr(precision),
+            "max_num_imprecise_acc": None if imprecise is None else IntegerAttr(imprecise, i64),
+        }
+        super().__init__(operands=[a, b, acc], properties=properties, result_types=[acc.type])
 
     def verify_(self) -> None:
+        if self.input_precision.data not in PRECISIONS:
+            raise VerifyException(f"tile.dot: unknown input_precision '{self.input_precision.data}'")
+        if self.max_num_imprecise_acc is not None and self.max_num_imprecise_acc.value.data < 0:
+            raise VerifyException(
+                f"tile.dot: max_num_imprecise_acc is at least 0, found {self.max_num_imprecise_acc.value.data}"
+            )
         a, b, acc = shape_of(self.a), shape_of(self.b), shape_of(self.acc)
         if not (len(a) == len(b) == len(acc) == 2 and a[1] == b[0] and acc == (a[0], b[1])):
             raise VerifyException(f"tile.dot: shapes {a} @ {b} do not give {acc}")

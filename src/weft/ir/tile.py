@@ -47,7 +47,7 @@ from weft.ir.classes import (
     View,
     is_a,
 )
-from weft.ir.collective import DotOp, ReduceOp, YieldOp
+from weft.ir.collective import PRECISIONS, DotOp, ReduceOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
     BitcastOp,
@@ -115,5 +115,5 @@ __all__ = [
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
     "Access", "Ordering", "ordering_of", "may_exchange",
     "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
-    "YieldOp", "ReduceOp", "DotOp",
+    "YieldOp", "ReduceOp", "DotOp", "PRECISIONS",
 ]  # fmt: skip

@@ -59,3 +59,19 @@ func.func @dot(%a: tensor<2x2x!tile.ptr<f32>>, %c: tensor<2x2xf32>) {
   %r = tile.dot %a, %a, %c : tensor<2x2x!tile.ptr<f32>>, tensor<2x2x!tile.ptr<f32>> to tensor<2x2xf32>
   func.return
 }
+
+// -----
+
+// CHECK: tile.dot: unknown input_precision 'tf33'
+func.func @dot(%a: tensor<2x2xf32>) {
+  %r = tile.dot %a, %a, %a {input_precision = "tf33"} : tensor<2x2xf32>, tensor<2x2xf32> to tensor<2x2xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: tile.dot: max_num_imprecise_acc is at least 0, found -1
+func.func @dot(%a: tensor<2x2xf32>) {
+  %r = tile.dot %a, %a, %a {max_num_imprecise_acc = -1 : i64} : tensor<2x2xf32>, tensor<2x2xf32> to tensor<2x2xf32>
+  func.return
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.dtypes import ALL, DType
@@ -24,6 +25,27 @@ def flag(value: Value, argument: str) -> bool:
     if is_runtime(value):
         raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
     return bool(value)
+
+
+def boolean(value: Value, argument: str) -> bool:
+    """A compile-time True or False, and nothing that only counts as such."""
+    if is_runtime(value):
+        raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
+    if not isinstance(value, bool):
+        raise CompilationError(f"'{argument}' is True or False, found {describe(value)}", argument=argument)
+    return value
+
+
+def word(value: Value, allowed: Sequence[str], argument: str, default: str = "") -> str:
+    """One of a few words; None and the empty string are the default."""
+    if is_runtime(value):
+        raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
+    if value is None or value == "":
+        return default
+    if value not in allowed:
+        names = ", ".join(repr(name) for name in allowed)
+        raise CompilationError(f"'{argument}' is one of {names}, found {describe(value)}", argument=argument)
+    return str(value)
 
 
 def integers(value: Value, argument: str) -> tuple[int, ...]:

@@ -9,13 +9,11 @@ from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
-from weft.frontend.library.arguments import dtype_of, tile_of
+from weft.frontend.library.arguments import boolean, dtype_of, integer, tile_of, word
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
-
-PRECISIONS: Final = (None, "ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
-"""What ``input_precision`` may say; all are at most as precise as what is done."""
+from weft.ir.tile import PRECISIONS
 
 SUMS: Final[dict[DType, DType]] = {
     dtypes.float64: dtypes.float64,
@@ -41,11 +39,8 @@ def _dot(
 ) -> Tensor:
     left, right = tile_of(b, input, "input"), tile_of(b, other, "other")
     _check(left, right)
-    if input_precision not in PRECISIONS:
-        names = ", ".join(repr(name) for name in PRECISIONS if name)
-        raise CompilationError(
-            f"'input_precision' is one of {names}, found {describe(input_precision)}", argument="input_precision"
-        )
+    precision = _precision(input_precision, allow_tf32)
+    imprecise = _imprecise(max_num_imprecise_acc, left)
     sums = SUMS[left.dtype]
     shape = (left.shape[0], right.shape[1])
     if acc is None:
@@ -62,8 +57,36 @@ def _dot(
         raise CompilationError(
             f"products of {left.dtype} are summed in {sums}, which does not give {result}", argument=argument
         )
-    op = b.emit(tile.DotOp(left.ssa, right.ssa, start.ssa))
+    op = b.emit(tile.DotOp(left.ssa, right.ssa, start.ssa, precision=precision, imprecise=imprecise))
     return b.cast(Tensor(op.result, sums, shape), result)
+
+
+def _precision(input_precision: Value, allow_tf32: Value) -> str:
+    """The word of `PRECISIONS`; ``allow_tf32`` is the older spelling of two of them."""
+    if allow_tf32 is None:
+        return word(input_precision, PRECISIONS, "input_precision", "ieee")
+    if input_precision is not None:
+        raise CompilationError(
+            "'allow_tf32' and 'input_precision' say the same thing: pass one of them", argument="allow_tf32"
+        )
+    return "tf32" if boolean(allow_tf32, "allow_tf32") else "ieee"
+
+
+def _imprecise(value: Value, left: Tensor) -> int | None:
+    """How many products may be summed in less than float32; None where the kernel does not say."""
+    if value is None:
+        return None
+    number = integer(value, "max_num_imprecise_acc")
+    if number < 0:
+        raise CompilationError(
+            f"'max_num_imprecise_acc' is at least 0, found {number}", argument="max_num_imprecise_acc"
+        )
+    if left.dtype.is_float8 and number > left.shape[1]:
+        raise CompilationError(
+            f"'max_num_imprecise_acc' is at most the inner size {left.shape[1]}, found {number}",
+            argument="max_num_imprecise_acc",
+        )
+    return number
 
 
 def _check(left: Tensor, right: Tensor) -> None:

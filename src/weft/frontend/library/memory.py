@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from weft import language as tl
 from weft.frontend.builder import Builder
-from weft.frontend.errors import CompilationError, NotConstexpr
-from weft.frontend.library.arguments import flag
+from weft.frontend.errors import CompilationError
+from weft.frontend.library.arguments import flag, word
 from weft.frontend.literals import represents
 from weft.frontend.registry import Stub, implements
-from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime
+from weft.frontend.values import Tensor, Value, describe, is_number
 from weft.ir import tile
 from weft.ir.tile import ATOMIC, EVICTIONS, LOAD_CACHES, SCOPES, SEMANTICS, STORE_CACHES, class_of
-
-
-def _word(value: Value, allowed: Sequence[str], argument: str, default: str = "") -> str:
-    """One of a few words; None and the empty string are the default."""
-    if is_runtime(value):
-        raise NotConstexpr(f"'{argument}' must be known at compile time, found {describe(value)}", argument=argument)
-    if value is None or value == "":
-        return default
-    if value not in allowed:
-        names = ", ".join(repr(name) for name in allowed)
-        raise CompilationError(f"'{argument}' is one of {names}, found {describe(value)}", argument=argument)
-    return str(value)
 
 
 def _pointer(value: Value) -> Tensor:
@@ -99,8 +86,8 @@ def _load(
     eviction_policy: Value,
     volatile: Value,
 ) -> Tensor:
-    cache = _word(cache_modifier, LOAD_CACHES, "cache_modifier")
-    evict = _word(eviction_policy, EVICTIONS, "eviction_policy")
+    cache = word(cache_modifier, LOAD_CACHES, "cache_modifier")
+    evict = word(eviction_policy, EVICTIONS, "eviction_policy")
     again = flag(volatile, "volatile")
     pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
     if other is not None and mask is None:
@@ -117,8 +104,8 @@ def _load(
 def _store(
     b: Builder, pointer: Value, value: Value, mask: Value, cache_modifier: Value, eviction_policy: Value
 ) -> None:
-    cache = _word(cache_modifier, STORE_CACHES, "cache_modifier")
-    evict = _word(eviction_policy, EVICTIONS, "eviction_policy")
+    cache = word(cache_modifier, STORE_CACHES, "cache_modifier")
+    evict = word(eviction_policy, EVICTIONS, "eviction_policy")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     stored = _value(b, pointers, value, "value")
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, cache=cache, evict=evict))
@@ -126,7 +113,7 @@ def _store(
 
 def _atomic(b: Builder, kind: str, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
     """A read-modify-write op of a kind; the dtypes it takes are in the kind's row of `ATOMIC`."""
-    order, between = _word(sem, SEMANTICS, "sem", "acq_rel"), _word(scope, SCOPES, "scope", "gpu")
+    order, between = word(sem, SEMANTICS, "sem", "acq_rel"), word(scope, SCOPES, "scope", "gpu")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     dtype = pointers.dtype
     if class_of(dtype) not in ATOMIC[kind] or (dtype.is_float8 and kind != "xchg"):
@@ -159,7 +146,7 @@ for _kind in ATOMIC:
 
 @implements(tl.atomic_cas)
 def _atomic_cas(b: Builder, pointer: Value, cmp: Value, val: Value, sem: Value, scope: Value) -> Tensor:
-    order, between = _word(sem, SEMANTICS, "sem", "acq_rel"), _word(scope, SCOPES, "scope", "gpu")
+    order, between = word(sem, SEMANTICS, "sem", "acq_rel"), word(scope, SCOPES, "scope", "gpu")
     pointers = _pointer(pointer)
     if pointers.dtype.is_bool:
         raise CompilationError(f"tl.atomic_cas does not take {pointers.dtype}", hint=_HINT, argument="pointer")

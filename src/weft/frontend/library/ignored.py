@@ -1,0 +1,46 @@
+"""The arguments of the language that change nothing, with the reason why that is right on every machine.
+
+All are truth values, and most permit a result that the strict one is an example of. Every other argument reaches the IR or is
+refused; a test walks all signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from weft import language as tl
+from weft.frontend.library.arguments import boolean
+from weft.frontend.registry import Stub
+from weft.frontend.values import Value
+
+_WRAPS: Final = (
+    "asks debug builds of Triton to stop at an overflow; integers of weft wrap, which is defined, in every build"
+)
+_ORDER: Final = "permits any order of the elements; row-major order is one of them"
+_TIES: Final = "False permits the index of any of several equal elements; the leftmost is one of them"
+_ROUNDING: Final = "asks for correct rounding; division always rounds correctly"
+_APPROXIMATE: Final = "permits an approximate quotient; the correctly rounded one is allowed"
+_SHAPE: Final = "speaks of the maximum and the sum inside; the result has the shape of the operand with either value"
+
+IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
+    tl.add: {"sanitize_overflow": _WRAPS},
+    tl.sub: {"sanitize_overflow": _WRAPS},
+    tl.mul: {"sanitize_overflow": _WRAPS},
+    tl.fdiv: {"ieee_rounding": _ROUNDING, "approx": _APPROXIMATE},
+    tl.reshape: {"can_reorder": _ORDER},
+    tl.ravel: {"can_reorder": _ORDER},
+    tl.max: {"return_indices_tie_break_left": _TIES},
+    tl.min: {"return_indices_tie_break_left": _TIES},
+    tl.argmax: {"tie_break_left": _TIES},
+    tl.argmin: {"tie_break_left": _TIES},
+    tl.softmax: {"keep_dims": _SHAPE, "ieee_rounding": _ROUNDING},
+}
+"""Op -> parameter -> why its value changes nothing."""
+
+
+def check_ignored(stub: Stub, values: Mapping[str, Value]) -> None:
+    """Refuse a value that is no compile-time truth value (or the default, None) for a parameter of `IGNORED`."""
+    for argument in IGNORED.get(stub, ()):
+        if values[argument] is not None:
+            boolean(values[argument], argument)
