@@ -139,6 +139,7 @@ def test_a_sample_is_the_same_for_the_same_seed(package: Path) -> None:
     assert first == again != other
 
 
+@pytest.mark.nightly  # it waits for a time limit that is five times what the tests take
 def test_an_endless_loop_is_killed(package: Path) -> None:
     (package / "src" / "tiny" / "core.py").write_text(
         "def half(n: int) -> int:\n    while n > 3:\n        n //= 2\n    return n\n"
