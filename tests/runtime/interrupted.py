@@ -201,13 +201,16 @@ def storm() -> None:
 
 
 def hail() -> None:
-    """A timer's handler raises every few microseconds to milliseconds, wherever the main thread is."""
-    armed = False
+    """A timer's handler raises every few microseconds to milliseconds, wherever the main thread is: up to two times a launch,
+    since a third could come before the handler of the second has begun."""
+    left = 0
     rng = random.Random(0)
 
     def handler(number: int, frame: FrameType | None) -> None:
         signal.setitimer(signal.ITIMER_REAL, rng.choice((3e-5, 1e-4, 3e-4, 1e-3)) * rng.random())
-        if armed:
+        nonlocal left
+        if left:
+            left -= 1
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGALRM, handler)
@@ -219,14 +222,14 @@ def hail() -> None:
     while time.perf_counter() < end:
         try:
             try:
-                armed = True
+                left = 2
                 add_one[(13,)](x, 200_000, 16384)
-                armed = False
+                left = 0
             except KeyboardInterrupt:
-                armed = False
+                left = 0
                 interrupts += 1
         except KeyboardInterrupt:  # between the two lines above
-            armed = False
+            left = 0
         x[:] = 5
         add_one[(13,)](x, 200_000, 16384)
         assert (x == 6).all(), np.unique(x)
