@@ -30,11 +30,10 @@ do not commute, and an axis that is split among blocks, which is refused.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from weft.layout.algebra import f2
 from weft.layout.algebra.fields import log2_exact
@@ -43,49 +42,21 @@ from weft.layout.families import transfer
 from weft.layout.families.distributed import LANE, REGISTER, WARP, sliced, why_not_distributed
 from weft.layout.memory.banks import BLOCK
 from weft.layout.planning.choose import plan_conversion
+from weft.layout.planning.combining import Combine, CombinePlan, CombineStep, Convert, combining_price, words
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.networks import WORD_BITS
-from weft.layout.planning.plan import ConversionPlan
-from weft.layout.planning.price import block_clocks
-from weft.layout.planning.steps import Cost, table, total
+from weft.layout.planning.steps import Cost, table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Combine: TypeAlias = "Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]"
 PART = "part"
-
-
-def words(elements: int, bits: int) -> int:
-    """Words that hold this many elements of a thread, packed."""
-    return -(-elements * bits // WORD_BITS)
 
 
 def _insert(number: int, at: int, bit: int) -> int:
     """A number with a bit inserted at a place; those above move up."""
     low = (1 << at) - 1
     return (number & ~low) << 1 | bit << at | number & low
-
-
-class CombineStep(ABC):
-    """One thing all threads do; the state is an array of (warps, lanes, registers)."""
-
-    @property
-    @abstractmethod
-    def cost(self) -> Cost:
-        """What it costs besides combining."""
-
-    @property
-    @abstractmethod
-    def combines(self) -> int:
-        """How often a thread combines two elements."""
-
-    @abstractmethod
-    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
-        """The state afterwards."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -178,52 +149,11 @@ class Halve(CombineStep):
 
 
 @dataclass(frozen=True)
-class Convert(CombineStep):
-    """Partial results change places, by a conversion plan."""
+class ReducePlan(CombinePlan):
+    """How a distributed tensor is reduced into the layout ``result``."""
 
-    plan: ConversionPlan
-
-    @property
-    def cost(self) -> Cost:
-        return self.plan.cost
-
-    @property
-    def combines(self) -> int:
-        return 0
-
-    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
-        return self.plan.simulate(state)
-
-    def __str__(self) -> str:
-        return str(self.plan)
-
-
-@dataclass(frozen=True)
-class ReducePlan:
-    """How a distributed tensor is reduced along ``axis`` into the layout ``result``: ``steps`` in order."""
-
-    steps: tuple[CombineStep, ...]
     result: LinearLayout
     reason: str
-
-    @property
-    def cost(self) -> Cost:
-        """What all steps cost, besides combining."""
-        return total([step.cost for step in self.steps])
-
-    @property
-    def combines(self) -> int:
-        """How often a thread combines two elements."""
-        return sum(step.combines for step in self.steps)
-
-    def simulate(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
-        """What the threads of a block hold afterwards: arrays of (warps, lanes, registers)."""
-        for step in self.steps:
-            state = step.apply(state, combine)
-        return state
-
-    def __str__(self) -> str:
-        return "; ".join(map(str, self.steps)) or "nothing"
 
 
 @dataclass(frozen=True)
@@ -438,10 +368,3 @@ def plan_reduce(
         raise ValueError("plan_reduce: no way was found")
     price, steps, what = best
     return ReducePlan(tuple(steps), target, f"{what}: {price:.0f} clocks; by butterflies alone {plain:.0f}")
-
-
-def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineModel, warps: int) -> float:
-    """Clocks of steps; combining passes through the pipe of permutes."""
-    cost = total([step.cost for step in steps])
-    combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
-    return block_clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)

@@ -39,9 +39,9 @@ from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distributed
 from weft.layout.memory.banks import BLOCK
 from weft.layout.planning.choose import plan_conversion
+from weft.layout.planning.combining import Combine, CombinePlan, CombineStep, Convert, combining_price, words
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.needs import Places
-from weft.layout.planning.reduce import Combine, CombineStep, Convert, combining_price, words
 from weft.layout.planning.steps import Cost, total
 
 if TYPE_CHECKING:
@@ -224,33 +224,13 @@ class Carry(CombineStep):
 
 
 @dataclass(frozen=True)
-class ScanPlan:
-    """How a distributed tensor is scanned along ``axis``: ``steps`` in order. The result has the source's layout."""
+class ScanPlan(CombinePlan):
+    """How a distributed tensor is scanned along ``axis``. The result has the source's layout."""
 
-    steps: tuple[CombineStep, ...]
     source: LinearLayout
     axis: int
     reverse: bool
     reason: str
-
-    @property
-    def cost(self) -> Cost:
-        """What all steps cost, besides combining."""
-        return total([step.cost for step in self.steps])
-
-    @property
-    def combines(self) -> int:
-        """How often a thread combines two elements."""
-        return sum(step.combines for step in self.steps)
-
-    def simulate(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
-        """The prefixes that the threads of a block hold: arrays of (warps, lanes, registers). ``combine(earlier, later)``."""
-        for step in self.steps:
-            state = step.apply(state, combine)
-        return state
-
-    def __str__(self) -> str:
-        return "; ".join(map(str, self.steps)) or "nothing"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,104 @@
+"""What plans of reductions and scans share: steps that combine elements, and their price.
+
+Such a step moves data as a conversion does and also combines elements, so it is executed with a combine function. The exchange
+across warps is a conversion like any other (`Convert`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from weft.layout.planning.machine import MachineModel
+from weft.layout.planning.networks import WORD_BITS
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.price import block_clocks
+from weft.layout.planning.steps import Cost, total
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Combine: TypeAlias = "Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]"
+
+
+def words(elements: int, bits: int) -> int:
+    """Words that hold this many elements of a thread, packed."""
+    return -(-elements * bits // WORD_BITS)
+
+
+class CombineStep(ABC):
+    """One thing all threads do; the state is an array of (warps, lanes, registers)."""
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What it costs besides combining."""
+
+    @property
+    @abstractmethod
+    def combines(self) -> int:
+        """How often a thread combines two elements."""
+
+    @abstractmethod
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        """The state afterwards."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Convert(CombineStep):
+    """Partial results change places, by a conversion plan."""
+
+    plan: ConversionPlan
+
+    @property
+    def cost(self) -> Cost:
+        return self.plan.cost
+
+    @property
+    def combines(self) -> int:
+        return 0
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        return self.plan.simulate(state)
+
+    def __str__(self) -> str:
+        return str(self.plan)
+
+
+@dataclass(frozen=True)
+class CombinePlan:
+    """``steps`` in order."""
+
+    steps: tuple[CombineStep, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """What all steps cost, besides combining."""
+        return total([step.cost for step in self.steps])
+
+    @property
+    def combines(self) -> int:
+        """How often a thread combines two elements."""
+        return sum(step.combines for step in self.steps)
+
+    def simulate(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        """What the threads of a block hold afterwards: arrays of (warps, lanes, registers). A scan calls
+        ``combine(earlier, later)``."""
+        for step in self.steps:
+            state = step.apply(state, combine)
+        return state
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.steps)) or "nothing"
+
+
+def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineModel, warps: int) -> float:
+    """Clocks of steps; combining passes through the pipe of permutes."""
+    cost = total([step.cost for step in steps])
+    combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
+    return block_clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)
