@@ -18,7 +18,7 @@ from weft.extensions import implement
 
 if TYPE_CHECKING:
     from weft import array, language, semantics
-    from weft.frontend.errors import CompilationError
+    from weft.ir.errors import CompilationError
     from weft.runtime.errors import OutOfBoundsError
     from weft.runtime.jit import JITFunction, jit
     from weft.runtime.sizes import cdiv, next_power_of_2
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompilationError": "weft.frontend.errors",
+    "CompilationError": "weft.ir.errors",
     "JITFunction": "weft.runtime.jit",
     "OutOfBoundsError": "weft.runtime.errors",
     "cdiv": "weft.runtime.sizes",

@@ -15,7 +15,7 @@ import pytest
 import weft.language as tl
 from weft.dtypes import float32, int32
 from weft.frontend import CompilationError, KernelFunction, PointerArgument, Span
-from weft.ir.location import Position
+from weft.ir.location import Position, location
 
 jit = KernelFunction
 PTR = PointerArgument(float32)
@@ -50,7 +50,7 @@ def test_positions_are_those_of_ops(build: Callable[..., Any]) -> None:
     with pytest.raises(CompilationError) as caught:
         build(outer, n=int32)
     first = [k.first_line for k in (inner, middle, outer)]
-    assert [(p.function, p.line, p.column) for p in caught.value.positions] == [
+    assert [(p.function, p.line, p.column) for p in caught.value.spans] == [
         ("inner", first[0] + 2, len("    return x + tl.arange(0, ")),
         ("middle", first[1] + 2, len("    return ")),
         ("outer", first[2] + 2, len("    y = ")),
@@ -256,6 +256,15 @@ def test_an_error_of_a_later_pass_knows_only_starts(tmp_path: Any) -> None:
     file.write_text("def k():\n\tx = f(1)\n")
     error = CompilationError("no", [Position(str(file), 2, 5, "k"), Position("gone.py", 7, 0, "main")])
     assert str(error) == f"no\n  {file}:2:6, in k\n    \tx = f(1)\n    \t    ^\n  gone.py:7:1, in main"
+
+
+def test_a_span_is_a_position() -> None:
+    """An op keeps the start of a span alone; a place with an end differs from one without."""
+    span = Span("a.py", 3, 4, "k", 3, 6, "    ab")
+    start = Position("a.py", 3, 4, "k")
+    assert isinstance(span, Position)
+    assert location([span]) == location([start])
+    assert span != start
 
 
 def test_errors_survive_pickling() -> None:

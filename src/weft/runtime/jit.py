@@ -13,9 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, Final, overload
 
-from weft.frontend.errors import CompilationError
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction, References
+from weft.ir.errors import CompilationError
 from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
