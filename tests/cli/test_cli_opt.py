@@ -235,6 +235,37 @@ def test_wrong_tile_ir(capsys: pytest.CaptureFixture[str], tmp_path: Path, tile_
     assert refused(capsys, str(path)) == f"{path}: tile.trans: (0, 0) is not a permutation of 2 dimensions"
 
 
+def test_an_op_that_a_pass_does_not_support(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "call.mlir"
+    path.write_text("func.func @k(%a: tensor<2xi32>) {\n"
+                    "  func.call @k(%a) : (tensor<2xi32>) -> ()\n  func.return\n}\n")  # fmt: skip
+    message = refused(capsys, str(path), "--pass", "assign-layouts{lanes=4}")
+    assert message == "assign-layouts: func.call has no rule that gives its tiles layouts on a CPU"
+
+
+TRANSPOSES = """
+import weft
+import weft.language as tl
+
+@weft.jit
+def transposes(x, y):
+    rows = tl.arange(0, 16)[:, None]
+    columns = tl.arange(0, 16)[None, :]
+    a = tl.load(x + rows * 16 + columns)
+    tl.store(y + columns * 16 + rows, a)
+"""
+
+
+def test_a_pass_names_the_users_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "transposes.py"
+    path.write_text(TRANSPOSES)
+    passes = ("simplify", "assign-layouts{lanes=4}", "assign-layouts{lanes=4}")
+    message = refused(capsys, str(path), "--signature", "*i32,*i32", *(a for one in passes for a in ("--pass", one)))
+    assert message == (
+        f"assign-layouts: {path}:9: tile.convert_layout stands in the module before layouts are assigned"
+    )
+
+
 def test_wrong_signatures(capsys: pytest.CaptureFixture[str], kernels: str) -> None:
     scale = f"{kernels}:scale"
     parameters = "scale has the parameters (x, y, n, factor: constexpr, dtype: constexpr)"

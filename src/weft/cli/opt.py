@@ -80,6 +80,8 @@ def _run(module: ModuleOp, passes: tuple[ModulePass, ...], shown: list[str]) -> 
     from xdsl.context import Context
     from xdsl.utils.exceptions import VerifyException
 
+    from weft.ir.unsupported import UnsupportedOpError
+
     context = Context()
     texts = [("before", str(module))] if "before" in shown else []
     for one in passes:
@@ -87,8 +89,8 @@ def _run(module: ModuleOp, passes: tuple[ModulePass, ...], shown: list[str]) -> 
             texts.append((f"before {one.name}", str(module)))
         try:
             one.apply(context, module)
-        except NotImplementedError as error:
-            raise ValueError(f"{one.name}: {error}") from error
+        except UnsupportedOpError as error:
+            raise ValueError(f"{one.name}: {error.on_one_line()}") from error
         try:
             module.verify()
         except VerifyException as error:
@@ -114,9 +116,7 @@ def _module(file: str, signature: str | None) -> ModuleOp:
     try:
         return build_module(kernel, entries)
     except CompilationError as error:
-        place = f"{error.spans[0].file}:{error.spans[0].line}: " if error.spans else ""
-        hint = f"; {error.hint}" if error.hint else ""
-        raise ValueError(f"{place}{error.message}{hint}") from None
+        raise ValueError(error.on_one_line()) from None
 
 
 # ---- passes ---------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, FloatData, IntAttr, IntegerAttr, i64
@@ -185,13 +186,15 @@ class ShapeOp(_SpreadOp):
 
     traits = traits_def(Pure(), Shape(), View())
 
+    @abstractmethod
     def result_layout(self, layout: LinearLayout) -> LinearLayout:
         """The result's layout for a source under ``layout``: every place keeps what it holds."""
-        raise NotImplementedError(f"{self.name} maps no layout")
+        ...
 
+    @abstractmethod
     def source_layout(self, layout: LinearLayout) -> LinearLayout:
         """The source's layout that gives the result ``layout`` the same way."""
-        raise NotImplementedError(f"{self.name} maps no layout")
+        ...
 
     def read_layout(self, layout: LinearLayout) -> LinearLayout:
         """Which source element each place of the result holds; the source's layout but for duplicate registers."""

@@ -205,6 +205,5 @@ def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
 
 def _yielded(block: Block, index: int) -> SSAValue:
     end = block.last_op
-    if end is None:
-        raise ValueError("a block of structured control flow ends without a terminator")
+    assert end is not None, "the verifier asks structured control flow for terminators"
     return end.operands[index]

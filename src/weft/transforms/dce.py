@@ -59,8 +59,7 @@ def _only_yielded(argument: SSAValue, end: Operation, position: int) -> bool:
 def _drop_carried(op: scf.ForOp) -> scf.ForOp:
     """The loop without the carried values that are not read, or the loop itself."""
     block, end = op.body.block, op.body.block.last_op
-    if not isinstance(end, scf.YieldOp):
-        raise ValueError("scf.for: the body ends without scf.yield")
+    assert isinstance(end, scf.YieldOp), "the verifier asks scf.for for it"
     dead = [
         i
         for i, (argument, result) in enumerate(zip(block.args[1:], op.results, strict=True))
@@ -69,8 +68,7 @@ def _drop_carried(op: scf.ForOp) -> scf.ForOp:
     if not dead:
         return op
     parent = op.parent_block()
-    if parent is None:
-        raise ValueError("scf.for stands in no block")
+    assert parent is not None, f"{op.name} stands in no block"
     kept = [i for i in range(len(op.results)) if i not in dead]
     end.operands = [end.operands[i] for i in kept]
     for i in reversed(dead):

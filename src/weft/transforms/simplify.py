@@ -76,8 +76,7 @@ def _replace(op: Operation, replacement: SSAValue | Sequence[Operation]) -> Oper
     """Puts the replacement in the op's place; the new ops take its location, the result its name."""
     following = op.next_op
     block = op.parent_block()
-    if block is None:
-        raise ValueError(f"{op.name} stands in no block")
+    assert block is not None, f"{op.name} stands in no block"
     if isinstance(replacement, SSAValue):
         value = replacement
     else:
@@ -197,8 +196,7 @@ _RULES: dict[type[Operation], tuple[_Rule, ...]] = {
 def _inline(op: Operation, block: Block | None, arguments: Sequence[SSAValue]) -> Operation | None:
     """Puts a block's ops in the place of the op it belongs to, and what it yields in the place of its results."""
     parent = op.parent_block()
-    if parent is None:
-        raise ValueError(f"{op.name} stands in no block")
+    assert parent is not None, f"{op.name} stands in no block"
     following = op.next_op
     if block is not None:
         for argument, value in zip(tuple(block.args), arguments, strict=True):
@@ -230,8 +228,7 @@ def _for(op: scf.ForOp) -> Operation | None:
     if start is not None and stop is not None and step is not None and 0 < stop - start <= step:
         return _inline(op, op.body.block, (op.lb, *op.iter_args))
     end = op.body.block.last_op
-    if not isinstance(end, scf.YieldOp):
-        raise ValueError("scf.for: the body ends without scf.yield")
+    assert isinstance(end, scf.YieldOp), "the verifier asks scf.for for it"
     for initial, argument, yielded, result in zip(
         op.iter_args, op.body.block.args[1:], end.operands, op.results, strict=True
     ):

@@ -26,11 +26,11 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm.types import I32
 from weft.ir import tile
 from weft.ir.types import layout_of
+from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget
 
@@ -65,6 +65,13 @@ def _may_take_long(loop: scf.ForOp | scf.WhileOp) -> bool:
         or any(map(is_tile, (*op.operands, *op.results)))
         for op in loop.body.walk()
     )
+
+
+def _named(loop: RegisterLoop) -> Operation:
+    """The op named for what fails outside the loop's body: a reduction, which is finished there, else the first."""
+    ops = [root.op if isinstance(root, WriteBack) else root for root in loop.roots]
+    ops += [value.owner for value in loop.kept if isinstance(value.owner, Operation)]
+    return next((op for op in ops if isinstance(op, tile.ReduceOp)), ops[0])
 
 
 class Emitter(Registers):
@@ -106,10 +113,14 @@ class Emitter(Registers):
         staged, self._staged = self._staged, []
         for item in schedule.items:
             self.split_long_block()
-            if isinstance(item, RegisterLoop):
-                self._register_loop(item)
-            else:
+            if not isinstance(item, RegisterLoop):
                 self.lower(item)
+                continue
+            try:
+                self._register_loop(item)
+            except Exception as error:
+                name_op(error, _named(item))
+                raise
         for source, target in self._staged:
             self.copy(source, target)
         self._staged = staged
@@ -154,10 +165,16 @@ class Emitter(Registers):
         def body(index: RegisterIndex, copy: int, first: ir.Value | None) -> None:
             for root in loop.roots:
                 self.split_long_block()
-                if isinstance(root, tile.ReduceOp):
-                    reductions[root].step([self.vector(s, index) for s in root.sources], copy, first)
-                elif not isinstance(root, WriteBack):
-                    self._root(root, index)
+                if isinstance(root, WriteBack):
+                    continue
+                try:
+                    if isinstance(root, tile.ReduceOp):
+                        reductions[root].step([self.vector(s, index) for s in root.sources], copy, first)
+                    else:
+                        self._root(root, index)
+                except Exception as error:
+                    name_op(error, root)
+                    raise
             for value, buffer in targets:
                 self.split_long_block()
                 buffer.store(self.builder, index, self.vector(value, index))
@@ -190,10 +207,9 @@ class Emitter(Registers):
                 self.remember(op.result, index, self._accesses.load(op, index))
             case tile.StoreOp():
                 self._accesses.store(op, index)
-            case tile.AtomicRmwOp() | tile.AtomicCasOp():
-                self.remember(op.result, index, self._accesses.atomic(op, index))
             case _:
-                raise EmissionError(op, "is no root of a register loop")
+                assert isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp), f"{op.name} is no root of a register loop"
+                self.remember(op.result, index, self._accesses.atomic(op, index))
 
     def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:
         """Leaves the program where the launch stops."""

@@ -7,7 +7,6 @@ from xdsl.ir import Operation
 
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.emit.context import Emit
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I32
 from weft.ir import tile
@@ -24,13 +23,12 @@ def generated_register(emit: Emit, op: Operation, index: RegisterIndex) -> ir.Va
             return emit.splat(emit.scalar(op.source), lanes)
         case tile.ConstantOp():
             return arith.constant(dtype_of(op.result), op.number, lanes)
-        case tile.ArangeOp():
+        case _:
+            assert isinstance(op, tile.ArangeOp), f"{op.name} is no generator"
             columns = layout.columns("lane")
             within = [f2.apply(columns, lane) for lane in range(lanes)]
             base = emit.splat(_arange_base(emit, op, index), lanes)
             return emit.builder.add(base, ir.Constant(ir.VectorType(I32, lanes), [ir.Constant(I32, w) for w in within]))
-        case _:
-            raise EmissionError(op, "is no generator")
 
 
 def generated_lane(emit: Emit, op: Operation, index: RegisterIndex, lane: int) -> ir.Value:
@@ -40,12 +38,11 @@ def generated_lane(emit: Emit, op: Operation, index: RegisterIndex, lane: int) -
             return emit.scalar(op.source)
         case tile.ConstantOp():
             return arith.constant(dtype_of(op.result), op.number, None)
-        case tile.ArangeOp():
+        case _:
+            assert isinstance(op, tile.ArangeOp), f"{op.name} is no generator"
             within = f2.apply(layout_of(op.result).columns("lane"), lane)
             base = _arange_base(emit, op, index)
             return emit.builder.add(base, ir.Constant(I32, within)) if within else base
-        case _:
-            raise EmissionError(op, "is no generator")
 
 
 def _arange_base(emit: Emit, op: tile.ArangeOp, index: RegisterIndex) -> ir.Value:

@@ -17,7 +17,6 @@ from weft.codegen.cpu.microkernel import emit_dot
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.llvm import atomics
 from weft.ir import tile
@@ -61,10 +60,6 @@ def _dot(registers: Registers, op: tile.DotOp) -> None:
     registers.buffers[op.result] = result
 
 
-def _scalar_from_tile(registers: Registers, op: Operation) -> None:
-    raise EmissionError(op, "has a scalar result from a tile")
-
-
 LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **SCALARS,
     **CONTROL,
@@ -75,6 +70,5 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.BarrierOp: _barrier,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
-    **dict.fromkeys((op for op in tile.Tile.operations if issubclass(op, tile.ShapeOp)), _scalar_from_tile),
 }
 """What the CPU does for each op that is an item of a block's schedule."""

@@ -67,13 +67,10 @@ def element_strides(layout: LinearLayout) -> tuple[int, int] | None:
 def emit_dot(emit: Emit, target: CpuTarget, op: tile.DotOp, a: Buffer, b: Buffer, result: Buffer) -> None:
     """``result += a @ b`` in memory; all three hold elements of the accumulator's type."""
     dtype = dtype_of(op.result)
-    if dtype_of(op.a) != dtype or dtype_of(op.b) != dtype:
-        raise NotImplementedError(
-            f"tile.dot of {dtype_of(op.a)} and {dtype_of(op.b)} into {dtype}: cast the operands first"
-        )
+    assert dtype_of(op.a) == dtype_of(op.b) == dtype, "widen-dot casts the operands"
     strides = element_strides(layout_of(op.a))
-    if strides is None or not row_major(layout_of(op.b)) or not row_major(layout_of(op.result)):
-        raise NotImplementedError(f"tile.dot: operands laid out {layout_of(op.a)}, {layout_of(op.b)}")
+    by_rows = row_major(layout_of(op.b)) and row_major(layout_of(op.result))
+    assert strides is not None and by_rows, "the layout pass takes tile.dot's operands to rows or columns"
     (m, k), n = shape_of(op.a), shape_of(op.b)[1]
     block = register_block(target, dtype, m, n)
     kernel = _Microkernel(emit, dtype, block, (a, b, result), strides, (m, n, k))

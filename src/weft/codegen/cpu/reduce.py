@@ -27,7 +27,11 @@ from weft.codegen.emit.context import Emit
 from weft.codegen.llvm.types import I32, lanes_of, shuffle
 from weft.ir import tile
 from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.ir.unsupported import UnsupportedOpError
 from weft.layout.families.distributed import without_axis
+
+IN_COMBINE = "is not supported in the combine function of a reduction"
+COMBINES = "compute with the elements alone: arithmetic, comparisons, 'if' and tl.static_range"
 
 
 def combine(
@@ -57,9 +61,11 @@ def _evaluate(emit: Emit, block: Block, values: dict[SSAValue, ir.Value], lanes:
             condition = value_of(op.cond)
             for result, pair in zip(op.output, zip(*sides, strict=True), strict=True):
                 values[result] = emit.builder.select(condition, *pair)
-        elif not isinstance(op, tile.ConstantOp):
+        elif tile.is_a(op, tile.Elementwise):
             values[op.results[0]] = emit.compute(op, [value_of(v) for v in op.operands])
-    raise ValueError("tile.reduce: a block of the combine region does not end by yielding")
+        elif not isinstance(op, tile.ConstantOp):
+            raise UnsupportedOpError(op, IN_COMBINE, hint=COMBINES)
+    raise AssertionError("the verifier asks blocks of a combine region to end by yielding")
 
 
 class Reduction:
@@ -154,8 +160,7 @@ class Reduction:
         layout, target = layout_of(self.op.sources[0]), layout_of(result)
         kept = without_axis(layout, self.op.axis.value.data)
         lanes = kept.columns("lane")
-        if lanes != target.columns("lane"):
-            raise ValueError(f"tile.reduce: the result's lanes are {target}, expected {lanes}")
+        assert lanes == target.columns("lane"), f"tile.reduce: the result's lanes are {target}, expected {lanes}"
         where = {column: 1 << j for j, column in enumerate(target.columns("register")) if column}
         return tuple(where[c] if c else 0 for c in kept.columns("register"))
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.codegen.cpu.views import used_registers, view_columns
+from weft.codegen.cpu.views import columns_of_view, used_registers, view_columns
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
@@ -79,10 +79,9 @@ def space_of(root: Root) -> LinearLayout:
             return layout_of(root.value)
         case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
             return layout_of(root.pointer)
-        case tile.ReduceOp():
-            return layout_of(root.sources[0])
         case _:
-            raise NotImplementedError(f"{root.name} has no register loop")
+            assert isinstance(root, tile.ReduceOp), f"{root.name} is no root of a register loop"
+            return layout_of(root.sources[0])
 
 
 def is_root(op: Operation) -> bool:
@@ -116,9 +115,7 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
     if not isinstance(op, Operation):
         return
     if tile.is_a(op, tile.View):
-        view = view_columns(op)
-        if view is None:
-            raise NotImplementedError(f"{op.name} is not a view")
+        view = columns_of_view(op)
         yield op.operands[0], tuple(f2.apply(view, c) for c in columns)
         return
     for operand in op.operands:
@@ -157,8 +154,7 @@ def ancestor(op: Operation, block: Block) -> Operation:
     """The op of ``block`` that is or contains ``op``."""
     while op.parent is not block:
         parent = op.parent_op()
-        if parent is None:
-            raise ValueError(f"{op.name} is not inside the block")
+        assert parent is not None, f"{op.name} is not inside the block"
         op = parent
     return op
 

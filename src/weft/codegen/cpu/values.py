@@ -23,14 +23,14 @@ from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, trace
-from weft.codegen.cpu.views import used_registers, view_columns
+from weft.codegen.cpu.views import columns_of_view, used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
 from weft.ir import tile
 from weft.ir.types import layout_of
+from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms.invariant_loads import is_invariant
@@ -54,13 +54,6 @@ def _register(value: SSAValue, index: RegisterIndex) -> Key:
     if used != (1 << bits) - 1:
         index = index.through(tuple(used & (1 << j) for j in range(bits)))
     return Key(value, index)
-
-
-def _view(op: Operation) -> tuple[int, ...]:
-    columns = view_columns(op)
-    if columns is None:
-        raise EmissionError(op, "is not a view of its source's registers")
-    return columns
 
 
 class Registers(Emit):
@@ -115,7 +108,7 @@ class Registers(Emit):
         if not isinstance(op, Operation) or tile.is_a(op, tile.Generator) or isinstance(op, tile.LoadOp):
             return []
         if tile.is_a(op, tile.View):
-            return [_register(op.operands[0], index.through(_view(op)))]
+            return [_register(op.operands[0], index.through(columns_of_view(op)))]
         return [_register(operand, index) for operand in op.operands]
 
     def _vector(self, key: Key) -> ir.Value:
@@ -123,15 +116,14 @@ class Registers(Emit):
         if value in self.buffers:
             return self.buffers[value].load(self.builder, index)
         op = value.owner
-        if not isinstance(op, Operation):
-            raise ValueError(f"tile argument {value} has no buffer")
+        assert isinstance(op, Operation), f"tile argument {value} has no buffer"
         if value in self.true_masks:
             return arith.constant(dtypes.bool_, 1, layout_of(value).in_size("lane"))
         match op:
             case _ if tile.is_a(op, tile.Generator):
                 return generated_register(self, op, index)
             case _ if tile.is_a(op, tile.View):
-                return self.vector(op.operands[0], index.through(_view(op)))
+                return self.vector(op.operands[0], index.through(columns_of_view(op)))
             case tile.LoadOp() if is_invariant(op):
                 return self.load_register(op, index)
             case _:
@@ -150,7 +142,7 @@ class Registers(Emit):
         if value in self.buffers or not isinstance(op, Operation) or tile.is_a(op, tile.Generator):
             return []
         if tile.is_a(op, tile.View):
-            return [Key(op.operands[0], index.through(_view(op)), lane)]
+            return [Key(op.operands[0], index.through(columns_of_view(op)), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return [Key(operand, index, lane) for operand in op.operands]
         return []
@@ -160,12 +152,11 @@ class Registers(Emit):
         if value in self.buffers:
             return self.buffers[value].load_lane(self.builder, index, lane)
         op = value.owner
-        if not isinstance(op, Operation):
-            raise ValueError(f"tile argument {value} has no buffer")
+        assert isinstance(op, Operation), f"tile argument {value} has no buffer"
         if tile.is_a(op, tile.Generator):
             return generated_lane(self, op, index, lane)
         if tile.is_a(op, tile.View):
-            return self.lane(op.operands[0], index.through(_view(op)), lane)
+            return self.lane(op.operands[0], index.through(columns_of_view(op)), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
@@ -176,19 +167,23 @@ class Registers(Emit):
         """What is remembered under a key, once it and all its sources have been emitted. Not by recursion: an unrolled loop
         makes chains of ops that are longer than Python's stack."""
         pending = [goal]
-        while pending:
-            key = pending[-1]
-            if self._remembered(key) is None:
-                missing = [source for source in sources(key) if self._remembered(source) is None]
-                if missing:
-                    pending.extend(reversed(missing))
-                    continue
-                self._memo[-1][key] = emit(key)
-                self.split_long_block()
-            pending.pop()
+        try:
+            while pending:
+                key = pending[-1]
+                if self._remembered(key) is None:
+                    missing = [source for source in sources(key) if self._remembered(source) is None]
+                    if missing:
+                        pending.extend(reversed(missing))
+                        continue
+                    self._memo[-1][key] = emit(key)
+                    self.split_long_block()
+                pending.pop()
+        except Exception as error:
+            if isinstance(owner := pending[-1].value.owner, Operation):
+                name_op(error, owner)
+            raise
         found = self._remembered(goal)
-        if found is None:
-            raise KeyError(f"{goal} has not been emitted")
+        assert found is not None, f"{goal} has not been emitted"
         return found
 
     def _remembered(self, key: Key) -> ir.Value | None:

@@ -50,6 +50,13 @@ def view_columns(op: Operation) -> tuple[int, ...] | None:
     return match_registers(op.read_layout(layout) if isinstance(op, tile.ShapeOp) else layout, layout_of(source))
 
 
+def columns_of_view(op: Operation) -> tuple[int, ...]:
+    """`view_columns` of an op that is a view, as the layout pass leaves all ops of this class but conversions."""
+    columns = view_columns(op)
+    assert columns is not None, f"{op.name} is not a view of its source's registers"
+    return columns
+
+
 @lru_cache(maxsize=4096)
 def match_registers(read: LinearLayout, source: LinearLayout) -> tuple[int, ...] | None:
     """Columns from a result's registers to its source's, where each place holds the source element that ``read`` says; None

@@ -21,12 +21,12 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.codegen.emit.elementwise import emit_elementwise
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I64, broadcast
 from weft.ir import tile
 from weft.ir.types import dtype_of
+from weft.ir.unsupported import UnsupportedOpError, name_op
 from weft.options import Options
 from weft.transforms.axis import AxisInfo
 
@@ -112,11 +112,15 @@ class Emit(ABC):
     # -- ops -------------------------------------------------------------------------------------------------------------
 
     def lower(self, op: Operation) -> None:
-        """Emits one op by its entry in the machine's table."""
+        """Emits one op by its entry in the machine's table. Errors name the op."""
         lowering = self.lowerings.get(type(op))
         if lowering is None:
-            raise EmissionError(op, f"has no code on {self.machine}")
-        lowering(self, op)
+            raise UnsupportedOpError(op, f"has no code on {self.machine}")
+        try:
+            lowering(self, op)
+        except Exception as error:
+            name_op(error, op)
+            raise
 
     def compute(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
         """One elementwise op on scalars or vectors."""
@@ -126,15 +130,9 @@ class Emit(ABC):
 
     def scalar(self, value: SSAValue) -> ir.Value:
         """The LLVM value of a rank-0 value."""
-        try:
-            return self.scalars[value]
-        except KeyError:
-            owner = value.owner
-            if isinstance(owner, tile.ConstantOp):
-                return arith.constant(dtype_of(value), owner.number, None)
-            if isinstance(owner, Operation):
-                raise EmissionError(owner, "its scalar result is used before it is emitted") from None
-            raise
+        if value not in self.scalars and isinstance(value.owner, tile.ConstantOp):
+            return arith.constant(dtype_of(value), value.owner.number, None)
+        return self.scalars[value]
 
     def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
         """A scalar in every lane."""

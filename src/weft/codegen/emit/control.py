@@ -14,7 +14,6 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.emit.context import Emit, Lowering, Slot
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.llvm.types import intrinsic
 
 
@@ -63,8 +62,7 @@ def _for(emit: Emit, op: scf.ForOp) -> None:
         _get(carried, slots)
         emit.block(op.body.block)
         terminator = op.body.block.last_op
-        if terminator is None:
-            raise EmissionError(op, "has an empty body")
+        assert terminator is not None, "the verifier asks scf.for for a terminator"
         emit.carry(terminator.operands, slots)
     emit.back_edge(op)
     counter.add_incoming(emit.builder.add(counter, step, flags=("nsw",)), emit.builder.block)
@@ -101,8 +99,7 @@ def _while(emit: Emit, op: scf.WhileOp) -> None:
         _get(before.args, carried)
         emit.block(before)
         condition = before.last_op
-        if not isinstance(condition, scf.ConditionOp):
-            raise EmissionError(op, "does not end its first region with scf.condition")
+        assert isinstance(condition, scf.ConditionOp), "the verifier asks scf.while for it"
         _put(condition.args, passed)
         emit.builder.cbranch(emit.scalar(condition.condition), body, done)
     emit.builder.position_at_end(body)

@@ -13,7 +13,6 @@ from llvmlite import ir
 from xdsl.ir import Operation
 
 from weft import dtypes
-from weft.codegen.emit.errors import EmissionError
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I64, broadcast, lanes_of
 from weft.ir import tile
@@ -24,11 +23,8 @@ Elementwise = Callable[[ir.IRBuilder, Any, Sequence[ir.Value]], ir.Value]
 
 
 def emit_elementwise(builder: ir.IRBuilder, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
-    """The result of one elementwise op; `EmissionError` for any other op."""
-    emit = ELEMENTWISE.get(type(op))
-    if emit is None:
-        raise EmissionError(op, "has no elementwise code")
-    return emit(builder, op, operands)
+    """The result of one elementwise op."""
+    return ELEMENTWISE[type(op)](builder, op, operands)
 
 
 def _unary(builder: ir.IRBuilder, op: tile.UnaryOp, operands: Sequence[ir.Value]) -> ir.Value:

@@ -55,7 +55,7 @@ class LayoutRules(Protocol):
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """Layouts under which the machine can execute the op, never empty; among equally cheap ones the preferred first.
-        `NotImplementedError` for an op that it has no rule for."""
+        `UnsupportedOpError` for an op that it has no rule for."""
         ...
 
     def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:

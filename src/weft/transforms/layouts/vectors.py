@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.ir.types import shape_of
+from weft.ir.unsupported import UnsupportedOpError
 from weft.layout import LinearLayout, plan_conversion, reduce, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
@@ -43,14 +44,14 @@ class VectorRules:
             case tile.ShapeOp():
                 return [self._shape(op, facts)]
             case tile.ConvertLayoutOp():
-                raise ValueError("assign-layouts: the module has conversions already")
+                raise UnsupportedOpError(op, "stands in the module before layouts are assigned")
             case _ if tile.is_a(op, tile.Generator):
                 return [_same(op, self.default(shape_of(op.results[0])))]
             case _ if tile.is_a(op, tile.Elementwise):
                 tiles = [value for value in op.operands if shape_of(value)]
                 return [_same(op, facts.layouts[facts.heaviest(tiles)])]
             case _:
-                raise NotImplementedError(f"assign-layouts: no rule for {op.name}")
+                raise UnsupportedOpError(op, "has no rule that gives its tiles layouts on a CPU")
 
     def default(self, shape: Sequence[int]) -> LinearLayout:
         """Row-major vectors."""
