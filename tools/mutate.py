@@ -39,6 +39,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these kinds of change")
     parser.add_argument("--function", metavar="REGEX", help="only in functions (Class.name) that match")
     parser.add_argument("--patience", type=float, default=10, metavar="S", help="seconds beyond which a mutant hangs")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the killed mutants too, with the test that failed"
+    )
+    parser.add_argument("--budget", type=float, default=float("inf"), metavar="S", help="seconds of tests for a mutant")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="append the table to FILE as Markdown")
     return parser.parse_args(arguments)
@@ -67,9 +71,10 @@ def root_of(modules: Sequence[Path]) -> Path:
 
 
 def shown(outcome: Outcome, root: Path) -> str:
-    """A survivor on one line."""
+    """A mutant and what became of it, on one line."""
     mutant = outcome.mutant
-    return f"{outcome.path.relative_to(root)}:{mutant.line}: {outcome.status}: {mutant.kind}: {mutant.change}"
+    test = f" by {outcome.test}" if outcome.test else ""
+    return f"{outcome.path.relative_to(root)}:{mutant.line}: {outcome.status}{test}: {mutant.kind}: {mutant.change}"
 
 
 def summary(outcomes: Sequence[Outcome], root: Path) -> list[tuple[str, Counter[str]]]:
@@ -92,7 +97,7 @@ def print_table(console: Console, rows: Sequence[tuple[str, Counter[str]]]) -> N
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 if no mutant survives, 1 if some do, 2 if the tests cannot be run."""
     options = parsed(arguments)
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    console = Console(width=None if sys.stdout.isatty() else 200, emoji=False)
     mutants = chosen(options)
     if options.list:
         for path, mutant in mutants:
@@ -113,10 +118,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def report(outcome: Outcome) -> None:
             outcomes.append(outcome)
             progress.advance(task)
-            if outcome.status in (SURVIVED, UNTESTED):
+            if options.verbose or outcome.status in (SURVIVED, UNTESTED):
                 progress.console.print(shown(outcome, root), markup=False, highlight=False, soft_wrap=True)
 
-        campaign = Campaign(root, mutants, report, ready, options.patience)
+        campaign = Campaign(root, mutants, report, ready, options.patience, options.budget)
         quiet = ["-p", "no:cacheprovider", "--capture=no"]
         status = pytest.main([*shlex.split(options.tests), *quiet], plugins=[campaign])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

@@ -122,6 +122,19 @@ def test_survivors_are_shown_with_their_line(package: Path) -> None:
     assert (package / "src" / "tiny" / "core.py").read_text() == before
 
 
+def test_functions_are_replaced_without_a_new_process(package: Path) -> None:
+    """Also where a conftest hides what exists from the garbage collector, as that of weft does."""
+    (package / "tests" / "conftest.py").write_text(
+        "import gc\n\n\ndef pytest_collection_finish():\n    gc.collect()\n    gc.freeze()\n"
+    )
+    status, lines = mutate(package, "--function", "total", "--kind", "deleted", "--verbose")
+    assert status == 0
+    assert [line for line in lines if line.startswith("src/")] == [
+        "src/tiny/core.py:15: killed by tests/test_tiny.py::test_total: deleted: continue",
+        "src/tiny/core.py:16: killed by tests/test_tiny.py::test_total: deleted: result += value",
+    ]
+
+
 def test_a_table_is_changed_in_a_copy_of_the_sources(package: Path) -> None:
     """LIMITS is made at import: low 0 or 1 cannot be told apart by -1, 5 and 10, nor can high 10 and 9."""
     status, lines = mutate(package, "--kind", "constant", "--kind", "rule", "--function", "^$")

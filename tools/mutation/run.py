@@ -2,14 +2,16 @@
 
 pytest collects the tests once. A forked process runs them all, unchanged, and reports which lines of the modules under test each
 of them executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
-only the tests that execute its line run, the fastest first. Tables, defaults and class bodies cannot be replaced this way: for
-these mutants pytest runs in a new process, on a temporary copy of the sources. The checkout is never written to.
+only the tests that execute its line run: those that killed other mutants first, then the fastest. Tables, defaults and class
+bodies cannot be replaced this way: for these mutants pytest runs in a new process, on a temporary copy of the sources. The
+checkout is never written to.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import pickle
 import select
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,18 +58,25 @@ class Baseline:
 
 @dataclass
 class Campaign:
-    """A pytest plugin that judges ``mutants`` instead of running the collected tests once; ``report`` gets each outcome."""
+    """A pytest plugin that judges ``mutants`` instead of running the collected tests once; ``report`` gets each outcome.
+    A mutant gets as many tests as take ``budget`` seconds on the unchanged sources."""
 
     root: Path
     mutants: Sequence[tuple[Path, Mutant]]
     report: Callable[[Outcome], None]
     ready: Callable[[Baseline], None]
     patience: float = 10.0
+    budget: float = float("inf")
+    _kills: Counter[str] = field(default_factory=Counter[str])
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
-        """Keeps pytest's own report from the terminal."""
+        """Keeps pytest's own report from the terminal, and Hypothesis from shrinking the example that kills a mutant."""
         config.pluginmanager.unregister(name="terminalreporter")
+        from hypothesis import Phase, settings  # pytest complains of plugins that are imported before it starts
+
+        settings.register_profile("mutants", phases=(Phase.explicit, Phase.generate), database=None)
+        settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Instead of pytest's own loop."""
@@ -74,6 +84,7 @@ class Campaign:
             raise pytest.UsageError("the tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
         files = {str(path): path for path, _ in self.mutants}
+        gc.unfreeze()  # a conftest may have frozen the functions, and then they are not listed
         known = gc.get_objects()
         functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
         caches = [o for o in known if isinstance(o, functools._lru_cache_wrapper) and _is_ours(o, self.root)]
@@ -98,15 +109,21 @@ class Campaign:
         copy: _Copy,
     ) -> Outcome:
         executing = [test for test, files in baseline.lines.items() if _executes(files.get(str(path), set()), mutant)]
-        executing.sort(key=lambda test: baseline.seconds[test])
+        executing.sort(key=lambda test: baseline.seconds[test] / (1 + self._kills[test]))
         if not executing:
             return Outcome(path, mutant, UNTESTED)
+        ends = list(itertools.accumulate(baseline.seconds[test] for test in executing))
+        executing = executing[: 1 + sum(end <= self.budget for end in ends[1:])]
         seconds = self.patience + 5 * sum(baseline.seconds[test] for test in executing)
+        found: Any = NotImplemented
         if mutant.function is not None:
-            found = _forked(lambda: _first_failure(path, mutant, functions, [items[t] for t in executing]), seconds)
-            if found is not NotImplemented:
-                return _outcome(path, mutant, found)
-        return _outcome(path, mutant, copy.run(path, mutant, executing, seconds))
+            tests = {items[test]: self.patience + 5 * baseline.seconds[test] for test in executing}
+            found = _forked(lambda: _first_failure(path, mutant, functions, tests), seconds)
+        if found is NotImplemented:
+            found = copy.run(path, mutant, executing, seconds)
+        outcome = _outcome(path, mutant, found)
+        self._kills[outcome.test] += 1
+        return outcome
 
 
 def _executes(lines: set[int], mutant: Mutant) -> bool:
@@ -151,6 +168,8 @@ def _forked(work: Callable[[], Any], seconds: float | None) -> Any:
         data += part
     os.close(read)
     _, status = os.waitpid(child, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return HUNG
     return pickle.loads(data) if data else f"the process died (wait status {status})"
 
 
@@ -213,11 +232,16 @@ def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Seque
     return result
 
 
-def _first_failure(path: Path, mutant: Mutant, functions: Sequence[FunctionType], items: Sequence[pytest.Item]) -> Any:
-    """The first test that fails on the mutant; None if none does, NotImplemented where code cannot be replaced."""
+def _first_failure(
+    path: Path, mutant: Mutant, functions: Sequence[FunctionType], seconds: Mapping[pytest.Item, float]
+) -> Any:
+    """The first of the tests that fails on the mutant; None if none does, NotImplemented where code cannot be replaced.
+    A test that takes longer than its seconds ends the process by SIGALRM."""
     source = path.read_bytes()
     name = mutant.function or ""
-    old, new = (_codes(compile(text, str(path), "exec"), name) for text in (source, mutant.apply(source)))
+    old, new = (
+        _codes(compile(text, str(path), "exec", dont_inherit=True), name) for text in (source, mutant.apply(source))
+    )
     replaced = 0
     for before, after in zip(old, new, strict=True):
         for function in functions:
@@ -228,7 +252,14 @@ def _first_failure(path: Path, mutant: Mutant, functions: Sequence[FunctionType]
                 replaced += 1
     if not replaced:
         return NotImplemented
-    return next((item.nodeid for item, failed in _run(items) if failed), None)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    limits = iter([*seconds.values(), 0])
+    signal.setitimer(signal.ITIMER_REAL, next(limits))
+    for item, failed in _run(list(seconds)):
+        if failed:
+            return item.nodeid
+        signal.setitimer(signal.ITIMER_REAL, next(limits))
+    return None
 
 
 def _codes(code: CodeType, name: str) -> list[CodeType]:
