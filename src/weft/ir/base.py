@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
@@ -15,11 +18,35 @@ from weft.ir.types import defect, dtype_of, is_pointer
 class TileOp(IRDLOperation):
     """Base of the dialect's ops: whatever else they ask for, operands and results are values of tile IR."""
 
+    def __init__(
+        self,
+        operands: Sequence[SSAValue | None] = (),
+        result_types: Sequence[Attribute] = (),
+        properties: Mapping[str, Attribute | None] | None = None,
+        regions: Sequence[Region] = (),
+    ):
+        """Makes the op of exactly these values and attributes, less those that are None. It does not compare them with the op's
+        declaration, as xDSL's own constructor does in three times the time: ``verify`` does."""
+        given = properties or {}
+        Operation.__init__(
+            self,
+            operands=[operand for operand in operands if operand is not None],
+            result_types=result_types,
+            properties={name: attribute for name, attribute in given.items() if attribute is not None},
+            regions=regions,
+        )
+
     def verify(self, verify_nested_ops: bool = True) -> None:
         for value in (*self.operands, *self.results):
             if reason := defect(value.type):
                 raise VerifyException(f"{self.name}: {reason}")
         super().verify(verify_nested_ops)
+
+
+@cache
+def word(text: str) -> StringAttr:
+    """A word of a property, of which the dialect has few: the attribute is made once."""
+    return StringAttr(text)
 
 
 FLOAT: Final = "float"

@@ -69,11 +69,11 @@ class Addressing(OpTrait):
 
 
 @cache
-def _has(kind: type[Operation], trait: type[OpTrait]) -> bool:
-    return kind.has_trait(trait)
+def _has(kind: type, trait: type[OpTrait]) -> bool:
+    return issubclass(kind, Operation) and kind.has_trait(trait)
 
 
 def is_a(op: object, trait: type[OpTrait]) -> bool:
     """Whether an op has a trait; False for what is no op, such as the block that owns an argument. Remembered by class,
     because xDSL searches the traits at every ask."""
-    return isinstance(op, Operation) and _has(type(op), trait)
+    return _has(type(op), trait)

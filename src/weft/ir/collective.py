@@ -43,7 +43,7 @@ class YieldOp(TileOp):
     assembly_format = "$values attr-dict `:` type($values)"
 
     def __init__(self, *values: SSAValue):
-        super().__init__(operands=[list(values)])
+        super().__init__(operands=values)
 
 
 @irdl_op_definition
@@ -68,10 +68,10 @@ class ReduceOp(TileOp):
             del shape[axis]
             result_types = [tensor(element_of(s), shape) for s in sources]
         super().__init__(
-            operands=[list(sources)],
+            operands=sources,
             properties={"axis": IntegerAttr(axis, i64)},
             regions=[combine],
-            result_types=[list(result_types)],
+            result_types=result_types,
         )
 
     @staticmethod

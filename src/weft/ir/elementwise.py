@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.ir.base import BINARY, COMPARE, UNARY, TileOp, check_kind
+from weft.ir.base import BINARY, COMPARE, UNARY, TileOp, check_kind, word
 from weft.ir.classes import Addressing, Elementwise, View
 from weft.ir.types import dtype_of, element_of, is_pointer, like, shape_of
 
@@ -40,7 +40,7 @@ class UnaryOp(TileOp):
     assembly_format = "$kind $operand attr-dict `:` type($result)"
 
     def __init__(self, kind: str, operand: SSAValue):
-        super().__init__(operands=[operand], properties={"kind": StringAttr(kind)}, result_types=[operand.type])
+        super().__init__(operands=[operand], properties={"kind": word(kind)}, result_types=[operand.type])
 
     def verify_(self) -> None:
         check_kind("tile.unary", self.kind.data, UNARY, self.operand)
@@ -60,7 +60,7 @@ class BinaryOp(TileOp):
     assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($result)"
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
-        super().__init__(operands=[lhs, rhs], properties={"kind": StringAttr(kind)}, result_types=[lhs.type])
+        super().__init__(operands=[lhs, rhs], properties={"kind": word(kind)}, result_types=[lhs.type])
 
     def verify_(self) -> None:
         check_kind("tile.binary", self.kind.data, BINARY, self.lhs)
@@ -81,7 +81,7 @@ class CompareOp(TileOp):
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
         super().__init__(
-            operands=[lhs, rhs], properties={"kind": StringAttr(kind)}, result_types=[like(lhs, dtypes.bool_)]
+            operands=[lhs, rhs], properties={"kind": word(kind)}, result_types=[like(lhs, dtypes.bool_)]
         )
 
     def verify_(self) -> None:

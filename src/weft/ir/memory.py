@@ -45,10 +45,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeAlias
+from functools import cache
+from typing import ClassVar, Final, TypeAlias, TypeGuard
 
-from xdsl.dialects.builtin import StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr, UnitAttr, i32
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -72,7 +73,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
-from weft.ir.base import ATOMIC, TileOp, check_kind
+from weft.ir.base import ATOMIC, TileOp, check_kind, word
 from weft.ir.classes import Addressing, Elementwise
 from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar
 
@@ -162,6 +163,12 @@ def _verify_atomic(op: TileOp, sem: StringAttr, scope: StringAttr) -> None:
     _verify_word(op, "scope", scope, SCOPES)
 
 
+@cache
+def _segments(mask: bool, other: bool) -> Attribute:
+    """How many operands a load has for its pointer, mask and other: in MLIR an attribute."""
+    return DenseArrayBase.from_list(i32, (1, int(mask), int(other)))
+
+
 class _LoadEffect(MemoryEffect):
     """A load reads; a volatile one counts as a write too, since it is observed."""
 
@@ -209,8 +216,9 @@ class LoadOp(TileOp):
             operands=[pointer, mask, other],
             properties={
                 "volatile": UnitAttr() if volatile else None,
-                "cache": StringAttr(cache),
-                "evict": StringAttr(evict),
+                "cache": word(cache),
+                "evict": word(evict),
+                AttrSizedOperandSegments.attribute_name: _segments(mask is not None, other is not None),
             },
             result_types=[like(pointer, pointee)],
         )
@@ -235,7 +243,6 @@ class StoreOp(TileOp):
     release = opt_prop_def(UnitAttr)
     cache = prop_def(StringAttr, default_value=StringAttr(""))
     evict = prop_def(StringAttr, default_value=StringAttr(""))
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryWriteEffect())
     assembly_format = (
         "$pointer `,` $value (`mask` $mask^ `:` type($mask))? (`release` $release^)? "
@@ -256,8 +263,8 @@ class StoreOp(TileOp):
             operands=[pointer, value, mask],
             properties={
                 "release": UnitAttr() if release else None,
-                "cache": StringAttr(cache),
-                "evict": StringAttr(evict),
+                "cache": word(cache),
+                "evict": word(evict),
             },
         )
 
@@ -279,7 +286,6 @@ class AtomicRmwOp(TileOp):
     sem = prop_def(StringAttr, default_value=StringAttr("acq_rel"))
     scope = prop_def(StringAttr, default_value=StringAttr("gpu"))
     result = result_def()
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = (
         "$kind $pointer `,` $value (`mask` $mask^ `:` type($mask))? (`sem` $sem^)? (`scope` $scope^)? attr-dict "
@@ -298,7 +304,7 @@ class AtomicRmwOp(TileOp):
     ):
         super().__init__(
             operands=[pointer, value, mask],
-            properties={"kind": StringAttr(kind), "sem": StringAttr(sem), "scope": StringAttr(scope)},
+            properties={"kind": word(kind), "sem": word(sem), "scope": word(scope)},
             result_types=[value.type],
         )
 
@@ -332,7 +338,7 @@ class AtomicCasOp(TileOp):
     ):
         super().__init__(
             operands=[pointer, expected, value],
-            properties={"sem": StringAttr(sem), "scope": StringAttr(scope)},
+            properties={"sem": word(sem), "scope": word(scope)},
             result_types=[value.type],
         )
 
@@ -377,19 +383,25 @@ Access: TypeAlias = LoadOp | StoreOp | AtomicRmwOp | AtomicCasOp
 """Ops that touch memory, each through its ``pointer`` under its ``mask``."""
 
 
+_ACCESSES: Final = frozenset({LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp})
+
+
+def is_access(op: object) -> TypeGuard[Access]:
+    """Whether an op is an `Access`: by its exact class, since passes ask of every op."""
+    return type(op) in _ACCESSES
+
+
 def ordering_of(op: Operation) -> Ordering | None:
     """The op's row of the table; None for one that has none: it touches no memory, or only in its regions."""
+    if not is_access(op):
+        return BARRIER if type(op) is BarrierOp else None
     match op:
         case LoadOp():
             return LOAD if op.volatile is None else VOLATILE_LOAD
         case StoreOp():
             return STORE if op.release is None else FLAG_STORE
-        case AtomicRmwOp() | AtomicCasOp():
-            return ATOMICS[op.sem.data]
-        case BarrierOp():
-            return BARRIER
         case _:
-            return None
+            return ATOMICS[op.sem.data]
 
 
 def may_exchange(first: Ordering, second: Ordering, *, apart: bool) -> bool:

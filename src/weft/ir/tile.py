@@ -73,6 +73,7 @@ from weft.ir.memory import (
     LoadOp,
     Ordering,
     StoreOp,
+    is_access,
     may_exchange,
     ordering_of,
 )
@@ -113,7 +114,7 @@ __all__ = [
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
-    "Access", "Ordering", "ordering_of", "may_exchange",
+    "Access", "is_access", "Ordering", "ordering_of", "may_exchange",
     "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
     "YieldOp", "ReduceOp", "DotOp", "PRECISIONS",
 ]  # fmt: skip

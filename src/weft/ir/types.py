@@ -5,13 +5,17 @@ op's meaning is a function of its operand types alone: ``tile.binary "div"`` on 
 table relates the IR's spelling to `weft.dtypes`.
 
 A tensor type's encoding is its layout (`LayoutAttr`) once the layout pass has run, and absent before.
+
+Every pass asks for the types of every value, so these functions are fast. Types are immutable, and equal ones are made once: xDSL
+checks each new attribute. xDSL's classes are abstract, which makes ``isinstance`` slow where the answer is no: the exact class is
+asked for where nothing derives from it, and the most frequent one first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, TypeAlias, cast
+from functools import cache, lru_cache
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -25,7 +29,7 @@ from xdsl.dialects.builtin import (
     Signedness,
     TensorType,
 )
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Data, OpResult, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -103,30 +107,40 @@ def tensor(element: DType | Attribute, shape: Sequence[int], layout: LinearLayou
     element_type = _TO_IR[element] if isinstance(element, DType) else element
     if not shape:
         return element_type
-    return TensorType(element_type, shape, NoneAttr() if layout is None else LayoutAttr(layout))
+    return _tensor(element_type, tuple(shape), None if layout is None else LayoutAttr(layout))
+
+
+@lru_cache(maxsize=4096)
+def _tensor(element: Attribute, shape: tuple[int, ...], layout: LayoutAttr | None) -> Tensor:
+    return TensorType(element, shape, NoneAttr() if layout is None else layout)
+
+
+def is_tile(value: SSAValue) -> bool:
+    """Whether the value is a tensor, and so has elements and a layout (rank 0 is a scalar)."""
+    return type(value.type) is TensorType
 
 
 def element_of(value: SSAValue | Attribute) -> Attribute:
     """The element's IR type: the type itself for a scalar."""
-    type_ = value.type if isinstance(value, SSAValue) else value
-    return cast(Tensor, type_).element_type if isinstance(type_, TensorType) else type_
+    type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
+    return type_.element_type if type(type_) is TensorType else type_
 
 
 def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
     """A tensor's shape; ``()`` for a scalar."""
-    type_ = value.type if isinstance(value, SSAValue) else value
-    return type_.get_shape() if isinstance(type_, TensorType) else ()
+    type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
+    return type_.get_shape() if type(type_) is TensorType else ()
 
 
 def is_pointer(value: SSAValue | Attribute) -> bool:
     """Whether the elements are pointers."""
-    return isinstance(element_of(value), PointerType)
+    return type(element_of(value)) is PointerType
 
 
 def dtype_of(value: SSAValue | Attribute) -> DType:
     """The element's dtype; of a pointer, the dtype pointed to. `TypeError` for anything that is neither."""
     element = element_of(value)
-    if isinstance(element, PointerType):
+    if type(element) is PointerType:
         element = element.pointee
     try:
         return _FROM_IR[element]
@@ -159,24 +173,27 @@ def defect(type_: Attribute) -> str | None:
 
 def layout_of(value: SSAValue | Attribute) -> LinearLayout:
     """The layout a tensor type carries; `TypeError` where the layout pass has not put one."""
-    type_ = value.type if isinstance(value, SSAValue) else value
-    encoding: Any = type_.encoding if isinstance(type_, TensorType) else None
-    if not isinstance(encoding, LayoutAttr):
+    type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
+    encoding = type_.encoding if type(type_) is TensorType else None
+    if type(encoding) is not LayoutAttr:
         raise TypeError(f"{type_} carries no layout; run the layout pass first")
     return encoding.data
 
 
 def like(value: SSAValue | Attribute, element: DType | Attribute) -> Attribute:
     """The type with the same shape and layout and another element type."""
-    type_ = value.type if isinstance(value, SSAValue) else value
+    type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
     element_type = _TO_IR[element] if isinstance(element, DType) else element
-    if isinstance(type_, TensorType):
-        return TensorType(element_type, type_.get_shape(), type_.encoding)
-    return element_type
+    return _with_element(type_, element_type) if type(type_) is TensorType else element_type
+
+
+@lru_cache(maxsize=4096)
+def _with_element(type_: Tensor, element: Attribute) -> Tensor:
+    return TensorType(element, type_.get_shape(), type_.encoding)
 
 
 def with_layout(type_: Attribute, layout: LinearLayout) -> Attribute:
     """The same tensor type, laid out as told; scalars are returned as they are."""
-    if isinstance(type_, TensorType):
-        return TensorType(cast(Tensor, type_).element_type, type_.get_shape(), LayoutAttr(layout))
+    if type(type_) is TensorType:
+        return _tensor(type_.element_type, type_.get_shape(), LayoutAttr(layout))
     return type_

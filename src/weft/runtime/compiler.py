@@ -117,7 +117,7 @@ def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> t
     runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
     written: set[str] = set()
     for op in module.walk():
-        if not isinstance(op, (tile.StoreOp, tile.AtomicRmwOp, tile.AtomicCasOp)):
+        if not tile.is_access(op) or isinstance(op, tile.LoadOp):
             continue
         base = base_argument(op.pointer)
         if base is None:

@@ -30,7 +30,7 @@ class MarkInvariantLoads(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         ops = list(op.walk())
-        written = {base_argument(o.pointer) for o in ops if isinstance(o, tile.Access) and _writes(o)}
+        written = {base_argument(o.pointer) for o in ops if tile.is_access(o) and _writes(o)}
         if None in written:
             return
         for load in ops:
@@ -47,4 +47,4 @@ def _writes(op: tile.Access) -> bool:
 
 def is_invariant(op: Operation) -> bool:
     """Whether the op is a load marked by `MarkInvariantLoads`."""
-    return isinstance(op, tile.LoadOp) and INVARIANT in op.attributes
+    return type(op) is tile.LoadOp and INVARIANT in op.attributes

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.codegen.cpu.schedule import is_recomputable, is_tile
+from weft.codegen.cpu.schedule import is_recomputable
 from weft.ir import tile
-from weft.ir.types import dtype_of, layout_of
+from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import runs_of
 from weft.transforms.axis import AxisInfo
 

@@ -21,7 +21,7 @@ from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack, is_tile
+from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
@@ -29,7 +29,7 @@ from weft.codegen.emit.control import ScalarSlot
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm.types import I32
 from weft.ir import tile
-from weft.ir.types import layout_of
+from weft.ir.types import is_tile, layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget

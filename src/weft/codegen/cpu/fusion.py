@@ -30,13 +30,12 @@ from weft.codegen.cpu.schedule import (
     inputs_of,
     is_recomputable,
     is_root,
-    is_tile,
     moves_data,
     space_of,
     trace,
 )
 from weft.ir import tile
-from weft.ir.types import shape_of
+from weft.ir.types import is_tile, shape_of
 from weft.transforms.axis import AxisInfo
 
 
@@ -96,7 +95,7 @@ class Fusion:
 
     def _add(self, root: Root, loop: RegisterLoop) -> None:
         loop.roots.append(root)
-        if isinstance(root, tile.Access):
+        if tile.is_access(root):
             loop.accesses.append(root)
         trace(inputs_of(root), loop.layout, loop.needs)
 
@@ -147,7 +146,7 @@ class Fusion:
 
     def _apart(self, a: tile.Access, b: Operation) -> bool:
         """Whether two accesses are known not to touch one address at different registers."""
-        if not isinstance(b, tile.Access):
+        if not tile.is_access(b):
             return True
         plain = isinstance(a, tile.LoadOp | tile.StoreOp) and isinstance(b, tile.LoadOp | tile.StoreOp)
         if a.pointer is b.pointer and plain and self._distinct(a.pointer):

@@ -131,4 +131,4 @@ def _program_function(module: Module, symbol: str) -> ir.Function:
 
 def _bases(kernel: func.FuncOp) -> dict[SSAValue, BlockArgument | None]:
     """Which argument each access's pointer comes from."""
-    return {op.pointer: base_argument(op.pointer) for op in kernel.walk() if isinstance(op, tile.Access)}
+    return {op.pointer: base_argument(op.pointer) for op in kernel.walk() if tile.is_access(op)}

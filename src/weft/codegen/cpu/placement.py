@@ -26,13 +26,12 @@ from weft.codegen.cpu.schedule import (
     identity,
     is_inside,
     is_recomputable,
-    is_tile,
     moves_data,
     trace,
 )
 from weft.codegen.cpu.views import used_registers
 from weft.ir import tile
-from weft.ir.types import layout_of
+from weft.ir.types import is_tile, layout_of
 
 
 class BufferPlacement:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.views import columns_of_view, used_registers, view_columns
 from weft.ir import tile
-from weft.ir.types import layout_of, shape_of
+from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.transforms.invariant_loads import is_invariant
@@ -67,11 +68,6 @@ class Schedule:
     shared: dict[SSAValue, SSAValue]
 
 
-def is_tile(value: SSAValue) -> bool:
-    """Whether the value is a tensor (rank 0 is a scalar)."""
-    return bool(shape_of(value))
-
-
 def space_of(root: Root) -> LinearLayout:
     """The layout whose registers a root visits."""
     match root:
@@ -86,26 +82,36 @@ def space_of(root: Root) -> LinearLayout:
 
 def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
-    match op:
-        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
-            return is_tile(op.pointer) and not is_invariant(op)
-        case _:
-            return isinstance(op, tile.ReduceOp)
+    if tile.is_access(op):
+        return is_tile(op.pointer) and not is_invariant(op)
+    return type(op) is tile.ReduceOp
 
 
 def moves_data(op: Operation) -> bool:
     """Whether the op reads whole tiles from buffers and writes a whole tile."""
-    return isinstance(op, tile.DotOp) or (isinstance(op, tile.ConvertLayoutOp) and view_columns(op) is None)
+    return type(op) is tile.DotOp or (type(op) is tile.ConvertLayoutOp and view_columns(op) is None)
 
 
 def is_recomputable(value: SSAValue) -> bool:
     """Whether the value is a pure function of its operands, register by register."""
     op = value.owner
-    return (
-        isinstance(op, tile.TileOp)
-        and not is_root(op)
-        and not moves_data(op)
-        and (not isinstance(op, tile.Access) or is_invariant(op))
+    known = _is_recomputed(type(op))
+    if known is not None or not isinstance(op, Operation):
+        return bool(known)
+    return is_invariant(op) or (isinstance(op, tile.ConvertLayoutOp) and not moves_data(op))
+
+
+@cache
+def _is_recomputed(kind: type) -> bool | None:
+    """Whether the results of all ops of a class are recomputable; None where it depends on the op."""
+    if kind in (tile.LoadOp, tile.ConvertLayoutOp):
+        return None
+    return issubclass(kind, tile.TileOp) and kind not in (
+        tile.StoreOp,
+        tile.AtomicRmwOp,
+        tile.AtomicCasOp,
+        tile.ReduceOp,
+        tile.DotOp,
     )
 
 

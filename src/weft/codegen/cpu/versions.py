@@ -12,10 +12,10 @@ from typing import Any
 
 from weft.codegen.cpu.loops import is_small, last_register
 from weft.codegen.cpu.masks import decided_by_last, depends_on
-from weft.codegen.cpu.schedule import RegisterLoop, is_tile
+from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.cpu.values import Registers
 from weft.ir import tile
-from weft.ir.types import layout_of
+from weft.ir.types import is_tile, layout_of
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
 
 
+@lru_cache(maxsize=4096)
 def used_registers(layout: LinearLayout) -> int:
     """The mask of register bits that do not merely duplicate."""
     return sum(1 << j for j, column in enumerate(layout.columns("register")) if column)

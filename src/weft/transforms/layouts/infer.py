@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from weft.ir import tile
-from weft.ir.types import dtype_of, is_pointer, shape_of
-from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, OperandLayouts, is_tile
+from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
+from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, OperandLayouts
 
 
 class Inference:

@@ -9,9 +9,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.ir import tile
-from weft.ir.types import with_layout
+from weft.ir.types import is_tile, with_layout
 from weft.layout import LinearLayout
-from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, is_tile
+from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
 class Rewriting:

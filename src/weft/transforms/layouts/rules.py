@@ -12,14 +12,8 @@ from typing import Protocol
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir.types import shape_of
 from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
-
-
-def is_tile(value: SSAValue) -> bool:
-    """Whether the value has elements, and so a layout."""
-    return bool(shape_of(value))
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ class VectorRules:
         fall into runs of consecutive addresses."""
         layouts = [layout for layout in (*chosen.operands, *chosen.results) if layout is not None]
         registers = max((1 << sum(map(bool, layout.columns("register"))) for layout in layouts), default=0)
-        if not isinstance(op, tile.Access) or chosen.operands[0] is None:
+        if not tile.is_access(op) or chosen.operands[0] is None:
             return registers
         return registers * len(runs_of(chosen.operands[0], _contiguity(op.pointer, facts)).starts)
 
