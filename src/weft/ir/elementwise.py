@@ -80,9 +80,7 @@ class CompareOp(TileOp):
     assembly_format = "$kind $lhs `,` $rhs attr-dict `:` type($lhs) `to` type($result)"
 
     def __init__(self, kind: str, lhs: SSAValue, rhs: SSAValue):
-        super().__init__(
-            operands=[lhs, rhs], properties={"kind": word(kind)}, result_types=[like(lhs, dtypes.bool_)]
-        )
+        super().__init__(operands=[lhs, rhs], properties={"kind": word(kind)}, result_types=[like(lhs, dtypes.bool_)])
 
     def verify_(self) -> None:
         if self.kind.data not in COMPARE:

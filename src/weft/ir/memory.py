@@ -186,7 +186,7 @@ class LoadOp(TileOp):
     reads memory each time it is executed, element by element, and acquires."""
 
     name = "tile.load"
-    pointer = operand_def()
+    address = operand_def()
     mask = opt_operand_def()
     other = opt_operand_def()
     volatile = opt_prop_def(UnitAttr)
@@ -196,8 +196,8 @@ class LoadOp(TileOp):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(_LoadEffect())
     assembly_format = (
-        "$pointer (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`volatile` $volatile^)? "
-        "(`cache` $cache^)? (`evict` $evict^)? attr-dict `:` type($pointer) `to` type($result)"
+        "$address (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`volatile` $volatile^)? "
+        "(`cache` $cache^)? (`evict` $evict^)? attr-dict `:` type($address) `to` type($result)"
     )
 
     def __init__(
@@ -222,6 +222,11 @@ class LoadOp(TileOp):
             },
             result_types=[like(pointer, pointee)],
         )
+
+    @property
+    def pointer(self) -> SSAValue:
+        """The first operand, ``address``. For that name xDSL decodes the attribute of all operands' segments at every use."""
+        return self.operands[0]
 
     def verify_(self) -> None:
         values = [self.result] if self.other is None else [self.result, self.other]

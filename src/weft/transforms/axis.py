@@ -7,7 +7,7 @@ in the first and every later iteration (optimistically: it starts from the initi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -22,7 +22,7 @@ from weft.transforms.axis_info import AxisInfo, lowest_bit, unknown
 from weft.transforms.axis_rules import transfer
 from weft.transforms.constants import number_of
 
-__all__ = ["DIVISIBILITY", "AxisInfo", "analyse", "base_argument"]
+__all__ = ["DIVISIBILITY", "AxisInfo", "analyse", "base_argument", "base_arguments"]
 
 DIVISIBILITY: Final = "tile.divisibility"
 """The argument attribute (i64) that promises a divisor of an integer or, in bytes, of an address."""
@@ -55,6 +55,9 @@ class _Analysis:
     def block(self, block: Block) -> None:
         """Adds what follows for each op of the block."""
         for op in block.ops:
+            if not op.regions and type(op) is not tile.AssumeOp:
+                self._set(op.results, transfer(op, self._get(op.operands)))
+                continue
             match op:
                 case scf.IfOp():
                     self._if(op)
@@ -65,9 +68,8 @@ class _Analysis:
                 case tile.ReduceOp():
                     self._enter(op.combine.block, [unknown(a.type) for a in op.combine.block.args])
                     self._set(op.results, transfer(op, ()))
-                case tile.AssumeOp():
-                    if block is self.entry:
-                        self._assume(op.condition)
+                case tile.AssumeOp() if block is self.entry:
+                    self._assume(op.condition)
                 case _:
                     self._set(op.results, transfer(op, self._get(op.operands)))
 
@@ -138,6 +140,23 @@ def _merge(carried: list[AxisInfo], after: list[AxisInfo], patient: bool) -> lis
     return [new if new == old else new.forgotten for new, old in zip(joined, carried, strict=True)]
 
 
+def base_arguments(values: Iterable[SSAValue]) -> dict[SSAValue, BlockArgument | None]:
+    """For each of the values, and for those they are derived from one by one, its `base_argument`."""
+    known: dict[SSAValue, BlockArgument | None] = {}
+    for value in values:
+        chain: list[SSAValue] = []
+        current = value
+        while current not in known:
+            chain.append(current)
+            sources = _sources(current)
+            if sources is None or len(sources) != 1:
+                known[current] = base_argument(current)
+            else:
+                current = sources[0]
+        known.update(dict.fromkeys(chain, known[current]))
+    return known
+
+
 def base_argument(value: SSAValue) -> BlockArgument | None:
     """The function argument that every element of a pointer is derived from; None if unknown or several."""
     roots: set[SSAValue | None] = set()
@@ -157,16 +176,18 @@ def base_argument(value: SSAValue) -> BlockArgument | None:
     return root if isinstance(root, BlockArgument) and is_pointer(root) else None
 
 
-_PASS_ON: Final = (
-    tile.SplatOp,
-    tile.BroadcastOp,
-    tile.ExpandDimsOp,
-    tile.ReshapeOp,
-    tile.TransOp,
-    tile.ConvertLayoutOp,
-    tile.BitcastOp,
-    tile.HintOp,
-    tile.AddPtrOp,
+_PASS_ON: Final = frozenset(
+    {
+        tile.SplatOp,
+        tile.BroadcastOp,
+        tile.ExpandDimsOp,
+        tile.ReshapeOp,
+        tile.TransOp,
+        tile.ConvertLayoutOp,
+        tile.BitcastOp,
+        tile.HintOp,
+        tile.AddPtrOp,
+    }
 )
 """Ops whose first operand is the pointer that their result is derived from."""
 
@@ -179,6 +200,8 @@ def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
     """The values one of which a value is derived from; None where it begins or that is not known."""
     owner = value.owner
     if isinstance(value, OpResult):
+        if type(value.op) in _PASS_ON:
+            return (value.op.operands[0],)
         match value.op:
             case tile.SelectOp() as op:
                 return (op.lhs, op.rhs)
@@ -188,8 +211,8 @@ def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
                 return (op.iter_args[value.index], _yielded(op.body.block, value.index))
             case scf.WhileOp() as op:
                 return (_yielded(op.before_region.block, value.index + 1),)
-            case op:
-                return (op.operands[0],) if isinstance(op, _PASS_ON) else None
+            case _:
+                return None
     if not isinstance(owner, Block) or not isinstance(value, BlockArgument):
         return None
     match owner.parent_op():

@@ -29,6 +29,7 @@ it is the c-group's first number plus a multiple of g. A group coarser than c st
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from xdsl.ir import Attribute
@@ -109,11 +110,13 @@ def sizes_of(type_: Attribute) -> tuple[int, ...]:
     return shape_of(type_) or (1,)
 
 
+@lru_cache(maxsize=4096)
 def unit_of(type_: Attribute) -> int:
     """What one step of contiguity adds: the bytes of an element for pointers, else 1."""
     return dtype_of(type_).itemsize if is_pointer(type_) else 1
 
 
+@lru_cache(maxsize=4096)
 def unknown(type_: Attribute) -> AxisInfo:
     """Nothing known; an unsigned integer or a bool is not negative."""
     ones = (1,) * len(sizes_of(type_))

@@ -37,7 +37,8 @@ def transfer(op: Operation, operands: Infos) -> list[AxisInfo]:
 def _pointwise(op: Operation, operands: Infos) -> AxisInfo:
     """Equal operands give equal results."""
     constancy = tuple(map(min, *(i.constancy for i in operands))) if len(operands) > 1 else operands[0].constancy
-    return replace(unknown(op.results[0].type), constancy=constancy)
+    known = unknown(op.results[0].type)
+    return known if known.constancy == constancy else replace(known, constancy=constancy)
 
 
 def _wraps(dtype: DType) -> bool:

@@ -21,7 +21,7 @@ from weft.reference.numbers import Array
 def number_of(value: SSAValue) -> int | float | None:
     """The number in every element of a constant; None for anything else."""
     owner = value.owner
-    return owner.number if isinstance(owner, tile.ConstantOp) else None
+    return owner.number if type(owner) is tile.ConstantOp else None
 
 
 def constant_like(number: int | float, type_: Attribute) -> tile.ConstantOp:
@@ -49,12 +49,11 @@ def evaluate(op: Operation) -> tile.ConstantOp | None:
     function = _EVALUATE.get(type(op))
     if function is None:
         return None
-    arrays: list[Array] = []
-    for operand in op.operands:
-        number = number_of(operand)
-        if number is None:
-            return None
-        arrays.append(np.array(number, dtype_of(operand).numpy))
+    operands = op.operands
+    known = [number_of(operand) for operand in operands]
+    if None in known:
+        return None
+    arrays: list[Array] = [np.array(n, dtype_of(operand).numpy) for n, operand in zip(known, operands, strict=True)]
     type_ = op.results[0].type
     with np.errstate(all="ignore"):
         result = np.asarray(function(op, arrays))

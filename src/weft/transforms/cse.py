@@ -23,7 +23,7 @@ from weft.transforms.effects import Effect, effect_of, is_terminator
 _Scope: TypeAlias = dict[Hashable, Operation]
 _Numbering: TypeAlias = dict[SSAValue, int]
 
-_CONTROL = (scf.IfOp, scf.ForOp, scf.WhileOp)
+_CONTROL = frozenset({scf.IfOp, scf.ForOp, scf.WhileOp})
 """Left alone even where they have no effects; their regions are entered."""
 
 
@@ -46,7 +46,7 @@ def _visit(block: Block, known: _Scope) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _visit(inner, dict(known))
-        if op.results and not isinstance(op, _CONTROL) and not is_terminator(op) and effect_of(op) is Effect.NONE:
+        if op.results and type(op) not in _CONTROL and effect_of(op) is Effect.NONE and not is_terminator(op):
             existing = known.setdefault(_key(op, {}), op)
             if existing is not op:
                 for old, new in zip(op.results, existing.results, strict=True):
@@ -57,16 +57,15 @@ def _visit(block: Block, known: _Scope) -> None:
 
 def _key(op: Operation, inner: _Numbering) -> Hashable:
     """What two equal ops agree in; ``inner`` numbers the values defined inside the op that is looked at."""
-    operands: Hashable = tuple(inner.get(v, v) for v in op.operands)
-    if isinstance(op, tile.BinaryOp) and op.kind.data in tile.COMMUTATIVE:
-        operands = frozenset(inner.get(v, v) for v in op.operands)
+    operands = tuple([inner.get(v, v) for v in op.operands] if inner else op.operands)
+    exchangeable = type(op) is tile.BinaryOp and op.kind.data in tile.COMMUTATIVE
     return (
         type(op),
-        operands,
+        frozenset(operands) if exchangeable else operands,
         frozenset(op.properties.items()),
-        frozenset(op.attributes.items()),
-        tuple(op.result_types),
-        tuple(_block_key(block, inner) for region in op.regions for block in region.blocks),
+        frozenset(op.attributes.items()) if op.attributes else None,
+        tuple([result.type for result in op.results]),
+        tuple(_block_key(block, inner) for region in op.regions for block in region.blocks) if op.regions else None,
     )
 
 

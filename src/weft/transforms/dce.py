@@ -46,9 +46,10 @@ def _visit(block: Block) -> None:
 
 
 def _is_dead(op: Operation) -> bool:
-    if is_terminator(op) or any(result.first_use is not None for result in op.results):
-        return False
-    return effect_of(op) <= Effect.READ
+    for result in op.results:
+        if result.first_use is not None:
+            return False
+    return not is_terminator(op) and effect_of(op) <= Effect.READ
 
 
 def _only_yielded(argument: SSAValue, end: Operation, position: int) -> bool:

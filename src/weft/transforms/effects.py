@@ -9,6 +9,7 @@ regions, and is computed once a class.
 from __future__ import annotations
 
 import enum
+from functools import cache
 
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, MemoryEffectKind, RecursiveMemoryEffect, get_effects
@@ -25,26 +26,33 @@ class Effect(enum.IntEnum):
     """Writes, is observed by other programs, or is unknown."""
 
 
-_BY_CLASS: dict[type[Operation], Effect | None] = {}
+_BY_CLASS: dict[type[Operation], Effect] = {}
+"""The effects found so far of classes whose ops all have the same."""
 
 
 def effect_of(op: Operation) -> Effect:
     """The op's effect, that of its regions included. An op that declares nothing is taken to write."""
+    kind = type(op)
+    known = _BY_CLASS.get(kind)
+    if known is not None:
+        return known
     ordering = tile.ordering_of(op)
     if ordering is not None:
         return Effect.WRITE if ordering.writes or ordering.observed else Effect.READ
-    kind = type(op)
-    if kind not in _BY_CLASS:
-        _BY_CLASS[kind] = None if op.has_trait(RecursiveMemoryEffect) else _declared(op)
-    known = _BY_CLASS[kind]
-    if known is not None:
-        return known
+    if not op.has_trait(RecursiveMemoryEffect):
+        _BY_CLASS[kind] = _declared(op)
+        return _BY_CLASS[kind]
     return max((effect_of(inner) for r in op.regions for b in r.blocks for inner in b.ops), default=Effect.NONE)
 
 
 def is_terminator(op: Operation) -> bool:
     """Whether the op ends its block and so stays where it is."""
-    return op.has_trait(IsTerminator)
+    return _ends_blocks(type(op))
+
+
+@cache
+def _ends_blocks(kind: type[Operation]) -> bool:
+    return kind.has_trait(IsTerminator)
 
 
 def _declared(op: Operation) -> Effect:

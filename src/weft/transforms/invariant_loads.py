@@ -17,7 +17,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
-from weft.transforms.axis import base_argument
+from weft.transforms.axis import base_arguments
 
 INVARIANT = "invariant"
 
@@ -29,13 +29,14 @@ class MarkInvariantLoads(ModulePass):
     name = "mark-invariant-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        ops = list(op.walk())
-        written = {base_argument(o.pointer) for o in ops if tile.is_access(o) and _writes(o)}
+        accesses = [access for access in op.walk() if tile.is_access(access)]
+        bases = base_arguments(access.pointer for access in accesses)
+        written = {bases[access.pointer] for access in accesses if _writes(access)}
         if None in written:
             return
-        for load in ops:
+        for load in accesses:
             if isinstance(load, tile.LoadOp) and load.volatile is None:
-                base = base_argument(load.pointer)
+                base = bases[load.pointer]
                 if base is not None and base not in written:
                     load.attributes[INVARIANT] = UnitAttr()
 

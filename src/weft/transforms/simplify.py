@@ -31,7 +31,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
-from weft.ir.types import element_of, is_pointer, shape_of
+from weft.ir.types import element_of, is_pointer, is_tile
 from weft.transforms import identities
 from weft.transforms.constants import constant_like, evaluate, number_of
 from weft.transforms.identities import Replacement
@@ -100,17 +100,17 @@ def _fold(op: Operation) -> Replacement:
 
 def _splat_source(value: SSAValue) -> SSAValue | None:
     owner = value.owner
-    return owner.source if isinstance(owner, tile.SplatOp) else None
+    return owner.source if type(owner) is tile.SplatOp else None
 
 
 def _scalarise(op: Operation) -> Replacement:
     """An elementwise op over splats and constants computes one number."""
     type_ = op.results[0].type
-    if not shape_of(type_):
-        return None
     sources = [_splat_source(operand) for operand in op.operands]
+    if not is_tile(op.results[0]) or all(source is None for source in sources):
+        return None
     numbers = [number_of(operand) for operand in op.operands]
-    if all(s is None for s in sources) or any(s is n is None for s, n in zip(sources, numbers, strict=True)):
+    if any(s is n is None for s, n in zip(sources, numbers, strict=True)):
         return None
     new: list[Operation] = []
     operands: list[SSAValue] = []

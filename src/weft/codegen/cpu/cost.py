@@ -52,11 +52,11 @@ class Costs:
 
     def _of(self, value: SSAValue) -> int:
         op = value.owner
-        if not isinstance(op, Operation) or not is_tile(value) or not is_recomputable(value):
+        if not is_tile(value) or not is_recomputable(value) or not isinstance(op, tile.TileOp):
             return 1
         if isinstance(op, tile.LoadOp):
             return self._cost_of_load(op)
-        return _weight(op) + sum(self._known[operand] for operand in _computed_from(value))
+        return _weight(op) + sum([self._known[operand] for operand in op.operands if is_tile(operand)])
 
     def _cost_of_load(self, op: tile.LoadOp) -> int:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
@@ -71,9 +71,9 @@ class Costs:
 def _computed_from(value: SSAValue) -> list[SSAValue]:
     """The tiles whose costs are part of the value's."""
     op = value.owner
-    if not isinstance(op, Operation) or not is_tile(value) or not is_recomputable(value):
+    if not is_tile(value) or not is_recomputable(value) or not isinstance(op, tile.TileOp):
         return []
-    return [op.pointer] if isinstance(op, tile.LoadOp) else [o for o in op.operands if is_tile(o)]
+    return [op.pointer] if type(op) is tile.LoadOp else [operand for operand in op.operands if is_tile(operand)]
 
 
 def _weight(op: Operation) -> int:

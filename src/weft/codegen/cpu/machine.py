@@ -29,7 +29,7 @@ from weft.ir import tile
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms import PIPELINE
-from weft.transforms.axis import analyse, base_argument
+from weft.transforms.axis import analyse, base_arguments
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.flags import waits
@@ -131,4 +131,4 @@ def _program_function(module: Module, symbol: str) -> ir.Function:
 
 def _bases(kernel: func.FuncOp) -> dict[SSAValue, BlockArgument | None]:
     """Which argument each access's pointer comes from."""
-    return {op.pointer: base_argument(op.pointer) for op in kernel.walk() if tile.is_access(op)}
+    return base_arguments(op.pointer for op in kernel.walk() if tile.is_access(op))

@@ -12,7 +12,7 @@ computed once per iteration however many ways lead to it; and an index that does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from llvmlite import ir
 
@@ -28,8 +28,7 @@ class Counter:
         self.bits = bits
 
 
-@dataclass(frozen=True)
-class RegisterIndex:
+class RegisterIndex(NamedTuple):
     """``const ^ sum of columns[j] over the set bits j of each counter``."""
 
     const: int = 0

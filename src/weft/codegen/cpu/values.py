@@ -188,8 +188,9 @@ class Registers(Emit):
 
     def _remembered(self, key: Key) -> ir.Value | None:
         for scope in reversed(self._memo):
-            if key in scope:
-                return scope[key]
+            found = scope.get(key)
+            if found is not None:
+                return found
         return None
 
     @contextmanager

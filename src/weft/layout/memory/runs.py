@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from weft.layout.algebra.linear_layout import LinearLayout
 
@@ -34,6 +35,11 @@ class Runs:
 
 def runs_of(layout: LinearLayout, contiguity: Sequence[int]) -> Runs:
     """The runs of a register under a layout, given the pointers' contiguity along each dimension (powers of two)."""
+    return _runs_of(layout, tuple(contiguity))
+
+
+@lru_cache(maxsize=1024)
+def _runs_of(layout: LinearLayout, contiguity: tuple[int, ...]) -> Runs:
     lanes = layout.columns("lane")
     run_bits = 0
     stride = 1

@@ -11,10 +11,10 @@ from math import prod
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator
 
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
+from weft.transforms.effects import is_terminator
 from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, OperandLayouts
 
 
@@ -29,6 +29,9 @@ class Inference:
     def infer(self, block: Block) -> None:
         """Layouts and weights of all tiles a block defines, its inner regions included."""
         for op in block.ops:
+            if not op.regions:
+                self._infer_op(op)
+                continue
             match op:
                 case scf.ForOp():
                     self._infer_loop(op.iter_args, op.body.block.args[1:], [op.body.block], op.res)
@@ -41,7 +44,7 @@ class Inference:
                     self._infer_op(op)
 
     def _infer_op(self, op: Operation) -> None:
-        if op.has_trait(IsTerminator) or not any(map(is_tile, (*op.operands, *op.results))):
+        if is_terminator(op) or not any(map(is_tile, (*op.operands, *op.results))):
             return
         chosen = self.chosen[op] = self._choose(op)
         for result, layout in zip(op.results, chosen.results, strict=True):

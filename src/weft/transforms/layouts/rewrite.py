@@ -50,7 +50,7 @@ class Rewriting:
         """Makes the operands of every op agree with what the op needs, and wraps what cannot."""
         for op in list(block.ops):
             for i, layout in enumerate(self._wanted(op)):
-                if layout is not None:
+                if layout is not None and self._facts.layouts[op.operands[i]] != layout:
                     op.operands[i] = self._in_layout(op.operands[i], layout)
             for region in op.regions:
                 if isinstance(op, tile.ReduceOp):
@@ -60,6 +60,9 @@ class Rewriting:
 
     def _wanted(self, op: Operation) -> Sequence[LinearLayout | None]:
         """For each operand the layout the op needs it in; None for scalars."""
+        chosen = self._chosen.get(op)
+        if chosen is not None:
+            return chosen.operands
         match op:
             case scf.ForOp():
                 return [None, None, None, *self._as(op.body.block.args[1:])]
@@ -68,7 +71,7 @@ class Rewriting:
             case scf.YieldOp() | scf.ConditionOp():
                 return self._wanted_by_end(op)
             case _:
-                return self._chosen[op].operands if op in self._chosen else [None] * len(op.operands)
+                return [None] * len(op.operands)
 
     def _as(self, values: Sequence[SSAValue]) -> list[LinearLayout | None]:
         return [self._facts.layouts[value] if is_tile(value) else None for value in values]

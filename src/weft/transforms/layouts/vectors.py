@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -15,11 +16,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
-from weft.ir.types import shape_of
+from weft.ir.types import is_tile, shape_of
 from weft.ir.unsupported import UnsupportedOpError
 from weft.layout import LinearLayout, plan_conversion, reduce, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+
+
+@lru_cache(maxsize=1024)
+def _vector(shape: tuple[int, ...], lanes: int, order: tuple[int, ...] | None = None) -> LinearLayout:
+    """`vector`, made once: most tiles of a kernel have the same layout."""
+    return vector(shape, lanes, order)
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,11 @@ class VectorRules:
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """The preferred layouts; for a dot two, with the first operand by rows or by columns."""
         match op:
+            case _ if tile.is_a(op, tile.Generator):
+                return [_same(op, self.default(shape_of(op.results[0])))]
+            case _ if tile.is_a(op, tile.Elementwise):
+                tiles = [value for value in op.operands if is_tile(value)]
+                return [_same(op, facts.layouts[facts.heaviest(tiles)])]
             case tile.LoadOp():
                 return [_same(op, self.anchor(op.pointer, facts))]
             case tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
@@ -45,17 +57,12 @@ class VectorRules:
                 return [self._shape(op, facts)]
             case tile.ConvertLayoutOp():
                 raise UnsupportedOpError(op, "stands in the module before layouts are assigned")
-            case _ if tile.is_a(op, tile.Generator):
-                return [_same(op, self.default(shape_of(op.results[0])))]
-            case _ if tile.is_a(op, tile.Elementwise):
-                tiles = [value for value in op.operands if shape_of(value)]
-                return [_same(op, facts.layouts[facts.heaviest(tiles)])]
             case _:
                 raise UnsupportedOpError(op, "has no rule that gives its tiles layouts on a CPU")
 
     def default(self, shape: Sequence[int]) -> LinearLayout:
         """Row-major vectors."""
-        return vector(shape, self.lanes)
+        return _vector(tuple(shape), self.lanes)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
         """The layout whose lanes walk the dimension along which the pointers are most contiguous; where they are not at
@@ -65,7 +72,7 @@ class VectorRules:
         if max(runs) == 1 and facts.weights[pointer]:
             return facts.layouts[pointer]
         order = sorted(range(len(shape)), key=lambda d: (-min(runs[d], self.lanes), -d))
-        return vector(shape, self.lanes, order)
+        return _vector(shape, self.lanes, tuple(order))
 
     def _access(self, pointer: SSAValue, value: SSAValue, facts: LayoutFacts) -> LinearLayout:
         """The layout in which to write ``value``: its own if its lanes suit the memory (or hold one element each), else
@@ -134,6 +141,6 @@ def _same(op: Operation, layout: LinearLayout) -> OperandLayouts:
 
 def _layouts(op: Operation, operands: LinearLayout, results: LinearLayout) -> OperandLayouts:
     return OperandLayouts(
-        tuple(operands if shape_of(value) else None for value in op.operands),
-        tuple(results if shape_of(value) else None for value in op.results),
+        tuple([operands if is_tile(value) else None for value in op.operands]),
+        tuple([results if is_tile(value) else None for value in op.results]),
     )
