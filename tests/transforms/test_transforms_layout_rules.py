@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -129,6 +130,78 @@ def test_the_cheapest_candidate_is_taken_its_conversions_included(rules: LayoutR
     op, module = dot()
     AssignLayouts(rules).apply(Context(), module)
     assert layout_of(op.a) == taken
+
+
+class Recording:
+    """A CPU's rules that take the dot's candidate of index ``taken``; ``priced`` has the conversions priced for each."""
+
+    def __init__(self, taken: int):
+        self._rules = VectorRules(4)
+        self._taken = taken
+        self._current = 0
+        self.priced: list[list[str]] = [[], []]
+
+    def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        return self._rules.candidates(op, facts)
+
+    def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
+        self._current = int(chosen.operands[0] == COLUMNS)
+        return 0 if self._current == self._taken else 1e9
+
+    def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
+        self.priced[self._current].append(f"{source} to {destination}")
+        return 1
+
+
+LOADED = """
+  %i8 = tile.arange 0 8 : tensor<8xi32>
+  %i16 = tile.arange 0 16 : tensor<16xi32>
+  %p8 = tile.splat %x : !tile.ptr<f32> to tensor<8x!tile.ptr<f32>>
+  %p16 = tile.splat %x : !tile.ptr<f32> to tensor<16x!tile.ptr<f32>>
+  %at8 = tile.addptr %p8, %i8 : tensor<8x!tile.ptr<f32>>, tensor<8xi32> to tensor<8x!tile.ptr<f32>>
+  %at16 = tile.addptr %p16, %i16 : tensor<16x!tile.ptr<f32>>, tensor<16xi32> to tensor<16x!tile.ptr<f32>>
+  %v8 = tile.load %at8 : tensor<8x!tile.ptr<f32>> to tensor<8xf32>
+  %v16 = tile.load %at16 : tensor<16x!tile.ptr<f32>> to tensor<16xf32>
+  %f = tile.cast %i16 : tensor<16xi32> to tensor<16xf32>
+"""
+LEFT = {
+    "broadcast along rows": """
+  %c = tile.expand_dims %v16 0 : tensor<16xf32> to tensor<1x16xf32>
+  %a = tile.broadcast %c : tensor<1x16xf32> to tensor<8x16xf32>
+""",
+    "broadcast along columns": """
+  %c = tile.expand_dims %v8 1 : tensor<8xf32> to tensor<8x1xf32>
+  %a = tile.broadcast %c : tensor<8x1xf32> to tensor<8x16xf32>
+""",
+    "free": """
+  %c = tile.expand_dims %f 0 : tensor<16xf32> to tensor<1x16xf32>
+  %a = tile.broadcast %c : tensor<1x16xf32> to tensor<8x16xf32>
+""",
+    "sum of broadcasts": """
+  %c = tile.expand_dims %v8 1 : tensor<8xf32> to tensor<8x1xf32>
+  %d = tile.broadcast %c : tensor<8x1xf32> to tensor<8x16xf32>
+  %e = tile.expand_dims %v16 0 : tensor<16xf32> to tensor<1x16xf32>
+  %g = tile.broadcast %e : tensor<1x16xf32> to tensor<8x16xf32>
+  %a = tile.binary "add" %d, %g : tensor<8x16xf32>
+""",
+}
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+@pytest.mark.parametrize("left", LEFT)
+def test_what_is_priced_is_what_is_inserted(kernel: Callable[[str, str], ModuleOp], left: str, taken: int) -> None:
+    """A clone of a shape op costs the conversion of its source, which a broadcast makes much smaller."""
+    rest = """
+      %z = tile.constant 0.0 : tensor<8x8xf32>
+      %b = tile.constant 1.0 : tensor<16x8xf32>
+      %r = tile.dot %a, %b, %z : tensor<8x16xf32>, tensor<16x8xf32> to tensor<8x8xf32>
+    """
+    module = kernel("%x: !tile.ptr<f32>", LOADED + LEFT[left] + rest)
+    rules = Recording(taken)
+    AssignLayouts(rules).apply(Context(), module)
+    conversions = (op for op in module.walk() if isinstance(op, tile.ConvertLayoutOp))
+    found = [f"{layout_of(op.source)} to {layout_of(op.result)}" for op in conversions]
+    assert sorted(found) == sorted(rules.priced[taken])
 
 
 def test_a_conversion_has_no_candidates() -> None:

@@ -14,7 +14,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
+from weft.layout import LinearLayout
 from weft.transforms.effects import is_terminator
+from weft.transforms.layouts.cloning import cloned_from, is_cloned
 from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, OperandLayouts
 
 
@@ -59,11 +61,22 @@ class Inference:
         return min(candidates, key=lambda candidate: self._price(op, candidate))
 
     def _price(self, op: Operation, candidate: OperandLayouts) -> float:
-        """The op's own price and that of the conversions of its operands. A free operand costs nothing: it is computed again."""
+        """The op's own price and that of the conversions by which its operands get their layouts. What is cloned costs what its
+        sources cost: free values, and shape ops, which move nothing."""
+        layouts = self._facts.layouts
         price = self._rules.op_cost(op, candidate, self._facts)
-        for value, layout in zip(op.operands, candidate.operands, strict=True):
-            if layout is not None and self._facts.weights[value] and self._facts.layouts[value] != layout:
-                price += self._rules.conversion_cost(self._facts.layouts[value], layout, _bits(value))
+        wanted = zip(op.operands, candidate.operands, strict=True)
+        pending = [(value, layout) for value, layout in wanted if layout is not None]
+        seen: set[tuple[SSAValue, LinearLayout]] = set()
+        while pending:
+            value, layout = key = pending.pop()
+            if layouts[value] == layout or key in seen:
+                continue
+            seen.add(key)
+            if is_cloned(value, layout, self._facts):
+                pending += cloned_from(value, layout, self._facts)
+            else:
+                price += self._rules.conversion_cost(layouts[value], layout, _bits(value))
         return price
 
     def _weight(self, op: Operation, result: SSAValue) -> int:

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from weft.ir import tile
 from weft.ir.types import is_tile, with_layout
 from weft.layout import LinearLayout
+from weft.transforms.layouts.cloning import cloned_from, is_cloned
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -21,6 +22,9 @@ class Rewriting:
         self._facts = facts
         self._chosen = chosen
         self._clones: dict[tuple[SSAValue, LinearLayout], SSAValue] = {}
+        self._originals: dict[SSAValue, SSAValue] = {}
+        """What each clone and conversion stands for. Ops that are cloned have got clones as operands already; a clone of them is
+        computed from the originals, one of which may have the layout."""
 
     def retype(self, block: Block) -> None:
         """Puts the inferred layouts into the types of a block's values and its inner regions'."""
@@ -93,11 +97,12 @@ class Rewriting:
     def _in_layout(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
         """The value in a layout: itself, a clone of a free value or shape op (rule 4), or a conversion. Clones what it is
         computed from first, not by recursion: an unrolled loop makes chains longer than Python's stack."""
+        value = self._original(value)
         pending = [(value, layout)]
         while pending:
             key = pending[-1]
             if self._found(key) is None:
-                missing = [source for source in self._cloned_from(*key) if self._found(source) is None]
+                missing = [source for source in self._sources(*key) if self._found(source) is None]
                 if missing:
                     pending.extend(missing)
                     continue
@@ -105,32 +110,27 @@ class Rewriting:
             pending.pop()
         return value if self._facts.layouts[value] == layout else self._clones[value, layout]
 
+    def _original(self, value: SSAValue) -> SSAValue:
+        return self._originals.get(value, value)
+
+    def _sources(self, value: SSAValue, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
+        return [(self._original(source), wanted) for source, wanted in cloned_from(value, layout, self._facts)]
+
     def _found(self, key: tuple[SSAValue, LinearLayout]) -> SSAValue | None:
         value, layout = key
         return value if self._facts.layouts[value] == layout else self._clones.get(key)
 
-    def _cloned_from(self, value: SSAValue, layout: LinearLayout) -> list[tuple[SSAValue, LinearLayout]]:
-        """The tiles, and their layouts, from which a clone of the value is computed; none where it is converted."""
-        op = value.owner
-        if not isinstance(op, Operation) or not self._is_cloned(op, value, layout):
-            return []
-        source = op.source_layout(layout) if isinstance(op, tile.ShapeOp) else layout
-        return [(operand, source) for operand in op.operands if is_tile(operand)]
-
-    def _is_cloned(self, op: Operation, value: SSAValue, layout: LinearLayout) -> bool:
-        free = not self._facts.weights[value] and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.Elementwise))
-        return free or isinstance(op, tile.ShapeOp) or _splats(op, layout)
-
     def _insert(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
         """A clone or conversion of the value, put right after it."""
         op = value.owner
-        if isinstance(op, Operation) and self._is_cloned(op, value, layout):
+        if isinstance(op, Operation) and is_cloned(value, layout, self._facts):
             new = self._clone(op, value, layout)
         else:
             new = tile.ConvertLayoutOp(value, layout)
         if isinstance(op, Operation):
             new.location = op.location
         result = new.results[0]
+        self._originals[result] = value
         result.name_hint = value.name_hint
         self._facts.set(result, layout, self._facts.weights[value])
         if value in self._facts.axis:
@@ -139,18 +139,10 @@ class Rewriting:
         return result
 
     def _clone(self, op: Operation, value: SSAValue, layout: LinearLayout) -> Operation:
-        found = {source: self._found((source, wanted)) for source, wanted in self._cloned_from(value, layout)}
+        found = {source: self._found((source, wanted)) for source, wanted in self._sources(value, layout)}
         return type(op).create(
-            operands=[found.get(operand) or operand for operand in op.operands],
+            operands=[found.get(self._original(operand)) or operand for operand in op.operands],
             result_types=[with_layout(value.type, layout)],
             properties=dict(op.properties),
             attributes=dict(op.attributes),
         )
-
-
-def _splats(op: Operation, layout: LinearLayout) -> bool:
-    """Whether the op is a plain load that nothing else reads and that the layout wants one element a register of:
-    better loaded and repeated element by element than loaded as vectors and taken apart."""
-    if not isinstance(op, tile.LoadOp) or op.volatile is not None:
-        return False
-    return not any(layout.columns("lane")) and op.result.has_one_use()
