@@ -120,7 +120,7 @@ def until(x: Any, out: Any, N: tl.constexpr) -> None:
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_while_on_a_fold_of_a_carried_tile(differ: Differential, n: int) -> None:
+def test_while_on_a_reduction_of_a_carried_tile(differ: Differential, n: int) -> None:
     differ(until, promises=[True], x=integers(n), out=np.zeros(2 * n, np.int32), N=n)
 
 

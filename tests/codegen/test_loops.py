@@ -229,7 +229,7 @@ def read_late(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> Non
     tl.store(out + i[:, None] * N + j[None, :], a + s[None, :])
 
 
-def test_a_fold_of_the_old_tile_comes_before_the_new_one() -> None:
+def test_a_reduction_of_the_old_tile_comes_before_the_new_one() -> None:
     assert schedules(read_late, x=F32, out=F32, n=I32, M=16, N=32)[1] == ["loop[reduce _, write a]", "loop[write s]"]
 
 

@@ -236,8 +236,8 @@ def test_expand_dims_and_broadcast(differ: Differential, sizes: tuple[int, int])
 
 # ---- reductions -----------------------------------------------------------------------------------------------------
 
-FOLDS = ("add", "mul", "min", "max", "minnan", "maxnan", "and", "or", "xor")
-FOLDED: list[Shape] = [
+REDUCTIONS = ("add", "mul", "min", "max", "minnan", "maxnan", "and", "or", "xor")
+REDUCED: list[Shape] = [
     (1,),
     (4,),
     (16,),
@@ -268,12 +268,12 @@ def exact_to_reduce(shape: Shape, dtype: DType, kind: str) -> Array:
     return numbers.astype(dtype.numpy)
 
 
-@pytest.mark.parametrize("shape", FOLDED, ids=str)
+@pytest.mark.parametrize("shape", REDUCED, ids=str)
 def test_reduce(differ: Differential, shape: Shape) -> None:
     """Every kind along every axis, of types of every width."""
     for dtype in (dtypes.int8, dtypes.bool_, dtypes.uint32, dtypes.int64, dtypes.float32, dtypes.float64):
         m = Maker()
-        for kind in FOLDS:
+        for kind in REDUCTIONS:
             if class_of(dtype) not in BINARY[kind]:
                 continue
             source = m.load(exact_to_reduce(shape, dtype, kind))

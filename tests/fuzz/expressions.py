@@ -145,7 +145,7 @@ def conversion(scope: Scope) -> Typed | None:
 
 
 def reinterpretation(scope: Scope) -> Typed | None:
-    """A bitcast to a dtype of the same width; of floats without their NaNs, whose bits nobody promises."""
+    """A bitcast to a dtype of the same width; of floats without their NaNs, whose bits are not specified."""
     a = scope.pick(lambda v: not v.dtype.is_bool)
     if a is None:
         return None
@@ -236,8 +236,8 @@ def reduced_shape(shape: Shape, axis: int | None, keep: bool) -> Shape:
     return tuple((1 if i == axis else n) for i, n in enumerate(shape) if keep or i != axis)
 
 
-def folding(scope: Scope, a: Typed) -> tuple[int | None, str, Shape, int]:
-    """How to reduce ``a``: an axis (or None), the arguments' text, the shape that results, elements folded together."""
+def reducing(scope: Scope, a: Typed) -> tuple[int | None, str, Shape, int]:
+    """How to reduce ``a``: an axis (or None), the arguments' text, the shape that results, elements reduced together."""
     r = scope.random
     axis = r.choice((None, *range(len(a.shape))))
     keep = r.random() < 0.3
@@ -252,7 +252,7 @@ def reduction(scope: Scope) -> Typed | None:
     if a is None:
         return None
     r = scope.random
-    _, arguments, shape, _ = folding(scope, a)
+    _, arguments, shape, _ = reducing(scope, a)
     name = r.choice(("sum", "sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"))
     if name == "sum":
         if a.dtype.is_float:
@@ -384,10 +384,10 @@ def _sum(scope: Scope) -> tuple[Typed, Typed | None] | None:
     a = scope.pick(lambda v: v.dtype.is_float and bool(v.shape))
     if a is None:
         return None
-    _, arguments, shape, folded = folding(scope, a)
+    _, arguments, shape, together = reducing(scope, a)
     epsilon = 2.0**-a.dtype.mantissa
     magnitude = Typed(f"tl.sum(tl.abs({cast(a, dtypes.float64).text}), {arguments})", dtypes.float64, shape)
-    check = Check("within", (2 * folded * epsilon,))
+    check = Check("within", (2 * together * epsilon,))
     return Typed(f"tl.sum({a.text}, {arguments})", a.dtype, shape, check), magnitude
 
 

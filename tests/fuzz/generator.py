@@ -33,7 +33,7 @@ COMBINES: dict[str, tuple[str, Callable[[DType], bool]]] = {
     "combine_mul": ("a * b", lambda d: d.is_integer),
     "combine_max": ("tl.where(a > b, a, b)", lambda d: not d.is_float),
 }
-"""Helpers for ``tl.reduce``: what they return and the dtypes on which the order of folding cannot matter."""
+"""Helpers for ``tl.reduce``: what they return and the dtypes on which the order of a reduction cannot matter."""
 
 TOGETHER: Final = 0.08
 """Which part of the kernels has programs that work together; they are many programs of few statements."""

@@ -210,7 +210,7 @@ def test_reduce_along_each_axis(apply: Apply) -> None:
     assert apply(reduction("1", 0, "i32", body), ("i32", np.array(0, I32)), ("i32", ints(1) + 5)) == 5
 
 
-def test_reduce_folds_from_the_first_element_in_the_regions_type(apply: Apply) -> None:
+def test_reduce_begins_with_the_first_element_in_the_regions_type(apply: Apply) -> None:
     """2048 + 1 is 2048 in float16 (a tie to even), so three ones are lost; other orders would keep them."""
     body = '%s = tile.binary "add" %p, %q : f16\ntile.yield %s : f16'
     x = np.array([2048, 1, 1, 1], np.float16)

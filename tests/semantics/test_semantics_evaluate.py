@@ -200,7 +200,7 @@ def test_select_takes_its_condition_first() -> None:
     assert evaluate("select", np.array([True, False]), i32(1), i32(2)).tolist() == [1, 2]
 
 
-def test_reductions_fold_in_the_type() -> None:
+def test_reductions_compute_in_the_type() -> None:
     x = np.array([100, 100, 100], np.int8)
     assert evaluate("sum", x).tolist() == 44  # 300 - 256
     assert evaluate("prod", x).tolist() == 1_000_000 % 256

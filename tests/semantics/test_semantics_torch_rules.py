@@ -188,8 +188,8 @@ def test_steps() -> None:
         ((d.uint8, d.int16), "int16"),
         ((d.int64, d.float16), "float16"),
         ((d.uint16, d.bfloat16), "bfloat16"),
-        # Three classes at once: the int tensor is raised by the float number to the default float, and the 0-d integer by
-        # nobody, for the number below it makes the 0-d class float first.
+        # Three classes at once: the float number raises the int tensor to the default float. It does not raise the 0-d integer,
+        # since the number below it makes the 0-d class float first.
         ((d.int8, Type(d.int64, scalar=True), 1.5), "float32"),
         ((d.int8, Type(d.float16, scalar=True), 1.5), "float16"),
         ((d.float16, d.int64, F8_0D, 1j), "complex32"),

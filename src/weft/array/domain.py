@@ -37,7 +37,7 @@ ACROSS: Final = 1024
 SQUARE: Final = 32
 """Elements along each dimension where memory is contiguous along both."""
 
-FOLD: Final = 512
+ACCUMULATOR: Final = 512
 """Elements of a tile that a reduction accumulates in: few enough to stay in registers."""
 
 
@@ -110,8 +110,8 @@ def domain_of(
     if serial or (not whole_rows and kept and _walks_kept(kept[-1], reduced[-1], accesses)):
         groups += [group(m, "columns", ACROSS) for m in kept[-1:]]
         return Domain((*groups, *(group(m, "loop") for m in reduced)), wide)
-    columns = group(reduced[-1], "columns", ROW if whole_rows else FOLD)
-    down = FOLD // columns.block
+    columns = group(reduced[-1], "columns", ROW if whole_rows else ACCUMULATOR)
+    down = ACCUMULATOR // columns.block
     groups += [group(m, "rows" if down > 1 else "program", max(down, 1)) for m in kept[-1:]]
     groups += [group(m, "loop") for m in reduced[:-1]]
     return Domain((*groups, columns), wide)

@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 from weft.array.canonical import Access, row_major
-from weft.array.folds import spelled
 from weft.array.nodes import Matmul, Node
+from weft.array.reductions import spelled
 from weft.array.schedule import Kernel
 from weft.array.text import NARROW, Program
 

@@ -59,7 +59,7 @@ def literal(value: Number, dtype: DType) -> str:
 
 
 @dataclass(frozen=True)
-class Fold:
+class Reduction:
     """One reduction: ``name`` prefixes its variables."""
 
     node: Reduce

@@ -59,7 +59,7 @@ def value_of(node: Node, operands: Sequence[NDArray[Any]]) -> NDArray[Any]:
         case Reshape():
             return operands[0].reshape(node.shape)
         case Reduce():
-            return _fold(node, operands[0])
+            return _reduce(node, operands[0])
         case Matmul():
             return evaluate("matmul", *operands)
         case _:
@@ -81,7 +81,7 @@ def _read(node: View, source: NDArray[Any]) -> NDArray[Any]:
     return np.broadcast_to(source[tuple(places)], node.shape)
 
 
-def _fold(node: Reduce, source: NDArray[Any]) -> NDArray[Any]:
+def _reduce(node: Reduce, source: NDArray[Any]) -> NDArray[Any]:
     meaning = node.meaning.removesuffix("_nan")
     propagates = meaning != node.meaning or meaning in ("argmax", "argmin")
     (first, *others) = node.axes

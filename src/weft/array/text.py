@@ -16,8 +16,8 @@ from typing import Final
 
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
-from weft.array.folds import HELPERS, Fold, literal, spelled
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
+from weft.array.reductions import HELPERS, Reduction, literal, spelled
 from weft.array.schedule import Kernel
 
 NARROW: Final = (1 << 31) - (1 << 16)
@@ -142,7 +142,7 @@ class _Writer:
         self.values: dict[int, str] = {}
         self.loaded: dict[tuple[_Memory, bool], str] = {}
         self.checks = False
-        self.folds: dict[int, Fold] = {}
+        self.reductions: dict[int, Reduction] = {}
         self.single: set[int] = set()
         """Nodes whose value is one number, though their shape has rows: nothing they are computed from varies."""
 
@@ -330,7 +330,7 @@ class _Writer:
             self._line(f"tl.store({self.signature.add('faults', None)} + {number}, flags)")
         meanings = [n.meaning for n in self.kernel.nodes if isinstance(n, (Apply, Reduce))]
         name = "_".join(("fused", *dict.fromkeys(meanings[-4:])))
-        helpers = sorted({HELPERS[f.meaning] for f in self.folds.values() if f.meaning in HELPERS})
+        helpers = sorted({HELPERS[r.meaning] for r in self.reductions.values() if r.meaning in HELPERS})
         head = "\n\n".join(["import weft\nimport weft.language as tl\n", *helpers, ""])
         text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n" + "\n".join(self.lines) + "\n"
         return Program(text, name, tuple(self.signature.arguments), grid)
@@ -386,40 +386,40 @@ class _Writer:
             return None
         return 0 if self.domain.rows is None else 1
 
-    def _fold(self, node: Reduce) -> Fold:
-        return self.folds.setdefault(id(node), Fold(node, f"r{len(self.folds)}"))
+    def _reduction(self, node: Reduce) -> Reduction:
+        return self.reductions.setdefault(id(node), Reduction(node, f"r{len(self.reductions)}"))
 
-    def _take(self, fold: Fold) -> None:
-        value = self._value(fold.node.source)
+    def _take(self, reduction: Reduction) -> None:
+        value = self._value(reduction.node.source)
         index = ""
-        if fold.index is not None:
+        if reduction.index is not None:
             group = next(g for g in self.domain.groups if g.reduced)
             index = f"{self._in_tile(f'i{self._number_of(group)}', group, kept=False)}.to(tl.int64)"
         columns = self.domain.columns
         inside = None
         if columns is not None and columns.reduced and self._masked(columns):
             inside = self._in_tile(f"m{self._number_of(columns)}", columns, kept=False)
-        for line in fold.take(value, inside, index):
+        for line in reduction.take(value, inside, index):
             self._line(line)
 
     def _reduce_tile(self, node: Reduce) -> None:
         """Reduces the row at hand."""
-        fold = self._fold(node)
-        for line in fold.start(self._accumulator()):
+        reduction = self._reduction(node)
+        for line in reduction.start(self._accumulator()):
             self._line(line)
-        self._take(fold)
-        self._finish(fold)
+        self._take(reduction)
+        self._finish(reduction)
 
-    def _finish(self, fold: Fold) -> None:
+    def _finish(self, reduction: Reduction) -> None:
         across = self._across()
-        value = fold.across(across) if across is not None else fold.index or fold.name
-        self.values[id(fold.node)] = self._define(fold.result(value))
+        value = reduction.across(across) if across is not None else reduction.index or reduction.name
+        self.values[id(reduction.node)] = self._define(reduction.result(value))
 
     def _loops(self) -> None:
         """Accumulates in loops over what is reduced, then finishes what is kept."""
-        folds = [self._fold(n) for n in self.kernel.nodes if isinstance(n, Reduce)]
-        for fold in folds:
-            for line in fold.start(self._accumulator()):
+        reductions = [self._reduction(n) for n in self.kernel.nodes if isinstance(n, Reduce)]
+        for reduction in reductions:
+            for line in reduction.start(self._accumulator()):
                 self._line(line)
         outside = self.indent
         first = True
@@ -429,10 +429,10 @@ class _Writer:
             first = first and not group.reduced
         for node in self.kernel.nodes:
             if isinstance(node, Reduce):
-                fold = self._fold(node)
-                self._take(fold)
+                reduction = self._reduction(node)
+                self._take(reduction)
                 if self.serial:
-                    self._store(node, fold.result(fold.name))
+                    self._store(node, reduction.result(reduction.name))
             elif not self._is_kept(node):
                 self._store(node, self._value(node))
         self.indent = outside
@@ -440,7 +440,7 @@ class _Writer:
             return
         for node in self.kernel.nodes:
             if isinstance(node, Reduce):
-                self._finish(self._fold(node))
+                self._finish(self._reduction(node))
             if self._is_kept(node):
                 self._store(node, self._value(node))
 

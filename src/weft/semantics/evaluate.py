@@ -334,7 +334,7 @@ REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _reduce(meaning: str, dtype: DType, x: Array, axis: int | tuple[int, ...] | None, propagate_nan: bool) -> Array:
-    """Elements of the type, folded in it; indices are int64, truth values bools."""
+    """Elements of the type, reduced in it; indices are int64, truth values bools."""
     if meaning in ("any", "all"):
         return np.asarray(REDUCTIONS[meaning](x.astype(np.bool_), axis=axis))
     extreme = meaning.removeprefix("arg")

@@ -80,7 +80,7 @@ extern "C" __global__ void uninitialised_shared(const float *x, float *out) {
     out[threadIdx.x] = tile[63 - threadIdx.x];
 }
 
-// Sums into memory that nobody cleared.
+// Sums into memory that was not cleared.
 extern "C" __global__ void uninitialised_global(const float *x, float *sums) {
     IF_REPAIRED(sums[threadIdx.x] = 0;)
     for (int i = 0; i < 4; i++) sums[threadIdx.x] += x[i * 64 + threadIdx.x];

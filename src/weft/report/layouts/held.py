@@ -135,7 +135,7 @@ class Panel:
     columns: int
     stride: int
     row_step: int = 1
-    """What a row adds to the number it is labelled with: the row's length where one dimension is folded into rows."""
+    """What a row adds to the number it is labelled with: the row's length where one dimension is cut into rows."""
 
     def element(self, row: int, column: int) -> int:
         """The element at a row and column."""
