@@ -308,12 +308,12 @@ def test_elements_smaller_than_a_byte_are_packed(held: Any) -> None:
 
 
 def test_packing_is_counted(held: Any) -> None:
-    """Bytes: a word is stored as it is; four loads of one byte, which come into a word one by one."""
+    """Bytes: a word is stored as it is; four loads of one byte, which three permutes join."""
     source = layout([1, 2], [4, 8, 16, 32, 64], [128])
     destination = layout([32, 64], [1, 2, 4, 8, 16], [128])
     plan = plan_memory(source, destination, 8, PLAIN)
-    assert str(plan) == "store 1 x 32 bits; warp barrier; load 4 x 8 bits; registers permuted, 4 permutes"
-    assert plan.cost.permutes == 4
+    assert str(plan) == "store 1 x 32 bits; warp barrier; load 4 x 8 bits; registers permuted, 3 permutes"
+    assert plan.cost.permutes == 3
     check(plan, source, destination, held)
 
 

@@ -145,7 +145,10 @@ def half_is_stored(part: Step) -> Step | None:
 
 
 def half_is_loaded(part: Step) -> Step | None:
-    return replace(part, across=part.across[:-1]) if isinstance(part, VectorAccess) and not part.stores else part
+    """Every second element of the scratch is another round's."""
+    if not (isinstance(part, VectorAccess) and not part.stores):
+        return part
+    return replace(part, addresses=replace(part.addresses, tile=part.addresses.tile - 1))
 
 
 @pytest.mark.parametrize(
@@ -195,8 +198,7 @@ def loaded(access: AccessKind, bits: int, rows: int, registers: int) -> Any:
     part = MatrixAccess(
         HOPPER,
         addresses,
-        inside=tuple(1 << i for i in range(count)),
-        across=(),
+        inside=count,
         granules=(0, 1),
         stores=False,
         rows=tuple(row << i for i in range(rows.bit_length() - 1)),
@@ -249,12 +251,10 @@ def test_an_operand_is_what_ldmatrix_loads() -> None:
 # Vectors and selects
 
 
-def vectors(
-    lanes: tuple[int, ...], inside: tuple[int, ...] = (), registers: tuple[int, ...] = (), bits: int = 32
-) -> VectorAccess:
-    """A load at the addresses of these columns."""
+def vectors(lanes: tuple[int, ...], registers: tuple[int, ...] = (), bits: int = 32) -> VectorAccess:
+    """A load at the addresses of these columns, all registers in a vector."""
     addresses = Addresses(registers, lanes, (), bits, 0, bits, 12)
-    return VectorAccess(HOPPER, addresses, inside, (), (0, 1), stores=False)
+    return VectorAccess(HOPPER, addresses, len(registers), (0, 1), stores=False)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +269,8 @@ def vectors(
         (vectors((1, 2, 4, 8, 16), bits=8), 1),
         (vectors((4, 8, 16, 32, 64), bits=8), 1),
         # 128 bits: phases of 8 lanes; the second has its 8 vectors in the same banks.
-        (vectors((4, 8, 16, 32, 64), inside=(1, 2), registers=(1, 2)), 4),
-        (vectors((32, 64, 128, 256, 512), inside=(1, 2), registers=(1, 2)), 32),
+        (vectors((4, 8, 16, 32, 64), registers=(1, 2)), 4),
+        (vectors((32, 64, 128, 256, 512), registers=(1, 2)), 32),
     ],
 )
 def test_wavefronts_are_counted_from_addresses(part: VectorAccess, wavefronts: int) -> None:
@@ -279,14 +279,14 @@ def test_wavefronts_are_counted_from_addresses(part: VectorAccess, wavefronts: i
 
 def test_idle_lanes_take_no_phase() -> None:
     """64 bits are served 16 lanes at a time: with lanes 16 to 31 idle there is one phase."""
-    part = vectors((2, 4, 8, 16, 32), inside=(1,), registers=(1,))
+    part = vectors((2, 4, 8, 16, 32), registers=(1,))
     assert part.cost.wavefronts == 2
     assert replace(part, idle_lanes=16).cost.wavefronts == 1
     assert replace(part, idle_lanes=1).cost.wavefronts == 2
 
 
 def test_an_unaligned_vector_raises() -> None:
-    part = vectors((1, 2, 4, 8, 16), inside=(1,), registers=(1,))
+    part = vectors((1, 2, 4, 8, 16), registers=(1,))
     state = np.zeros((1, 32, 2), dtype=int)
     with pytest.raises(ValueError) as error:
         execute(part, Threads(state, Memory(64, state)))
@@ -294,8 +294,8 @@ def test_an_unaligned_vector_raises() -> None:
 
 
 def test_unaligned_rows_raise() -> None:
-    addresses = Addresses((), (0,) * 5, (), 16, 0, 16, 10)
-    part = MatrixAccess(HOPPER, addresses, (1,), (), (0, 1), stores=False, rows=(4, 16, 32))
+    addresses = Addresses((0,), (0,) * 5, (), 16, 0, 16, 10)
+    part = MatrixAccess(HOPPER, addresses, 1, (0, 1), stores=False, rows=(4, 16, 32))
     state = np.zeros((1, 32, 2), dtype=int)
     with pytest.raises(ValueError) as error:
         execute(part, Threads(state, Memory(64, state)))
@@ -305,7 +305,7 @@ def test_unaligned_rows_raise() -> None:
 def test_a_select_chooses_by_lane_and_warp() -> None:
     """Register 0 of a thread, plus 1 for odd lanes, plus 2 for odd warps; with a flip, plus 2 for even warps."""
     labels = np.arange(2 * 2 * 4).reshape(2, 2, 4)
-    step = Move((0,), (1,), (2,), 32, permutes=3)
+    step = Move.packed((0,), (1,), (2,), 32)
     assert run([step], labels).tolist() == [[[0, 0], [5, 5]], [[10, 10], [15, 15]]]
     assert run([replace(step, warp_flip=1)], labels).tolist() == [[[2, 2], [7, 7]], [[8, 8], [13, 13]]]
     assert step.cost == Cost(permutes=3)
@@ -316,19 +316,19 @@ def test_what_is_loaded_has_to_become_the_threads_registers() -> None:
     memory = Memory(64, labels)
     memory.write(np.arange(64), np.zeros(64, dtype=int), np.arange(64))
     memory.barrier("warp")
-    load = vectors((2, 4, 8, 16, 32), inside=(1,), registers=(1,))
+    load = vectors((2, 4, 8, 16, 32), registers=(1,))
     with pytest.raises(ValueError) as error:
         continue_run([load], labels, memory)
     assert str(error.value) == "shared memory: what was loaded is not made the threads' registers"
     with pytest.raises(ValueError) as error:
-        run([Move((1,), (0,) * 5, (), 32, loaded=True)], labels)
+        run([Move.packed((1,), (0,) * 5, (), 32, loaded=True)], labels)
     assert str(error.value) == "shared memory: nothing was loaded"
 
 
 def test_words() -> None:
-    assert str(Move((1,), (0,), (0,), 32)) == "registers renamed"
-    assert str(Move((1,), (0,), (0,), 32, permutes=2)) == "registers permuted, 2 permutes"
-    assert str(Move((1,), (1,), (0,), 32, permutes=1)) == "registers selected, 1 permute"
+    assert str(Move.packed((1,), (0,), (0,), 32)) == "registers renamed"
+    assert str(Move.packed((2, 1), (0,), (0,), 16)) == "registers permuted, 2 permutes"
+    assert str(Move.packed((), (1,), (0,), 32)) == "registers selected, 1 permute"
     assert str(Barrier("block")) == "barrier"
     assert str(Barrier("warp")) == "warp barrier"
     assert str(plan_memory(*CROSSING, 32, PLAIN)) == "store 1 x 128 bits; barrier; load 4 x 32 bits"

@@ -306,9 +306,9 @@ def test_plans_are_kept() -> None:
 def test_halves_do_not_see_each_other() -> None:
     """Both warps keep their lower registers; the upper ones go through memory to the other warp."""
     addresses = Addresses((1,), (), (2,), 32, 0, 32, 2)
-    store = VectorAccess(MachineModel("one lane", lanes=1), addresses, (1,), (), (0, 1), True)
+    store = VectorAccess(MachineModel("one lane", lanes=1), addresses, 1, (0, 1), True)
     load = replace(store, stores=False, warp_flip=1)
-    renamed = Move((1,), (), (0,), 32, loaded=True)
+    renamed = Move.packed((1,), (), (0,), 32, loaded=True)
     step = Parallel((), (store, Barrier("block"), load, renamed))
     assert str(step) == "half stays (nothing), half moves (store 1 x 64 bits; barrier; load 1 x 64 bits)"
     assert run((step,), np.array([[[0, 1, 2, 3]], [[4, 5, 6, 7]]])).tolist() == [[[0, 1, 6, 7]], [[4, 5, 2, 3]]]

@@ -39,7 +39,8 @@ from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.memory.banks import BLOCK, OFFSET
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import LANES, ROW_BITS, ROWS, AccessKind
-from weft.layout.planning.permutes import count
+from weft.layout.planning.networks import build, length
+from weft.layout.planning.permutes import Network, Words, word_bits
 from weft.layout.planning.price import clocks
 from weft.layout.planning.steps import Cost, table
 
@@ -143,11 +144,25 @@ class AccessPlan:
         """Instructions, wavefronts of all warps, and the permutes that put the elements of a word in order."""
         warps = 1 << (len(self.columns.warp) - self.idle[1].bit_count())
         wavefronts = self._wavefronts() * self.instructions * warps
+        permutes = length(*self._columns)
         if self.stores:
-            permutes = count(self._accessed, (), (), self.bits)
             return Cost(stores=self.instructions, wavefronts=wavefronts, permutes=permutes)
-        permutes = count(self._sources, (), (), self.bits)
         return Cost(loads=self.instructions, wavefronts=wavefronts, permutes=permutes)
+
+    @property
+    def words(self) -> Words:
+        """How the registers of the access lie in words: instruction (or matrix) i has those from ``i << len(inside)`` on."""
+        return Words(self.bits, min(len(self.inside), word_bits(self.bits)))
+
+    @property
+    def _columns(self) -> tuple[f2.Matrix, f2.Matrix, Words, Words]:
+        own = Words.packed(self.bits)
+        return (self._accessed, (), own, self.words) if self.stores else (self._sources, (), self.words, own)
+
+    @cached_property
+    def network(self) -> Network:
+        """The permutes between a thread's packed registers and those of the access (`words`): before a store, after a load."""
+        return build(*self._columns)
 
     @property
     def _accessed(self) -> f2.Matrix:

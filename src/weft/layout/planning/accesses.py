@@ -7,8 +7,19 @@ rounds through a smaller scratch move.
     offset bits      inside a unit | inside a vector | bank, index bits ... | granule
     in this round    as they are                                            | minus the first granule of the round
 
-A code generator computes the part of lanes and warps once (`Addresses.thread_bits`). The part of the registers is a constant: its
-bits that no lane or warp touches are an immediate offset, the others need an XOR (`Addresses.split`).
+Registers. An access takes or fills a register file of its own, which a `Move` makes before a store and takes apart after a load:
+its lowest ``inside`` register bits move inside the vector that a lane gives or gets (or the words of a matrix), the others number
+instructions (or matrices). So instruction i has the registers from ``i << inside`` on, in words as `Access.words` says.
+
+Emission, for thread (lane l, warp w):
+
+    1  warps with a bit of ``idle_warps``, and lanes with one of ``idle_lanes``, take no part: a branch that all lanes of a warp
+       take alike, and a predicate
+    2  base(l, w) = scratch + XOR of ``lane_columns`` by l + of ``warp_columns`` by ``w ^ warp_flip``, computed once
+    3  for each instruction i in ``numbers``: the address is ``(base ^ xor) + immediate``, with ``steps(i) = (xor, immediate)``
+    4  where `guarded`, lanes (or warps) whose address lies outside of the round take no part: a predicate by instruction
+
+All of these are bytes. Bits that lanes or warps touch need the XOR, the others are an immediate offset (`Addresses.split`).
 
 Wavefronts are counted from the addresses of the lanes of a phase; a phase without active lanes takes none. All instructions
 whose registers lie in one granule differ by an XOR that permutes banks, so that one of them is counted for each granule:
@@ -26,6 +37,7 @@ from functools import cached_property
 from weft.layout.algebra import f2
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import LANES, ROWS, AccessKind
+from weft.layout.planning.permutes import Words, word_bits
 from weft.layout.planning.steps import Cost, Step
 
 ROW_BYTES = 16
@@ -84,10 +96,8 @@ class Access(Step):
 
     machine: MachineModel
     addresses: Addresses
-    inside: f2.Matrix
-    """Register masks: what moves inside the vector, or the 32-bit word, that one lane gives or gets."""
-    across: f2.Matrix
-    """Register masks: what moves to other instructions, or matrices."""
+    inside: int
+    """log2 of the registers of a vector, or of those that a lane has of a matrix: the lowest register bits."""
     granules: tuple[int, int]
     """The first granule of this round, and the one after the last."""
     stores: bool
@@ -100,6 +110,57 @@ class Access(Step):
     def warps(self) -> int:
         """Warps of the block."""
         return 1 << len(self.addresses.warps)
+
+    @property
+    def across(self) -> f2.Matrix:
+        """The offsets that the bits of an instruction's, or of a matrix's, number move by."""
+        return self.addresses.registers[self.inside :]
+
+    @property
+    def words(self) -> Words:
+        """How the registers of the access lie in words of 32 bits: in a row of words for vectors wider than one."""
+        at = self.addresses
+        gap = ((at.unit_bits // at.bits) >> at.unit).bit_length() - 1
+        return Words(at.bits, min(self.inside, max(0, word_bits(at.bits) - gap)), at.unit if gap else 0, gap)
+
+    @property
+    @abstractmethod
+    def lane_offsets(self) -> f2.Matrix:
+        """The offsets, in elements, that the bits of the lane's number move the address by that it gives."""
+
+    @property
+    def lane_columns(self) -> f2.Matrix:
+        """`lane_offsets` in bytes."""
+        return tuple(map(self.addresses.byte, self.lane_offsets))
+
+    @property
+    def warp_columns(self) -> f2.Matrix:
+        """The bytes that the bits of ``warp ^ warp_flip`` move the address by."""
+        return tuple(map(self.addresses.byte, self.addresses.warps))
+
+    @cached_property
+    def numbers(self) -> Sequence[int]:
+        """The instructions of the round, by the number of their first vector or matrix."""
+        return self._numbers()
+
+    @abstractmethod
+    def _numbers(self) -> Sequence[int]: ...
+
+    def steps(self, number: int) -> tuple[int, int]:
+        """(XOR, immediate) in bytes, for the number of an instruction's first vector or matrix. The immediate counts from the
+        start of the block's scratch, and from the round's first granule: it may be negative."""
+        dynamic = 0
+        for column in (*self.lane_offsets, *self.addresses.warps):
+            dynamic |= column
+        offset = f2.apply(self.across, number)
+        first = self.addresses.byte(self.granules[0] << self.addresses.tile)
+        byte = self.addresses.byte
+        return byte(offset & dynamic), byte(offset & ~dynamic) - first + self.addresses.base
+
+    @property
+    def guarded(self) -> bool:
+        """Whether lanes or warps lie in other granules, so that some take no part in an instruction of this round."""
+        return not self._by_registers
 
     @property
     def cost(self) -> Cost:
@@ -166,7 +227,7 @@ class Access(Step):
     def _granule_counts(self) -> Counter[int]:
         """How many instructions (or matrices) start in each granule, by registers alone."""
         tile = self.addresses.tile
-        columns = [f2.apply(self.addresses.registers, mask) >> tile for mask in self.across]
+        columns = [column >> tile for column in self.across]
         basis = f2.reduced_basis(columns)
         each = 1 << (len(columns) - len(basis))
         return Counter({granule: each for granule in span(basis)})
@@ -179,7 +240,7 @@ class Access(Step):
     @cached_property
     def _in_round(self) -> int:
         """How many instructions (or matrices) have their registers in this round."""
-        columns = [f2.apply(self.addresses.registers, mask) >> self.addresses.tile for mask in self.across]
+        columns = [column >> self.addresses.tile for column in self.across]
         basis = f2.reduced_basis(columns)
         each = 1 << (len(columns) - len(basis))
         if basis == f2.identity(len(basis)):
@@ -195,7 +256,7 @@ class Access(Step):
 
 @dataclass(frozen=True)
 class VectorAccess(Access):
-    """``st.shared`` or ``ld.shared`` of vectors: each active lane its own, ``2**len(inside)`` elements.
+    """``st.shared`` or ``ld.shared`` of vectors: each active lane its own, ``2**inside`` registers.
 
     Lanes with one of the bits ``idle_lanes`` hold copies and do not take part.
     """
@@ -203,9 +264,20 @@ class VectorAccess(Access):
     idle_lanes: int = 0
 
     @property
+    def lane_offsets(self) -> f2.Matrix:
+        return self.addresses.lanes
+
+    def _numbers(self) -> Sequence[int]:
+        every = range(1 << len(self.across))
+        if self.guarded:
+            warps = range(self.warps)
+            return [i for i in every if any(at is not None for warp in warps for at in self.starts(i, warp))]
+        return [i for i in every if self.place(f2.apply(self.across, i)) is not None]
+
+    @property
     def vector_bits(self) -> int:
         """Bits per lane and instruction."""
-        return (1 << (len(self.inside) - self.addresses.unit)) * self.addresses.unit_bits
+        return (1 << (self.inside - self.addresses.unit)) * self.addresses.unit_bits
 
     @cached_property
     def _phase_lanes(self) -> int:
@@ -228,7 +300,7 @@ class VectorAccess(Access):
         if warp & self.idle_warps:
             return [None] * (1 << len(self.addresses.lanes))
         thread = f2.apply(self.addresses.warps, warp ^ self.warp_flip)
-        immediate, xor = self.addresses.split(f2.apply(self.across, instruction))
+        immediate, xor = self.addresses.split(instruction << self.inside)
         return self._placed((thread ^ xor) + immediate)
 
     def _wavefronts(self, starts: Sequence[int | None]) -> int:
@@ -281,9 +353,8 @@ class VectorAccess(Access):
 
     def moves(self) -> Iterator[tuple[int, int, list[int], int]]:
         """(warp, lane, registers, place) of every vector."""
-        inside = span(self.inside)
         for instruction in range(1 << len(self.across)):
-            registers = [f2.apply(self.across, instruction) ^ place for place in inside]
+            registers = list(range(instruction << self.inside, (instruction + 1) << self.inside))
             for warp in range(self.warps):
                 for lane, start in enumerate(self.starts(instruction, warp)):
                     if start is not None:
@@ -305,6 +376,16 @@ class MatrixAccess(Access):
     """The offsets that the bits of a row's number move by."""
     kind: AccessKind = "matrix"
 
+    @property
+    def lane_offsets(self) -> f2.Matrix:
+        """Bits 0 to 2 of the lane's number (to 3 with 16 rows) are the row whose address it gives, those above the matrix of the
+        instruction. Lanes past the last matrix repeat an earlier one."""
+        matrices = self.across[: self.together.bit_length() - 1]
+        return (*self.rows, *matrices, *(0,) * (LANES.bit_length() - 1 - len(self.rows) - len(matrices)))
+
+    def _numbers(self) -> Sequence[int]:
+        return self.matrices[:: self.together]
+
     @cached_property
     def together(self) -> int:
         """Matrices per instruction."""
@@ -312,15 +393,12 @@ class MatrixAccess(Access):
 
     @cached_property
     def matrices(self) -> list[int]:
-        """The matrices of this round, as numbers that select from ``across``; ``together`` consecutive ones take an
+        """The matrices of this round, by number; ``together`` consecutive ones take an
         instruction."""
         if all(self.granules[0] <= granule < self.granules[1] for granule in self._granule_counts):
             return list(range(1 << len(self.across)))
-        offsets = self.addresses.registers
         return [
-            matrix
-            for matrix in range(1 << len(self.across))
-            if self.place(f2.apply(offsets, f2.apply(self.across, matrix))) is not None
+            matrix for matrix in range(1 << len(self.across)) if self.place(f2.apply(self.across, matrix)) is not None
         ]
 
     def _count(self) -> int:
@@ -336,7 +414,7 @@ class MatrixAccess(Access):
     def row_places(self, matrix: int, warp: int) -> list[int]:
         """The places of a matrix's rows."""
         thread = f2.apply(self.addresses.warps, warp ^ self.warp_flip)
-        immediate, xor = self.addresses.split(f2.apply(self.across, matrix))
+        immediate, xor = self.addresses.split(matrix << self.inside)
         return self._rows((thread ^ xor) + immediate)
 
     def _rows(self, base: int) -> list[int]:
@@ -368,7 +446,7 @@ class MatrixAccess(Access):
         return self._in_round * max(1, rows) * len(self._active_warps)
 
     def share(self, lane: int) -> list[tuple[int, int]]:
-        """(row, element of the row) of each element of this lane, in the order of ``inside``."""
+        """(row, element of the row) of each element of this lane, in the order of its registers."""
         bits = self.addresses.bits
         if self.kind == "matrix":
             word = 32 // bits

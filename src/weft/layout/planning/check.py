@@ -14,11 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.layout.algebra import f2
-from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess, span
-from weft.layout.planning.networks import WORD_BYTES, Network, word_bits
+from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess
+from weft.layout.planning.permute_run import elements_of, executed, words_of
 from weft.layout.planning.scratch_memory import Memory
-from weft.layout.planning.steps import Barrier, LaneExchange, Move, Parallel, Step, table, walk
+from weft.layout.planning.steps import Barrier, LaneExchange, Move, Parallel, Step, walk
 from weft.layout.planning.vectors import Shuffles
 
 if TYPE_CHECKING:
@@ -73,73 +72,50 @@ def execute(step: Step, threads: Threads) -> None:
     _RUN[type(step)](step, threads)
 
 
-def _permuted(step: Move, network: Network) -> NDArray[Any]:
-    """The old register that each new one is, of shape (warps, lanes, registers), by executing the network on bytes.
-
-    A byte is named by its old register and its place there. `RuntimeError` where bytes of several elements come together.
-    """
+def _thread_numbers(warp_bits: int, lane_bits: int, warp_flip: int = 0) -> NDArray[Any]:
+    """What thread bits count in: the lane, then the warp."""
     import numpy as np
 
-    warps, lanes, registers = (1 << len(columns) for columns in (step.by_warp, step.by_lane, step.registers))
-    # Elements below a byte are moved in whole words: the bytes of a word stand for all of them.
-    together = 1 << word_bits(step.bits) if step.bits < 8 else 1
-    size = step.bits // 8 or WORD_BYTES
-    threads = (np.arange(warps) ^ step.warp_flip)[:, None] << len(step.by_lane) | np.arange(lanes)
-    own = np.arange(WORD_BYTES)
-    values: list[NDArray[Any]] = [
-        np.broadcast_to(own + WORD_BYTES * word, (warps, lanes, WORD_BYTES)) for word in range(network.sources)
-    ]
-    for permute in network.permutes:
-        number = sum(((threads >> bit & 1) << place for place, bit in enumerate(permute.thread_bits)), threads * 0)
-        selectors = np.array(permute.selectors)[number]
-        nibbles = selectors[..., None] >> 4 * own & 15
-        both = np.concatenate([values[permute.a], values[permute.b]], axis=2)
-        values.append(np.take_along_axis(both, nibbles, axis=2))
-    cells = np.concatenate([values[output] for output in network.outputs], axis=2)
-    elements = cells.reshape(warps, lanes, -1, size)[:, :, : -(-registers // together)]
-    if (elements != elements[..., :1] + np.arange(size)).any() or (elements[..., 0] % size).any():
-        raise RuntimeError(f"{step}: the bytes of an element come from several")
-    first = elements[..., 0] // size * together
-    return (first[..., None] + np.arange(together)).reshape(warps, lanes, -1)[:, :, :registers]
+    return (np.arange(1 << warp_bits) ^ warp_flip)[:, None] << lane_bits | np.arange(1 << lane_bits)
 
 
 def _move(step: Move, threads: Threads) -> None:
     import numpy as np
 
-    choice: NDArray[Any]
-    if step.network is not None:
-        choice = _permuted(step, step.network)
-    else:
-        warps = np.arange(1 << len(step.by_warp)) ^ step.warp_flip
-        choice = table(step.by_warp)[warps][:, None, None] ^ table(step.by_lane)[:, None] ^ table(step.registers)
     old = threads.registers
     if step.loaded:
         if threads.loaded is None or threads.filled is None:
             raise ValueError("shared memory: nothing was loaded")
+        old = threads.loaded
+    numbers = np.zeros_like(old, dtype=np.int64) + np.arange(old.shape[2])
+    held = words_of(numbers, step.taken)
+    values = executed(step.network, held, _thread_numbers(len(step.by_warp), len(step.by_lane), step.warp_flip))
+    outputs = [values[output] for output in step.network.outputs]
+    choice = elements_of(outputs, step.made, 1 << len(step.registers), step)
+    if step.loaded and threads.filled is not None:
         if not np.take_along_axis(threads.filled, choice, axis=2).all():
             raise ValueError("shared memory: a register of the result was never loaded")
-        old = threads.loaded
         threads.loaded = threads.filled = None
     threads.registers = np.take_along_axis(old, choice, axis=2)
 
 
 def _exchange(step: LaneExchange, threads: Threads) -> None:
-    """`RuntimeError` where a register gets no element or two: then the step itself is wrong."""
+    """`RuntimeError` where parts of several elements come together: then the step itself is wrong."""
     import numpy as np
 
     state = threads.registers
-    result = np.zeros((*state.shape[:2], 1 << step.registers), dtype=state.dtype)
-    times = np.zeros(result.shape, dtype=np.int64)
-    for number in range(1 << step.round_bits):
-        word = np.take_along_axis(state, step.offered.at(number), axis=2)
-        got = np.take_along_axis(word, step.reads.at(number), axis=1)
-        takes = np.nonzero(step.refused.at(number)[:, :, 0] == 0)
-        place = (takes[0][:, None], takes[1][:, None], step.into.at(number)[takes])
-        result[place] = got[takes]
-        times[place] += 1
-    if (times != 1).any():
-        raise RuntimeError(f"{step}: a register receives {times.min()} to {times.max()} elements, expected 1")
-    threads.registers = result
+    networks = step.networks
+    offer, receive = step.columns
+    numbers = _thread_numbers(len(step.offered.warp), len(step.offered.lane))
+    values = executed(networks.offer, words_of(np.arange(state.size).reshape(state.shape), offer.taken), numbers)
+    shuffled = [number for number, moved in enumerate(step.rounds.moved) if moved]
+    each = len(networks.offer.outputs) // max(1, len(shuffled))
+    for at, output in enumerate(networks.offer.outputs):
+        asked = step.reads.at(shuffled[at // each])
+        values.append(np.take_along_axis(values[output], asked, axis=1))
+    values = executed(networks.receive, values, numbers)
+    outputs = [values[output] for output in networks.receive.outputs]
+    threads.registers = state.reshape(-1)[elements_of(outputs, receive.made, 1 << step.registers, step)]
 
 
 def _shuffles(step: Shuffles, threads: Threads) -> None:
@@ -204,7 +180,7 @@ def _vectors(step: VectorAccess, threads: Threads) -> None:
 def _matrices(step: MatrixAccess, threads: Threads) -> None:
     import numpy as np
 
-    inside = np.array(span(step.inside))
+    inside = np.arange(1 << step.inside)
     shares = np.array([step.share(lane) for lane in range(32)])
     for instruction in range(step.instructions):
         # Each matrix's rows, from the lanes that give their addresses.
@@ -213,7 +189,7 @@ def _matrices(step: MatrixAccess, threads: Threads) -> None:
             matrix, row = step.address_of(instruction, lane)
             rows.setdefault(matrix, {}).setdefault(row, lane)
         for matrix, given in rows.items():
-            registers = np.broadcast_to(f2.apply(step.across, matrix) ^ inside, shares.shape[:2])
+            registers = np.broadcast_to((matrix << step.inside) + inside, shares.shape[:2])
             lanes = np.broadcast_to(np.arange(32)[:, None], registers.shape)
             for warp in range(step.warps):
                 if warp & step.idle_warps:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.networks import WORD_BITS
+from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.plan import ConversionPlan
 from weft.layout.planning.price import block_clocks
 from weft.layout.planning.steps import Cost, total

@@ -1,11 +1,4 @@
-"""Networks of byte permutes, as data: how a thread makes new words of 32 bits from the words that it holds.
-
-    value                what it is
-    0 to sources - 1     a word that the thread holds
-    sources + i          the result of permute i, of two earlier values: ``prmt.b32 d, a, b, selector``
-
-Nibble i of a selector names the byte that becomes byte i of the result: 0 to 3 are of ``a``, 4 to 7 of ``b``. Where threads
-differ in what they do, a permute has one selector for each value of some thread bits.
+"""Networks of permutes (`permutes`) that rearrange a thread's registers: the fewest known, made or only counted.
 
 A network passes through *states*. A state says which source register each slot of each word holds, by columns: of the word bits,
 of the slot bits (elements in a word), and of the thread bits. Each step takes in one bit u that tells source words apart, and
@@ -21,7 +14,7 @@ Merges come first, because they leave fewer words for the steps after them. The 
     source         a = (0, 1)   b = (2, 3)
     destination    (0, 2) = prmt a, b, 0x5410       (1, 3) = prmt a, b, 0x7632
 
-What this does not do: each column has to be one source bit, or none. Elements below a byte are moved in whole words only.
+Columns of several source bits, which accesses to a swizzled memory may ask for, are made word by word (`permute_trees`).
 """
 
 from __future__ import annotations
@@ -29,54 +22,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from weft.layout.algebra import f2
+from weft.layout.planning import permute_trees
+from weft.layout.planning.permutes import (
+    WITHIN_WORDS,
+    WORD_BITS,
+    WORD_BYTES,
+    Network,
+    Permute,
+    Words,
+    digit_bits,
+    word_bits,
+)
 
-WORD_BITS: Final = 32
-"""What a register of a GPU holds, and a byte permute makes."""
-WORD_BYTES: Final = WORD_BITS // 8
-FIRST_WORD: Final = 0x3210
-"""The selector that gives ``a``."""
-SECOND_WORD: Final = 0x7654
-"""The selector that gives ``b``."""
-
-
-def word_bits(bits: int) -> int:
-    """log2 of the elements in a word: how many of the lowest register bits lie within words."""
-    return max(0, (WORD_BITS // bits).bit_length() - 1)
-
-
-@dataclass(frozen=True)
-class Permute:
-    """``prmt.b32`` of the values ``a`` and ``b``.
-
-    ``selectors`` are numbered by the thread bits ``thread_bits``, the first of them lowest. Thread bits count those of the lane
-    first, then those of the warp.
-    """
-
-    a: int
-    b: int
-    selectors: tuple[int, ...]
-    thread_bits: tuple[int, ...] = ()
-
-    @property
-    def selects(self) -> bool:
-        """Whether it takes one of both words whole in each thread: a ``selp`` does the same."""
-        return set(self.selectors) <= {FIRST_WORD, SECOND_WORD}
-
-    def selector(self, thread: int) -> int:
-        """The selector in a thread, which is numbered by its thread bits."""
-        return self.selectors[sum((thread >> bit & 1) << place for place, bit in enumerate(self.thread_bits))]
-
-
-@dataclass(frozen=True)
-class Network:
-    """``permutes`` in order, and the value that each word of the result is: see the module."""
-
-    sources: int
-    permutes: tuple[Permute, ...]
-    outputs: tuple[int, ...]
+_NOT_HELD: Final = 40
+"""Slots without a register have units from this bit on, which no column names."""
 
 
 @dataclass(frozen=True)
@@ -88,25 +50,43 @@ class State:
     threads: f2.Matrix
 
 
-def _ends(registers: f2.Matrix, chosen: f2.Matrix, bits: int) -> tuple[State, State] | None:
-    """The first and the last state; None where elements below a byte move within words."""
-    low = word_bits(bits)
-    parts = max(0, (bits // WORD_BITS).bit_length() - 1)
-    if bits < 8:
-        inside, rest = registers[:low], (*registers[low:], *chosen)
-        if inside != f2.identity(len(inside)) or any(column & ((1 << low) - 1) for column in rest):
-            return None
-        registers, chosen, low = tuple(c >> low for c in registers[low:]), tuple(c >> low for c in chosen), 0
-    registers = (*f2.identity(parts), *(column << parts for column in registers))
-    chosen = tuple(column << parts for column in chosen)
-    # The slots that too few registers leave empty keep what they have, where nothing else needs it.
-    inside = registers[:low]
-    inside += tuple(0 if 1 << slot in chosen + inside else 1 << slot for slot in range(len(inside), low))
-    last = State(registers[low:], inside, chosen)
-    units = sorted({column for column in (*last.words, *last.slots, *last.threads) if column >> low})
-    if any(column & (column - 1) for column in (*registers, *chosen)):
-        raise ValueError(f"permutes: columns {registers} and {chosen}, expected powers of two and zeros")
-    return State(tuple(units), f2.identity(low), (0,) * len(chosen)), last
+def _whole(registers: f2.Matrix, chosen: f2.Matrix, low: int) -> bool:
+    """Whether words are moved whole: what is in the lowest ``low`` bits stays there."""
+    inside, rest = registers[:low], (*registers[low:], *chosen)
+    return inside == f2.identity(len(inside)) and not any(column & ((1 << low) - 1) for column in rest)
+
+
+class _Ends(NamedTuple):
+    """The first and the last state, the parts of a word that move, and how many of the lowest register bits lie within words."""
+
+    first: State
+    last: State
+    parts: int
+    inside: int
+
+
+def _ends(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> _Ends:
+    """Where a network begins and ends."""
+    bits, low, parts = taken.bits, word_bits(taken.bits), max(WORD_BYTES, WORD_BITS // taken.bits)
+    if bits < 8 and taken == made == Words.packed(bits) and _whole(registers, chosen, low):
+        registers, chosen = tuple(c >> low for c in registers[low:]), tuple(c >> low for c in chosen)
+        taken, made, low, parts = Words(WORD_BITS, 0), Words(WORD_BITS, 0), 0, WORD_BYTES
+    if bits > WORD_BITS:
+        wide = (bits // WORD_BITS).bit_length() - 1
+        registers = (*f2.identity(wide), *(column << wide for column in registers))
+        chosen = tuple(column << wide for column in chosen)
+    held = [1 << (_NOT_HELD + slot) for slot in range(low)]
+    for bit, place in enumerate(taken.places):
+        held[place] = 1 << bit
+    words = registers[made.inside :]
+    slots = dict(zip(made.places, registers, strict=False))
+    # Slots without a register keep what they have, where nothing else needs it.
+    needed = {*slots.values(), *words, *chosen}
+    inside = tuple(slots.get(slot, 0 if unit in needed else unit) for slot, unit in enumerate(held))
+    units = sorted({column for column in (*words, *inside, *chosen) if column and column not in held})
+    return _Ends(
+        State(tuple(units), tuple(held), (0,) * len(chosen)), State(words, inside, chosen), parts, taken.inside
+    )
 
 
 def _take_in(first: State, last: State) -> list[tuple[int, int | None, bool]]:
@@ -128,43 +108,76 @@ def _take_in(first: State, last: State) -> list[tuple[int, int | None, bool]]:
     return merges + exchanges
 
 
-def states(registers: f2.Matrix, chosen: f2.Matrix, bits: int) -> tuple[State, ...] | None:
-    """The states of a network, from the source to the destination; one where all words are renamed. None where elements below
-    a byte move within words. ``chosen`` are the columns of the thread bits."""
-    ends = _ends(registers, chosen, bits)
-    if ends is None:
-        return None
-    first, last = ends
-    low = len(first.slots)
-    steps = _take_in(first, last)
-    within = any(column and not column >> low for column in (*last.words, *last.threads))
-    if not steps and not within and first.slots == last.slots:
-        return (last,)
-    found = [first]
-    for unit, slot, merges in steps[:-1]:
-        state = found[-1]
+def _combines(registers: f2.Matrix, chosen: f2.Matrix) -> bool:
+    """Whether a column is the XOR of several source bits."""
+    return any(column & (column - 1) for column in (*registers, *chosen))
+
+
+def _renames(first: State, last: State) -> bool:
+    """Whether whole words are renamed alike in all threads."""
+    moved = any(column in first.slots for column in (*last.words, *last.threads) if column)
+    return first.slots == last.slots and not moved and not any(last.threads)
+
+
+def _states(first: State, last: State) -> Iterator[State]:
+    """The states of a network, from the source to the destination; one where all words are renamed."""
+    if _renames(first, last):
+        yield last
+        return
+    yield first
+    state = first
+    for unit, slot, merges in _take_in(first, last)[:-1]:
         slots = list(state.slots)
         partner = unit
         if slot is not None:
             partner, slots[slot] = slots[slot], unit
         words = tuple(partner if word == unit else word for word in state.words if not (merges and word == unit))
-        # Threads choose what has been taken in, and what neither words nor slots have any more.
-        open_units = {*words, *slots} - {unit}
+        # Threads choose what has been taken in, what leaves its slot, and what neither words nor slots have any more.
+        open_units = {*words, *slots} - {unit, partner}
         threads = tuple(
             own if own or target in open_units else target
             for own, target in zip(state.threads, last.threads, strict=True)
         )
-        found.append(State(words, tuple(slots), threads))
-    return (*found, last)
+        state = State(words, tuple(slots), threads)
+        yield state
+    yield last
 
 
-@lru_cache(maxsize=1024)
-def length(registers: f2.Matrix, chosen: f2.Matrix, bits: int) -> int | None:
-    """How many permutes the network has, counted without making it."""
-    found = states(registers, chosen, bits)
-    if found is None or len(found) == 1:
-        return None if found is None else 0
-    return sum(1 << len(state.words) for state in found[1:-1]) + (1 << f2.rank(found[-1].words))
+@dataclass(frozen=True)
+class Levels:
+    """A network in short."""
+
+    count: int
+    """Levels of permutes; none where words are renamed."""
+    taken_in: tuple[int, ...]
+    """For each level that makes words of two the slot bit of the result that tells these apart, -1 where words or threads do."""
+    parts: int
+
+
+@lru_cache(maxsize=4096)
+def levels(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> Levels:
+    """The levels of the network, without making it. Requires columns of one source bit or none."""
+    first, last, parts, _ = _ends(registers, chosen, taken, made)
+    if _renames(first, last):
+        return Levels(0, (), parts)
+    units = [unit for unit, _, _ in _take_in(first, last)]
+    return Levels(max(1, len(units)), tuple(last.slots.index(u) if u in last.slots else -1 for u in units), parts)
+
+
+@lru_cache(maxsize=4096)
+def length(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> int:
+    """How many instructions the network takes, counted without making it."""
+    if _combines(registers, chosen):
+        return permute_trees.length(registers, chosen, taken, made)
+    first, last, parts, _ = _ends(registers, chosen, taken, made)
+    if _renames(first, last):
+        return 0
+    words, count = len(first.words), 0
+    for _, _, merges in _take_in(first, last)[:-1]:
+        words -= merges
+        count += 1 << words
+    count += 1 << len({column for column in last.words if column})
+    return count * (1 if parts == WORD_BYTES else WITHIN_WORDS)
 
 
 def _places(state: State, columns: Sequence[int]) -> list[tuple[int, int]]:
@@ -175,9 +188,10 @@ def _places(state: State, columns: Sequence[int]) -> list[tuple[int, int]]:
     return [at[column] for column in columns]
 
 
-def _permutes(before: State, after: State) -> Iterator[Permute]:
+def _permutes(before: State, after: State, parts: int) -> Iterator[Permute]:
     """The permutes of a step, for each word of the state ``after``; operands are words of ``before``."""
-    size = WORD_BYTES >> len(before.slots)
+    size = parts >> len(before.slots)
+    digit = digit_bits(parts)
     words, slots = _places(before, after.words), _places(before, after.slots)
     changed = [x ^ y for x, y in zip(before.threads, after.threads, strict=True)]
     thread_bits = tuple(bit for bit, column in enumerate(changed) if column)
@@ -192,28 +206,30 @@ def _permutes(before: State, after: State) -> Iterator[Permute]:
             for slot in range(1 << len(slots)):
                 index = slot | thread << len(slots)
                 word, place = start ^ f2.apply(to_word, index), first_slot ^ f2.apply(to_slot, index)
-                first_byte = (WORD_BYTES if word != start else 0) + place * size
-                for byte in range(size):
-                    selector |= (first_byte + byte) << 4 * (slot * size + byte)
+                first_part = (parts if word != start else 0) + place * size
+                for part in range(size):
+                    selector |= (first_part + part) << digit * (slot * size + part)
             selectors.append(selector)
         yield Permute(start, start ^ partner, tuple(selectors), thread_bits)
 
 
-def build(registers: f2.Matrix, chosen: f2.Matrix, bits: int) -> Network | None:
-    """The network that makes word after word of the result; None where elements below a byte move within words.
+def build(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words, sources: int = 0) -> Network:
+    """The network that makes word after word of the result; at least ``sources`` words are held before.
 
-    Result register r of thread t is the source's at the XOR of the columns ``registers`` by r and ``chosen`` by t. Elements
-    that are wider than a word are some words each, the lowest first.
+    Result register r of thread t is the source's at the XOR of the columns ``registers`` by r and ``chosen`` by t. The source's
+    registers lie in words as ``taken`` says, the result's as ``made``.
     """
-    found = states(registers, chosen, bits)
-    if found is None:
-        return None
-    low = word_bits(bits) if bits >= 8 else 0
-    columns = [column >> low for column in found[0].words]
-    sources = 1 << max(columns, default=0).bit_length()
+    if _combines(registers, chosen):
+        return permute_trees.build(registers, chosen, taken, made, sources)
+    first, last, parts, inside = _ends(registers, chosen, taken, made)
+    found = list(_states(first, last))
+    columns = [column >> inside for column in found[0].words]
+    sources = max(sources, 1 << max(columns, default=0).bit_length())
     values = [f2.apply(columns, word) for word in range(1 << len(columns))]
-    made: dict[Permute, int] = {}
+    made_by: dict[Permute, int] = {}
     for before, after in zip(found, found[1:], strict=False):
-        permutes = [Permute(values[p.a], values[p.b], p.selectors, p.thread_bits) for p in _permutes(before, after)]
-        values = [made.setdefault(permute, sources + len(made)) for permute in permutes]
-    return Network(sources, tuple(made), tuple(values))
+        permutes = [
+            Permute(values[p.a], values[p.b], p.selectors, p.thread_bits) for p in _permutes(before, after, parts)
+        ]
+        values = [made_by.setdefault(permute, sources + len(made_by)) for permute in permutes]
+    return Network(sources, tuple(made_by), tuple(values), parts)

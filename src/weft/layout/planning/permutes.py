@@ -1,58 +1,124 @@
-"""Permutes: how many instructions it takes a thread to rearrange its own registers, and the `Move` that does it.
+"""Permutes as data: words of 32 bits, the permutes that make words of words, and networks of them.
 
-An instruction makes one word of two, by a byte permute whose selector may differ from lane to lane, or by a select. A word
-made of (or chosen by lane from) one of 2^s others takes a tree of 2^s - 1; 2^s words made of the same 2^s others share the
-trees' inner nodes, as in a butterfly network, s each. Elements below a byte cannot be permuted by one instruction: shift,
-mask and merge make three. Indices of lanes and selectors are computed once and not counted. Renaming whole words costs
-nothing. `networks` has the permutes of a `Move` as data; `count` serves what has no network yet.
+    value                what it is
+    0 to sources - 1     a word that the thread holds
+    sources + i          the result of permute i, of two earlier values: ``prmt.b32 d, a, b, selector``
+
+Digit i of a selector names the part that becomes part i of the result: first come the parts of ``a``, then those of ``b``. Parts
+are bytes, and a digit is a nibble, as ``prmt.b32`` takes it. Where elements below a byte move within words, parts are elements
+(`Network.parts`); shift, mask and merge then do what ``prmt`` does for bytes. Where threads differ in what they do, a permute has
+one selector for each value of some thread bits.
+
+Which register is where in a word is said by `Words`, for the source and for the result: registers are packed, or alone in the
+lowest part of a word as a narrow load leaves them. `networks.build` makes networks.
 """
 
 from __future__ import annotations
 
-from weft.layout.algebra import f2
-from weft.layout.planning.networks import WORD_BITS, length, word_bits
-from weft.layout.planning.steps import Move
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WORD_BITS: Final = 32
+"""What a register of a GPU holds, and a byte permute makes."""
+WORD_BYTES: Final = WORD_BITS // 8
+FIRST_WORD: Final = 0x3210
+"""The selector that gives ``a``."""
+SECOND_WORD: Final = 0x7654
+"""The selector that gives ``b``."""
+WITHIN_WORDS: Final = 3
+"""Instructions of a permute whose parts are less than a byte: shift, mask, merge."""
 
 
-def network(inputs: int, shared: int, outputs: int) -> int:
-    """Permutes that make 2^outputs words, each of 2^inputs others, where groups of 2^shared are made of the same ones."""
-    shared = min(shared, outputs)
-    if shared >= inputs:
-        return inputs << outputs
-    group = (1 << inputs) - (1 << shared) + (shared << shared)
-    return group << (outputs - shared)
+def word_bits(bits: int) -> int:
+    """log2 of the elements in a word: how many of the lowest register bits lie within words."""
+    return max(0, (WORD_BITS // bits).bit_length() - 1)
 
 
-def within_words(bits: int) -> int:
-    """Instructions that rearrange elements of ``bits`` between two words."""
-    return 1 if bits >= 8 else 3
+@dataclass(frozen=True)
+class Words:
+    """How registers of one element each lie in words of 32 bits.
+
+    Register r is in word ``r >> inside``; bit i of r, below ``inside``, is bit ``places[i]`` of its slot. A slot has as many bits
+    as an element. The lowest ``unit`` bits are dense, and above them ``gap`` slot bits are left out: memory has a byte for what
+    fills no byte. Slots without a register hold anything. An element wider than a word takes the next words, the lowest first.
+
+        float16, inside = 1     word 0 is (register 0, register 1)
+        float16, inside = 0     word 0 is (register 0, anything): what ``ld.shared.u16`` leaves
+    """
+
+    bits: int
+    inside: int
+    unit: int = 0
+    gap: int = 0
+
+    @classmethod
+    def packed(cls, bits: int) -> Words:
+        """Registers one after the other, as many in a word as fit."""
+        return cls(bits, word_bits(bits))
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The slot bit of each register bit within a word."""
+        return tuple(bit if bit < self.unit else bit + self.gap for bit in range(self.inside))
+
+    @property
+    def parts(self) -> int:
+        """Parts of an element: its bytes, or 1."""
+        return max(1, self.bits // 8)
+
+    def cells(self, registers: int) -> NDArray[Any]:
+        """Where in the words, counted in parts of a byte or of a smaller element, each register lies: (registers, parts)."""
+        import numpy as np
+
+        part = min(8, self.bits)
+        numbers = np.arange(registers)
+        slots = sum(((numbers >> bit & 1) << place for bit, place in enumerate(self.places)), numbers * 0)
+        first = (numbers >> self.inside) * (max(self.bits, WORD_BITS) // part) + slots * (self.bits // part)
+        return first[:, None] + np.arange(self.bits // part)
 
 
-def words(bits: int) -> int:
-    """Words of an element that is wider than one, else 1."""
-    return max(1, bits // WORD_BITS)
+@dataclass(frozen=True)
+class Permute:
+    """``prmt.b32`` of the values ``a`` and ``b``, or what does the same for smaller parts.
+
+    ``selectors`` are numbered by the thread bits ``thread_bits``, the first of them lowest. Thread bits count those of the lane
+    first, then those of the warp.
+    """
+
+    a: int
+    b: int
+    selectors: tuple[int, ...]
+    thread_bits: tuple[int, ...] = ()
+
+    @property
+    def selects(self) -> bool:
+        """Whether it takes one of both words whole in each thread: a ``selp`` does the same."""
+        return set(self.selectors) <= {FIRST_WORD, SECOND_WORD}
+
+    def selector(self, thread: int) -> int:
+        """The selector in a thread, which is numbered by its thread bits."""
+        return self.selectors[sum((thread >> bit & 1) << place for place, bit in enumerate(self.thread_bits))]
 
 
-def count(registers: f2.Matrix, by_lane: f2.Matrix, by_warp: f2.Matrix, bits: int) -> int:
-    """Permutes of the `Move` by these columns."""
-    low = word_bits(bits)
-    mask = (1 << low) - 1
-    inside, across = registers[:low], registers[low:]
-    chosen = (*by_lane, *by_warp)
-    sources = f2.Echelon([column >> low for column in (*inside, *chosen)])
-    needed = sources.rank
-    outputs = f2.rank(across)
-    for column in across:
-        sources.add(column >> low)
-    shared = outputs - (sources.rank - needed)
-    whole = inside == f2.identity(len(inside)) and not any(column & mask for column in (*across, *chosen))
-    found = network(needed, shared, outputs) if needed else 0 if whole else 1 << outputs
-    return found * words(bits) * (1 if whole else within_words(bits))
+@dataclass(frozen=True)
+class Network:
+    """``permutes`` in order, and the value that each word of the result is: see the module."""
+
+    sources: int
+    permutes: tuple[Permute, ...]
+    outputs: tuple[int, ...]
+    parts: int = WORD_BYTES
+    """Parts of a word that a selector names: bytes, or elements below a byte."""
+
+    @property
+    def instructions(self) -> int:
+        """How many instructions the permutes take."""
+        return len(self.permutes) * (1 if self.parts == WORD_BYTES else WITHIN_WORDS)
 
 
-def move(registers: f2.Matrix, by_lane: f2.Matrix, by_warp: f2.Matrix, bits: int, warp_flip: int = 0) -> Move:
-    """The `Move` by these columns. Its permutes are those of its network, or `count` where it has none."""
-    permutes = length(registers, (*by_lane, *by_warp), bits)
-    if permutes is None:
-        permutes = count(registers, by_lane, by_warp, bits)
-    return Move(registers, by_lane, by_warp, bits, permutes, warp_flip=warp_flip)
+def digit_bits(parts: int) -> int:
+    """Bits of a digit of a selector, which names one of ``2 * parts`` parts."""
+    return 4 if parts <= 2 * WORD_BYTES else 8

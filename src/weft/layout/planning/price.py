@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from weft.layout.planning.accesses import Access
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.networks import WORD_BITS
+from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.steps import Barrier, Cost, LaneExchange, Move, Parallel, Step, total, walk
 
 OTHER_REGISTERS = 24

@@ -44,7 +44,7 @@ from weft.layout.memory.banks import BLOCK
 from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.combining import Combine, CombinePlan, CombineStep, Convert, combining_price, words
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.networks import WORD_BITS
+from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.steps import Cost, table
 
 if TYPE_CHECKING:

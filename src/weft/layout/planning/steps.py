@@ -12,10 +12,11 @@ read the same fields and nothing else.
     Parallel       the lower half of the registers takes some steps, the upper      here
                    half takes others
 
-A *register file* is what each thread holds: 2^n registers of one element each, whatever its width. Elements narrower than a
-word of 32 bits are packed in the order of their registers: word w holds the registers from ``w << word_bits(bits)`` on, the
-first of them in its lowest bits. A step reads the file that the thread holds. Loads fill another file, and the first `Move`
-with ``loaded`` makes the thread's file of it.
+A *register file* is what each thread holds: 2^n registers of one element each, whatever its width. How it lies in words of 32
+bits is said by `permutes.Words`. Elements narrower than a word are packed in the order of their registers: word w holds the
+registers from ``w << word_bits(bits)`` on, the first of them in its lowest bits. Only between a store or load and the `Move`
+beside it may they lie otherwise (`Move.made`, `Access.words`). A step reads the file that the thread holds. Loads fill another
+file, and the first `Move` with ``loaded`` makes the thread's file of it.
 
 Every register, lane or address in a step is linear: the XOR of one column for each index bit (of a register, lane, warp, round).
 
@@ -34,8 +35,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from weft.layout.algebra import f2
+from weft.layout.planning.exchange_networks import Columns, ExchangeNetworks, Rounds, build_exchange, count
 from weft.layout.planning.machine import Scope
-from weft.layout.planning.networks import Network, build
+from weft.layout.planning.networks import build, length
+from weft.layout.planning.permutes import WORD_BITS, Network, Words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,25 +108,37 @@ class Move(Step):
     """Each thread rearranges its own registers: new register r of lane l in warp w is the old one at the XOR of the
     ``registers`` columns by r, ``by_lane`` by l, and ``by_warp`` by ``w ^ warp_flip``.
 
-    Where lanes or warps have a say, threads choose at run time. ``permutes`` byte permutes and selects do it.
+    Emission. The old registers lie in words as ``taken`` says, the new ones as ``made``. ``network`` makes new words of old ones:
+    its values are 32-bit registers, each permute is a ``prmt.b32``. Where a permute has ``thread_bits``, its selector is a
+    value that the thread computes once from the bits of its lane and of ``warp ^ warp_flip``; where it `selects`, a ``selp`` by
+    that bit does the same. A network without permutes only gives names: new word i is the old word ``network.outputs[i]``.
     """
 
     registers: f2.Matrix
     by_lane: f2.Matrix
     by_warp: f2.Matrix
-    bits: int
-    permutes: int = 0
+    taken: Words
+    made: Words
     loaded: bool = False
     """The old registers are those that loads have filled, else those that the thread holds."""
     warp_flip: int = 0
-    packs: bool = False
-    """Whether ``permutes`` also counts those that put elements into the words of an access to memory, or take them out."""
+
+    @classmethod
+    def packed(
+        cls, registers: f2.Matrix, by_lane: f2.Matrix, by_warp: f2.Matrix, bits: int, *, loaded: bool = False
+    ) -> Move:
+        """A move from packed words of elements of ``bits`` to packed words."""
+        return cls(registers, by_lane, by_warp, Words.packed(bits), Words.packed(bits), loaded)
 
     @cached_property
-    def network(self) -> Network | None:
-        """The byte permutes that do it; thread bits are those of the lane, then those of ``warp ^ warp_flip``. None where a
-        step has ``packs``, and for elements below a byte that move within words: these permutes are counted only."""
-        return None if self.packs else build(self.registers, (*self.by_lane, *self.by_warp), self.bits)
+    def network(self) -> Network:
+        """The permutes that do it; thread bits are those of the lane, then those of ``warp ^ warp_flip``."""
+        return build(self.registers, (*self.by_lane, *self.by_warp), self.taken, self.made)
+
+    @property
+    def permutes(self) -> int:
+        """How many instructions it takes."""
+        return length(self.registers, (*self.by_lane, *self.by_warp), self.taken, self.made)
 
     @property
     def cost(self) -> Cost:
@@ -161,7 +176,14 @@ class Index:
 class LaneExchange(Step):
     """Rounds of shuffles, 2^round_bits. In each, a lane offers a word of the registers ``offered`` (by its own lane), reads the
     word of lane ``reads`` (by its own lane), and puts it into the registers ``into``, unless ``refused`` is not 0: then the
-    word is another lane's. Rounds in which every lane reads itself shuffle nothing."""
+    word is another lane's. Rounds in which every lane reads itself shuffle nothing.
+
+    Emission, for a thread. First the permutes of ``networks.offer``, of its own words. Then for each round ``rounds.moved`` one
+    ``shfl.sync.idx`` of the next of ``networks.offer.outputs`` (two for elements of 64 bits), from lane ``reads.at(round)[warp,
+    lane, 0]``: the XOR of a value that the thread computes once and of the constant ``rounds.offsets[round]``; ``shfl.sync.bfly``
+    by that constant where `form` says so. Then the permutes of ``networks.receive``, whose values go on with the words received.
+    All lanes of all warps take part, so the member mask is full. ``offered``, ``into`` and ``refused`` need not be looked at.
+    """
 
     round_bits: int
     offered: Index
@@ -170,9 +192,50 @@ class LaneExchange(Step):
     refused: Index
     registers: int
     """Register bits of the result."""
+    source_registers: int
+    """Register bits before."""
     bits: int
     shuffle_bits: int
-    permutes: int
+
+    @cached_property
+    def columns(self) -> tuple[Columns, Columns]:
+        """What `exchange_networks` makes networks of: the words to offer from the thread's own, its own from those received."""
+        slots, own = len(self.offered.slot), Words.packed(self.bits)
+        travelling = Words(self.bits, slots)
+        offer = Columns(
+            (*self.offered.slot, *self.offered.round), (*self.offered.lane, *self.offered.warp), own, travelling
+        )
+        places = {unit: 1 << at for at, unit in enumerate((*self.into.slot, *self.into.round)) if unit}
+        chosen = [
+            sum(place for unit, place in places.items() if put & unit) ^ refused << slots
+            for put, refused in zip(
+                (*self.into.lane, *self.into.warp), (*self.refused.lane, *self.refused.warp), strict=True
+            )
+        ]
+        if missing := [bit for bit in range(self.registers) if 1 << bit not in places]:
+            raise RuntimeError(
+                f"shfl.{self.form}: neither rounds nor slots tell bit {missing[0]} of the registers apart"
+            )
+        result = tuple(places[1 << bit] for bit in range(self.registers))
+        return offer, Columns(result, tuple(chosen), travelling, own)
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """Whom each lane reads in each round, and in which rounds that is not itself."""
+        offsets = tuple(f2.apply(self.reads.round, number) for number in range(1 << self.round_bits))
+        moved = tuple(not self.stays or offset != 0 for offset in offsets)
+        return Rounds((*self.reads.lane, *self.reads.warp), len(self.reads.lane), offsets, moved)
+
+    @cached_property
+    def networks(self) -> ExchangeNetworks:
+        """The permutes before and after the shuffles; thread bits are those of the lane, then those of the warp."""
+        own = max(1, (self.bits << self.source_registers) // WORD_BITS)
+        return build_exchange(*self.columns, self.rounds, own)
+
+    @cached_property
+    def permutes(self) -> int:
+        """How many instructions both networks take."""
+        return count(*self.columns, self.stays, 1 << self.round_bits)
 
     @cached_property
     def stays(self) -> int:
@@ -219,7 +282,8 @@ class Barrier(Step):
 
 @dataclass(frozen=True)
 class Parallel(Step):
-    """The lower half of the registers takes the steps ``stays``, the upper half takes ``moves``; both leave equally many.
+    """The lower half of the registers takes the steps ``stays``, the upper half takes ``moves``; both leave equally many. Halves
+    are whole words: the lower half of the words, and the upper one.
 
     Neither half reads what the other holds, so a code generator may interleave them. Both use one shared memory, at the offsets
     that their accesses name.

@@ -7,11 +7,12 @@ a difference of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from weft.layout.algebra import f2, subspaces
 from weft.layout.families.distributed import LANE, REGISTER, WARP
+from weft.layout.planning.exchange_networks import Columns
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import (
     LANES,
@@ -24,6 +25,8 @@ from weft.layout.planning.matrix import (
     shared_rows,
     word_bits,
 )
+from weft.layout.planning.permutes import Words
+from weft.layout.planning.permutes import word_bits as slot_bits
 from weft.layout.planning.price import EMPTY, Room
 from weft.layout.planning.steps import Cost
 
@@ -148,41 +151,51 @@ def low_bits(task: Task, way: Way) -> f2.Matrix:
 
 
 def count_permutes(task: Task, way: Way) -> tuple[int, int]:
-    """Byte permutes and selects before storing and after loading."""
-    before = _packing(task.source, moved_bits(way, stores=True), task.bits, way.division)
-    chosen = [bit for bit in way.inner if bit not in task.destination.registers]
-    after = _packing(task.destination, moved_bits(way, stores=False), task.bits, None, len(chosen))
-    return before, after
+    """Permutes and selects before storing and after loading."""
+    before, after = arrange(task, way, True), arrange(task, way, False)
+    return before.length, after.length
+
+
+def arrange(task: Task, way: Way, stores: bool, cut: Collection[int] = ()) -> Columns:
+    """The network between a thread's packed registers and those that an access takes or fills; see `access_order`."""
+    side, _, _ = side_of(way, stores)
+    order, inside = access_order(way, stores, cut)
+    own, accessed = Words.packed(task.bits), accessed_words(task, way, len(inside))
+    if stores:
+        numbered = task.source
+        chosen = [0] * (len(side.lanes) + len(side.warps))
+        for place, register in way.division.lanes:
+            chosen[place] = 1 << register
+        for place, register in way.division.warps:
+            chosen[len(side.lanes) + place] = 1 << register
+        return Columns(tuple(numbered.mask(bit) for bit in order), tuple(chosen), own, accessed)
+    at = {bit: 1 << number for number, bit in enumerate(order)} | {0: 0}
+    along = bits_along(way, task.destination)
+    own_columns = task.destination
+    threads = tuple(at[bit] if bit in along else 0 for bit in (*own_columns.lanes, *own_columns.warps))
+    return Columns(tuple(at[bit] for bit in own_columns.registers), threads, accessed, own)
+
+
+def accessed_words(task: Task, way: Way, inside: int) -> Words:
+    """How the registers of an access lie in words."""
+    gap = (way.unit_bits // task.bits).bit_length() - 1 - len(way.inner)
+    room = slot_bits(task.bits) - gap
+    return Words(task.bits, min(inside, max(0, room)), len(way.inner) if gap else 0, gap)
+
+
+def access_order(way: Way, stores: bool, cut: Collection[int] = ()) -> tuple[f2.Matrix, f2.Matrix]:
+    """The tensor bits of the registers of an access, lowest first, and those of them inside a vector or a matrix's word. First
+    comes what moves inside, then what moves to other instructions, last what moves to other rounds (``cut``)."""
+    side, _, _ = side_of(way, stores)
+    inside = moved_bits(way, stores)
+    across = [bit for bit in side.held if bit not in inside]
+    return (*inside, *(bit for bit in across if bit not in cut), *(bit for bit in across if bit in cut)), inside
 
 
 def moved_bits(way: Way, stores: bool) -> f2.Matrix:
     if stores:
         return word_bits(way.store, way.source, way.rows.first, way.rows.store, way.inner)
     return word_bits(way.load, way.destination, way.rows.first, way.rows.load, way.inner)
-
-
-def _packing(side: Side, moved: Sequence[int], bits: int, division: Division | None, chosen: int = 0) -> int:
-    """Instructions that take a side's registers to or from words whose elements differ in the bits ``moved``.
-
-    Registers are packed lowest bit first. A bit that is inside a word here but not there costs a byte permute a word; narrower
-    accesses than a word one each. ``division`` in 2^k: 2^k - 1 selects a word. ``chosen`` unwanted bits come along in each
-    unit: of 2^chosen words, one is kept.
-    """
-    words = max(1, (bits << len(side.held)) // 32)
-    packed = max(0, (32 // bits).bit_length() - 1)
-    selects = 0
-    if division:
-        words = max(1, words >> len(division))
-        selects = words * ((1 << len(division)) - 1)
-    natural, inside = side.registers[:packed], [bit for bit in moved[:packed] if bit in side.registers]
-    if not packed or (not chosen and tuple(natural) == tuple(moved[:packed])):
-        return selects
-    if len(moved) < packed:
-        # Narrower accesses than a word: each takes its part of a word, or adds it.
-        accesses = 1 << (len(side.held) - sum(bit in side.registers for bit in moved))
-        return selects + max(1, accesses >> len(division or ()))
-    across = sum(bit not in inside for bit in natural if bit)
-    return selects + words * max(1, (1 << chosen) - 1 + max(0, across - chosen))
 
 
 def _inner(task: Task) -> Iterator[f2.Matrix]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 
 from weft.layout.planning.accesses import ALIGNMENT, Access
 from weft.layout.planning.needs import Places
-from weft.layout.planning.permutes import move
+from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.steps import Barrier, Move, Parallel, Step
 
 
@@ -42,15 +42,17 @@ class Split:
 
 
 def split(a: Places, b: Places, bits: int) -> Split | None:
-    """The halves at the first warp bit where a conversion has them. Requires no copies in registers."""
+    """The halves at the first warp bit where a conversion has them, of whole words each. Requires no copies in registers."""
     for i, (out, into) in enumerate(zip(a.warp, b.warp, strict=True)):
         if not out or out == into or out not in b.register or (into and into not in a.register):
             continue
         kept = [bit for bit, unit in enumerate(a.register) if unit != into]
+        if bits << min(len(kept), len(b.register) - 1) < WORD_BITS:
+            continue
         by_warp = [0] * len(a.warp)
         half = 1 << a.register.index(into) if into else 0
         by_warp[i] = half
-        deal = move((*(1 << bit for bit in kept), half), (0,) * len(a.lane), tuple(by_warp), bits)
+        deal = Move.packed((*(1 << bit for bit in kept), half), (0,) * len(a.lane), tuple(by_warp), bits)
         source = a._replace(register=tuple(a.register[bit] for bit in kept))
         warp = list(b.warp)
         warp[i] = out
@@ -58,7 +60,7 @@ def split(a: Places, b: Places, bits: int) -> Split | None:
         upper = 1 << len(destination.register)
         at = {unit: 1 << bit for bit, unit in enumerate(destination.register)} | {out: upper}
         by_warp[i] = upper
-        gather = move(tuple(at[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
+        gather = Move.packed(tuple(at[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
         return Split(deal, source, destination, gather, 1 << i)
     return None
 

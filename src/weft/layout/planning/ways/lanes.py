@@ -20,10 +20,10 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from weft.layout.algebra import f2
+from weft.layout.planning.exchange_networks import Columns, count
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.needs import Places, needs, pair
-from weft.layout.planning.networks import word_bits
-from weft.layout.planning.permutes import move, network, within_words, words
+from weft.layout.planning.permutes import Words, word_bits
 from weft.layout.planning.steps import Cost, Index, LaneExchange, Move, Step
 
 Price: TypeAlias = Callable[[Cost], float]
@@ -34,7 +34,7 @@ def rename(a: Places, b: Places, bits: int) -> Move:
     """The step for a conversion that needs registers only."""
     at = {column: 1 << i for i, column in enumerate(a.register) if column}
     at[0] = 0
-    return move(
+    return Move.packed(
         tuple(at[column] for column in b.register),
         tuple(0 if x == y else at[y] for x, y in zip(a.lane, b.lane, strict=True)),
         tuple(0 if x == y else at[y] for x, y in zip(a.warp, b.warp, strict=True)),
@@ -144,9 +144,9 @@ class Exchanger:
             into.index(tuple(self.to_register[unit] for unit in self.pack)),
             refused.index(),
             len(self.b.register),
+            len(self.a.register),
             self.bits,
             self.machine.shuffle_bits,
-            self.cost(spread).permutes,
         )
 
     def _into_warps(self) -> list[tuple[int, int]]:
@@ -165,34 +165,29 @@ class Exchanger:
         return True
 
     def cost(self, spread: bool = False) -> Cost:
-        """What `exchange` costs, counted without making it. Permutes make the words to offer from the source's, and the
-        destination's from those received."""
-        low, pack = word_bits(self.bits), set(self.pack)
-        before, after = self.a.register[:low], self.b.register[:low]
-        # Bits that senders choose by lane or warp; that receivers put by lane; that tell apart the words a lane offers.
+        """What `exchange` costs, counted without making it: by the columns of its networks, whatever lanes and warps choose by
+        them."""
+        partners = [self.pairs.get(self.from_lane[unit], 0) for unit in self.leaving]
         chosen = {*self.pairs.values(), *(unit for _, unit in self._into_warps() if unit in self.from_register)}
-        put_by_lane = {self.a.lane[p] for p in (*self.pairs, *(self.spread if spread else ()))} - {0}
-        swapped = [partner for p, partner in self.pairs.items() if self.a.lane[p]]
-        varying = {*self.grouped, *swapped, *self.refused}
-        round_bits = len(self.grouped) + len(self.leaving) + len(self.refused)
-        moved = 1 << round_bits
-        if self._stays(spread):
-            moved -= moved >> len(self.leaving)
-        mixed = (chosen | pack) - set(before)
-        made = network(len(mixed), len(varying & (mixed | set(before))), len(varying))
-        if len(mixed) <= 1 and not self.spread and pack.intersection(after) <= set(before):
-            # What stays of a word is put from the one it was in; in a larger network, words in between are shared with it.
-            made = made * moved >> round_bits
-        arriving = (set(after) | put_by_lane) - pack
-        across = self.b.register[low:]
-        apart = len(arriving) + len(self.refused)
-        put = network(apart, sum(unit in pack or unit in arriving for unit in across), len(across))
-        if not apart and not mixed and before != after:
-            put = 1 << len(across)
-        whole = before == after and set(before) == pack
-        permutes = (made + put) * words(self.bits) * (1 if whole else within_words(self.bits))
+        own, travelling = Words.packed(self.bits), Words(self.bits, len(self.pack))
+        offered = tuple(
+            self.from_register.get(unit, 0) for unit in (*self.pack, *self.grouped, *partners, *self.refused)
+        )
+        offer = Columns(offered, tuple(sorted(self.from_register[unit] for unit in chosen)), own, travelling)
+        rounds = (*self.pack, *self.grouped, *self.leaving, *self.refused)
+        at = {unit: 1 << bit for bit, unit in enumerate(rounds)}
+        put = [unit for unit, partner in zip(self.leaving, partners, strict=True) if partner or spread]
+        receive = Columns(
+            tuple(at[unit] for unit in self.b.register),
+            tuple(at[unit] for unit in (*put, *self.refused)),
+            travelling,
+            own,
+        )
+        round_bits = len(rounds) - len(self.pack)
+        stays = 1 << (round_bits - len(self.leaving)) if self._stays(spread) else 0
         each = -(-(self.bits << len(self.pack)) // self.machine.shuffle_bits)
-        return Cost(shuffles=moved * each, permutes=permutes)
+        permutes = count(offer, receive, stays, 1 << round_bits)
+        return Cost(shuffles=((1 << round_bits) - stays) * each, permutes=permutes)
 
     @property
     def spread(self) -> list[int]:

@@ -32,16 +32,17 @@ from functools import partial
 
 from weft.layout.algebra import f2, subspaces
 from weft.layout.planning.accesses import Access, Addresses, MatrixAccess, VectorAccess
-from weft.layout.planning.matrix import AccessKind, Side, row_numbers, word_bits
+from weft.layout.planning.matrix import AccessKind, row_numbers
 from weft.layout.planning.price import clocks, exposure, memory_latency, price, words_of
 from weft.layout.planning.price import least_cost as least_through_memory
 from weft.layout.planning.steps import Barrier, Cost, Move, Step
 from weft.layout.planning.ways.access_pairs import (
     Task,
     Way,
+    access_order,
     all_ways,
+    arrange,
     bits_along,
-    count_permutes,
     divisions,
     estimate,
     filling,
@@ -60,6 +61,8 @@ class Scratch:
     columns: f2.Matrix
     tile: int
     rounds: tuple[tuple[int, int], ...]
+    cut: f2.Matrix
+    """The tensor bits that number granules."""
     common: bool
     """Rounds are cut by register bits of both sides only."""
 
@@ -98,7 +101,7 @@ def _scratch(task: Task, way: Way) -> Scratch | None:
     limit = task.scratch * 8
     if size <= limit:
         columns = (*way.inner, *_swizzle(task, way, ()))
-        return Scratch(columns, len(columns), ((0, 1),), True)
+        return Scratch(columns, len(columns), ((0, 1),), (), True)
     choices = [k for k in range(1, len(order) + 1) if size >> k <= limit]
     if not choices:
         return None
@@ -113,26 +116,22 @@ def _scratch(task: Task, way: Way) -> Scratch | None:
     fits = limit // (size >> cuts)
     granules = range(0, 1 << cuts, fits)
     parts = tuple((first, min(first + fits, 1 << cuts)) for first in granules)
-    return Scratch(columns, len(columns) - cuts, parts, cuts <= common)
+    return Scratch(columns, len(columns) - cuts, parts, tuple(cut), cuts <= common)
 
 
 def _access(
     task: Task, way: Way, scratch: Scratch, granules: tuple[int, int], stores: bool, idle: tuple[int, int]
 ) -> Access:
     """The stores or loads of one round."""
-    side, access, taken = side_of(way, stores)
+    side, access, _ = side_of(way, stores)
     echelon = f2.Echelon(scratch.columns)
-    own = task.source if stores else task.destination
-    # Registers of a result, then one for each bit that only comes along inside a unit.
-    along = () if stores else bits_along(way, own)
-    numbered = Side((*own.registers, *along), side.lanes, side.warps)
-    kept = {*side.held, *way.inner}
+    order, inside = access_order(way, stores, scratch.cut)
 
     def offsets(columns: Sequence[int]) -> f2.Matrix:
         return tuple(echelon.reduce(column)[1] for column in columns)
 
     addresses = Addresses(
-        registers=offsets([column if column in kept else 0 for column in numbered.registers]),
+        registers=offsets(order),
         lanes=offsets(side.lanes),
         warps=offsets(side.warps),
         bits=task.bits,
@@ -140,37 +139,21 @@ def _access(
         unit_bits=way.unit_bits,
         tile=scratch.tile,
     )
-    word = word_bits(access, side, way.rows.first, taken, way.inner)
-    inside = tuple(numbered.mask(bit) for bit in word)
-    across = tuple(numbered.mask(bit) for bit in side.held if bit not in word)
     lanes, warps = idle if stores else (0, 0)
     if access == "vector":
-        return VectorAccess(task.machine, addresses, inside, across, granules, stores, warps, idle_lanes=lanes)
-    rows = offsets(row_numbers(access, side, word, way.inner))
-    return MatrixAccess(task.machine, addresses, inside, across, granules, stores, warps, rows=rows, kind=access)
+        return VectorAccess(task.machine, addresses, len(inside), granules, stores, warps, idle_lanes=lanes)
+    rows = offsets(row_numbers(access, side, inside, way.inner))
+    return MatrixAccess(task.machine, addresses, len(inside), granules, stores, warps, rows=rows, kind=access)
 
 
-def _selects(task: Task, way: Way) -> tuple[Move, Move]:
+def _moves(task: Task, way: Way, scratch: Scratch) -> tuple[Move, Move]:
     """What makes the stored registers of the source's, and the destination's of the loaded ones."""
-    before, after = count_permutes(task, way)
-    identity = f2.identity(len(task.source.registers))
-    lanes, warps = [0] * len(task.source.lanes), [0] * len(task.source.warps)
-    for masks, pairs in ((lanes, way.division.lanes), (warps, way.division.warps)):
-        for place, register in pairs:
-            masks[place] = 1 << register
-    store = Move(identity, tuple(lanes), tuple(warps), task.bits, before, packs=before > 0)
-    own = task.destination
-    extra = {bit: 1 << (len(own.registers) + i) for i, bit in enumerate(bits_along(way, own))}
-    load = Move(
-        tuple(1 << i if bit else 0 for i, bit in enumerate(own.registers)),
-        tuple(extra.get(bit, 0) for bit in own.lanes),
-        tuple(extra.get(bit, 0) for bit in own.warps),
-        task.bits,
-        after,
-        loaded=True,
-        packs=after > 0,
+    lanes = len(task.source.lanes)
+    store, load = arrange(task, way, True, scratch.cut), arrange(task, way, False, scratch.cut)
+    return (
+        Move(store.registers, store.chosen[:lanes], store.chosen[lanes:], store.taken, store.made),
+        Move(load.registers, load.chosen[:lanes], load.chosen[lanes:], load.taken, load.made, loaded=True),
     )
-    return store, load
 
 
 def _idle(columns: Sequence[int]) -> int:
@@ -182,7 +165,7 @@ def _build(task: Task, way: Way, scratch: Scratch) -> tuple[Step, ...]:
     alone = task.local and scratch.common and (len(scratch.rounds) == 1 or not copies)
     barrier = Barrier("warp" if alone else "block")
     idle = (_idle(way.source.lanes), 0 if task.local else _idle(way.source.warps))
-    before, after = _selects(task, way)
+    before, after = _moves(task, way, scratch)
     steps: list[Step] = [before]
     for number, granules in enumerate(scratch.rounds):
         if number:
