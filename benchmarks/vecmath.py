@@ -124,7 +124,7 @@ def main() -> None:
             x, out = aligned(dtype), aligned(dtype)
             x[:] = np.random.default_rng(0).uniform(low, high, SIZE)
             cells: list[str] = []
-            for emit in (vecmath.FUNCTIONS[kind], libmvec(kind) if has_libmvec else None):
+            for emit in (vecmath.UNARY[kind], libmvec(kind) if has_libmvec else None):
                 if emit is None:
                     cells.append("-")
                     continue

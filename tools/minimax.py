@@ -136,6 +136,12 @@ def fits(bits: int) -> list[Fit]:
          1 - center, 4 - center, (15, 0), lambda u: mp.mpf(1)),
         ("ERFC", "erfc(x) exp(x^2) in 1 / (x + 2)", lambda t: mp.erfc(inverse(t)) * mp.exp(inverse(t) ** 2),
          mp.mpf(1) / 8, mp.mpf(1) / 3, (0, 13), lambda t: mp.exp(-(inverse(t) ** 2))),
+        ("LOG_TAIL", "(log((1 + s) / (1 - s)) / 2 s - 1 - s^2 / 3) / s^4 in s^2",
+         lambda z: ((mp.atanh(root(z)) / root(z) - 1) / z - mp.mpf(1) / 3) / z,
+         0, "0.02945", (3, 7), lambda z: z**2),
+        ("ATAN", "(atan(q) / q - 1) / q^2 in q^2", lambda z: (mp.atan(root(z)) / root(z) - 1) / z,
+         0, "0.1717", (5, 11), lambda z: z),
+        ("CBRT", "m^(-1/3) in m - 1", lambda t: 1 / mp.cbrt(1 + t), 0, 1, (4, 4), lambda t: mp.cbrt(1 + t)),
     ]  # fmt: skip
     suffix = "F32" if single else "F64"
     return [
@@ -160,15 +166,33 @@ def table(name: str, values: list[mp.mpf]) -> str:
     return "\n".join([f"{name}: Final = (", *(f"    {float(v)!r}," for v in values), ")"])
 
 
+def words(value: mp.mpf, count: int) -> list[int]:
+    """``count`` words of 64 bits: the bits of ``value`` from 2^63 down to 2^(64 - 64 count)."""
+    whole = int(mp.floor(mp.ldexp(value, 64 * (count - 1))))
+    return [whole >> 64 * (count - 1 - i) & ((1 << 64) - 1) for i in range(count)]
+
+
+def integers(name: str, values: list[int]) -> str:
+    """A constant of the module, of words in hexadecimal."""
+    return "\n".join([f"{name}: Final = (", *(f"    0x{v:016X}," for v in values), ")"])
+
+
 def main() -> None:
     """Writes the module of coefficients."""
     parts = [HEADER]
+    with mp.workprec(1400):
+        parts += ["# 2 / pi: 66 zeros first, then the bits from 2^-1 down",
+                  integers("TWO_OVER_PI_WORDS", words(mp.ldexp(2 / mp.pi, -2), 20)), ""]  # fmt: skip
     for bits, name in ((24, "F32"), (53, "F64")):
         constants = {
             "LN2": split(LN2, bits, 2),
             "LOG2E": split(1 / LN2, bits, 2),
             "HALF_PI": split(PI / 2, bits, 3),
             "TWO_OVER_PI": split(2 / PI, bits, 1),
+            "THIRD": split(mp.mpf(1) / 3, bits, 2),
+            "LOG10_2": split(mp.log10(2), bits, 2),
+            "CBRT_HALF": split(mp.cbrt(mp.mpf(1) / 2), bits, 1),
+            "CBRT_QUARTER": split(mp.cbrt(mp.mpf(1) / 4), bits, 1),
         }
         parts += [table(f"{kind}_{name}", values) for kind, values in constants.items()]
         for fit in fits(bits):

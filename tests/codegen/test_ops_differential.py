@@ -116,8 +116,8 @@ def pairs(dtype: DType) -> tuple[Array, Array, Array]:
 
 EXACT_UNARY = {"neg", "not", "abs", "sqrt", "floor", "ceil"}
 EXTREMA = {"min", "max", "minnan", "maxnan"}
-LIBM = {"pow", "atan2"}
-"""Functions of two floats, which the C library rounds as it does."""
+INEXACT_BINARY = {"pow", "atan2"}
+"""Functions of two floats that are not exact."""
 ULPS = {"float64": 3, "float32": 2}
 """How far a transcendental function or `rsqrt` may be from the reference, which is itself rounded from float64 arithmetic:
 by 1 unless said here."""
@@ -137,7 +137,7 @@ def elementwise(m: Maker, a: SSAValue, b: SSAValue, c: SSAValue) -> tuple[list[S
             result = m.emit(tile.BinaryOp(kind, a, b))
             if kind in EXTREMA and dtype.is_float:  # the sign of a zero is open; adding +0 makes it +
                 result = m.emit(tile.BinaryOp("add", result, m.emit(tile.ConstantOp(0.0, result.type))))
-            (near if dtype.is_float and kind in LIBM else exact).append(result)
+            (near if dtype.is_float and kind in INEXACT_BINARY else exact).append(result)
     compared = [m.emit(tile.CompareOp(kind, a, b)) for kind in COMPARE]
     exact += compared
     exact.append(m.emit(tile.SelectOp(compared[2], c, b)))

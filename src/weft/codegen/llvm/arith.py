@@ -19,12 +19,8 @@ from weft.codegen.llvm import integer, vecmath
 from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
 from weft.codegen.llvm.types import (
     constant,
-    declare,
     intrinsic,
     llvm_type,
-    outlined,
-    per_lane,
-    scalar_type,
     splat,
     storage_type,
 )
@@ -94,7 +90,7 @@ _UNARY: dict[tuple[str, str], Unary] = {
     ("abs", INTEGER): integer.absolute,
     ("rsqrt", FLOAT): _in_compute(_rsqrt),
     **{(kind, FLOAT): _intrinsic(kind) for kind in ("sqrt", "floor", "ceil")},
-    **{(kind, FLOAT): _in_compute(function) for kind, function in {**vecmath.FUNCTIONS, **vecmath.LIBRARY}.items()},
+    **{(kind, FLOAT): _in_compute(function) for kind, function in vecmath.UNARY.items()},
 }
 
 # Binary kinds
@@ -112,21 +108,6 @@ def _instruction(name: str) -> Binary:
 def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]) -> Binary:
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         return narrow(builder, function(builder, widen(builder, x, dtype), widen(builder, y, dtype)), dtype)
-
-    return emit
-
-
-def _by_libm(function: str) -> Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]:
-    """libm's function, lane by lane. (fmod is exact, and slow in proportion to the quotient's bits.)"""
-
-    def emit(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-        element = scalar_type(x)
-        name = f"{function}f" if isinstance(element, ir.FloatType) else function
-
-        def body(builder: ir.IRBuilder, arguments: Iterable[ir.Value]) -> ir.Value:
-            return per_lane(builder, declare(builder.module, name, element, [element, element]), list(arguments))
-
-        return outlined(builder, function, [x, y], x.type, body)
 
     return emit
 
@@ -168,13 +149,13 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("sub", FLOAT): _float_binary(lambda builder, x, y: builder.fsub(x, y)),
     ("mul", FLOAT): _float_binary(lambda builder, x, y: builder.fmul(x, y)),
     ("div", FLOAT): _float_binary(lambda builder, x, y: builder.fdiv(x, y)),
-    ("rem", FLOAT): _float_binary(_by_libm("fmod")),
+    ("rem", FLOAT): _float_binary(vecmath.BINARY["fmod"]),
     ("min", FLOAT): _extreme("<", propagate_nan=False),
     ("max", FLOAT): _extreme(">", propagate_nan=False),
     ("minnan", FLOAT): _extreme("<", propagate_nan=True),
     ("maxnan", FLOAT): _extreme(">", propagate_nan=True),
-    ("pow", FLOAT): _float_binary(_by_libm("pow")),
-    ("atan2", FLOAT): _float_binary(_by_libm("atan2")),
+    ("pow", FLOAT): _float_binary(vecmath.BINARY["pow"]),
+    ("atan2", FLOAT): _float_binary(vecmath.BINARY["atan2"]),
     ("add", INTEGER): _instruction("add"),
     ("sub", INTEGER): _instruction("sub"),
     ("mul", INTEGER): _instruction("mul"),

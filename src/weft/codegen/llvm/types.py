@@ -191,15 +191,22 @@ def _call_private(
 ) -> ir.Value:
     types = [o.type for o in operands]
     full = ".".join(["weft", name, *map(_suffix, types)])
-    known = full in builder.module.globals
-    function = declare(builder.module, full, result, types)
+    return builder.call(private(builder.module, full, types, result, body, attribute), operands)
+
+
+def private(
+    module: ir.Module, name: str, types: Sequence[ir.Type], result: ir.Type, body: Body, attribute: str
+) -> ir.Function:
+    """The module's own function ``name``, made by ``body`` at its first use."""
+    known = name in module.globals
+    function = declare(module, name, result, types)
     if not known:
         function.linkage = "internal"
         function.attributes.add(attribute)
         function.attributes.add("nounwind")
         inner = ir.IRBuilder(function.append_basic_block("entry"))
         inner.ret(body(inner, function.args))
-    return builder.call(function, operands)
+    return function
 
 
 def any_lane(builder: ir.IRBuilder, condition: ir.Value) -> ir.Value:

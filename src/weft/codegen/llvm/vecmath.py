@@ -1,200 +1,32 @@
-"""exp, exp2, log, log2, sin, cos, tanh and erf of float32 and float64, on scalars and vectors, inlined.
+"""The mathematical functions of float32 and float64, on scalars and vectors, inlined.
 
 No vector library (libmvec, SVML, Accelerate, or libm on each lane) is called: results would depend on the machine's library,
-a call spills every vector register, and masks of the ABI differ. Each function is a polynomial
+a call spills every vector register, masks of the ABI differ, and GPUs have none. Each function is a polynomial
 (`weft.codegen.llvm.coefficients`) between a range reduction and a scaling, in straight-line code that LLVM schedules among
 the kernel's own, with the same results wherever there is fused multiply-add. Subnormals, infinities, NaN and signed zeros
-are honoured. The errors, in units in the last place of the exact value, are below (`tests/codegen/test_vecmath.py`):
+are honoured as C99's annex F says. The errors, in units in the last place of the exact value, are below
+(`tests/codegen/test_vecmath.py`); fmod is exact:
 
-| | exp | exp2 | log | log2 | sin | cos | tanh | erf |
-|---|---|---|---|---|---|---|---|---|
-| float32 | 0.9 | 0.9 | 0.9 | 1.0 | 1.5 | 1.5 | 1.5 | 1.1 |
-| float64 | 0.9 | 0.9 | 0.9 | 1.6 | 1.4 | 1.4 | 1.5 | 1.1 |
+| | exp | exp2 | log | log2 | log10 | log1p | pow | sin | cos | tan | atan2 | tanh | erf | cbrt |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
+| float32 | 0.9 | 0.9 | 0.9 | 1.0 | 0.6 | 0.9 | 1.0 | 1.5 | 1.5 | 1.3 | 0.9 | 1.5 | 1.1 | 0.6 |
+| float64 | 0.9 | 0.9 | 0.9 | 1.6 | 0.6 | 0.9 | 1.0 | 1.4 | 1.4 | 1.3 | 0.9 | 1.5 | 1.1 | 0.6 |
 
-Some cases go through libm, one lane after the other: sin and cos where some ``|x|`` is beyond what three multiples of
-pi/2 reduce; cbrt, log10, log1p and tan, which are rare; and everything on a target without fused multiply-add, on which the
-reductions would not be exact.
+On a target without fused multiply-add, on which the reductions would not be exact, everything goes through libm, one lane
+after the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
 
+from weft.codegen.llvm import angles, fmod, powers
 from weft.codegen.llvm import coefficients as c
-from weft.codegen.llvm.types import (
-    F64,
-    I32,
-    I64,
-    any_lane,
-    declare,
-    has,
-    inlined,
-    intrinsic,
-    like,
-    outlined,
-    per_lane,
-    scalar_type,
-    splat,
-)
-
-Operand = ir.Value | float
-Coefficients = tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Format:
-    """float32 or float64: its fields, its tables, and the ranges in which each function is not constant.
-
-    ``exp``, ``exp2``: below the first the result rounds to 0, above the second to infinity. ``tanh``, ``erf``: above, to 1.
-    ``turns``: the largest ``|x|`` whose reduction by multiples of pi/2 leaves a remainder with few wrong bits.
-    """
-
-    suffix: str
-    integer: ir.IntType
-    mantissa: int
-    bias: int
-    exp: tuple[float, float]
-    exp2: tuple[float, float]
-    tanh: float
-    erf: float
-    turns: float
-    ln2: Coefficients
-    log2e: Coefficients
-    half_pi: Coefficients
-    two_over_pi: float
-    expm1_terms: Coefficients
-    exp2_terms: Coefficients
-    log_terms: Coefficients
-    sin_terms: Coefficients
-    cos_terms: Coefficients
-    tanh_terms: Coefficients
-    erf_terms: Coefficients
-
-    @property
-    def magic(self) -> float:
-        """Adding it rounds to an integer, which then is the low bits of the sum."""
-        return 1.5 * 2.0**self.mantissa
-
-
-SINGLE: Final = Format(
-    "f", I32, 23, 127, (-104.0, 89.0), (-151.0, 129.0), 10.0, 4.0, 2.0**17,
-    c.LN2_F32, c.LOG2E_F32, c.HALF_PI_F32, c.TWO_OVER_PI_F32[0],
-    c.EXPM1_F32, c.EXP2_F32, c.LOG_F32, c.SIN_F32, c.COS_F32, c.TANH_F32, c.ERF_SMALL_F32,
-)  # fmt: skip
-DOUBLE: Final = Format(
-    "", I64, 52, 1023, (-746.0, 710.0), (-1076.0, 1025.0), 20.0, 6.0, 2.0**24,
-    c.LN2_F64, c.LOG2E_F64, c.HALF_PI_F64, c.TWO_OVER_PI_F64[0],
-    c.EXPM1_F64, c.EXP2_F64, c.LOG_F64, c.SIN_F64, c.COS_F64, c.TANH_F64, c.ERF_SMALL_F64,
-)  # fmt: skip
-
-
-class Lanes:
-    """Arithmetic on values of one shape and format, in which Python floats stand for constants."""
-
-    def __init__(self, builder: ir.IRBuilder, x: ir.Value):
-        self.builder = builder
-        self.type = x.type
-        self.format = DOUBLE if scalar_type(x) == F64 else SINGLE
-        self.bits_type = like(x, self.format.integer)
-
-    def value(self, x: Operand) -> ir.Value:
-        """``x``, a constant in every lane if it is a number."""
-        return x if isinstance(x, ir.Value) else splat(x, self.type)
-
-    def integer(self, x: int) -> ir.Constant:
-        """An integer of the format's width in every lane."""
-        return splat(x, self.bits_type)
-
-    def bits(self, x: Operand) -> ir.Value:
-        """The bits of ``x`` as integers."""
-        return self.builder.bitcast(self.value(x), self.bits_type)
-
-    def float(self, bits: ir.Value) -> ir.Value:
-        """The numbers with the given bits."""
-        return self.builder.bitcast(bits, self.type)
-
-    def add(self, x: Operand, y: Operand) -> ir.Value:
-        """``x + y``"""
-        return self.builder.fadd(self.value(x), self.value(y))
-
-    def sub(self, x: Operand, y: Operand) -> ir.Value:
-        """``x - y``"""
-        return self.builder.fsub(self.value(x), self.value(y))
-
-    def mul(self, x: Operand, y: Operand) -> ir.Value:
-        """``x * y``"""
-        return self.builder.fmul(self.value(x), self.value(y))
-
-    def div(self, x: Operand, y: Operand) -> ir.Value:
-        """``x / y``"""
-        return self.builder.fdiv(self.value(x), self.value(y))
-
-    def fma(self, x: Operand, y: Operand, z: Operand) -> ir.Value:
-        """``x * y + z``, rounded once."""
-        return intrinsic(self.builder, "fma", [self.value(x), self.value(y), self.value(z)])
-
-    def polynomial(self, t: ir.Value, terms: Coefficients) -> ir.Value:
-        """``terms[0] + terms[1] t + ...`` by Horner's rule."""
-        result: Operand = terms[-1]
-        for term in reversed(terms[:-1]):
-            result = self.fma(result, t, term)
-        return self.value(result)
-
-    def less(self, x: Operand, y: Operand) -> ir.Value:
-        """``x < y``, false for NaN."""
-        return self.builder.fcmp_ordered("<", self.value(x), self.value(y))
-
-    def equal(self, x: Operand, y: Operand) -> ir.Value:
-        """``x == y``, false for NaN."""
-        return self.builder.fcmp_ordered("==", self.value(x), self.value(y))
-
-    def select(self, condition: ir.Value, x: Operand, y: Operand) -> ir.Value:
-        """``condition ? x : y``"""
-        return self.builder.select(condition, self.value(x), self.value(y))
-
-    def at_most(self, x: ir.Value, limit: float) -> ir.Value:
-        """``min(x, limit)``; NaN stays."""
-        return self.select(self.less(limit, x), limit, x)
-
-    def at_least(self, x: ir.Value, limit: float) -> ir.Value:
-        """``max(x, limit)``; NaN stays."""
-        return self.select(self.less(x, limit), limit, x)
-
-    def absolute(self, x: ir.Value) -> ir.Value:
-        """``|x|``"""
-        return intrinsic(self.builder, "fabs", [x])
-
-    def with_sign(self, x: ir.Value, sign: ir.Value) -> ir.Value:
-        """``|x|`` with the sign of ``sign``."""
-        return intrinsic(self.builder, "copysign", [x, sign])
-
-    def power_of_two(self, exponent: ir.Value) -> ir.Value:
-        """``2**exponent`` for an integer that the format's normal numbers span."""
-        biased = self.builder.add(exponent, self.integer(self.format.bias))
-        return self.float(self.builder.shl(biased, self.integer(self.format.mantissa)))
-
-    def scaled(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
-        """``x * 2**exponent`` rounded once, for ``x`` near 1; the result may be subnormal or infinite.
-
-        Without an instruction for it, in two steps of half the exponent, of which the first is exact.
-        """
-        if has(self.builder, "scalef"):
-            narrow = self.builder.trunc(exponent, like(x, I32))
-            return intrinsic(self.builder, "ldexp", [x, narrow], x.type, [x.type, narrow.type])
-        half = self.builder.ashr(exponent, self.integer(1))
-        rest = self.builder.sub(exponent, half)
-        return self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
-
-    def nearest(self, x: ir.Value, factor: float) -> tuple[ir.Value, ir.Value]:
-        """The integer nearest to ``x * factor``, as an integer and as a float; a NaN stays one in the latter."""
-        magic = self.format.magic
-        sum_ = self.fma(x, factor, magic)
-        return self.builder.sub(self.bits(sum_), self.bits(magic)), self.sub(sum_, magic)
-
+from weft.codegen.llvm.lanes import DOUBLE, Lanes, Operand
+from weft.codegen.llvm.types import F64, declare, has, inlined, outlined, per_lane, scalar_type
 
 # Exponential functions: x = n ln2 + r with |r| <= ln2 / 2, and e^x = 2^n e^r.
 
@@ -241,24 +73,8 @@ def _tanh(v: Lanes, x: ir.Value) -> ir.Value:
 
 def _split_exponent(v: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """``k`` as a float, and ``f``, for ``x`` positive and finite."""
-    form, builder = v.format, v.builder
-    subnormal = v.less(x, 2.0 ** (1 - form.bias))
-    raised = float(form.mantissa + 1)
-    normal = v.select(subnormal, v.mul(x, 2.0**raised), x)
-    root = v.bits(0.5**0.5)
-    offset = builder.sub(v.bits(normal), root)
-    fraction = builder.and_(offset, v.integer((1 << form.mantissa) - 1))
-    f = v.sub(v.float(builder.add(fraction, root)), 1.0)
-    exponent = builder.sitofp(builder.ashr(offset, v.integer(form.mantissa)), v.type)
-    return v.sub(exponent, v.select(subnormal, raised, 0.0)), f
-
-
-def _log_of_special(v: Lanes, x: ir.Value, result: ir.Value) -> ir.Value:
-    """``result`` where ``x`` is positive and finite; else what the logarithm's limits are, or NaN."""
-    infinity = float("inf")
-    finite = v.select(v.less(x, infinity), result, x)
-    nonnegative = v.select(v.less(x, 0.0), float("nan"), finite)
-    return v.select(v.equal(x, 0.0), -infinity, nonnegative)
+    m, exponent = v.split(x, 0.5**0.5)
+    return v.builder.sitofp(exponent, v.type), v.sub(m, 1.0)
 
 
 def _log1p_double(v: Lanes, f: ir.Value, rest: Operand) -> ir.Value:
@@ -274,16 +90,30 @@ def _log1p_double(v: Lanes, f: ir.Value, rest: Operand) -> ir.Value:
     return v.sub(f, v.sub(half_square, correction))
 
 
-def _log(v: Lanes, x: ir.Value) -> ir.Value:
-    k, f = _split_exponent(v, x)
+def _log_from(v: Lanes, k: ir.Value, f: ir.Value, rest: ir.Value) -> ir.Value:
+    """``k ln2 + log(1 + f) + rest``, for a ``rest`` below the last bits of the greater of the others."""
     high, low = v.format.ln2
-    rest = v.mul(k, low)
+    rest = v.fma(k, low, rest)
     if v.format is DOUBLE:
         log1p = _log1p_double(v, f, rest)
     else:  # f - f^2 / 2 + f^3 p(f)
         inner = v.fma(f, v.polynomial(f, v.format.log_terms), -0.5)
         log1p = v.add(f, v.fma(v.mul(f, f), inner, rest))
-    return _log_of_special(v, x, v.fma(k, high, log1p))
+    return v.fma(k, high, log1p)
+
+
+def _log(v: Lanes, x: ir.Value) -> ir.Value:
+    return v.log_of_special(x, _log_from(v, *_split_exponent(v, x), v.value(0.0)))
+
+
+def _log1p(v: Lanes, x: ir.Value) -> ir.Value:
+    """``log(u) + e / u`` for ``1 + x = u + e``; where ``u`` needs no power of two, ``log(1 + x)`` without an error of ``u``."""
+    u, error = v.two_sum(v.value(1.0), x)
+    k, f = _split_exponent(v, u)
+    direct = v.equal(k, 0.0)
+    rest = v.select(direct, 0.0, v.div(error, u))
+    result = v.log_of_special(u, _log_from(v, k, v.select(direct, x, f), rest))
+    return v.select(v.equal(x, 0.0), x, result)
 
 
 def _log2(v: Lanes, x: ir.Value) -> ir.Value:
@@ -295,56 +125,7 @@ def _log2(v: Lanes, x: ir.Value) -> ir.Value:
     else:  # f (log2(e) + f p(f)), with the product by the high part of log2(e) last
         inner = v.fma(f, v.polynomial(f, c.LOG2_F32), low)
         result = v.add(k, v.fma(f, high, v.mul(f, inner)))
-    return _log_of_special(v, x, result)
-
-
-# Trigonometric functions: x = n pi/2 + r with |r| <= pi/4; n modulo 4 says which of +-sin r, +-cos r.
-
-
-def _sine_from(v: Lanes, x: ir.Value, quarter: int) -> ir.Value:
-    """``sin(x + quarter pi/2)`` for ``|x|`` up to the format's ``turns``."""
-    builder = v.builder
-    quadrant, n = v.nearest(x, v.format.two_over_pi)
-    if quarter:
-        quadrant = builder.add(quadrant, v.integer(quarter))
-    r = x
-    for part in v.format.half_pi:
-        r = v.fma(n, -part, r)
-    z = v.mul(r, r)
-    sine = v.fma(v.mul(r, z), v.polynomial(z, v.format.sin_terms), r)
-    cosine = v.fma(v.fma(v.polynomial(z, v.format.cos_terms), z, -0.5), z, 1.0)
-    odd = builder.icmp_unsigned("!=", builder.and_(quadrant, v.integer(1)), v.integer(0))
-    top = v.format.integer.width - 1
-    sign = builder.shl(builder.and_(quadrant, v.integer(2)), v.integer(top - 1))
-    return v.float(builder.xor(v.bits(v.select(odd, cosine, sine)), sign))
-
-
-def _trigonometric(kind: str, v: Lanes, x: ir.Value, result: Callable[[], ir.Value]) -> ir.Value:
-    """``result()`` unless some ``|x|`` is too large for it; then libm's."""
-    builder = v.builder
-    blocks = [builder.append_basic_block(name) for name in ("reduce", "library", "done")]
-    huge = any_lane(builder, v.less(v.format.turns, v.absolute(x)))
-    builder.cbranch(huge, blocks[1], blocks[0]).set_weights([1, 1000])
-    builder.position_at_end(blocks[0])
-    near = result()
-    builder.branch(blocks[2])
-    builder.position_at_end(blocks[1])
-    far = _by_libm(kind, builder, x)
-    builder.branch(blocks[2])
-    builder.position_at_end(blocks[2])
-    merged = builder.phi(x.type)
-    merged.add_incoming(near, blocks[0])
-    merged.add_incoming(far, blocks[1])
-    return merged
-
-
-def _sin(v: Lanes, x: ir.Value) -> ir.Value:
-    """The polynomial turns -0 into +0."""
-    return _trigonometric("sin", v, x, lambda: v.select(v.equal(x, 0.0), x, _sine_from(v, x, 0)))
-
-
-def _cos(v: Lanes, x: ir.Value) -> ir.Value:
-    return _trigonometric("cos", v, x, lambda: _sine_from(v, x, 1))
+    return v.log_of_special(x, result)
 
 
 # The error function.
@@ -366,49 +147,59 @@ def _erf(v: Lanes, x: ir.Value) -> ir.Value:
     return v.with_sign(v.select(v.less(a, 1.0), small, large), x)
 
 
-def _by_libm(kind: str, builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+Function = Callable[..., ir.Value]
+"""A function of float32 and float64 values of one shape."""
+
+
+def _by_libm(name: str, builder: ir.IRBuilder, operands: Sequence[ir.Value]) -> ir.Value:
     """libm's function on each lane."""
-    element = scalar_type(x)
-    name = kind + (DOUBLE if element == F64 else SINGLE).suffix
+    element = scalar_type(operands[0])
+    spelled = name if element == F64 else f"{name}f"
 
     def body(inner: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
-        return per_lane(inner, declare(inner.module, name, element, [element]), arguments)
+        function = declare(inner.module, spelled, element, [element] * len(arguments))
+        return per_lane(inner, function, arguments)
 
-    return outlined(builder, f"libm.{kind}", [x], x.type, body)
+    return outlined(builder, f"libm.{name}", operands, operands[0].type, body)
 
 
-def _function(kind: str, kernel: Callable[[Lanes, ir.Value], ir.Value]) -> Callable[[ir.IRBuilder, ir.Value], ir.Value]:
+def _function(name: str, kernel: Function) -> Function:
+    """``kernel`` where the target has fused multiply-add; else libm's function, which has the same parameters."""
+
     def body(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
-        return kernel(Lanes(builder, arguments[0]), arguments[0])
+        return kernel(Lanes(builder, arguments[0]), *arguments)
 
-    def emit(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    def emit(builder: ir.IRBuilder, *operands: ir.Value) -> ir.Value:
         if not has(builder, "fma"):
-            return _by_libm(kind, builder, x)
-        return inlined(builder, kind, [x], x.type, body)
+            return _by_libm(name, builder, operands)
+        return inlined(builder, name, operands, operands[0].type, body)
 
     return emit
 
 
-def _library(kind: str) -> Callable[[ir.IRBuilder, ir.Value], ir.Value]:
-    return lambda builder, x: _by_libm(kind, builder, x)
+def _functions(kernels: dict[str, Function]) -> dict[str, Function]:
+    return {name: _function(name, kernel) for name, kernel in kernels.items()}
 
 
-FUNCTIONS: Final[dict[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]]] = {
-    kind: _function(kind, kernel)
-    for kind, kernel in {
+UNARY: Final[dict[str, Function]] = _functions(
+    {
         "exp": _exp,
         "exp2": _exp2,
         "log": _log,
         "log2": _log2,
-        "sin": _sin,
-        "cos": _cos,
+        "log10": powers.log10,
+        "log1p": _log1p,
+        "sin": angles.sin,
+        "cos": angles.cos,
+        "tan": angles.tan,
         "tanh": _tanh,
         "erf": _erf,
-    }.items()
-}
-"""Each function of float32 and float64 values, in their shape."""
+        "cbrt": powers.cbrt,
+    }
+)
+"""Each function of one operand by its kind, which is also libm's name for it."""
 
-LIBRARY: Final[dict[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]]] = {
-    kind: _library(kind) for kind in ("cbrt", "log10", "log1p", "tan")
-}
-"""Those that are libm's."""
+BINARY: Final[dict[str, Function]] = _functions(
+    {"fmod": fmod.remainder, "pow": powers.power, "atan2": angles.atan2},
+)
+"""The functions of two operands by libm's names."""
