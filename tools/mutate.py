@@ -38,6 +38,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the choice (default 0)")
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these kinds of change")
     parser.add_argument("--function", metavar="REGEX", help="only in functions (Class.name) that match")
+    parser.add_argument("--line", action="append", type=int, metavar="N", help="only on these lines")
     parser.add_argument("--patience", type=float, default=10, metavar="S", help="seconds beyond which a mutant hangs")
     parser.add_argument(
         "--verbose", action="store_true", help="print the killed mutants too, with the test that failed"
@@ -54,7 +55,8 @@ def chosen(options: argparse.Namespace) -> list[tuple[Path, Mutant]]:
     for path in map(Path.resolve, options.modules):
         for mutant in mutants_of(path.read_bytes()):
             of_kind = not options.kind or mutant.kind in options.kind
-            if of_kind and (not options.function or re.search(options.function, mutant.function or "")):
+            there = not options.line or mutant.line in options.line
+            if of_kind and there and (not options.function or re.search(options.function, mutant.function or "")):
                 found.append((path, mutant))
     if options.sample is not None and options.sample < len(found):
         kept = sorted(random.Random(options.seed).sample(range(len(found)), options.sample))

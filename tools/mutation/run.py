@@ -68,6 +68,7 @@ class Campaign:
     patience: float = 10.0
     budget: float = float("inf")
     _kills: Counter[str] = field(default_factory=Counter[str])
+    _sources: dict[Path, bytes] = field(default_factory=dict[Path, bytes])
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -83,7 +84,8 @@ class Campaign:
         if session.testsfailed or not session.items:
             raise pytest.UsageError("the tests cannot be collected")
         items = {item.nodeid: item for item in session.items}
-        files = {str(path): path for path, _ in self.mutants}
+        self._sources = {path: path.read_bytes() for path, _ in self.mutants}  # they may be edited while this runs
+        files = {str(path): path for path in self._sources}
         gc.unfreeze()  # a conftest may have frozen the functions, and then they are not listed
         known = gc.get_objects()
         functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
@@ -118,9 +120,17 @@ class Campaign:
         found: Any = NotImplemented
         if mutant.function is not None:
             tests = {items[test]: self.patience + 5 * baseline.seconds[test] for test in executing}
-            found = _forked(lambda: _first_failure(path, mutant, functions, tests), seconds)
+            source, name = self._sources[path], mutant.function
+            pairs = zip(
+                *(
+                    _codes(compile(t, str(path), "exec", dont_inherit=True), name)
+                    for t in (source, mutant.apply(source))
+                ),
+                strict=True,
+            )
+            found = _forked(lambda: _first_failure(list(pairs), functions, tests), seconds)
         if found is NotImplemented:
-            found = copy.run(path, mutant, executing, seconds)
+            found = copy.run(path, mutant, self._sources[path], executing, seconds)
         outcome = _outcome(path, mutant, found)
         self._kills[outcome.test] += 1
         return outcome
@@ -233,19 +243,14 @@ def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Seque
 
 
 def _first_failure(
-    path: Path, mutant: Mutant, functions: Sequence[FunctionType], seconds: Mapping[pytest.Item, float]
+    codes: Iterable[tuple[CodeType, CodeType]], functions: Sequence[FunctionType], seconds: Mapping[pytest.Item, float]
 ) -> Any:
-    """The first of the tests that fails on the mutant; None if none does, NotImplemented where code cannot be replaced.
-    A test that takes longer than its seconds ends the process by SIGALRM."""
-    source = path.read_bytes()
-    name = mutant.function or ""
-    old, new = (
-        _codes(compile(text, str(path), "exec", dont_inherit=True), name) for text in (source, mutant.apply(source))
-    )
+    """The first of the tests that fails with the second code in place of the first; None if none does, NotImplemented where
+    code cannot be replaced. A test that takes longer than its seconds ends the process by SIGALRM."""
     replaced = 0
-    for before, after in zip(old, new, strict=True):
+    for before, after in codes:
         for function in functions:
-            if function.__code__.co_filename == str(path) and function.__code__ == before:
+            if function.__code__.co_filename == before.co_filename and function.__code__ == before:
                 if len(before.co_freevars) != len(after.co_freevars):
                     return NotImplemented
                 function.__code__ = after
@@ -279,10 +284,9 @@ class _Copy:
         self._source = directory / "src"
         shutil.copytree(root / "src", self._source)
 
-    def run(self, path: Path, mutant: Mutant, tests: Sequence[str], seconds: float) -> Any:
+    def run(self, path: Path, mutant: Mutant, original: bytes, tests: Sequence[str], seconds: float) -> Any:
         """The first test that fails on the mutant, None if none does."""
         copy = self._source / path.relative_to(self._root / "src")
-        original = path.read_bytes()
         copy.write_bytes(mutant.apply(original))
         shutil.rmtree(copy.parent / "__pycache__", ignore_errors=True)
         environment = {**os.environ, "PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
