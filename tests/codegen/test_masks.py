@@ -1,4 +1,4 @@
-"""Masks decided by their last element: the law, over random masks whose values the reference computes."""
+"""Masks decided by their last element: the law, over random masks whose values the reference computes, and which are found."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import random
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import func
+import pytest
+from xdsl.context import Context
+from xdsl.dialects import builtin, func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.parser import Parser
 
 from weft import dtypes, reference
-from weft.codegen.cpu.masks import decided_by_last
+from weft.codegen.cpu.masks import decided_by_last, depends_on
 from weft.ir import tile
-from weft.ir.tile import COMPARE
+from weft.ir.tile import COMPARE, Tile
 from weft.ir.types import dtype_of, pointer, scalar, shape_of, tensor
 from weft.transforms.axis import analyse
 
@@ -122,3 +125,120 @@ def test_the_last_element_decides() -> None:
             partly += bool(values.any() and not values.all())
     assert recognised > 50
     assert partly > 20
+
+
+# ---- which masks are recognised ---------------------------------------------------------------------------------------
+
+KERNEL = """builtin.module {{
+  func.func @k(%p: !tile.ptr<i1>, %q: !tile.ptr<i32>, %n: i32, %flag: i1) {{
+    %i = tile.arange 0 8 : tensor<8xi32>
+    %b = tile.splat %n : i32 to tensor<8xi32>
+    %ps = tile.splat %p : !tile.ptr<i1> to tensor<8x!tile.ptr<i1>>
+    %at = tile.addptr %ps, %i : tensor<8x!tile.ptr<i1>>, tensor<8xi32> to tensor<8x!tile.ptr<i1>>
+    %qs = tile.splat %q : !tile.ptr<i32> to tensor<8x!tile.ptr<i32>>
+    %qat = tile.addptr %qs, %i : tensor<8x!tile.ptr<i32>>, tensor<8xi32> to tensor<8x!tile.ptr<i32>>
+    %loaded = tile.load %at : tensor<8x!tile.ptr<i1>> to tensor<8xi1>
+    %x = tile.load %qat : tensor<8x!tile.ptr<i32>> to tensor<8xi32>
+    %below = tile.compare "lt" %i, %b : tensor<8xi32> to tensor<8xi1>
+    %above = tile.compare "gt" %i, %b : tensor<8xi32> to tensor<8xi1>
+    %b2 = tile.splat %n : i32 to tensor<2x4xi32>
+    %i2 = tile.reshape %i : tensor<8xi32> to tensor<2x4xi32>
+    %r = tile.arange 0 4 : tensor<4xi32>
+    %row = tile.expand_dims %r 0 : tensor<4xi32> to tensor<1x4xi32>
+    %rows = tile.broadcast %row : tensor<1x4xi32> to tensor<2x4xi32>
+    %mask = {0}
+    func.return
+  }}
+}}"""
+
+
+def parsed(mask: str, name: str = "mask") -> tuple[ModuleOp, SSAValue]:
+    """The kernel and the value that has the name in it."""
+    context = Context()
+    for dialect in (builtin.Builtin, func.Func, Tile):
+        context.load_dialect(dialect)
+    module = Parser(context, KERNEL.format(mask)).parse_module()
+    module.verify()
+    (found,) = (value for op in module.walk() for value in op.results if value.name_hint == name)
+    return module, found
+
+
+def compared(kind: str, a: str, b: str) -> str:
+    return f'tile.compare "{kind}" %{a}, %{b} : tensor<8xi32> to tensor<8xi1>'
+
+
+def both(kind: str, a: str, b: str) -> str:
+    return f'tile.binary "{kind}" %{a}, %{b} : tensor<8xi1>'
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (compared("lt", "i", "b"), True),
+        (compared("le", "i", "b"), True),
+        (compared("gt", "b", "i"), True),
+        (compared("ge", "b", "i"), True),
+        (compared("lt", "b", "b"), True),  # equal elements ascend, too
+        ("tile.splat %flag : i1 to tensor<8xi1>", True),
+        ("tile.constant 1 : tensor<8xi1>", True),
+        (both("and", "below", "below"), True),
+        # the last is the first to be true
+        (compared("gt", "i", "b"), False),
+        (compared("ge", "i", "b"), False),
+        (compared("lt", "b", "i"), False),
+        (compared("le", "b", "i"), False),
+        # the last says nothing of the others
+        (compared("eq", "i", "b"), False),
+        (compared("eq", "b", "i"), False),
+        (compared("ne", "i", "b"), False),
+        (compared("lt", "x", "b"), False),
+        (compared("lt", "i", "x"), False),
+        (compared("gt", "b", "x"), False),
+        (compared("gt", "x", "i"), False),
+        (compared("lt", "i", "i"), False),
+        (both("and", "below", "above"), False),
+        (both("and", "above", "below"), False),
+        (both("or", "below", "below"), False),
+        (both("xor", "below", "below"), False),
+        (both("and", "loaded", "below"), False),
+        # views show the same elements
+        ("tile.reshape %below : tensor<8xi1> to tensor<2x4xi1>", True),
+        ("tile.reshape %above : tensor<8xi1> to tensor<2x4xi1>", False),
+        # along each dimension elements are consecutive or equal; those of the reshaped range are 4 apart along the first
+        ('tile.compare "lt" %rows, %b2 : tensor<2x4xi32> to tensor<2x4xi1>', True),
+        ('tile.compare "lt" %i2, %b2 : tensor<2x4xi32> to tensor<2x4xi1>', False),
+        # the bound is equal along one dimension only
+        ('tile.compare "lt" %b2, %rows : tensor<2x4xi32> to tensor<2x4xi1>', False),
+        ('tile.compare "gt" %rows, %rows : tensor<2x4xi32> to tensor<2x4xi1>', False),
+    ],
+)
+def test_which_masks_are_recognised(mask: str, expected: bool) -> None:
+    module, value = parsed(mask)
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    assert decided_by_last(value, analyse(function)) is expected
+
+
+def test_a_loaded_mask_is_not_recognised() -> None:
+    module, value = parsed(compared("lt", "i", "b"), name="loaded")
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    assert not decided_by_last(value, analyse(function))
+    assert not decided_by_last(value, {}), "nor is one without analysis"
+    assert not decided_by_last(parsed(compared("lt", "i", "b"))[1], {})
+    assert not decided_by_last(parsed(compared("gt", "b", "i"))[1], {})
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (compared("lt", "x", "b"), True),
+        (compared("lt", "b", "x"), True),
+        (both("and", "loaded", "below"), False),  # another load, which the loop does not contain
+        (compared("lt", "i", "b"), False),
+    ],
+)
+def test_a_mask_depends_on_the_loads_it_is_computed_from(mask: str, expected: bool) -> None:
+    module, value = parsed(mask)
+    roots = [op for op in module.walk() if isinstance(op, tile.LoadOp) and op.result.name_hint == "x"]
+    assert len(roots) == 1
+    assert depends_on(value, roots) is expected
+    assert not depends_on(value, [])

@@ -7,6 +7,7 @@ import itertools
 import pytest
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Operation
+from xdsl.traits import MemoryEffectKind, get_effects
 from xdsl.utils.test_value import create_ssa_value
 
 from weft import dtypes
@@ -66,3 +67,10 @@ def test_what_is_observed_and_written() -> None:
 def test_other_ops_have_no_row() -> None:
     assert tile.ordering_of(tile.AssumeOp(create_ssa_value(i1))) is None
     assert tile.ordering_of(tile.BinaryOp("add", VALUE, VALUE)) is None
+
+
+def test_declared_effects() -> None:
+    """What xDSL is told. What is observed counts as written; a release store need not be told to write again."""
+    read, write = MemoryEffectKind.READ, MemoryEffectKind.WRITE
+    expected = {name: {read, write} for name in ALL} | {"load": {read}, "store": {write}, "flag": {write}}
+    assert {name: {e.kind for e in get_effects(op) or ()} for name, op in ALL.items()} == expected

@@ -246,6 +246,29 @@ def test_licm_moves_what_does_not_vary_through_all_loops(kernel: Kernel, body_of
     )
 
 
+def test_licm_leaves_control_flow_where_it_is(kernel: Kernel, body_of: Body) -> None:
+    """Even if nothing in it varies: a loop that never runs must not start an inner one that never ends."""
+    text = """
+        scf.for %i = %n to %m step %n : i32 {
+          %w = scf.while (%a = %n) : (i32) -> i32 {
+            scf.condition(%flag) %a : i32
+          } do {
+          ^bb0(%d: i32):
+            scf.yield %d : i32
+          }
+          %f = scf.for %j = %n to %m step %n iter_args(%e = %n) -> (i32) : i32 {
+            scf.yield %e : i32
+          }
+          %g = scf.if %flag -> (i32) {
+            scf.yield %n : i32
+          } else {
+            scf.yield %m : i32
+          }
+        }
+        """
+    check(kernel, body_of, Licm(), text, text)
+
+
 def test_licm_of_while_loops(kernel: Kernel, body_of: Body) -> None:
     check(
         kernel,

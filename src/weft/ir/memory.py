@@ -367,9 +367,6 @@ class BarrierOp(TileOp):
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
     assembly_format = "attr-dict"
 
-    def __init__(self) -> None:
-        super().__init__()
-
 
 @irdl_op_definition
 class AssumeOp(TileOp):

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
-from weft.transforms.effects import Effect, effect_of, is_terminator
+from weft.transforms.effects import Effect, effect_of
 
 _Scope: TypeAlias = dict[Hashable, Operation]
 _Numbering: TypeAlias = dict[SSAValue, int]
@@ -46,7 +46,7 @@ def _visit(block: Block, known: _Scope) -> None:
         for region in op.regions:
             for inner in region.blocks:
                 _visit(inner, dict(known))
-        if op.results and type(op) not in _CONTROL and effect_of(op) is Effect.NONE and not is_terminator(op):
+        if op.results and type(op) not in _CONTROL and effect_of(op) is Effect.NONE:
             existing = known.setdefault(_key(op, {}), op)
             if existing is not op:
                 for old, new in zip(op.results, existing.results, strict=True):
