@@ -246,3 +246,94 @@ def two_shapes(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> No
 def test_a_tile_that_a_later_loop_still_reads_is_staged() -> None:
     """b's layout has another shape, so its loop comes after a's, and reads the old a."""
     assert schedules(two_shapes, x=F32, out=F32, n=I32, M=16, N=32)[1] == ["loop[stage a]", "loop[write b]"]
+
+
+# ---- what is kept, and what is computed again -------------------------------------------------------------------------
+
+
+@jit
+def spread(x: Any, out: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    e = tl.exp(tl.load(x + j))
+    tl.store(out + i[:, None] * N + j[None, :], e[None, :])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        # one loop reads each element of the row 64 times
+        ((64, 16), ["loop[] keeps _", "loop[store _]"]),
+        # a row of one register fills another: it is computed once either way
+        ((1, 64), ["loop[store _]"]),
+        ((4, 4), ["loop[store _]"]),
+    ],
+    ids=str,
+)
+def test_a_costly_value_is_kept_if_a_broadcast_repeats_it(sizes: tuple[int, int], expected: list[str]) -> None:
+    assert schedules(spread, True, x=F32, out=F32, M=sizes[0], N=sizes[1]) == [expected]
+
+
+@jit
+def carried_later(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr, COSTLY: tl.constexpr) -> None:
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    a = tl.load(x + j)
+    for k in range(n):
+        new = tl.exp(a) if COSTLY else a + 1
+        tl.store(out + j, new)
+        tl.store(out + i[:, None] * N + j[None, :], k)
+        a = new
+    tl.store(out + j, a)
+
+
+@pytest.mark.parametrize(("costly", "kept"), [(True, " keeps new"), (False, "")])
+def test_the_write_of_a_carried_tile_is_a_second_reader(costly: bool, kept: str) -> None:
+    """The store between is of another shape, so new is stored in one loop and carried on in another."""
+    found = schedules(carried_later, x=F32, out=F32, n=I32, M=16, N=32, COSTLY=costly)
+    assert found[1] == [f"loop[store new]{kept}", "loop[store _]", "loop[write a]"]
+
+
+@jit
+def used_by_an_inner_dot(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    d = tl.load(x + at) + 1
+    acc = tl.zeros((N, N), tl.float32)
+    for _ in range(n):
+        acc = tl.dot(d, d, acc)
+    tl.store(out + at, acc)
+
+
+def test_what_a_dot_of_an_inner_loop_reads_is_kept_before_the_loop() -> None:
+    """However little it costs: else each iteration would write it to a buffer of its own."""
+    found = schedules(used_by_an_inner_dot, True, x=F32, out=F32, n=I32, N=16)
+    assert found == [["loop[] keeps d", "for acc", "loop[store acc]"], ["dot acc", "acc in acc"]]
+
+
+@jit
+def accumulators(x: Any, out: Any, HOW: tl.constexpr, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    at = i[:, None] * N + i[None, :]
+    d = tl.load(x + at)
+    if HOW == "loaded":
+        e = tl.dot(d, d, tl.load(out + at))
+    elif HOW == "product":
+        e = tl.dot(d, d, tl.dot(d, d))
+    elif HOW == "recipe":
+        e = tl.dot(d, d, d + 1)
+    else:
+        e = tl.dot(d, d, d)
+    tl.store(out + at, e)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("loaded", ["loop[load d, load _] keeps _, d", "dot e", "loop[store e]", "_ in e"]),
+        ("product", ["loop[load d] keeps d", "loop[] keeps _", "dot _", "dot e", "loop[store e]", "_ in _", "_ in e"]),
+        ("recipe", ["loop[load d] keeps d", "loop[] keeps _", "dot e", "loop[store e]", "_ in e"]),
+        # the product reads it as an operand too
+        ("operand", ["loop[load d] keeps d", "dot e", "loop[store e]"]),
+    ],
+)
+def test_a_product_takes_over_the_buffer_of_what_it_adds_to(how: str, expected: list[str]) -> None:
+    assert schedules(accumulators, x=F32, out=F32, HOW=how, N=16) == [expected]

@@ -76,17 +76,13 @@ class Fusion:
             if isinstance(root, Operation):
                 written_by[root] = current
         close()
-        terminator = block.last_op
-        if isinstance(terminator, scf.YieldOp):  # a terminator comes after the write-backs it causes
-            items.remove(terminator)
-            items.append(terminator)
         return items
 
     def _roots(self, block: Block) -> Iterator[Root]:
-        terminator = block.last_op
+        """The block's ops in order; before a terminator stand the write-backs that it causes."""
         parent = block.parent_op()
         for op in block.ops:
-            if op is terminator and isinstance(op, scf.YieldOp) and isinstance(parent, scf.ForOp):
+            if isinstance(op, scf.YieldOp) and isinstance(parent, scf.ForOp):
                 carried = block.args[1:]
                 for i, (value, argument) in enumerate(zip(op.operands, carried, strict=True)):
                     if is_tile(value) and value is not argument:

@@ -96,7 +96,7 @@ class BufferPlacement:
         if not is_recomputable(value):
             if not isinstance(home, RegisterLoop) or isinstance(value.owner, tile.ReduceOp):
                 schedule.buffered.add(value)
-            elif forced or wanted - {home}:
+            elif wanted - {home}:
                 schedule.buffered.add(value)
                 home.kept.append(value)
             return set()
@@ -119,10 +119,8 @@ class BufferPlacement:
         for op in block.ops:
             if not isinstance(op, tile.DotOp):
                 continue
-            acc = op.acc
-            local = isinstance(acc.owner, Operation) and acc.owner.parent is block
-            if local and acc.has_one_use() and acc in schedule.buffered:
-                schedule.shared[acc] = op.result
+            if op.acc.has_one_use() and op.acc in schedule.buffered:
+                schedule.shared[op.acc] = op.result
         for item in list(schedule.items):
             for root in list(item.roots) if isinstance(item, RegisterLoop) else []:
                 if isinstance(root, WriteBack) and isinstance(item, RegisterLoop):
