@@ -348,9 +348,14 @@ class Accesses:
             inside = here if inside is None else builder.or_(inside, here)
         outside = mask if inside is None else builder.and_(mask, builder.not_(inside))
         name = base.name_hint if base is not None else None
-        site = emitter.faults.add(AccessSite(op.name.removeprefix("tile."), name, size, positions(op)))
+        site = emitter.faults.add(AccessSite(_operation(op), name, size, positions(op)))
         with builder.if_then(any_lane(builder, outside), likely=False):
             emitter.fault(site, _first(builder, addresses, outside))
+
+
+def _operation(op: tile.Access) -> str:
+    """What the language calls the access."""
+    return f"atomic_{op.kind.data}" if isinstance(op, tile.AtomicRmwOp) else op.name.removeprefix("tile.")
 
 
 def _values(op: Atomic) -> list[SSAValue]:

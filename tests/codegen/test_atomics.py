@@ -1,0 +1,101 @@
+"""Read-modify-write ops of every type that has them: memory afterwards and the old values.
+
+Native code is compared with the reference interpreter, and both with Python's own min, max, and, or, xor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft.language as tl
+from weft import dtypes
+from weft.dtypes import DType
+from weft.frontend import KernelFunction
+
+if TYPE_CHECKING:
+    from codegen.conftest import Differential
+
+pytestmark = pytest.mark.jit
+jit = KernelFunction
+
+MEANING: Mapping[str, Callable[[Any, Any], Any]] = {
+    "max": max,
+    "min": min,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+INTEGERS = [d for d in dtypes.ALL if not d.is_float and not d.is_bool]
+FLOATS = [dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64]
+CASES = [(kind, dtype) for kind in MEANING for dtype in (*INTEGERS, *(FLOATS if kind in ("max", "min") else ()))]
+N, SIZE = 32, 8
+
+
+@jit
+def atomic(p: Any, value: Any, mask: Any, KIND: tl.constexpr) -> Any:
+    if KIND == "max":
+        return tl.atomic_max(p, value, mask=mask)
+    if KIND == "min":
+        return tl.atomic_min(p, value, mask=mask)
+    if KIND == "and":
+        return tl.atomic_and(p, value, mask=mask)
+    if KIND == "or":
+        return tl.atomic_or(p, value, mask=mask)
+    return tl.atomic_xor(p, value, mask=mask)
+
+
+@jit
+def update(x: Any, at: Any, values: Any, own: Any, old: Any, n: Any, KIND: tl.constexpr, N: tl.constexpr) -> None:
+    """On ``x`` at addresses that meet; on ``own`` at addresses that do not, with the old values in ``old``, then through one
+    pointer."""
+    i = tl.arange(0, N)
+    value = tl.load(values + i)
+    atomic(x + tl.load(at + i), value, i < n, KIND)
+    before = atomic(own + i, value, i != n, KIND)
+    tl.store(old + i, before, mask=i != n)
+    tl.store(old + n, atomic(own + n, tl.load(values), n >= 0, KIND))
+    atomic(own, tl.load(values + 1), n < 0, KIND)
+
+
+def drawn(dtype: DType, size: int) -> Any:
+    """Numbers of the type's whole range, both ends included; floats of both signs without zeros and NaN."""
+    random = np.random.default_rng(dtype.bits)
+    if dtype.is_float:
+        result = (random.uniform(0.5, 4.0, size) * random.choice([-1.0, 1.0], size)).astype(dtype.numpy)
+        result[:2] = np.array([np.inf, -np.inf], dtype.numpy)
+        return result
+    result = random.integers(dtype.min, dtype.max, size, dtype.numpy, endpoint=True)
+    result[:2] = [dtype.min, dtype.max]
+    return result
+
+
+@pytest.mark.parametrize(("kind", "dtype"), CASES, ids=lambda value: str(value))
+def test_what_memory_holds_afterwards(differ: Differential, kind: str, dtype: DType) -> None:
+    n = 20
+    x, own, values = drawn(dtype, SIZE), drawn(dtype, N)[::-1].copy(), drawn(dtype, N)
+    at = np.random.default_rng(1).integers(0, SIZE, N).astype(np.int32)
+    arguments: dict[str, Any] = {"x": x, "at": at, "values": values, "own": own, "old": np.zeros_like(own)}
+    after = differ(update, promises=[True], **arguments, n=np.int32(n), KIND=kind, N=N)
+
+    combine = MEANING[kind]
+    numbers = {name: array.tolist() for name, array in arguments.items()}
+    old = list(numbers["own"])
+    for i in range(N):
+        if i < n:
+            numbers["x"][at[i]] = combine(numbers["x"][at[i]], numbers["values"][i])
+        if i != n:
+            numbers["own"][i] = combine(old[i], numbers["values"][i])
+    numbers["own"][n] = combine(old[n], numbers["values"][0])
+    found = {name: after[name].tolist() for name in ("x", "own", "old")}
+    assert found == {"x": numbers["x"], "own": numbers["own"], "old": old}
+    assert numbers["own"] != old
+
+
+def test_the_types_are_those_of_the_ops() -> None:
+    """int1 has no atomics, float8 has exchanges alone; every other type is among the cases."""
+    left = {d for d in dtypes.ALL if ("max", d) not in CASES}
+    assert left == {dtypes.bool_, dtypes.float8_e4m3fn, dtypes.float8_e5m2}
