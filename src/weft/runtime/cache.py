@@ -73,12 +73,15 @@ def directory() -> Path | None:
 def fingerprint() -> str:
     """A digest of the path, size and time of change of each of weft's own source files, so that an edited checkout
     compiles anew."""
-    root = Path(__file__).parent.parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        state = path.stat()
-        digest.update(f"{path.relative_to(root)} {state.st_size} {state.st_mtime_ns}\n".encode())
-    return digest.hexdigest()
+    root = os.path.dirname(os.path.dirname(__file__))
+    lines: list[str] = []
+    for folder, _, names in os.walk(root):  # five times as fast as Path.rglob, and every process asks
+        for name in names:
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)
+                state = os.stat(path)
+                lines.append(f"{path[len(root) :]} {state.st_size} {state.st_mtime_ns}\n")
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def key_of(*parts: str) -> str:
