@@ -503,3 +503,6 @@ def test_base_argument(kernel: Kernel, lines: str, expected: str | None) -> None
     value = next(r for op in module.walk() for r in op.results if r.name_hint == "v")
     found = axis.base_argument(value)
     assert (None if found is None else found.name_hint) == expected
+    values = [result for op in module.walk() for result in op.results]
+    assert {v: axis.base_arguments(values)[v] for v in values} == {v: axis.base_argument(v) for v in values}
+    assert axis.base_arguments([value])[value] is found
