@@ -9,6 +9,7 @@ an access must lie inside one extent, else nothing is read or written and `OutOf
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -74,6 +75,7 @@ class Memory:
             else:
                 joined.append((start, stop, writable))
         self._extents = [Extent.of(*bound) for bound in joined]
+        self._starts = [extent.start for extent in self._extents]
         self.changes = 0
         """How many writes have changed what is in memory."""
 
@@ -105,14 +107,16 @@ class Memory:
         """For each extent the lanes of the tile that fall into it and their byte indices ``[lane, size]``."""
         flat = addresses.reshape(-1)
         found: list[tuple[Extent, Array, Array]] = []
-        for extent in self._extents:
-            inside = (flat[lanes] >= extent.start) & (flat[lanes] <= extent.stop - size)
-            here, lanes = lanes[inside], lanes[~inside]
-            if writing and not extent.writable and here.size:
-                raise self._error(site, addresses, here[0], size, "which is read-only")
-            found.append((extent, here, flat[here, None] - extent.start + np.arange(size)))
-        if lanes.size:
-            raise self._error(site, addresses, lanes[0], size, "outside every argument")
+        while lanes.size:
+            at = flat[lanes]
+            extent = self._extents[bisect_right(self._starts, at[0]) - 1] if self._extents else None
+            if extent is None or not extent.start <= at[0] <= extent.stop - size:
+                raise self._error(site, addresses, lanes[0], size, "outside every argument")
+            inside = (at >= extent.start) & (at <= extent.stop - size)
+            if writing and not extent.writable:
+                raise self._error(site, addresses, lanes[0], size, "which is read-only")
+            found.append((extent, lanes[inside], at[inside, None] - extent.start + np.arange(size)))
+            lanes = lanes[~inside]
         return found
 
     @staticmethod
