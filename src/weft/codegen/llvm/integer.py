@@ -68,6 +68,7 @@ def _quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Valu
 
 def shift_left(builder: ir.IRBuilder, dtype: DType, x: ir.Value, amount: ir.Value) -> ir.Value:
     """``x << amount``, the amount read as unsigned; 0 from the width on."""
+    amount = _bounded(builder, dtype, amount)
     fits = builder.icmp_unsigned("<", amount, splat(dtype.bits, amount.type))
     return builder.select(fits, builder.shl(x, amount), splat(0, x.type))
 
@@ -77,8 +78,19 @@ def shift_right(builder: ir.IRBuilder, dtype: DType, x: ir.Value, amount: ir.Val
     unsigned one."""
     if dtype.signed:
         return builder.ashr(x, intrinsic(builder, "umin", [amount, splat(dtype.bits - 1, amount.type)]))
+    amount = _bounded(builder, dtype, amount)
     fits = builder.icmp_unsigned("<", amount, splat(dtype.bits, amount.type))
     return builder.select(fits, builder.lshr(x, amount), splat(0, x.type))
+
+
+def _bounded(builder: ir.IRBuilder, dtype: DType, amount: ir.Value) -> ir.Value:
+    """``amount``, or the width for more, where LLVM needs it.
+
+    LLVM for PTX replaces the comparison and the selection by a shift whose amount is the low 32 bits: by 0 for 2^32.
+    """
+    if dtype.bits < 64 or not builder.module.triple.startswith("nvptx"):
+        return amount
+    return intrinsic(builder, "umin", [amount, splat(dtype.bits, amount.type)])
 
 
 def absolute(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
