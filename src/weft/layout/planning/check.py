@@ -87,7 +87,8 @@ def _move(step: Move, threads: Threads) -> None:
         if threads.loaded is None or threads.filled is None:
             raise ValueError("shared memory: nothing was loaded")
         old = threads.loaded
-    numbers = np.zeros_like(old, dtype=np.int64) + np.arange(old.shape[2])
+    numbers: NDArray[Any] = np.zeros(old.shape, dtype=np.int64)
+    numbers += np.arange(int(old.shape[2]))
     held = words_of(numbers, step.taken)
     values = executed(step.network, held, _thread_numbers(len(step.by_warp), len(step.by_lane), step.warp_flip))
     outputs = [values[output] for output in step.network.outputs]
