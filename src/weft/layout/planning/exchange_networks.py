@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from weft.layout.algebra import f2
-from weft.layout.planning.networks import build, length, levels
+from weft.layout.planning.networks import Summary, build, summary
 from weft.layout.planning.permutes import WORD_BITS, Network, Permute, Words, digit_bits
 
 
@@ -42,9 +42,9 @@ class Columns(NamedTuple):
     made: Words
 
     @property
-    def length(self) -> int:
-        """The instructions of the network."""
-        return length(*self)
+    def summary(self) -> Summary:
+        """What is known of the network without making it."""
+        return summary(*self)
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ Offer = Literal["all", "moved", "none"]
 
 def made_words(offer: Columns, receive: Columns) -> Offer:
     """Which words have to be made before they are offered, by the levels of both networks."""
-    making, putting = levels(*offer), levels(*receive)
-    if making.count != 1 or not putting.count or making.parts != putting.parts:
+    making, putting = offer.summary, receive.summary
+    if making.levels != 1 or not putting.levels or making.parts != putting.parts:
         return "all"
     if not making.taken_in:
         return "none"
-    if putting.count > 1 or not all(offer.registers[offer.made.inside :]):
+    if putting.levels > 1 or not all(offer.registers[offer.made.inside :]):
         return "all"
     (slot,) = making.taken_in
     slots = receive.registers[: receive.made.inside]
@@ -83,10 +83,10 @@ def made_words(offer: Columns, receive: Columns) -> Offer:
 def count(offer: Columns, receive: Columns, stays: int, rounds: int) -> int:
     """The instructions of both networks, counted without making them; ``stays`` of ``rounds`` stay in their lanes."""
     making = made_words(offer, receive)
-    made = 0 if making == "none" else offer.length
+    made = 0 if making == "none" else offer.summary.instructions
     if making == "moved":
         made -= made * stays // rounds
-    return made + receive.length
+    return made + receive.summary.instructions
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,9 @@ Sources of the numbers. Rows marked "unmeasured" are assumptions. They rank plan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias
 
 LanePrimitive: TypeAlias = Literal["shfl", "shuffle"]
 Scope: TypeAlias = Literal["warp", "block"]
@@ -116,6 +117,18 @@ class MachineModel:
     throughput: Throughput = field(default_factory=Throughput)
     latency: Latency = field(default_factory=Latency)
     residency: Residency = field(default_factory=Residency)
+
+    def __hash__(self) -> int:
+        """Computed once: a model is a part of the key of every plan that is kept."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, each.name) for each in fields(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: hashes of strings differ from process to process."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def wavefront_bytes(self) -> int:

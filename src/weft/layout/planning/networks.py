@@ -20,7 +20,6 @@ Columns of several source bits, which accesses to a swizzled memory may ask for,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -41,8 +40,7 @@ _NOT_HELD: Final = 40
 """Slots without a register have units from this bit on, which no column names."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The source register in each word, slot and thread: the XOR of these columns."""
 
     words: f2.Matrix
@@ -75,18 +73,25 @@ def _ends(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) ->
         wide = (bits // WORD_BITS).bit_length() - 1
         registers = (*f2.identity(wide), *(column << wide for column in registers))
         chosen = tuple(column << wide for column in chosen)
-    held = [1 << (_NOT_HELD + slot) for slot in range(low)]
-    for bit, place in enumerate(taken.places):
-        held[place] = 1 << bit
+    held = _slots(taken, low)
     words = registers[made.inside :]
-    slots = dict(zip(made.places, registers, strict=False))
     # Slots without a register keep what they have, where nothing else needs it.
-    needed = {*slots.values(), *words, *chosen}
-    inside = tuple(slots.get(slot, 0 if unit in needed else unit) for slot, unit in enumerate(held))
-    units = sorted({column for column in (*words, *inside, *chosen) if column and column not in held})
-    return _Ends(
-        State(tuple(units), tuple(held), (0,) * len(chosen)), State(words, inside, chosen), parts, taken.inside
-    )
+    needed = {*registers, *chosen}
+    slots = [0 if unit in needed else unit for unit in held]
+    for place, column in zip(made.places, registers, strict=False):
+        slots[place] = column
+    units = needed.difference(held, (0,))
+    first = State(tuple(sorted(units)), held, (0,) * len(chosen))
+    return _Ends(first, State(words, tuple(slots), chosen), parts, taken.inside)
+
+
+@lru_cache(maxsize=256)
+def _slots(words: Words, low: int) -> f2.Matrix:
+    """The register bit of each slot bit, as a unit."""
+    held = [1 << (_NOT_HELD + slot) for slot in range(low)]
+    for bit, place in enumerate(words.places):
+        held[place] = 1 << bit
+    return tuple(held)
 
 
 def _take_in(first: State, last: State) -> list[tuple[int, int | None, bool]]:
@@ -110,13 +115,12 @@ def _take_in(first: State, last: State) -> list[tuple[int, int | None, bool]]:
 
 def _combines(registers: f2.Matrix, chosen: f2.Matrix) -> bool:
     """Whether a column is the XOR of several source bits."""
-    return any(column & (column - 1) for column in (*registers, *chosen))
+    return any([column & (column - 1) for column in (*registers, *chosen)])
 
 
 def _renames(first: State, last: State) -> bool:
     """Whether whole words are renamed alike in all threads."""
-    moved = any(column in first.slots for column in (*last.words, *last.threads) if column)
-    return first.slots == last.slots and not moved and not any(last.threads)
+    return first.slots == last.slots and not any(last.threads) and not set(first.slots).intersection(last.words)
 
 
 def _states(first: State, last: State) -> Iterator[State]:
@@ -143,41 +147,47 @@ def _states(first: State, last: State) -> Iterator[State]:
     yield last
 
 
-@dataclass(frozen=True)
-class Levels:
-    """A network in short."""
+class Summary(NamedTuple):
+    """What is known of a network without making it."""
 
-    count: int
+    instructions: int
+    levels: int
     """Levels of permutes; none where words are renamed."""
     taken_in: tuple[int, ...]
     """For each level that makes words of two the slot bit of the result that tells these apart, -1 where words or threads do."""
     parts: int
 
 
-@lru_cache(maxsize=4096)
-def levels(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> Levels:
-    """The levels of the network, without making it. Requires columns of one source bit or none."""
-    first, last, parts, _ = _ends(registers, chosen, taken, made)
-    if _renames(first, last):
-        return Levels(0, (), parts)
-    units = [unit for unit, _, _ in _take_in(first, last)]
-    return Levels(max(1, len(units)), tuple(last.slots.index(u) if u in last.slots else -1 for u in units), parts)
+def summary(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> Summary:
+    """What the network takes; which thread bit chooses which column makes no difference."""
+    return _summary(registers, tuple(sorted([column for column in chosen if column])), taken, made)
 
 
-@lru_cache(maxsize=4096)
 def length(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> int:
     """How many instructions the network takes, counted without making it."""
+    return summary(registers, chosen, taken, made).instructions
+
+
+@lru_cache(maxsize=4096)
+def _summary(registers: f2.Matrix, chosen: f2.Matrix, taken: Words, made: Words) -> Summary:
     if _combines(registers, chosen):
-        return permute_trees.length(registers, chosen, taken, made)
+        return Summary(permute_trees.length(registers, chosen, taken, made), 1, (), WORD_BYTES)
     first, last, parts, _ = _ends(registers, chosen, taken, made)
     if _renames(first, last):
-        return 0
+        return Summary(0, 0, (), parts)
+    steps = _take_in(first, last)
     words, count = len(first.words), 0
-    for _, _, merges in _take_in(first, last)[:-1]:
+    for _, _, merges in steps[:-1]:
         words -= merges
         count += 1 << words
     count += 1 << len({column for column in last.words if column})
-    return count * (1 if parts == WORD_BYTES else WITHIN_WORDS)
+    slots = {unit: slot for slot, unit in enumerate(last.slots)}
+    return Summary(
+        count * (1 if parts == WORD_BYTES else WITHIN_WORDS),
+        max(1, len(steps)),
+        tuple([slots.get(unit, -1) for unit, _, _ in steps]),
+        parts,
+    )
 
 
 def _places(state: State, columns: Sequence[int]) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ lowest part of a word as a narrow load leaves them. `networks.build` makes netwo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +37,7 @@ def word_bits(bits: int) -> int:
     return max(0, (WORD_BITS // bits).bit_length() - 1)
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(NamedTuple):
     """How registers of one element each lie in words of 32 bits.
 
     Register r is in word ``r >> inside``; bit i of r, below ``inside``, is bit ``places[i]`` of its slot. A slot has as many bits
@@ -62,7 +61,8 @@ class Words:
     @property
     def places(self) -> tuple[int, ...]:
         """The slot bit of each register bit within a word."""
-        return tuple(bit if bit < self.unit else bit + self.gap for bit in range(self.inside))
+        dense = min(self.unit, self.inside)
+        return (*range(dense), *range(dense + self.gap, self.inside + self.gap))
 
     @property
     def parts(self) -> int:

@@ -17,7 +17,7 @@ The numbers rank plans; they predict no time. What is not priced: what fewer res
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from weft.layout.planning.accesses import Access
 from weft.layout.planning.machine import MachineModel
@@ -28,8 +28,7 @@ OTHER_REGISTERS = 24
 """Registers of a thread that addresses and constants take."""
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(NamedTuple):
     """What the rest of the kernel holds while a conversion runs: bytes of shared memory of the block, registers of a thread."""
 
     shared: int = 0

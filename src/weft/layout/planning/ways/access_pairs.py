@@ -153,7 +153,7 @@ def low_bits(task: Task, way: Way) -> f2.Matrix:
 def count_permutes(task: Task, way: Way) -> tuple[int, int]:
     """Permutes and selects before storing and after loading."""
     before, after = arrange(task, way, True), arrange(task, way, False)
-    return before.length, after.length
+    return before.summary.instructions, after.summary.instructions
 
 
 def arrange(task: Task, way: Way, stores: bool, cut: Collection[int] = ()) -> Columns:

@@ -257,11 +257,18 @@ def sequence(
     ways = [_Way(0, 0)]
     for at, station in enumerate((*stations[1:], b), 1):
         last = at == len(stations)
-        found = [
-            way.then(whole if last and not start else Exchanger(stations[start], station, bits, machine), price)
-            for start, way in enumerate(ways)
-        ]
-        ways.append(min(found, key=lambda way: way.price(price, latency)))
+        best, least = None, float("inf")
+        for start in reversed(range(len(ways))):
+            # What a way has paid already only grows.
+            if ways[start].price(price, latency) + latency >= least:
+                continue
+            exchanger = whole if last and not start else Exchanger(stations[start], station, bits, machine)
+            way = ways[start].then(exchanger, price)
+            if (paid := way.price(price, latency)) <= least:
+                best, least = way, paid
+        if best is None:
+            raise ValueError(f"exchanges: no way from {a} to {b}")
+        ways.append(best)
     return ways[-1].steps(price)
 
 
