@@ -113,9 +113,12 @@ def test_beside_triton() -> None:
 
 
 def test_lanes_that_hold_copies_take_a_share() -> None:
-    source = LinearLayout.parse(
-        "{register: [(0,1),(0,2),(0,4)], lane: [(1,0),(2,0),(4,0),(8,0),(0,0)]} -> [dim0: 16, dim1: 8]"
-    )
+    """Where shuffles are waited for less than they take: with four warps, not with one."""
+    lanes = "register: [(0,1),(0,2),(0,4)], lane: [(1,0),(2,0),(4,0),(8,0),(0,0)]"
+    alone = plan_scan(LinearLayout.parse(f"{{{lanes}}} -> [dim0: 16, dim1: 8]"), 0, 32, HOPPER)
+    assert alone.cost.shuffles == 8 * 4
+    check(alone)
+    source = LinearLayout.parse(f"{{{lanes}, warp: [(0,8),(0,16)]}} -> [dim0: 16, dim1: 32]")
     plan = plan_scan(source, 0, 32, HOPPER)
     # Each copy scans 4 of the 8 columns, 4 x 4 shuffles, then gets the other 4: 20, not 8 x 4.
     assert plan.cost.shuffles == 4 * 4 + 4

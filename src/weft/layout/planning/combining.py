@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.plan import ConversionPlan
-from weft.layout.planning.price import block_clocks
+from weft.layout.planning.price import clocks, exposure, latency
 from weft.layout.planning.steps import Cost, total
 
 if TYPE_CHECKING:
@@ -97,8 +97,19 @@ class CombinePlan:
         return "; ".join(map(str, self.steps)) or "nothing"
 
 
+def combining_latency(step: CombineStep, machine: MachineModel, warps: int) -> float:
+    """The clocks that a step waits in series: a conversion as `price.price` says, others for the shuffles of all registers
+    together, then for what combines."""
+    if isinstance(step, Convert):
+        waited = latency(step.plan.steps, machine)
+        return waited * exposure(step.cost.scratch, 0, machine, warps) if step.cost.scratch else waited
+    shuffled = machine.latency.shuffle if step.cost.shuffles else 0
+    return shuffled + (machine.latency.permute if step.combines else 0)
+
+
 def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineModel, warps: int) -> float:
-    """Clocks of steps; combining passes through the pipe of permutes."""
+    """Clocks of steps: of the busiest pipe, where combining passes through the pipe of permutes, and of what is waited for."""
     cost = total([step.cost for step in steps])
     combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
-    return block_clocks(replace(cost, permutes=cost.permutes + combines), machine, warps)
+    waited = sum(combining_latency(step, machine, warps) for step in steps)
+    return clocks(replace(cost, permutes=cost.permutes + combines), machine, warps) + waited

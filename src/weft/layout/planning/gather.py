@@ -38,7 +38,7 @@ from weft.layout.families.distributed import LANE, REGISTER, WARP, why_not_distr
 from weft.layout.memory.banks import BLOCK
 from weft.layout.planning.gather_memory import GatherMemory, memory_ways, through_memory
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.price import block_clocks
+from weft.layout.planning.price import clocks, memory_price
 from weft.layout.planning.steps import Cost
 
 if TYPE_CHECKING:
@@ -109,17 +109,22 @@ def plan_gather(source: LinearLayout, index: LinearLayout, axis: int, bits: int,
     where = _where(source, index, axis)
     local = not isinstance(where, str)
     ways = memory_ways(source, index, axis, bits, machine, local)
-    memory = min(ways, key=lambda way: block_clocks(way.cost, machine, warps)) if ways else None
+
+    def through_memory(way: GatherMemory) -> float:
+        return memory_price(way.cost, machine, warps, local=way.scope == "warp", rounds=way.rounds)
+
+    memory = min(ways, key=through_memory) if ways else None
     if isinstance(where, str):
         if memory is None:
             raise ValueError(f"plan_gather: {where}, and {machine.name} has no shared memory")
         reason = f"through memory: {where}{_in_rounds(memory)}"
         return GatherPlan("memory", source, index, axis, None, memory, memory.cost, None, reason)
     shuffles = _shuffle_cost(index, where, bits, machine)
-    price = block_clocks(shuffles, machine, warps)
+    # Results do not wait for each other.
+    price = clocks(shuffles, machine, warps) + machine.latency.shuffle
     if memory is None:
         return GatherPlan("shuffles", source, index, axis, where, None, shuffles, None, "within each warp: no memory")
-    other = block_clocks(memory.cost, machine, warps)
+    other = through_memory(memory)
     compared = f"{price:.0f} clocks by {shuffles.shuffles} shuffles, {other:.0f} through memory for random indices"
     if price <= other:
         reason = f"within each warp: {compared}"

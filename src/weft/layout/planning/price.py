@@ -49,12 +49,6 @@ def clocks(cost: Cost, machine: MachineModel, warps: int) -> float:
     return max(data, arithmetic, issue)
 
 
-def block_clocks(cost: Cost, machine: MachineModel, warps: int) -> float:
-    """`clocks`, and for each barrier the wait of the block for it and for the loads after it. For plans that have a cost, but not
-    these steps."""
-    return clocks(cost, machine, warps) + cost.barriers * (machine.latency.block_barrier + machine.latency.load)
-
-
 def latency(steps: Sequence[Step], machine: MachineModel) -> float:
     """The clocks that steps wait in series; loads between two barriers wait together."""
     waited, loading = 0.0, False
@@ -111,6 +105,12 @@ def exposure(scratch: int, words: int, machine: MachineModel, warps: int, room: 
     without = limits.resident(warps, machine.lanes, room.shared, registers)
     with_scratch = limits.resident(warps, machine.lanes, room.shared + scratch, registers)
     return max(1, without) / max(1, with_scratch)
+
+
+def memory_price(cost: Cost, machine: MachineModel, warps: int, *, local: bool, rounds: int) -> float:
+    """The clocks of a way through memory that has a cost, but not these steps."""
+    waited = memory_latency(machine, local, rounds) * exposure(cost.scratch, 0, machine, warps)
+    return clocks(cost, machine, warps) + waited
 
 
 def price(
