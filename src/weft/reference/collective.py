@@ -30,7 +30,7 @@ def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise
     for elements in rest:
         if elementwise:
             combined = combine([*accumulators, *elements])
-            accumulators = [np.broadcast_to(value, shape) for value in combined]
+            accumulators = [v if v.shape == shape else np.broadcast_to(v, shape) for v in combined]
             continue
         for index in np.ndindex(shape):
             combined = combine([np.asarray(x[index]) for x in (*accumulators, *elements)])
