@@ -156,6 +156,22 @@ def test_atomics_have_the_order_they_ask_for(sem: str) -> None:
     assert f"cmpxchg {word}{failed}" in llvm_of(tile_swap, N=16, SEM=sem)
 
 
+@jit
+def extremes(x: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.atomic_min(x + i, tl.full((N,), 5, x.dtype.element_ty))
+    tl.atomic_max(x + i, tl.full((N,), 7, x.dtype.element_ty))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [(dtypes.int32, ["min", "max"]), (dtypes.uint32, ["umin", "umax"])], ids=str
+)
+def test_atomics_compare_as_their_type_does(dtype: dtypes.DType, expected: list[str]) -> None:
+    module = build_module(extremes, {"x": PointerArgument(dtype), "N": ConstantArgument(4)})
+    text = emit_llvm(module, TARGET, Options(disjoint=True)).split("define ")[1]
+    assert re.findall(r"atomicrmw (\w+)", text) == expected
+
+
 # ---- flags, volatile loads, barriers ---------------------------------------------------------------------------------
 
 

@@ -471,6 +471,30 @@ def test_assumptions(kernel: Kernel, test: str, divisibility: int, nonnegative: 
 
 
 @pytest.mark.parametrize(
+    ("number", "narrow", "expected"),
+    [(300, "i8", 44), (-200, "i8", 56), (200, "i8", -56), (-1, "ui8", 255), (300, "ui8", 44)],
+)
+def test_a_constant_wraps_in_a_narrower_type(kernel: Kernel, number: int, narrow: str, expected: int) -> None:
+    text = f"%c = tile.constant {number} : i32\n%v = tile.cast %c : i32 to {narrow}"
+    function = next(op for op in kernel("%n: i32", text).ops if isinstance(op, func.FuncOp))
+    value = next(r for op in function.walk() for r in op.results if r.name_hint == "v")
+    assert int(np.array(number).astype({"i8": np.int8, "ui8": np.uint8}[narrow])) == expected
+    assert axis.analyse(function)[value].constant == expected
+
+
+def test_an_assumption_in_a_branch_holds_there_only(kernel: Kernel) -> None:
+    text = """
+        %z = tile.constant 0 : i32
+        %t = tile.compare "ge" %n, %z : i32 to i1
+        scf.if %b {
+          tile.assume %t
+        }
+        """
+    function = next(op for op in kernel("%n: i32, %b: i1", text).ops if isinstance(op, func.FuncOp))
+    assert not axis.analyse(function)[function.body.block.args[0]].nonnegative
+
+
+@pytest.mark.parametrize(
     ("lines", "expected"),
     [
         ("%v = tile.addptr %x, %n : !tile.ptr<f32>, i32 to !tile.ptr<f32>", "x"),
@@ -491,6 +515,19 @@ def test_assumptions(kernel: Kernel, test: str, divisibility: int, nonnegative: 
          "  scf.condition(%b) %p : !tile.ptr<f32>\n} do {\n^b(%p1: !tile.ptr<f32>):\n"
          "  %next = tile.addptr %p1, %n : !tile.ptr<f32>, i32 to !tile.ptr<f32>\n"
          "  scf.yield %next : !tile.ptr<f32>\n}", "x"),
+        # the loop's condition hands on its values in another order
+        ("%o, %v = scf.while (%p = %x, %q = %k) : (!tile.ptr<f32>, i64) -> (i64, !tile.ptr<f32>) {\n"
+         "  scf.condition(%b) %q, %p : i64, !tile.ptr<f32>\n} do {\n^b(%q1: i64, %p1: !tile.ptr<f32>):\n"
+         "  %next = tile.addptr %p1, %n : !tile.ptr<f32>, i32 to !tile.ptr<f32>\n"
+         "  scf.yield %next, %q1 : !tile.ptr<f32>, i64\n}", "x"),
+        ("%o, %v = scf.while (%p = %x, %q = %k) : (!tile.ptr<f32>, i64) -> (i64, !tile.ptr<f32>) {\n"
+         "  scf.condition(%b) %q, %p : i64, !tile.ptr<f32>\n} do {\n^b(%q1: i64, %p1: !tile.ptr<f32>):\n"
+         "  %next = tile.addptr %p1, %n : !tile.ptr<f32>, i32 to !tile.ptr<f32>\n"
+         "  scf.yield %y, %q1 : !tile.ptr<f32>, i64\n}", None),
+        ("%o, %v = scf.while (%p = %x, %q = %k) : (!tile.ptr<f32>, i64) -> (i64, !tile.ptr<f32>) {\n"
+         "  scf.condition(%b) %q, %y : i64, !tile.ptr<f32>\n} do {\n^b(%q1: i64, %p1: !tile.ptr<f32>):\n"
+         "  %next = tile.addptr %p1, %n : !tile.ptr<f32>, i32 to !tile.ptr<f32>\n"
+         "  scf.yield %next, %q1 : !tile.ptr<f32>, i64\n}", "y"),
         ("%one = tile.splat %x : !tile.ptr<f32> to tensor<4x!tile.ptr<f32>>\n"
          "%v = tile.reshape %one : tensor<4x!tile.ptr<f32>> to tensor<2x2x!tile.ptr<f32>>", "x"),
         ("%v = tile.bitcast %k : i64 to !tile.ptr<f32>", None),

@@ -116,6 +116,42 @@ SAME: list[tuple[str, str, str, str, str]] = [
         '%c = tile.constant 100 : T\n%v = tile.binary "mul" %c, %c : T', "%v = tile.constant 16 : T", "%v",
     ),
     ("i32", "i32", "%c = tile.constant 5 : T\n%v = tile.hint %c divisibility [4] : T", "%c = tile.constant 5 : T", "%c"),
+    ("f32", "f32", '%c = tile.constant 1.5 : T\n%v = tile.binary "mul" %c, %c : T', "%v = tile.constant 2.25 : T", "%v"),
+    ("ui32", "ui32", '%c = tile.constant 4294967295 : T\n%v = tile.binary "and" %a, %c : T', "", "%a"),
+    (
+        "ui8", "ui8",
+        '%c = tile.constant 255 : T\n%v = tile.binary "or" %a, %c : T', "%c = tile.constant 255 : T", "%c",
+    ),
+    # bits that are read as they were written
+    ("i32", "i32", "%v = tile.bitcast %a : T to T", "", "%a"),
+    (
+        "i32", "ui32",
+        "%c = tile.bitcast %a : T to tensor<64xf32>\n%v = tile.bitcast %c : tensor<64xf32> to tensor<64xui32>",
+        "%v = tile.bitcast %a : T to tensor<64xui32>", "%v",
+    ),
+    ("i32", "ui32", "%v = tile.bitcast %a : T to tensor<64xui32>", "%v = tile.bitcast %a : T to tensor<64xui32>", "%v"),
+    # elements that stay where they are
+    (
+        "i32", "i32",
+        "%c = tile.reshape %a : T to tensor<8x8xi32>\n"
+        "%d = tile.trans %c [0, 1] : tensor<8x8xi32> to tensor<8x8xi32>\n"
+        "%v = tile.reshape %d : tensor<8x8xi32> to T",
+        "%c = tile.reshape %a : T to tensor<8x8xi32>\n%v = tile.reshape %c : tensor<8x8xi32> to T", "%v",
+    ),
+    # where a mask lets nothing through and nothing else is given, the reference's value
+    (
+        "i32", "i32",
+        "%m = tile.constant 0 : tensor<64xi1>\n"
+        "%v = tile.load %xp mask %m : tensor<64xi1> : tensor<64x!tile.ptr<i32>> to T",
+        "%v = tile.constant 0 : T", "%v",
+    ),
+    # a bool chosen by itself
+    (
+        "i32", "i1",
+        '%c = tile.compare "lt" %a, %b : T to tensor<64xi1>\n%one = tile.constant 1 : tensor<64xi1>\n'
+        "%zero = tile.constant 0 : tensor<64xi1>\n%v = tile.select %c, %one, %zero : tensor<64xi1>, tensor<64xi1>",
+        '%c = tile.compare "lt" %a, %b : T to tensor<64xi1>', "%c",
+    ),
     # comparisons
     (
         "i32", "i1",
@@ -231,6 +267,24 @@ STAY = [
     ("i32", "i32", '%c = tile.constant 0 : T\n%v = tile.binary "sub" %c, %a : T'),
     ("i32", "i8", "%c = tile.cast %a : T to tensor<64xf64>\n%v = tile.cast %c : tensor<64xf64> to tensor<64xi8>"),
     ("i32", "i32", "%c = tile.cast %a : T to tensor<64xi8>\n%v = tile.cast %c : tensor<64xi8> to T"),
+    ("i32", "i32", '%c = tile.unary "not" %a : T\n%v = tile.unary "neg" %c : T'),  # a + 1
+    (  # the transposition of a square tile has its type, and moves
+        "i32", "i32",
+        "%c = tile.reshape %a : T to tensor<8x8xi32>\n"
+        "%d = tile.trans %c [1, 0] : tensor<8x8xi32> to tensor<8x8xi32>\n"
+        "%v = tile.reshape %d : tensor<8x8xi32> to T",
+    ),
+    (
+        "i32", "i1",
+        '%c = tile.compare "lt" %a, %b : T to tensor<64xi1>\n%one = tile.constant 1 : tensor<64xi1>\n'
+        "%zero = tile.constant 0 : tensor<64xi1>\n%v = tile.select %c, %zero, %one : tensor<64xi1>, tensor<64xi1>",
+    ),
+    (  # any number of iterations
+        "i32", "i32",
+        "%hi = tile.constant 4 : i32\n%v = scf.for %i = %n to %hi step %hi "
+        "iter_args(%x = %a) -> (T) : i32 {\n"
+        '  %d = tile.binary "add" %x, %b : T\n  scf.yield %d : T\n}',
+    ),
     (  # two iterations
         "i32", "i32",
         "%lo = tile.constant 4 : i32\n%hi = tile.constant 9 : i32\n%v = scf.for %i = %lo to %hi step %lo "

@@ -225,7 +225,7 @@ def _for(op: scf.ForOp) -> Operation | None:
     start, stop, step = (number_of(v) for v in (op.lb, op.ub, op.step))
     if start is not None and stop is not None and start >= stop:
         return _inline(op, None, op.iter_args)
-    if start is not None and stop is not None and step is not None and 0 < stop - start <= step:
+    if start is not None and stop is not None and step is not None and stop - start <= step:
         return _inline(op, op.body.block, (op.lb, *op.iter_args))
     end = op.body.block.last_op
     assert isinstance(end, scf.YieldOp), "the verifier asks scf.for for it"
