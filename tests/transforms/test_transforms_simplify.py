@@ -163,6 +163,7 @@ SAME: list[tuple[str, str, str, str, str]] = [
         '%c = tile.constant 7 : T\n%v = tile.compare "gt" %a, %c : T to tensor<64xi1>', "%v",
     ),
     # select
+    ("f32", "f32", "%c = tile.constant 1 : tensor<64xi1>\n%v = tile.select %c, %a, %b : tensor<64xi1>, T", "", "%a"),
     ("f32", "f32", "%c = tile.constant 0 : tensor<64xi1>\n%v = tile.select %c, %a, %b : tensor<64xi1>, T", "", "%b"),
     (
         "f32", "f32",
@@ -278,6 +279,20 @@ STAY = [
         "i32", "i1",
         '%c = tile.compare "lt" %a, %b : T to tensor<64xi1>\n%one = tile.constant 1 : tensor<64xi1>\n'
         "%zero = tile.constant 0 : tensor<64xi1>\n%v = tile.select %c, %zero, %one : tensor<64xi1>, tensor<64xi1>",
+    ),
+    (  # 1 and 0 are no bools here
+        "i32", "i32",
+        '%c = tile.compare "lt" %a, %b : T to tensor<64xi1>\n%one = tile.constant 1 : T\n%zero = tile.constant 0 : T\n'
+        "%v = tile.select %c, %one, %zero : tensor<64xi1>, T",
+    ),
+    ("i1", "i1", '%c = tile.binary "xor" %a, %b : T\n%d = tile.constant 0 : T\n%v = tile.select %c, %a, %d : T, T'),
+    ("i1", "i1", '%c = tile.binary "xor" %a, %b : T\n%d = tile.constant 1 : T\n%v = tile.select %c, %d, %a : T, T'),
+    ("f32", "f32", '%c = tile.unary "exp" %a : T\n%v = tile.unary "exp" %c : T'),
+    (  # an unknown step
+        "i32", "i32",
+        "%lo = tile.constant 0 : i32\n%hi = tile.constant 4 : i32\n%v = scf.for %i = %lo to %hi step %n "
+        "iter_args(%x = %a) -> (T) : i32 {\n"
+        '  %d = tile.binary "add" %x, %b : T\n  scf.yield %d : T\n}',
     ),
     (  # any number of iterations
         "i32", "i32",
