@@ -96,6 +96,7 @@ def test_the_bound_is_met_where_words_are_full(gpu_pair: Any) -> None:
         full = bits << len(common) >= 32 or common == set(b.register)
         if full and into_warps.isdisjoint(a.lane):
             steps = sequence(a, b, bits, HOPPER, by_shuffles)
+            assert steps is not None
             shuffles = sum(step.cost.shuffles for step in steps)
             assert shuffles == least_shuffles(a, b, bits, 32), (source, destination, bits)
             met += 1
@@ -185,6 +186,8 @@ def test_a_register_that_gets_nothing_is_noticed() -> None:
 def test_the_fewest_shuffles_of_exchanges_in_place(registers: int, exchanged: int, bits: int, shuffles: int) -> None:
     a, b = swaps(registers, exchanged)
     steps = sequence(a, b, bits, HOPPER, by_shuffles)
+    assert steps is not None
+    assert sequence(a, b, bits, HOPPER, by_shuffles, to_beat=shuffles - 1) is None
     assert sum(step.cost.shuffles for step in steps) == shuffles
     state = held(a)
     for step in steps:

@@ -94,8 +94,10 @@ def _exchanges(question: _Question) -> Candidate:
     a, b, bits, machine = question.a, question.b, question.bits, question.machine
     least = least_shuffles(a, b, bits, machine.shuffle_bits)
 
-    def build(_: float) -> Built | None:
-        steps = lanes.within_warps(a, b, bits, machine, question.pipes, machine.latency.shuffle) or ()
+    def build(to_beat: float) -> Built | None:
+        steps = lanes.within_warps(a, b, bits, machine, question.pipes, machine.latency.shuffle, to_beat)
+        if steps is None:
+            return None
         cost = total([step.cost for step in steps])
         found = (
             f"{_count(cost.shuffles, 'shuffle')} (the least is {least}) and {_count(cost.permutes, 'permute')} a thread"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from weft.layout.algebra import f2
 from weft.layout.planning.exchange_networks import Columns, count
@@ -28,6 +28,7 @@ from weft.layout.planning.steps import Cost, Index, LaneExchange, Move, Step
 
 Price: TypeAlias = Callable[[Cost], float]
 """The clocks of the busiest pipe."""
+_INFINITE: Final = float("inf")
 
 
 def rename(a: Places, b: Places, bits: int) -> Move:
@@ -239,43 +240,55 @@ class _Way(NamedTuple):
 
 
 def sequence(
-    a: Places, b: Places, bits: int, machine: MachineModel, price: Price, latency: float = 0
-) -> tuple[LaneExchange, ...]:
+    a: Places,
+    b: Places,
+    bits: int,
+    machine: MachineModel,
+    price: Price,
+    latency: float = 0,
+    to_beat: float = _INFINITE,
+) -> tuple[LaneExchange, ...] | None:
     """The cheapest exchanges from ``a`` to ``b``, which stay within warps and have no copies in registers: in one step, or
     through layouts in which the first few pairs are exchanged already, any increasing sequence of them. Each exchange waits for
-    ``latency``."""
+    ``latency``. None where every sequence is dearer than ``to_beat``."""
     whole = Exchanger(a, b, bits, machine)
     moves = whole.swapped
     if 1 << len(whole.pack) >= machine.shuffle_bits // bits:
         if len(moves) < 2:
-            return (whole.exchange(_spreads(whole, price)),)
+            alone = _Way(0, 0).then(whole, price)
+            return alone.steps(price) if alone.price(price, latency) <= to_beat else None
     elif len(whole.pack) < len(b.register):
         moves = moves + whole.spread
     stations = [whole.after(moves[:count]) for count in range(len(moves) + 1)]
     if stations[-1] == b:
         stations.pop()
-    ways = [_Way(0, 0)]
+    ways: list[_Way | None] = [_Way(0, 0)]
     for at, station in enumerate((*stations[1:], b), 1):
         last = at == len(stations)
-        best, least = None, float("inf")
-        for start in reversed(range(len(ways))):
+        best, least = None, to_beat
+        for start, before in reversed(tuple(enumerate(ways))):
             # What a way has paid already only grows.
-            if ways[start].price(price, latency) + latency >= least:
+            if before is None or before.price(price, latency) + latency > least:
                 continue
             exchanger = whole if last and not start else Exchanger(stations[start], station, bits, machine)
-            way = ways[start].then(exchanger, price)
+            way = before.then(exchanger, price)
             if (paid := way.price(price, latency)) <= least:
                 best, least = way, paid
-        if best is None:
-            raise ValueError(f"exchanges: no way from {a} to {b}")
         ways.append(best)
-    return ways[-1].steps(price)
+    return None if ways[-1] is None else ways[-1].steps(price)
 
 
 def within_warps(
-    a: Places, b: Places, bits: int, machine: MachineModel, price: Price, latency: float = 0
+    a: Places,
+    b: Places,
+    bits: int,
+    machine: MachineModel,
+    price: Price,
+    latency: float = 0,
+    to_beat: float = _INFINITE,
 ) -> tuple[Step, ...] | None:
-    """The steps of a conversion within warps; None where it crosses them. Copies in registers are dropped first, made last."""
+    """The steps of a conversion within warps; None where it crosses them, or is dearer than ``to_beat``. Copies in registers are
+    dropped first, made last."""
     need = needs(a, b)
     if need == "warps":
         return None
@@ -285,5 +298,8 @@ def within_warps(
         return (rename(a, b, bits),)
     first, last = a.first_copies, b.first_copies
     steps: list[Step] = [rename(a, first, bits)] if first != a else []
-    steps += sequence(first, last, bits, machine, price, latency)
+    exchanges = sequence(first, last, bits, machine, price, latency, to_beat)
+    if exchanges is None:
+        return None
+    steps += exchanges
     return (*steps, rename(last, b, bits)) if last != b else tuple(steps)

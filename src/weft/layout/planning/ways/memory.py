@@ -283,7 +283,7 @@ def candidates(task: Task) -> Iterator[Candidate]:
     if not all((*task.source.lanes, *task.source.warps)):
         # Shares of copies are whole vectors of a way: of the best one, and of the best without matrices.
         plain = [way for way in ways if way.store == way.load == "vector" and len(way.inner) == len(ways[0].inner)]
-        best = {_best(task, ways), _best(task, plain)}
+        best = dict.fromkeys((_best(task, ways), _best(task, plain)))  # a set's order differs from process to process
         found = {division: None for way in best for division in divisions(task, way)}
         ways += [way for division in found for way in all_ways(task, division)]
     whole = max((_cuts(way)[0] for way in ways[:1]), default=0) // 8
