@@ -202,6 +202,7 @@ def test_selects_are_shared_in_a_network() -> None:
     assert Exchanger(a, b, 32, HOPPER).cost() == Cost(shuffles=3, permutes=16)
     price = partial(clocks, machine=HOPPER, warps=1)
     steps = sequence(a, b, 32, HOPPER, price)
+    assert steps is not None
     assert total([step.cost for step in steps]) == Cost(shuffles=4, permutes=12)
     assert [str(step) for step in steps] == ["2 shfl.bfly, 6 permutes"] * 2
 
@@ -232,6 +233,7 @@ def test_copies_offer_a_half_each() -> None:
     """Two lanes hold both elements; elsewhere one each is wanted. Each copy offers another, so one shuffle serves all lanes."""
     a, b = Places((1,), (2, 0, 4), ()), Places((), (1, 2, 4), ())
     steps = sequence(a, b, 32, machine(3), by_shuffles)
+    assert steps is not None
     assert [step.cost.shuffles for step in steps] == [1]
     assert np.array_equal(run((steps[0],), held(a)), held(b))
 
