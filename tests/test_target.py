@@ -9,17 +9,18 @@ import sys
 import pytest
 
 from weft.codegen import machine_for
+from weft.codegen.nvidia.machine import GpuMachine
 from weft.layout import vector_machine
-from weft.target import GPU_FEATURES, CpuTarget, GpuTarget
+from weft.target import GPU_FEATURES, CpuTarget, GpuTarget, gpu
 
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
 EXPECTED = {
-    "sm_80": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync",
-    "sm_86": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync",
-    "sm_89": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8",
-    "sm_90": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8 stmatrix tma cluster",
-    "sm_90a": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync mma.f8 stmatrix tma cluster wgmma setmaxnreg",
+    "sm_80": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync atom.f16",
+    "sm_86": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync atom.f16",
+    "sm_89": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync atom.f16 mma.f8",
+    "sm_90": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync atom.f16 mma.f8 atom.bf16 stmatrix tma cluster",
+    "sm_90a": "cp.async mma.bf16 mma.tf32 mma.f64 redux.sync atom.f16 mma.f8 atom.bf16 stmatrix tma cluster wgmma setmaxnreg",
 }
 
 
@@ -67,10 +68,15 @@ def test_a_target_loads_no_layouts() -> None:
 
 
 @pytest.mark.parametrize("name", GPUS)
-def test_a_gpu_has_no_code_generator_yet(name: str) -> None:
-    message = (
-        f"this version of weft has no code generator for {name}; it compiles kernels for CPUs (weft.target.host()), "
-        "plans layouts for GPUs (weft.layout) and runs PTX on the CPU (weft.emulator)"
-    )
-    with pytest.raises(NotImplementedError, match=f"^{re.escape(message)}$"):
-        machine_for(GpuTarget(*GPUS[name]))
+def test_a_gpu_is_found_by_its_name(name: str) -> None:
+    assert gpu(name) == GpuTarget(*GPUS[name])
+    assert isinstance(machine_for(gpu(name)), GpuMachine)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("sm_91", "; did you mean 'sm_90'?"), ("sm_90b", "; did you mean 'sm_90'?"), ("cuda", "")]
+)
+def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> None:
+    message = f"unknown target '{name}'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a{near}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        gpu(name)

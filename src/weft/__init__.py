@@ -19,6 +19,7 @@ from weft.extensions import implement
 if TYPE_CHECKING:
     from weft import array, language, semantics
     from weft.ir.errors import CompilationError
+    from weft.runtime.emulated import emulate
     from weft.runtime.errors import OutOfBoundsError
     from weft.runtime.jit import JITFunction, jit
     from weft.runtime.sizes import cdiv, next_power_of_2
@@ -31,6 +32,7 @@ __all__ = [
     "OutOfBoundsError",
     "array",
     "cdiv",
+    "emulate",
     "jit",
     "language",
     "next_power_of_2",
@@ -42,6 +44,7 @@ _HOMES = {
     "JITFunction": "weft.runtime.jit",
     "OutOfBoundsError": "weft.runtime.errors",
     "cdiv": "weft.runtime.sizes",
+    "emulate": "weft.runtime.emulated",
     "jit": "weft.runtime.jit",
     "next_power_of_2": "weft.runtime.sizes",
 }

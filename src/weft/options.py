@@ -18,3 +18,18 @@ class Options:
     checked: bool = False
     disjoint: bool = False
     launch: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def warps(self) -> int:
+        """The warps of a block."""
+        return dict(self.launch).get("num_warps", 4)
+
+    @property
+    def blocks(self) -> int:
+        """The blocks of a cluster, which run one program together."""
+        return dict(self.launch).get("num_ctas", 1)
+
+    @property
+    def most_registers(self) -> int | None:
+        """The registers that a thread may have at most; None: as many as the machine has."""
+        return dict(self.launch).get("maxnreg")

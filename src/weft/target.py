@@ -10,6 +10,7 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -106,6 +107,15 @@ class GpuTarget:
         return self.accelerated and self.sm == least if accelerated else self.sm >= least
 
 
+def gpu(name: str) -> GpuTarget:
+    """The GPU of this name: ``gpu("sm_90")``. `ValueError` names those that weft knows, and the nearest."""
+    if name not in _GPUS:
+        near = difflib.get_close_matches(name, _GPUS, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise ValueError(f"unknown target '{name}'; weft compiles for {', '.join(_GPUS)}{hint}")
+    return GpuTarget(int(name.removeprefix("sm_").removesuffix("a")), name.endswith("a"))
+
+
 Target: TypeAlias = CpuTarget | GpuTarget
 
 _GPUS: Final[Mapping[str, tuple[int, int]]] = {
@@ -123,7 +133,9 @@ GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
     "mma.tf32": (80, False),
     "mma.f64": (80, False),
     "redux.sync": (80, False),
+    "atom.f16": (80, False),
     "mma.f8": (89, False),
+    "atom.bf16": (90, False),
     "stmatrix": (90, False),
     "tma": (90, False),
     "cluster": (90, False),

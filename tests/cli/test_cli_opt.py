@@ -178,7 +178,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     lines = ask(capsys, "--list").splitlines()
     assert lines[0] == "passes:"
     assert [line.split()[0] for line in lines[1:-1]] == sorted(PASSES)
-    assert "  cse                   Replaces each op that an equal one dominates" in lines
+    assert "  cse                    Replaces each op that an equal one dominates" in lines
     order = lines[-1].removeprefix("a launch on this CPU runs: ").split(", ")
     assert set(order) <= set(PASSES)
     assert "assign-layouts" in order

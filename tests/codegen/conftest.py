@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -14,7 +14,7 @@ from llvmlite import ir
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from weft import dtypes, reference
+from weft import dtypes, emulator, reference
 from weft import target as targets
 from weft.codegen import compile_module
 from weft.codegen.llvm.arith import llvm_type, storage_type
@@ -32,6 +32,7 @@ from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.options import Options
 from weft.runtime import executor, loader
+from weft.target import GpuTarget
 
 Array = NDArray[Any]
 Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
@@ -175,6 +176,9 @@ def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
 class Differential:
     """Runs kernels natively and through the reference, and compares what they leave in the arrays."""
 
+    least_atomic_bits: ClassVar[int] = 8
+    """Bits of the narrowest element that atomics reach; narrower ones are refused."""
+
     def build(self, kernel: KernelFunction, **arguments: Any) -> ModuleOp:
         """The frontend's module of a kernel for arguments by name."""
         module = build_module(kernel, {name: argument_of(value) for name, value in arguments.items()})
@@ -264,7 +268,36 @@ def _slot(value: Any) -> bytes:
     return bytes(number.tobytes()).ljust(8, b"\0")
 
 
-@pytest.fixture(scope="session")
-def differ() -> Differential:
-    """Compares native code with the reference."""
-    return Differential()
+@dataclass(frozen=True)
+class Emulated(Differential):
+    """Runs kernels as PTX in the emulator, with all its checks, instead of natively."""
+
+    least_atomic_bits: ClassVar[int] = 16
+
+    target: GpuTarget
+    warps: int = 4
+
+    def native(
+        self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False
+    ) -> None:
+        """Compiles a copy of the module to PTX and runs it."""
+        options = Options(disjoint=disjoint, launch=(("num_warps", self.warps),))
+        compiled = compile_module(module.clone(), self.target, options)
+        values: list[Any] = [np.uint8(a.item()) if is_number(a) and a.dtype == np.bool_ else a for a in arguments]
+        emulator.Module(compiled.ptx).launch(compiled.symbol, grid, compiled.threads, values, shared=compiled.shared)
+
+
+MACHINES: Final[dict[str, Differential]] = {
+    "native": Differential(),
+    "sm_80": Emulated(GpuTarget(80)),
+    "sm_90": Emulated(GpuTarget(90)),
+}
+"""What kernels of the differential tests run on."""
+
+
+@pytest.fixture(
+    scope="session", params=["native", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("sm_90", "sm_80"))]
+)
+def differ(request: pytest.FixtureRequest) -> Differential:
+    """Compares compiled code with the reference; as PTX only nightly, where a module does not say otherwise."""
+    return MACHINES[request.param]

@@ -19,6 +19,7 @@ import weft.language as tl
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend import KernelFunction
+from weft.ir.unsupported import UnsupportedOpError
 
 if TYPE_CHECKING:
     from codegen.conftest import Differential
@@ -187,6 +188,10 @@ def test_atomic_add(differ: Differential, dtype: DType, n: int) -> None:
     x = np.random.default_rng(0).integers(0, 3 + n // 2, 3 * n).astype(np.int32)
     amount: Any = dtype.numpy.type(1)
     count = np.zeros(3 + n // 2, dtype.numpy)
+    if dtype.bits < differ.least_atomic_bits:
+        with pytest.raises(UnsupportedOpError, match=f"^tile.atomic_rmw has no instruction for {dtype} on sm_"):
+            differ(histogram, (3,), promises=[True], x=x, counts=count, amount=amount, n=np.int32(3 * n - 1), N=n)
+        return
     differ(histogram, (3,), promises=[True], x=x, counts=count, amount=amount, n=np.int32(3 * n - 1), N=n)
     counter, out = (
         values(n + 2, dtype=dtype.numpy) if dtype.bits > 8 else np.zeros(n + 2, dtype.numpy),

@@ -8,7 +8,7 @@ functions, `rsqrt` and reductions of inexact values within bounds stated below.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,16 +17,21 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, Module
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from codegen.conftest import MACHINES, Differential
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.tile import BINARY, COMPARE, UNARY, class_of
 from weft.ir.types import dtype_of, pointer, shape_of
 
-if TYPE_CHECKING:
-    from codegen.conftest import Differential
-
 pytestmark = pytest.mark.jit
+
+
+@pytest.fixture(scope="module", params=["native", "sm_90", pytest.param("sm_80", marks=pytest.mark.nightly)])
+def differ(request: pytest.FixtureRequest) -> Differential:
+    """Every op as PTX, too."""
+    return MACHINES[request.param]
+
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Programs that wait for each other: on native code with all threads, and interleaved by the reference.
+"""Programs that wait for each other: on native code with all threads, interleaved by the reference, and as PTX in the emulator.
 
 `synchronised` has the kernels. One launch has 2,048 programs, that is hundreds of groups or thousands of hand-overs.
 """
@@ -46,6 +46,17 @@ def test_native(name: str, threads: int | None, monkeypatch: pytest.MonkeyPatch)
         after = {name: array.copy() for name, array in before.items()}
         case.kernel[(PROGRAMS,)](**after, **case.constants)
         assert_results(case, before, after)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("target", ["sm_90", pytest.param("sm_80", marks=pytest.mark.nightly)])
+def test_emulated(name: str, target: str) -> None:
+    """The blocks of a grid are resident together, and the emulator takes them in turns."""
+    case = CASES[name]
+    before = case.arguments(16)
+    after = {name: array.copy() for name, array in before.items()}
+    case.kernel.on(target)[(16,)](**after, **case.constants)
+    assert_results(case, before, after)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fuzz.case import NATIVE
 from fuzz.generator import generate
 from fuzz.process import verdicts
 from fuzz.shrink import fails_like, shrink
@@ -30,11 +31,11 @@ TIMEOUT = 120.0
 FAILURES = Path(__file__).parents[2] / "fuzz-failures"
 
 
-def keep(verdict: Verdict, shrinking: bool) -> Path:
+def keep(verdict: Verdict, shrinking: bool, machine: str) -> Path:
     """Writes the failing kernel, shrunk, with what went wrong as its docstring."""
     text = generate(int(verdict.item))
     if shrinking:
-        text = shrink(text, fails_like(verdict.kind))
+        text = shrink(text, fails_like(verdict.kind, machine=machine))
     _, _, rest = text.partition("\n")
     reason = f"{verdict.kind}: {verdict.message}".replace("\\", "\\\\").replace('"""', "'''")
     FAILURES.mkdir(exist_ok=True)
@@ -43,8 +44,8 @@ def keep(verdict: Verdict, shrinking: bool) -> Path:
     return path
 
 
-def campaign(seeds: range, jobs: int, console: Console) -> list[Verdict]:
-    """Judges all seeds; returns the failures by seed."""
+def campaign(seeds: range, jobs: int, console: Console, machine: str = NATIVE) -> list[Verdict]:
+    """Judges all seeds on a machine; returns the failures by seed."""
     failures: list[Verdict] = []
     batches: Iterator[range] = iter(seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     lock = threading.Lock()
@@ -64,7 +65,7 @@ def campaign(seeds: range, jobs: int, console: Console) -> list[Verdict]:
                     batch = next(batches, None)
                 if batch is None:
                     return
-                for verdict in verdicts([str(seed) for seed in batch], TIMEOUT):
+                for verdict in verdicts([str(seed) for seed in batch], TIMEOUT, machine):
                     progress.advance(task)
                     if verdict.kind != AGREES:
                         failures.append(verdict)
@@ -78,19 +79,22 @@ def campaign(seeds: range, jobs: int, console: Console) -> list[Verdict]:
 
 def main(arguments: list[str] | None = None) -> int:
     """0 if every kernel agrees."""
-    parser = argparse.ArgumentParser(description="Compare native code with the reference on generated kernels.")
+    parser = argparse.ArgumentParser(description="Compare compiled code with the reference on generated kernels.")
     parser.add_argument("--kernels", type=int, default=10_000, help="how many seeds (default 10000)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--seed", type=int, help="only this seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", type=int, default=10, metavar="N", help="how many failures to shrink (default 10)")
+    parser.add_argument(
+        "--on", metavar="MACHINE", default=NATIVE, help="native (default), or a GPU such as sm_90, which is emulated"
+    )
     options = parser.parse_args(arguments)
     if options.seed is not None:
         options.first, options.kernels, options.jobs = options.seed, 1, 1
     console = Console()
-    failures = campaign(range(options.first, options.first + options.kernels), options.jobs, console)
+    failures = campaign(range(options.first, options.first + options.kernels), options.jobs, console, options.on)
     for index, verdict in enumerate(failures):
-        path = keep(verdict, shrinking=index < options.shrink)
+        path = keep(verdict, shrinking=index < options.shrink, machine=options.on)
         console.print(f"kept {path}", markup=False)
     console.print(f"{options.kernels - len(failures)} of {options.kernels} kernels agree with the reference.")
     return 1 if failures else 0

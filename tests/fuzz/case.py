@@ -24,7 +24,7 @@ import importlib.util
 import zlib
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -40,6 +40,7 @@ from weft.runtime import compiler
 from weft.runtime.jit import JITFunction
 
 Array = NDArray[Any]
+NATIVE: Final = "native"
 LAUNCHES: Final = 16
 """How often native code runs a kernel whose programs synchronise (it has ``zeros``): threads meet in other ways each time."""
 ARRAYS: Final = frozenset({"input", "output", "bound", "counter"})
@@ -66,11 +67,12 @@ class Mismatch:
     reference: Any
     count: int
     size: int
+    machine: str = NATIVE
 
     def __str__(self) -> str:
         return (
             f"{self.output} ({self.rule}): {self.count} of {self.size} elements differ, the first at {self.index[0]}: "
-            f"native {self.native!r}, reference {self.reference!r}"
+            f"{self.machine} {self.native!r}, reference {self.reference!r}"
         )
 
 
@@ -151,8 +153,9 @@ def recorded() -> Generator[list[ModuleOp]]:
         compiler.tile_ir = original
 
 
-def run(case: Case) -> list[Mismatch]:
-    """Executes the kernel natively and by the reference, and compares what they left in the arrays."""
+def run(case: Case, machines: Sequence[str] = (NATIVE,)) -> list[Mismatch]:
+    """Executes the kernel by the reference and on each of the machines (`NATIVE`, or a GPU's name: in the emulator), and compares
+    what they left in the arrays."""
     values, expected = values_for(case), values_for(case)
     with recorded() as modules:
         handle = case.kernel.compile(*values)
@@ -165,11 +168,13 @@ def run(case: Case) -> list[Mismatch]:
     reference.run(module, runtime, case.grid)
     named = dict(zip(case.arguments, expected, strict=True))
     synchronises = any(kind == "zeros" for kind, *_ in case.arguments.values())
-    for launch in range(LAUNCHES if synchronises else 1):
-        values = values_for(case) if launch else values
-        case.kernel[case.grid](*values)
-        if found := mismatches(case, values, named):
-            return found
+    for machine in machines:
+        native = machine == NATIVE
+        for _ in range(LAUNCHES if synchronises and native else 1):
+            values = values_for(case)
+            (case.kernel if native else case.kernel.on(machine))[case.grid](*values)
+            if found := mismatches(case, values, named):
+                return [replace(mismatch, machine=machine) for mismatch in found]
     return []
 
 

@@ -13,19 +13,20 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from fuzz.case import NATIVE
 from fuzz.process import verdicts
 
 Failing = Callable[[str], bool]
 
 
-def fails_like(kind: str, timeout: float = 20.0) -> Failing:
+def fails_like(kind: str, timeout: float = 20.0, machine: str = NATIVE) -> Failing:
     """Whether a kernel file's text still fails with a verdict of this kind."""
 
     def check(text: str) -> bool:
         with tempfile.TemporaryDirectory(prefix="weft-shrink-") as directory:
             path = Path(directory) / "kernel.py"
             path.write_text(text)
-            return next(verdicts([str(path)], timeout)).kind == kind
+            return next(verdicts([str(path)], timeout, machine)).kind == kind
 
     return check
 

@@ -31,6 +31,17 @@ def test_generated(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert verdict == Verdict(str(seed), AGREES), f"shrink it with: python tests/fuzz/campaign.py --seed {seed}"
 
 
+@pytest.mark.parametrize(
+    "seed", [*range(16), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(16, 300))]
+)
+def test_generated_as_ptx(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even seeds run on one GPU, odd ones on another."""
+    monkeypatch.setenv("WEFT_CACHE", "0")
+    machine = "sm_80" if seed % 2 else "sm_90"
+    again = f"run it with: python tests/fuzz/campaign.py --on {machine} --seed {seed}"
+    assert judge_seed(seed, tmp_path, machine) == Verdict(str(seed), AGREES), again
+
+
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
 def test_regression(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE", "0")

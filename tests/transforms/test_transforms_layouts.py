@@ -25,7 +25,7 @@ from fuzz.case import ARRAYS, load
 from fuzz.generator import generate
 from weft import dtypes
 from weft.codegen.compile import lay_out
-from weft.codegen.cpu.views import view_columns
+from weft.codegen.emit.views import view_columns
 from weft.dtypes import DType
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile

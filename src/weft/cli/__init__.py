@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "layout": ("weft.cli.layout", "layouts of tensors drawn, converted, laid into memory and compared"),
     "profile": ("weft.cli.profile", "a kernel of a PTX file run on the emulator: bank conflicts, sectors, faults"),
+    "compile": ("weft.cli.compile", "a kernel as PTX for a GPU or as this CPU's assembly, or as the IR before it"),
     "opt": ("weft.cli.opt", "the tile IR of a kernel, before and after any pass of the compiler"),
 }
 """Each subcommand: its module and its summary."""

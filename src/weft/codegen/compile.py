@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import overload
 
 from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.codegen.cpu.machine import CpuMachine
-from weft.codegen.kernel import CompiledKernel
+from weft.codegen.kernel import CompiledKernel, GpuKernel
 from weft.codegen.machine import Emitted, Machine
+from weft.codegen.nvidia.machine import GpuMachine
 from weft.options import Options
 from weft.target import CpuTarget, GpuTarget, Target
 
 
 @cache
 def machine_for(target: Target) -> Machine:
-    """The machine that compiles for a target; `NotImplementedError` for a GPU, for which there is no code generator yet."""
+    """The machine that compiles for a target."""
     match target:
         case CpuTarget():
             return CpuMachine(target)
         case GpuTarget():
-            raise NotImplementedError(
-                f"this version of weft has no code generator for {target.name}; it compiles kernels for CPUs "
-                "(weft.target.host()), plans layouts for GPUs (weft.layout) and runs PTX on the CPU (weft.emulator)"
-            )
+            return GpuMachine(target)
 
 
 def lay_out(module: ModuleOp, target: Target, options: Options | None = None) -> None:
@@ -35,7 +34,15 @@ def lay_out(module: ModuleOp, target: Target, options: Options | None = None) ->
         one.apply(context, module)
 
 
-def compile_module(module: ModuleOp, target: Target, options: Options) -> CompiledKernel:
+@overload
+def compile_module(module: ModuleOp, target: CpuTarget, options: Options) -> CompiledKernel: ...
+
+
+@overload
+def compile_module(module: ModuleOp, target: GpuTarget, options: Options) -> GpuKernel: ...
+
+
+def compile_module(module: ModuleOp, target: Target, options: Options) -> CompiledKernel | GpuKernel:
     """Compiles a module of one kernel, which is changed in place."""
     return machine_for(target).finish(_emit(module, target, options))
 

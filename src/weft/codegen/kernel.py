@@ -71,3 +71,25 @@ class CompiledKernel:
     symbol: str
     scratch: int
     sites: tuple[AccessSite, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """PTX with what a launch has to know: the entry's name, the threads of a block, and its bytes of dynamic shared memory.
+
+    A block runs a program: the grid of blocks is the grid of programs. The parameters are the run-time arguments in order, each
+    of its own type: addresses of 64 bits, integers, floats; a bool is a byte, 0 or 1.
+    """
+
+    ptx: str
+    symbol: str
+    threads: int
+    shared: int
+
+    @property
+    def launch(self) -> str:
+        """How to launch it, in a sentence."""
+        return (
+            f"launch {self.symbol}: a block for each program, {self.threads} threads a block, "
+            f"{self.shared} bytes of dynamic shared memory"
+        )

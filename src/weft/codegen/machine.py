@@ -15,7 +15,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from weft.codegen.emit.context import Lowering
-from weft.codegen.kernel import AccessSite, CompiledKernel
+from weft.codegen.kernel import AccessSite, CompiledKernel, GpuKernel
 from weft.options import Options
 
 
@@ -28,6 +28,8 @@ class Emitted:
     symbol: str
     scratch: int
     sites: tuple[AccessSite, ...]
+    threads: int = 1
+    pointers: tuple[bool, ...] = ()
 
 
 class Machine(Protocol):
@@ -46,7 +48,7 @@ class Machine(Protocol):
         """The LLVM module of a kernel that has gone through the passes."""
         ...
 
-    def finish(self, emitted: Emitted) -> CompiledKernel:
+    def finish(self, emitted: Emitted) -> CompiledKernel | GpuKernel:
         """What the runtime loads."""
         ...
 

@@ -87,7 +87,7 @@ class Bound:
 
     __slots__ = ("key", "slots", "extents", "read_only", "values", "views")
 
-    def __init__(self, values: object = ()) -> None:
+    def __init__(self, values: Iterable[Any] = ()) -> None:
         self.values = values
         self.key: list[Token] = []
         self.slots: list[Slot] = []

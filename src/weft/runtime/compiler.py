@@ -20,11 +20,12 @@ from weft.options import Options
 from weft.runtime import cache
 from weft.runtime.cache import Artifact
 from weft.runtime.errors import Site
+from weft.target import GpuTarget, Target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from weft.codegen import AccessSite
+    from weft.codegen import AccessSite, GpuKernel
     from weft.semantics import Semantics
 
 
@@ -123,6 +124,20 @@ def _garbage_kept() -> Generator[None]:
             gc.enable()
 
 
+def gpu_kernel(
+    kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
+) -> GpuKernel:
+    """The kernel compiled to PTX."""
+    from weft.codegen import compile_module
+
+    return compile_module(tile_ir(kernel, signature), target, options)
+
+
+def written_by(kernel: KernelFunction, signature: Mapping[str, Argument]) -> tuple[str, ...]:
+    """`written_parameters` of a kernel."""
+    return written_parameters(tile_ir(kernel, signature), signature)
+
+
 def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tuple[str, ...]:
     """The array parameters that the kernel may write through: all of them, where a store's pointer cannot be traced
     to one."""
@@ -147,17 +162,24 @@ def _site(site: AccessSite) -> Site:
     return Site(site.operation, site.argument, site.itemsize, site.positions)
 
 
-def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
+def laid_out(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: Target) -> ModuleOp:
+    """The kernel's tile IR after the passes for a target."""
+    from weft.codegen import lay_out
+
+    module = tile_ir(kernel, signature)
+    lay_out(module, target, options)
+    return module
+
+
+def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: Target) -> str:
     """The LLVM IR that codegen emits for the kernel, before LLVM's passes."""
     from weft.codegen import emit_llvm
 
-    module = tile_ir(kernel, signature)
-    return emit_llvm(module, targets.host(), options)
+    return emit_llvm(tile_ir(kernel, signature), target, options)
 
 
-def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str:
-    """The host's assembly of the kernel."""
+def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: Target) -> str:
+    """The target's assembly of the kernel."""
     from weft.codegen import emit_assembly
 
-    module = tile_ir(kernel, signature)
-    return emit_assembly(module, targets.host(), options)
+    return emit_assembly(tile_ir(kernel, signature), target, options)

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, partial
-from typing import Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
 
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction, References
@@ -20,13 +20,27 @@ from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
+from weft.runtime.emulated import CURRENT, EmulatedKernel
 from weft.runtime.executable import Executable
 from weft.runtime.keywords import check_keywords
 from weft.runtime.views import refuse_unknown_strides
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
+from weft.target import GpuTarget, host
+from weft.target import gpu as gpu_of_name
+
+if TYPE_CHECKING:
+    from weft.codegen import GpuKernel
+    from weft.emulator import Profile
+
+GridOf: TypeAlias = Grid | Callable[[dict[str, Any]], int | Sequence[int]]
 
 _TRUE: Final = frozenset({"1", "on", "true", "yes"})
+
+
+def named_gpu(target: str | GpuTarget) -> GpuTarget:
+    """A GPU by its name, or itself."""
+    return gpu_of_name(target) if isinstance(target, str) else target
 
 
 def _checked_by_default() -> bool:
@@ -65,6 +79,7 @@ class JITFunction(KernelFunction):
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables: dict[Hashable, Executable] = {}
+        self._emulated: dict[Hashable, EmulatedKernel] = {}
         self._compiled_from: References | None = None
         self._lock = threading.RLock()
 
@@ -77,6 +92,15 @@ class JITFunction(KernelFunction):
         them."""
         return partial(self._launch, grid if callable(grid) else grid_of(self.name, grid))
 
+    def on(self, target: str | GpuTarget) -> Placed[None]:
+        """The kernel for launches on a GPU in the emulator: ``kernel.on("sm_90")[grid](...)``; see `weft.emulate`."""
+        return Placed(self, self._launch_emulated, target)
+
+    def profile(self, target: str | GpuTarget) -> Placed[Profile]:
+        """As `on`, for launches that return what the kernel did: ``kernel.profile("sm_90")[grid](...)`` is a
+        `weft.emulator.Profile`, by instruction and by line of the kernel."""
+        return Placed(self, self._profiled, target)
+
     def __call__(self, *args: Any, **keywords: Any) -> None:
         """Kernels have no meaning without a grid: always `TypeError`."""
         raise TypeError(f"kernel '{self.name}' needs a grid: write {self.name}[grid](...), e.g. {self.name}[(1,)](...)")
@@ -84,9 +108,10 @@ class JITFunction(KernelFunction):
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
-    def _launch(
-        self, grid: Grid | Callable[[dict[str, Any]], int | Sequence[int]], /, *args: Any, **keywords: Any
-    ) -> None:
+    def _launch(self, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
+        if (target := CURRENT.get()) is not None:
+            self._launch_emulated(target, grid, *args, **keywords)
+            return
         parameters = self._list
         values = parameters.values(args, keywords)
         if callable(grid):
@@ -119,26 +144,95 @@ class JITFunction(KernelFunction):
             self._executables[key] = executable
             return executable
 
+    def _launch_emulated(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
+        self._emulate(target, grid, args, keywords)
+
+    def _profiled(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> Profile:
+        profile = self._emulate(target, grid, args, keywords)
+        if profile is None:
+            raise ValueError(f"kernel '{self.name}': the grid has no programs, so there is nothing to profile")
+        return profile
+
+    def _emulate(
+        self, target: GpuTarget, grid: GridOf, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Profile | None:
+        """Launches in the emulator; None for a grid without programs."""
+        parameters = self._list
+        values = parameters.values(args, keywords)
+        if callable(grid):
+            grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
+        bound = bind(self.name, parameters.parameters, values)
+        kernel = self._emulated_kernel(target, bound, values, parameters.options(keywords))
+        return kernel.launch(bound, grid) if grid[0] and grid[1] and grid[2] else None
+
+    def _emulated_kernel(
+        self, target: GpuTarget, bound: Bound, values: Sequence[Any], launch: LaunchOptions
+    ) -> EmulatedKernel:
+        if self._compiled_from is not None and self._compiled_from.moved():
+            self._forget()
+        apart = disjoint(bound.extents)
+        key = (target, apart, launch, *bound.key)
+        with self._lock:
+            if found := self._emulated.get(key):
+                return found
+            signature = signature_of(self._list.parameters, bound.key, values)
+            try:
+                if self._compiled_from is None:
+                    self._compiled_from = self.references()
+                kernel = EmulatedKernel(self, signature, Options(False, apart, launch), target)
+            except CompilationError as error:
+                raise error.with_traceback(None) from None
+            self._emulated[key] = kernel
+            return kernel
+
     def _forget(self) -> None:
         """Notes what globals and helpers are now, and forgets code that was compiled for others."""
         with self._lock:
             before, self._compiled_from = self._compiled_from, self.references()
             if before is None or before.texts != self._compiled_from.texts:
                 self._executables.clear()
+                self._emulated.clear()
 
-    def compile(self, *args: Any, **keywords: Any) -> CompiledHandle:
-        """Compiles for the arguments without running; they are classified as in a launch."""
+    @overload
+    def compile(self, *args: Any, target: None = None, **keywords: Any) -> CompiledHandle: ...
+
+    @overload
+    def compile(self, *args: Any, target: str | GpuTarget, **keywords: Any) -> GpuHandle: ...
+
+    def compile(self, *args: Any, target: str | GpuTarget | None = None, **keywords: Any) -> CompiledHandle | GpuHandle:
+        """Compiles for the arguments without running; they are classified as in a launch. ``target`` is a GPU (``"sm_90"``);
+        default: this machine's CPU."""
         values = self._list.values(args, keywords)
         bound = bind(self.name, self._list.parameters, values)
         launch = self._list.options(keywords)
-        executable = self._executable(bound, values, launch)
         signature = signature_of(self._list.parameters, bound.key, values)
+        if target is not None:
+            gpu = named_gpu(target)
+            emulated = self._emulated_kernel(gpu, bound, values, launch)
+            return GpuHandle(self, signature, Options(False, disjoint(bound.extents), launch), gpu, emulated.code)
         options = Options(self.checked, disjoint(bound.extents), launch)
-        return CompiledHandle(self, signature, options, executable)
+        return CompiledHandle(self, signature, options, self._executable(bound, values, launch))
 
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""
-        return self.compile(*args, **keywords)
+        return self.compile(*args, target=None, **keywords)
+
+
+Result = TypeVar("Result")
+
+
+class Placed(Generic[Result]):
+    """A kernel with the GPU on which its launches are emulated."""
+
+    def __init__(self, kernel: JITFunction, launch: Callable[..., Result], target: str | GpuTarget):
+        self.kernel = kernel
+        self.target = named_gpu(target)
+        self._launch = launch
+
+    def __getitem__(self, grid: GridLike) -> Callable[..., Result]:
+        """The launcher for a grid, as `JITFunction.__getitem__`."""
+        chosen = grid if callable(grid) else grid_of(self.kernel.name, grid)
+        return partial(self._launch, self.target, chosen)
 
 
 class CompiledHandle:
@@ -163,12 +257,50 @@ class CompiledHandle:
     @cached_property
     def llvm(self) -> str:
         """The LLVM IR that codegen emits, before LLVM's passes."""
-        return compiler.llvm_ir(self.kernel, self.signature, self.options)
+        return compiler.llvm_ir(self.kernel, self.signature, self.options, host())
 
     @cached_property
     def asm(self) -> str:
         """The host's assembly."""
-        return compiler.assembly(self.kernel, self.signature, self.options)
+        return compiler.assembly(self.kernel, self.signature, self.options, host())
+
+
+class GpuHandle:
+    """What a kernel was compiled to for a GPU, for reading and for launches by other code.
+
+    A launch has as many blocks as programs, of ``threads`` each, with ``shared`` bytes of dynamic shared memory. The parameters
+    of ``symbol`` are the run-time arguments in order: addresses of 64 bits, integers and floats of their width; a bool is a byte.
+    """
+
+    def __init__(
+        self, kernel: JITFunction, signature: dict[str, Argument], options: Options, target: GpuTarget, code: GpuKernel
+    ):
+        self.kernel = kernel
+        self.signature = signature
+        self.options = options
+        self.target = target
+        self.ptx = code.ptx
+        self.symbol = code.symbol
+        self.threads = code.threads
+        self.shared = code.shared
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.kernel.name} for {self.target.name}>"
+
+    @cached_property
+    def tile_ir(self) -> str:
+        """The frontend's tile IR."""
+        return str(compiler.tile_ir(self.kernel, self.signature))
+
+    @cached_property
+    def laid_out(self) -> str:
+        """The tile IR after the passes: every tile has a layout, conversions, scratch and barriers are explicit."""
+        return str(compiler.laid_out(self.kernel, self.signature, self.options, self.target))
+
+    @cached_property
+    def llvm(self) -> str:
+        """The LLVM IR that codegen emits, before LLVM's passes."""
+        return compiler.llvm_ir(self.kernel, self.signature, self.options, self.target)
 
 
 @overload

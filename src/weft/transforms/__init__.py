@@ -18,13 +18,29 @@ from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignVectorLayouts
+from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
+from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
 PASSES: Final[dict[str, type[ModulePass]]] = {
     one.name: one
-    for one in (AssignVectorLayouts, Cse, Dce, Licm, MarkInvariantLoads, RaiseFlags, Simplify, UniformCarry, WidenDot)
+    for one in (
+        AllocateScratch,
+        AssignThreadLayouts,
+        AssignVectorLayouts,
+        Cse,
+        Dce,
+        Licm,
+        MarkInvariantLoads,
+        PlaceBarriers,
+        RaiseFlags,
+        Simplify,
+        UniformCarry,
+        WidenDot,
+    )
 }
 """Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 

@@ -18,9 +18,9 @@ from typing import TypeAlias
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.buffers import Element
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
+from weft.codegen.emit.element import Element
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat

@@ -7,7 +7,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.buffers import element_of_value
+from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I8, I64
 from weft.ir.types import is_pointer
 

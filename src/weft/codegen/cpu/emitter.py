@@ -14,7 +14,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.access import Accesses
-from weft.codegen.cpu.buffers import Buffer, element_of_value
+from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.loops import over_registers
@@ -26,6 +26,7 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot
+from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm.types import I32
 from weft.ir import tile

@@ -8,8 +8,6 @@ leaves the result in every lane that the axis covered: exactly the duplicates th
 
 There is no identity element: the first iteration *sets* the accumulators (a select on the loop counter), since a user's
 combine function has none to offer and -inf is not one for max in the presence of NaN.
-
-A combine function with branches computes both sides and selects, lane by lane.
 """
 
 from __future__ import annotations
@@ -17,55 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from llvmlite import ir
-from xdsl.dialects import scf
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.buffers import Buffer, element_of_value
+from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
-from weft.codegen.emit.context import Emit
-from weft.codegen.llvm.types import I32, lanes_of, shuffle
+from weft.codegen.emit.element import element_of_value
+from weft.codegen.emit.regions import commutes, evaluate
+from weft.codegen.llvm.types import I32, shuffle
 from weft.ir import tile
-from weft.ir.types import dtype_of, layout_of, shape_of
-from weft.ir.unsupported import UnsupportedOpError
+from weft.ir.types import layout_of, shape_of
 from weft.layout.families.distributed import without_axis
-
-IN_COMBINE = "is not supported in the combine function of a reduction"
-COMBINES = "compute with the elements alone: arithmetic, comparisons, 'if' and tl.static_range"
-
-
-def combine(
-    emit: Emit, op: tile.ReduceOp, accumulators: Sequence[ir.Value], elements: Sequence[ir.Value]
-) -> list[ir.Value]:
-    """The combine region, applied to scalars or vectors."""
-    block = op.combine.block
-    values: dict[SSAValue, ir.Value] = dict(zip(block.args, [*accumulators, *elements], strict=True))
-    return _evaluate(emit, block, values, lanes_of(elements[0]))
-
-
-def _evaluate(emit: Emit, block: Block, values: dict[SSAValue, ir.Value], lanes: int | None) -> list[ir.Value]:
-    """What a block of scalar ops hands on, computed in every lane; ``values`` gains its results."""
-
-    def value_of(value: SSAValue) -> ir.Value:
-        if value in values:
-            return values[value]
-        scalar = emit.scalar(value)
-        return scalar if lanes is None else emit.splat(scalar, lanes)
-
-    for op in block.ops:
-        if isinstance(op, tile.YieldOp | scf.YieldOp):
-            return [value_of(v) for v in op.operands]
-        if isinstance(op, scf.IfOp):
-            # Both sides: elementwise ops have a result for every operand, so that the unwanted one does no harm.
-            sides = [_evaluate(emit, r.block, values, lanes) for r in op.regions if r.blocks]
-            condition = value_of(op.cond)
-            for result, pair in zip(op.output, zip(*sides, strict=True), strict=True):
-                values[result] = emit.builder.select(condition, *pair)
-        elif tile.is_a(op, tile.Elementwise):
-            values[op.results[0]] = emit.compute(op, [value_of(v) for v in op.operands])
-        elif not isinstance(op, tile.ConstantOp):
-            raise UnsupportedOpError(op, IN_COMBINE, hint=COMBINES)
-    raise AssertionError("the verifier asks blocks of a combine region to end by yielding")
 
 
 class Reduction:
@@ -105,7 +65,7 @@ class Reduction:
             self._direct.append(list(elements))
             return
         slots = self._slots[copy]
-        combined = combine(self._registers, self.op, self._load(slots), elements)
+        combined = evaluate(self._registers, self.op.combine.block, [*self._load(slots), *elements])
         for slot, element, new in zip(slots, elements, combined, strict=True):
             builder.store(builder.select(first, element, new), slot)
 
@@ -115,7 +75,7 @@ class Reduction:
         groups = [self._load(slots) for slots in self._slots] if self._looped else self._direct
         while len(groups) > 1:
             pairs = zip(groups[::2], groups[1::2], strict=True)
-            groups = [combine(registers, op, left, right) for left, right in pairs]
+            groups = [evaluate(registers, op.combine.block, [*left, *right]) for left, right in pairs]
         values = self._reduce_lanes(groups[0])
         for value, result, buffer, slot in zip(values, op.results_, self._buffers, self._scalars, strict=True):
             if slot is not None:
@@ -148,9 +108,9 @@ class Reduction:
             if not column or kept[j]:
                 continue
             others = [shuffle(registers.builder, v, [lane ^ (1 << j) for lane in range(lanes)]) for v in values]
-            values = combine(registers, op, values, others)
+            values = evaluate(registers, op.combine.block, [*values, *others])
             reduced |= 1 << j
-        if reduced and not _commutes(op):
+        if reduced and not commutes(op):
             # Lanes i and j have combined i . j and j . i: all take the lowest lane's, so that duplicates are equal.
             values = [shuffle(registers.builder, v, [lane & ~reduced for lane in range(lanes)]) for v in values]
         return values
@@ -163,14 +123,3 @@ class Reduction:
         assert lanes == target.columns("lane"), f"tile.reduce: the result's lanes are {target}, expected {lanes}"
         where = {column: 1 << j for j, column in enumerate(target.columns("register")) if column}
         return tuple(where[c] if c else 0 for c in kept.columns("register"))
-
-
-def _commutes(op: tile.ReduceOp) -> bool:
-    """Whether the region is one commutative op on its two arguments."""
-    only, *rest = op.combine.block.ops
-    return (
-        isinstance(only, tile.BinaryOp)
-        and len(rest) == 1
-        and set(only.operands) == set(op.combine.block.args)
-        and tile.same_either_way(only.kind.data, dtype_of(only.result))
-    )

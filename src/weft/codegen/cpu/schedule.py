@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from weft.codegen.cpu.views import columns_of_view, used_registers, view_columns
+from weft.codegen.cpu.views import used_registers
+from weft.codegen.emit.views import columns_of_view, view_columns
 from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout

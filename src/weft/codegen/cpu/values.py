@@ -18,14 +18,16 @@ from llvmlite import ir
 from xdsl.ir import Operation, SSAValue
 
 from weft import dtypes
-from weft.codegen.cpu.buffers import Buffer, BufferPool, element_of_value
+from weft.codegen.cpu.buffers import Buffer, BufferPool
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, trace
-from weft.codegen.cpu.views import columns_of_view, used_registers
+from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
+from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
+from weft.codegen.emit.views import columns_of_view
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
 from weft.ir import tile
@@ -72,7 +74,8 @@ class Registers(Emit):
         target: CpuTarget,
         scratch: ir.Value,
     ):
-        super().__init__(function, lowerings, options, facts, grid, faults)
+        super().__init__(function, lowerings, options, facts, grid)
+        self.faults = faults
         self.target = target
         self.pool = BufferPool(self.entry, scratch)
         self.buffers: dict[SSAValue, Buffer] = {}
@@ -88,6 +91,10 @@ class Registers(Emit):
     @abstractmethod
     def home(self, value: SSAValue) -> Buffer:
         """The buffer in which a value of the block that is being emitted shall live."""
+
+    def fault(self, site: int, address: ir.Value) -> None:
+        """Reports the failed access of a checked kernel, and leaves the program."""
+        self.faults.leave(self.builder, site, self.grid.ids, address)
 
     # -- whole registers -------------------------------------------------------------------------------------------------
 

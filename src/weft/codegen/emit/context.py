@@ -14,14 +14,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from llvmlite import ir
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.codegen.emit.elementwise import emit_elementwise
-from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I64, broadcast
 from weft.ir import tile
@@ -67,7 +66,7 @@ class Emit(ABC):
     """The emission of one kernel; see the module. ``entry`` builds at the function's start, before all else: stack slots and
     arguments. ``builder`` builds where emission stands."""
 
-    machine: ClassVar[str]
+    machine: str
     """The machine's name in messages."""
 
     def __init__(
@@ -77,14 +76,12 @@ class Emit(ABC):
         options: Options,
         facts: Facts,
         grid: Grid,
-        faults: Faults,
     ):
         self.function = function
         self.lowerings = lowerings
         self.options = options
         self.facts = facts
         self.grid = grid
-        self.faults = faults
         self.entry = ir.IRBuilder(function.append_basic_block("entry"))
         self.start = function.append_basic_block("start")
         self.builder = ir.IRBuilder(self.start)
@@ -157,10 +154,6 @@ class Emit(ABC):
         again = self.builder.icmp_unsigned("<", after, ir.Constant(I64, trips))
         self.builder.cbranch(again, head, done)
         self.builder.position_at_end(done)
-
-    def fault(self, site: int, address: ir.Value) -> None:
-        """Reports the failed access of a checked kernel, and leaves the program."""
-        self.faults.leave(self.builder, site, self.grid.ids, address)
 
     @abstractmethod
     def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:

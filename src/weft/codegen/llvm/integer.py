@@ -15,7 +15,19 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import F32, F64, I32, any_lane, inlined, integer_width, intrinsic, lanes_of, like, splat
+from weft.codegen.llvm.types import (
+    F32,
+    F64,
+    I32,
+    any_lane,
+    has,
+    inlined,
+    integer_width,
+    intrinsic,
+    lanes_of,
+    like,
+    splat,
+)
 from weft.dtypes import DType
 
 
@@ -28,7 +40,7 @@ def divide(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.
 def remainder(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
     """``x - x / y * y``, which has the sign of ``x``; ``x rem 0 == x``."""
     by_zero, divisor = _safe_divisor(builder, dtype, x, y)
-    if isinstance(y, ir.Constant) or not _divides_as_float(x):
+    if isinstance(y, ir.Constant) or not _divides_as_float(builder, x):
         rest = (builder.srem if dtype.signed else builder.urem)(x, divisor)
     else:
         rest = builder.sub(x, builder.mul(_quotient(builder, dtype, x, divisor), divisor))
@@ -46,13 +58,13 @@ def _safe_divisor(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value)
     return by_zero, builder.select(harmful, splat(1, y.type), y)
 
 
-def _divides_as_float(x: ir.Value) -> bool:
-    return lanes_of(x) is not None and integer_width(x) <= 32
+def _divides_as_float(builder: ir.IRBuilder, x: ir.Value) -> bool:
+    return not has(builder, "ptx") and lanes_of(x) is not None and integer_width(x) <= 32
 
 
 def _quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Value) -> ir.Value:
     """``x / divisor`` for a divisor that does no harm."""
-    if isinstance(divisor, ir.Constant) or not _divides_as_float(x):
+    if isinstance(divisor, ir.Constant) or not _divides_as_float(builder, x):
         return (builder.sdiv if dtype.signed else builder.udiv)(x, divisor)
     # Integers of 16 bits convert in the lanes of 32, where the hardware converts; float32 has 24 > 16 + 1 bits.
     float_ = like(x, F64 if dtype.bits == 32 else F32)
@@ -88,7 +100,7 @@ def _bounded(builder: ir.IRBuilder, dtype: DType, amount: ir.Value) -> ir.Value:
 
     LLVM for PTX replaces the comparison and the selection by a shift whose amount is the low 32 bits: by 0 for 2^32.
     """
-    if dtype.bits < 64 or not builder.module.triple.startswith("nvptx"):
+    if dtype.bits < 64 or not has(builder, "ptx"):
         return amount
     return intrinsic(builder, "umin", [amount, splat(dtype.bits, amount.type)])
 

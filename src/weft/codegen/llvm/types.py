@@ -36,16 +36,18 @@ _SUFFIXES: dict[ir.Type, str] = {F16: "f16", F32: "f32", F64: "f64"}
 class Module(ir.Module):
     """An LLVM module for one target.
 
-    ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add. Without them (and in a
-    plain `ir.Module`) conversions use integer arithmetic and transcendental functions call libm.
+    ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU.
+    Without ``half`` and ``fma`` (and in a plain `ir.Module`) conversions use integer arithmetic and transcendental functions
+    call libm.
     """
 
     def __init__(self, name: str, triple: str, features: frozenset[str]):
         super().__init__(name)
         self.triple = triple
         arm = triple.startswith(("aarch64", "arm64"))
-        self.half = arm or not features.isdisjoint({"f16c", "avx512f"})
-        self.fma = arm or not features.isdisjoint({"fma", "avx512f"})
+        self.ptx = triple.startswith("nvptx")
+        self.half = self.ptx or arm or not features.isdisjoint({"f16c", "avx512f"})
+        self.fma = self.ptx or arm or not features.isdisjoint({"fma", "avx512f"})
         self.scalef = "avx512f" in features
 
 

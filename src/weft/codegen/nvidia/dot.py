@@ -1,0 +1,174 @@
+"""Dots: `mma.sync` on fragments, or fused multiply-adds of each thread on operands in shared memory.
+
+Which register of a fragment is which is read off the layouts: an instruction's tile starts at one element of the result, and the
+registers of lane 0 and warp 0 are looked up by the elements that PTX's fragment tables name (`_elements`). All other threads hold
+theirs in the same registers, because layouts are linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import F32, I32, storage_type
+from weft.codegen.nvidia import instructions
+from weft.codegen.nvidia.access import groups
+from weft.codegen.nvidia.files import File, of_scalars, scalar, vector_of
+from weft.codegen.nvidia.threads import FileSlot, Threads, thread_columns
+from weft.dtypes import DType
+from weft.ir import tile
+from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.layout import LinearLayout
+from weft.layout.algebra import f2
+from weft.transforms.axis import AxisInfo
+from weft.transforms.nvidia.matrix import MatrixInstruction, dot_scratch, instruction_of
+from weft.transforms.nvidia.scratch import scratch_of
+
+
+def dot(threads: Threads, op: tile.DotOp) -> None:
+    """Emits a dot whose operands are laid out as the layout rules say."""
+    found = instruction_of(op, threads.target)
+    if found is None:
+        threads.files[op.result] = _multiply_add(threads, op)
+    else:
+        threads.files[op.result] = _matrices(threads, op, found)
+
+
+def _registers(layout: LinearLayout) -> dict[tuple[int, ...], int]:
+    """The first register of lane 0 and warp 0 that holds each element."""
+    found: dict[tuple[int, ...], int] = {}
+    for register in range(layout.in_size("register")):
+        found.setdefault(layout.unflatten(f2.apply(layout.columns("register"), register)), register)
+    return found
+
+
+def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File:
+    builder = threads.builder
+    per_word = 32 // dtype_of(op.a).bits
+    a, b, c = (_registers(layout_of(value)) for value in (op.a, op.b, op.result))
+    files = [threads.files[value] for value in (op.a, op.b)]
+    sums = dict(enumerate(_scalars(threads, op.acc)))
+    origins = sorted({(i - i % 16, j - j % 8) for i, j in c})
+    words: dict[tuple[int, tuple[int, ...]], ir.Value] = {}
+
+    def word(operand: int, registers: Sequence[int]) -> ir.Value:
+        key = operand, tuple(registers)
+        if key not in words:
+            words[key] = builder.bitcast(vector_of(builder, files[operand], registers), I32)
+        return words[key]
+
+    half = 4 * per_word
+    for k in range(0, shape_of(op.a)[1], form.k):
+        for i, j in origins:
+            left = [
+                word(0, [a[i + row, k + column + at] for at in range(per_word)])
+                for column in (0, half)
+                for row in (0, 8)
+            ]
+            right = [word(1, [b[k + row + at, j] for at in range(per_word)]) for row in (0, half)]
+            results = [c[i + row, j + column] for row in (0, 8) for column in (0, 1)]
+            found = _instruction(builder, form, left, right, [sums[r] for r in results])
+            sums.update(zip(results, found, strict=True))
+    layout = layout_of(op.result)
+    copies = layout.duplicate_mask("register")
+    return of_scalars(builder, [sums[r & ~copies] for r in range(layout.in_size("register"))])
+
+
+def _instruction(
+    builder: ir.IRBuilder,
+    form: MatrixInstruction,
+    left: Sequence[ir.Value],
+    right: Sequence[ir.Value],
+    sums: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """One ``mma.sync.aligned.m16n8``: 4 words of the left operand, 2 of the right one, 4 accumulators."""
+    type_, letter = (F32, "f") if form.accumulator == "f32" else (I32, "r")
+    text = (
+        f"mma.sync.aligned.m16n8k{form.k}.row.col.{form.accumulator}.{form.operand}.{form.operand}.{form.accumulator} "
+        "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
+    )
+    constraints = ",".join([f"={letter}"] * 4 + ["r"] * 6 + ["0", "1", "2", "3"])
+    constraints = ",".join([f"={letter}"] * 4 + ["r"] * 6 + [letter] * 4)
+    result = instructions.assembly(
+        builder, ir.LiteralStructType([type_] * 4), text, constraints, [*left, *right, *sums], convergent=True
+    )
+    return [builder.extract_value(result, i) for i in range(4)]
+
+
+def _scalars(threads: Threads, value: SSAValue) -> list[ir.Value]:
+    file = threads.files[value]
+    return [scalar(threads.builder, file, r) for r in range(layout_of(value).in_size("register"))]
+
+
+def _multiply_add(threads: Threads, op: tile.DotOp) -> File:
+    """Operands go to shared memory as they are; each thread reads the rows and columns of its results, a step of the contraction
+    at a time, and multiplies."""
+    builder, scratch = threads.builder, dot_scratch(op)
+    (_, depth), (_, columns) = shape_of(op.a), shape_of(op.b)
+    base = scratch_of(op)
+    _spread(threads, op.a, base, scratch.left_stride)
+    _spread(threads, op.b, base + scratch.right, scratch.right_stride)
+    instructions.barrier(builder, "block")
+    layout = layout_of(op.result)
+    registers = [divmod(f2.apply(layout.columns("register"), r), columns) for r in range(layout.in_size("register"))]
+    row, column = (
+        threads.linear([part(c, columns) for c in thread_columns(layout)]) for part in (int.__floordiv__, int.__mod__)
+    )
+    left = builder.mul(row, ir.Constant(I32, scratch.left_stride))
+    right = builder.mul(column, ir.Constant(I32, dtype_of(op.b).itemsize))
+    slot = FileSlot(threads, op.result)
+    slot.write(threads.files[op.acc])
+    with threads.loop(depth) as counter:
+        step = builder.trunc(counter, I32)
+        at_left = builder.add(left, builder.mul(step, ir.Constant(I32, dtype_of(op.a).itemsize)))
+        at_right = builder.add(right, builder.mul(step, ir.Constant(I32, scratch.right_stride)))
+        xs = {
+            i: _element(threads, op.a, op, at_left, base + i * scratch.left_stride) for i, _ in dict.fromkeys(registers)
+        }
+        first = base + scratch.right
+        size = dtype_of(op.b).itemsize
+        ys = {j: _element(threads, op.b, op, at_right, first + j * size) for _, j in dict.fromkeys(registers)}
+        x, y = of_scalars(builder, [xs[i] for i, _ in registers]), of_scalars(builder, [ys[j] for _, j in registers])
+        slot.write(tuple(_fused(builder, dtype_of(op.acc), *abc) for abc in zip(x, y, slot.read(), strict=True)))
+    return slot.read()
+
+
+def _fused(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value, total: ir.Value) -> ir.Value:
+    if dtype.is_float:
+        return arith.fma(builder, dtype, x, y, total)
+    return builder.add(builder.mul(x, y), total)
+
+
+def _element(threads: Threads, operand: SSAValue, op: tile.DotOp, offset: ir.Value, immediate: int) -> ir.Value:
+    """An operand's element in shared memory, in the accumulator's type."""
+    builder, dtype = threads.builder, dtype_of(operand)
+    pointer = threads.shared_address(offset, immediate)
+    loaded = builder.load(pointer, typ=storage_type(dtype, None), align=dtype.itemsize)
+    return arith.cast(builder, loaded, dtype, dtype_of(op.acc))
+
+
+def _spread(threads: Threads, operand: SSAValue, base: int, stride: int) -> None:
+    """Stores an operand by rows, ``stride`` bytes apart, in vectors where registers follow one another in a row."""
+    builder, layout, size = threads.builder, layout_of(operand), dtype_of(operand).itemsize
+    columns = shape_of(operand)[1]
+
+    def place(column: int) -> int:
+        return column // columns * stride + column % columns * size
+
+    moved = [divmod(c, columns) for c in thread_columns(layout)]
+    row, column = (threads.linear([pair[part] for pair in moved]) for part in (0, 1))
+    own = builder.add(builder.mul(row, ir.Constant(I32, stride)), builder.mul(column, ir.Constant(I32, size)))
+    holder = threads.first_copy(thread_columns(layout))
+    along = AxisInfo((1, columns), (1, 1 << 62), (1, 1))
+    with builder.if_then(holder) if holder is not None else nullcontext():
+        for registers in groups(layout, 8 * size, along, None).all:
+            vector = vector_of(builder, threads.files[operand], registers)
+            bits = 8 * size * len(registers)
+            type_ = ir.VectorType(I32, bits // 32) if bits > 32 else ir.IntType(bits)
+            offset = place(f2.apply(layout.columns("register"), registers[0]))
+            pointer = threads.shared_address(own, base + offset)
+            builder.store(builder.bitcast(vector, type_), pointer, align=bits // 8)

@@ -1,0 +1,94 @@
+"""PTX instructions that LLVM's IR has no words for: shuffles, byte permutes, barriers, matrices, predicated accesses.
+
+Intrinsics where LLVM has them, so that it can move and combine them; else inline assembly. Sources: PTX ISA, the section of each
+instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from llvmlite import ir
+
+from weft.codegen.llvm.types import I32, intrinsic
+from weft.layout.planning.machine import Scope
+
+GLOBAL: Final = 1
+SHARED: Final = 3
+"""LLVM's address spaces of NVPTX."""
+
+_ALL_LANES: Final = ir.Constant(I32, -1)
+_CLAMP: Final = ir.Constant(I32, 31)
+
+
+def shuffle_bfly(builder: ir.IRBuilder, word: ir.Value, mask: int) -> ir.Value:
+    """The word of the lane whose number differs by ``mask``: ``shfl.sync.bfly.b32``."""
+    operands = [_ALL_LANES, word, ir.Constant(I32, mask), _CLAMP]
+    return intrinsic(builder, "nvvm.shfl.sync.bfly.i32", operands, I32, [])
+
+
+def shuffle_idx(builder: ir.IRBuilder, word: ir.Value, lane: ir.Value) -> ir.Value:
+    """The word of lane ``lane``: ``shfl.sync.idx.b32``."""
+    return intrinsic(builder, "nvvm.shfl.sync.idx.i32", [_ALL_LANES, word, lane, _CLAMP], I32, [])
+
+
+def permute(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
+    """The bytes of ``a`` and ``b`` that the selector's nibbles name: ``prmt.b32``."""
+    return intrinsic(builder, "nvvm.prmt", [a, b, selector], I32, [])
+
+
+def barrier(builder: ir.IRBuilder, scope: Scope) -> None:
+    """All threads of the block, or of the warp, wait for each other, and see what the others wrote before."""
+    text = "bar.sync 0;" if scope == "block" else "bar.warp.sync 0xffffffff;"
+    assembly(builder, ir.VoidType(), text, "~{memory}", [], convergent=True)
+
+
+def assembly(
+    builder: ir.IRBuilder,
+    result: ir.Type,
+    text: str,
+    constraints: str,
+    operands: Sequence[ir.Value],
+    *,
+    convergent: bool = False,
+) -> Any:
+    """Inline assembly with side effects. ``convergent``: LLVM may not make its execution depend on further conditions."""
+    function = ir.FunctionType(result, [operand.type for operand in operands])
+    call = builder.asm(function, text, constraints, operands, side_effect=True)
+    if convergent:
+        call.attributes.add("convergent")
+    return call
+
+
+def load_matrices(builder: ir.IRBuilder, address: ir.Value, count: int, kind: str) -> list[ir.Value]:
+    """``ldmatrix`` of ``count`` matrices; ``kind`` is a suffix (``.trans``), or ``.b8`` for matrices of bytes, two words each."""
+    words = 2 * count if kind == ".trans.b8" else count
+    shape = "m16n16" if kind == ".trans.b8" else "m8n8"
+    trans = ".trans" if kind else ""
+    type_ = "b8" if kind == ".trans.b8" else "b16"
+    outputs = ", ".join(f"${i}" for i in range(words))
+    text = f"ldmatrix.sync.aligned.{shape}.x{count}{trans}.shared.{type_} {{{outputs}}}, [${words}];"
+    result = ir.LiteralStructType([I32] * words) if words > 1 else I32
+    found = assembly(
+        builder,
+        result,
+        text,
+        ",".join(["=r"] * words + ["r", "~{memory}"]),
+        [_narrow(builder, address)],
+        convergent=True,
+    )
+    return [builder.extract_value(found, i) for i in range(words)] if words > 1 else [found]
+
+
+def store_matrices(builder: ir.IRBuilder, address: ir.Value, words: Sequence[ir.Value], kind: str) -> None:
+    """``stmatrix`` of as many matrices as words; ``kind`` is a suffix, ``.trans`` or nothing."""
+    inputs = ", ".join(f"${i + 1}" for i in range(len(words)))
+    text = f"stmatrix.sync.aligned.m8n8.x{len(words)}{kind}.shared.b16 [$0], {{{inputs}}};"
+    constraints = ",".join(["r"] * (1 + len(words)) + ["~{memory}"])
+    assembly(builder, ir.VoidType(), text, constraints, [_narrow(builder, address), *words], convergent=True)
+
+
+def _narrow(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    """A pointer to shared memory as the 32-bit address that instructions take."""
+    return builder.ptrtoint(address, I32)

@@ -1,0 +1,142 @@
+"""An NVIDIA GPU as a machine: its passes, the kernel function around the emitted ops, LLVM's pipeline, PTX.
+
+One block runs one program. The kernel's parameters are the run-time arguments in order, each of its own type: addresses of 64
+bits, integers, floats, and for a bool a byte. Ids and sizes of the grid are the hardware's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from xdsl.dialects import func
+from xdsl.passes import ModulePass
+
+from weft.codegen.emit.context import Facts, Grid
+from weft.codegen.emit.element import element_of_value
+from weft.codegen.kernel import GpuKernel
+from weft.codegen.llvm.types import I8, I32, Module, intrinsic
+from weft.codegen.machine import Emitted
+from weft.codegen.nvidia.debug import Lines
+from weft.codegen.nvidia.instructions import SHARED
+from weft.codegen.nvidia.lowering import LOWERINGS
+from weft.codegen.nvidia.threads import LANE_BITS, Threads
+from weft.ir import tile
+from weft.ir.types import is_pointer
+from weft.layout.planning.accesses import ALIGNMENT
+from weft.options import Options
+from weft.target import GpuTarget
+from weft.transforms import PIPELINE
+from weft.transforms.axis import analyse, base_argument
+from weft.transforms.cse import Cse
+from weft.transforms.dce import Dce
+from weft.transforms.layouts import AssignLayouts
+from weft.transforms.layouts.threads import ThreadRules
+from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
+
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+
+
+@dataclass(frozen=True)
+class GpuMachine:
+    """Compiles kernels for an NVIDIA GPU; see `weft.codegen.machine.Machine`."""
+
+    target: GpuTarget
+
+    lowerings = LOWERINGS
+
+    def passes(self, options: Options) -> tuple[ModulePass, ...]:
+        """The passes to laid-out tile IR with scratch and barriers. `ValueError` for options that ask for clusters."""
+        if options.blocks > 1:
+            raise ValueError(f"num_ctas is {options.blocks}, but weft has no code for clusters of blocks; leave it out")
+        return (
+            *PIPELINE,
+            AssignLayouts(ThreadRules(self.target, options.warps)),
+            Cse(),
+            Dce(),
+            AllocateScratch(self.target.name),
+            PlaceBarriers(self.target.name, options.disjoint),
+        )
+
+    def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
+        """The module of the kernel function."""
+        symbol = kernel.sym_name.data
+        module = Module(symbol, TRIPLE, frozenset())
+        arguments = kernel.body.block.args
+        types = [element_of_value(a).storage_type(None) for a in arguments]
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), types), symbol)
+        function.calling_convention = "ptx_kernel"
+        warps = options.warps
+        limits = {"reqntidx": warps << LANE_BITS, "maxnreg": options.most_registers}
+        for name, limit in limits.items():
+            if limit is not None:
+                entry = module.add_metadata([function, name, ir.Constant(I32, limit)])
+                module.add_named_metadata("nvvm.annotations", entry)
+        shared = _shared_memory(module)
+        facts = Facts(
+            analyse(kernel), {a.pointer: base_argument(a.pointer) for a in kernel.walk() if isinstance(a, tile.Access)}
+        )
+        grid = Grid([], [])
+        threads = Threads(function, self.lowerings, options, facts, grid, self.target, warps, shared)
+        threads.grid = Grid(*(_registers(threads.entry, name) for name in ("ctaid", "nctaid")))
+        for argument, value in zip(arguments, function.args, strict=True):
+            threads.scalars[argument] = element_of_value(argument).from_storage(threads.entry, value)
+        threads.lines = Lines(module, function, kernel)
+        threads.entry.debug_metadata = threads.lines.of(kernel)
+        threads.block(kernel.body.block)
+        threads.builder.ret_void()
+        threads.entry.branch(threads.start)
+        pointers = tuple(is_pointer(argument) for argument in arguments)
+        return Emitted(module, symbol, shared_of(kernel), (), warps << LANE_BITS, pointers)
+
+    def finish(self, emitted: Emitted) -> GpuKernel:
+        """The PTX with what a launch has to know."""
+        return GpuKernel(self.assembly(emitted), emitted.symbol, emitted.threads, emitted.scratch)
+
+    def assembly(self, emitted: Emitted) -> str:
+        """The PTX."""
+        parsed = llvm.parse_assembly(str(emitted.module))
+        machine = target_machine(self.target)
+        _optimise(parsed, machine)
+        return machine.emit_assembly(parsed)
+
+
+def _shared_memory(module: ir.Module) -> ir.Value:
+    """The block's dynamic shared memory: a launch says how much, also beyond the 48 KiB that static memory is limited to.
+
+    It is external. LLVM takes an internal variable whose address does not escape to be out of reach of inline assembly, and moves
+    loads of it across barriers.
+    """
+    memory = ir.GlobalVariable(module, ir.ArrayType(I8, 0), "scratch", addrspace=SHARED)
+    memory.linkage = "external"
+    memory.align = ALIGNMENT
+    return ir.FormattedConstant(ir.PointerType(addrspace=SHARED), memory.get_reference())
+
+
+def _registers(builder: ir.IRBuilder, name: str) -> list[ir.Value]:
+    return [intrinsic(builder, f"nvvm.read.ptx.sreg.{name}.{axis}", [], I32, []) for axis in "xyz"]
+
+
+@cache
+def target_machine(target: GpuTarget) -> Any:
+    """LLVM's machine for a target."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    version = (8, 4) if target.has("mma.f8") else (8, 0)  # of PTX: what the instructions that are emitted ask for
+    return llvm.Target.from_triple(TRIPLE).create_target_machine(
+        cpu=target.name, features=f"+ptx{version[0]}{version[1]}", opt=3
+    )
+
+
+def _optimise(module: Any, machine: Any) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_interleaving = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

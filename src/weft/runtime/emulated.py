@@ -1,0 +1,143 @@
+"""Launches in the emulator: kernels compiled to PTX, run on the CPU with every access checked.
+
+`emulate` makes all launches inside it such launches; `JITFunction.on` makes one. The arguments are those of a launch on the CPU.
+A fault of the kernel (an access out of bounds, a race, a barrier that part of a block does not reach) is raised as the
+emulator's `Fault`, with the user's line, and leaves the arrays as they were.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from weft import target as targets
+from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
+from weft.frontend.source import KernelFunction
+from weft.options import Options
+from weft.runtime import compiler
+from weft.runtime.arguments import Bound
+from weft.runtime.binding import Grid
+from weft.runtime.memory import is_numpy_array
+from weft.target import GpuTarget
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from weft.codegen import GpuKernel
+    from weft.emulator import Profile
+
+_PAGE: Final = 4096
+_ALIGNMENT: Final = 16
+
+CURRENT: Final[ContextVar[GpuTarget | None]] = ContextVar("weft_emulated", default=None)
+"""The GPU that launches of this context are emulated on; None: they run on the CPU."""
+
+
+@contextmanager
+def emulate(target: str | GpuTarget) -> Generator[GpuTarget]:
+    """Launches inside run as PTX for ``target`` (``"sm_90"``) in the emulator, all its checks on.
+
+        with weft.emulate("sm_90"):
+            add[(8,)](x, y, out, n, BLOCK=128)
+
+    Raises: ValueError for a target that weft does not know.
+    """
+    chosen = targets.gpu(target) if isinstance(target, str) else target
+    token = CURRENT.set(chosen)
+    try:
+        yield chosen
+    finally:
+        CURRENT.reset(token)
+
+
+@dataclass(frozen=True)
+class _Pointer:
+    """An argument that points into an array's bytes, as the emulator takes it: ``array`` and how far behind its first byte."""
+
+    array: NDArray[Any]
+    offset: int
+
+    def encode(self, address: int) -> bytes:
+        """The parameter's bytes, given where the array begins."""
+        return (address + self.offset).to_bytes(8, "little")
+
+
+class EmulatedKernel:
+    """A kernel compiled for a GPU, ready to be launched in the emulator."""
+
+    def __init__(self, kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget):
+        from weft.emulator import Module
+
+        self.name = kernel.name
+        self.code: GpuKernel = compiler.gpu_kernel(kernel, signature, options, target)
+        self.written = compiler.written_by(kernel, signature)
+        self._signature = list(signature.items())
+        self._module = Module(self.code.ptx)
+
+    def launch(self, bound: Bound, grid: Grid) -> Profile:
+        """Runs the kernel; what it did. Raises: ValueError for a read-only array that the kernel writes through, `Fault`."""
+        for name in bound.read_only:
+            if name in self.written:
+                raise ValueError(
+                    f"kernel '{self.name}': parameter '{name}': found a read-only array, but the kernel writes "
+                    "through it; pass a writable one"
+                )
+        arguments = self._arguments(bound)
+        return self._module.launch(self.code.symbol, grid, self.code.threads, arguments, shared=self.code.shared)
+
+    def _arguments(self, bound: Bound) -> list[Any]:
+        extents, slots = iter(bound.extents), iter(bound.slots)
+        return [
+            self._argument(name, argument, value, next(slots), extents, name in bound.read_only)
+            for (name, argument), value in zip(self._signature, bound.values, strict=True)
+            if not isinstance(argument, ConstantArgument)
+        ]
+
+    def _argument(
+        self,
+        name: str,
+        argument: Argument,
+        value: Any,
+        slot: Any,
+        extents: Iterator[tuple[int, int] | None],
+        read_only: bool,
+    ) -> Any:
+        if isinstance(argument, PointerArgument):
+            extent = next(extents)
+            if extent is None:
+                raise TypeError(
+                    f"kernel '{self.name}': parameter '{name}': the object does not say how long it is, which the "
+                    "emulator must know; pass an array"
+                )
+            return _pointer(slot, *extent, _skew(value, extent[0]), read_only=read_only)
+        assert isinstance(argument, ScalarArgument)
+        if argument.dtype.is_bool:
+            return np.uint8(bool(slot))
+        with np.errstate(over="ignore"):  # a float beyond float32's range becomes infinite, as natively
+            return argument.dtype.numpy.type(slot)
+
+
+def _skew(value: Any, low: int) -> int:
+    """How far behind a page's begin an array's first byte shall be placed: as far as it is behind the memory that it is a view
+    of, as if that had been allocated on the GPU. Alignment to 16 bytes, for which code is specialised, stays as it is."""
+    owner: Any = value
+    while is_numpy_array(owner) and is_numpy_array(owner.base):
+        owner = owner.base
+    start = byte_bounds(owner)[0] if is_numpy_array(owner) and owner.size else low
+    return (low - start + start % _ALIGNMENT) % _PAGE
+
+
+def _pointer(address: int, low: int, high: int, skew: int, *, read_only: bool) -> _Pointer:
+    """A pointer to ``address`` in the bytes from ``low`` to ``high``. The array is a view of one that begins ``skew`` bytes
+    earlier, which the emulator takes for the begin of a page."""
+    whole = np.ctypeslib.as_array((ctypes.c_uint8 * (skew + high - low)).from_address(low - skew))
+    array = whole[skew:]
+    array.flags.writeable = not read_only
+    return _Pointer(array, address - low)

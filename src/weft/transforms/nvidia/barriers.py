@@ -1,0 +1,209 @@
+"""Barriers where hazards are.
+
+The threads of a block run apart. The IR's order of accesses is that of the program, so the block has to wait where an access of
+one thread must come after an access of another:
+
+    shared memory   scratch is written while others may still read what was there before
+    global memory   two accesses of the program that may touch one address, of which one writes, by different threads
+    order           an access that releases comes after all that the block did; what follows one that acquires, after it
+
+Two accesses are of the same threads if they have one pointer and one layout in which no threads hold copies. The pass walks the
+kernel in order with what the block has done since it last waited. At a loop's head that includes what an iteration leaves behind,
+whose pointers are those of another iteration.
+
+Limit: barriers stand between ops. Where only one branch waits, the other is taken not to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from weft import target
+from weft.ir import gpu, tile
+from weft.ir.types import layout_of, shape_of
+from weft.target import GpuTarget
+from weft.transforms.axis import base_argument
+from weft.transforms.nvidia.scratch import scratch_of, use_of
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access to global memory since the block last waited: which ``base`` it goes through (None: any), by which pointer and
+    threads (None: not those of any other access)."""
+
+    writes: bool
+    base: BlockArgument | None
+    threads: tuple[SSAValue, object] | None
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes of shared memory that were used since the block last waited."""
+
+    low: int
+    high: int
+
+    def meets(self, other: Bytes) -> bool:
+        """Whether the two share a byte."""
+        return self.low < other.high and other.low < self.high
+
+
+@dataclass
+class Since:
+    """What the block has done since it last waited."""
+
+    shared: set[Bytes] = field(default_factory=set[Bytes])
+    accesses: set[Access] = field(default_factory=set[Access])
+    acquired: bool = False
+
+    def copy(self) -> Since:
+        """The same, to go on from twice."""
+        return Since(set(self.shared), set(self.accesses), self.acquired)
+
+    def join(self, other: Since) -> None:
+        """Either has happened."""
+        self.shared |= other.shared
+        self.accesses |= other.accesses
+        self.acquired |= other.acquired
+
+    def earlier(self) -> Since:
+        """The same, seen from the next iteration: its pointers were others."""
+        return Since(set(self.shared), {replace(access, threads=None) for access in self.accesses}, self.acquired)
+
+    def wait(self) -> None:
+        """The block waits."""
+        self.shared.clear()
+        self.accesses.clear()
+        self.acquired = False
+
+
+@dataclass(frozen=True)
+class PlaceBarriers(ModulePass):
+    """Inserts `gpu.BarrierOp` where a hazard is. ``disjoint`` promises that the kernel's arrays do not overlap."""
+
+    name = "place-barriers"
+
+    target: str = "sm_90"
+    disjoint: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in op.body.block.ops:
+            if isinstance(kernel, func.FuncOp):
+                _Walk(target.gpu(self.target), self.disjoint).block(kernel.body.block, Since())
+
+
+class _Walk:
+    def __init__(self, machine: GpuTarget, disjoint: bool):
+        self._target = machine
+        self._disjoint = disjoint
+
+    def block(self, block: Block, since: Since) -> None:
+        """Goes through a block, inserting barriers; ``since`` becomes what is left at its end."""
+        for op in list(block.ops):
+            match op:
+                case scf.ForOp():
+                    self._loop([op.body.block], since)
+                case scf.WhileOp():
+                    self._loop([op.before_region.block, op.after_region.block], since)
+                case scf.IfOp():
+                    self._branches(op, since)
+                case _:
+                    self._op(op, since)
+
+    def _loop(self, blocks: Sequence[Block], since: Since) -> None:
+        for block in blocks:
+            since.join(self._all(block).earlier())
+        for block in blocks:
+            self.block(block, since)
+
+    def _branches(self, op: scf.IfOp, since: Since) -> None:
+        ends = [since.copy()]
+        for region in (op.true_region, op.false_region):
+            if region.blocks:
+                end = since.copy()
+                self.block(region.block, end)
+                ends.append(end)
+        if all(region.blocks for region in (op.true_region, op.false_region)):
+            ends = ends[1:]
+        since.wait()
+        for end in ends:
+            since.join(end)
+
+    def _all(self, block: Block) -> Since:
+        """All that a block may leave behind, as if it never waited."""
+        found = Since()
+        for op in block.walk():
+            found.join(self._after(op))
+        return found
+
+    def _op(self, op: Operation, since: Since) -> None:
+        reason = self._hazard(op, since)
+        if reason is not None:
+            barrier = gpu.BarrierOp(reason)
+            barrier.location = op.location
+            Rewriter.insert_op(barrier, InsertPoint.before(op))
+            since.wait()
+        use = use_of(op, self._target)
+        if isinstance(op, tile.BarrierOp) or (use is not None and use.waits):
+            since.wait()
+        since.join(self._after(op))
+
+    def _after(self, op: Operation) -> Since:
+        """What an op leaves behind."""
+        found = Since()
+        use = use_of(op, self._target)
+        if use is not None:
+            found.shared.add(Bytes(scratch_of(op), scratch_of(op) + use.bytes))
+        ordering = tile.ordering_of(op)
+        if ordering is None or isinstance(op, tile.BarrierOp):
+            return found
+        told = use is not None and use.waits
+        if ordering.acquires and not told:
+            found.acquired = True
+        if isinstance(op, tile.Access) and not told:
+            found.accesses.add(_access(op, writes=ordering.writes))
+        return found
+
+    def _hazard(self, op: Operation, since: Since) -> str | None:
+        """Why the block has to wait before an op."""
+        use = use_of(op, self._target)
+        if use is not None:
+            own = Bytes(scratch_of(op), scratch_of(op) + use.bytes)
+            if any(own.meets(other) for other in since.shared):
+                return "scratch is still read"
+        ordering = tile.ordering_of(op)
+        if ordering is None or isinstance(op, tile.BarrierOp) or not isinstance(op, tile.Access):
+            return None
+        if since.acquired:
+            return "after an access that acquires"
+        if ordering.releases and since.accesses:
+            return "before an access that releases"
+        access = _access(op, writes=ordering.writes)
+        if any(self._meet(access, other) for other in since.accesses):
+            return "one address, different threads"
+        return None
+
+    def _meet(self, one: Access, other: Access) -> bool:
+        """Whether two accesses may touch one address from different threads, and one of them writes."""
+        if not (one.writes or other.writes):
+            return False
+        if self._disjoint and one.base is not None and other.base is not None and one.base is not other.base:
+            return False
+        return one.threads is None or one.threads != other.threads
+
+
+def _access(op: tile.Access, *, writes: bool) -> Access:
+    threads = None
+    if shape_of(op.pointer):
+        layout = layout_of(op.pointer)
+        if not any(layout.duplicate_mask(dim) for dim in layout.in_dims if dim != "register"):
+            threads = (op.pointer, layout)
+    return Access(writes, base_argument(op.pointer), threads)

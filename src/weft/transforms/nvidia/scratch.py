@@ -1,0 +1,158 @@
+"""Scratch in shared memory: which ops need it, how much, and where it starts.
+
+An op uses its scratch only while it is carried out: to exchange elements between warps, or to tell all threads what one has
+read. So all ops may have the same bytes. `PlaceBarriers` keeps an op from writing while another is still read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from weft.ir import tile
+from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
+from weft.layout import plan_conversion, plan_reduce
+from weft.layout.planning.accesses import ALIGNMENT, Access
+from weft.layout.planning.combining import Convert
+from weft.layout.planning.machine import MachineModel
+from weft.layout.planning.plan import ConversionPlan
+from weft.layout.planning.steps import Barrier, Step, walk
+from weft.target import GpuTarget, gpu
+from weft.transforms.nvidia.matrix import dot_scratch, instruction_of
+
+SCRATCH = "gpu.scratch"
+"""The attribute of an op: the byte of shared memory at which its scratch starts."""
+SHARED = "gpu.shared"
+"""The attribute of a kernel: the bytes of shared memory of a block."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """An op's use of its scratch: ``bytes``, and whether the block waits between its writes and its last reads."""
+
+    bytes: int
+    waits: bool
+
+
+def element_bits(value: SSAValue) -> int:
+    """The bits of an element as it travels: a bool is a byte, a pointer 64 bits."""
+    return 64 if is_pointer(value) else 8 * dtype_of(value).itemsize
+
+
+def reduce_bits(op: tile.ReduceOp) -> int:
+    """The bits in which a reduction's tensors travel: those of the widest."""
+    return max(map(element_bits, op.sources))
+
+
+def conversion_plan(op: tile.ConvertLayoutOp, model: MachineModel) -> ConversionPlan:
+    """How a conversion is carried out."""
+    return plan_conversion(layout_of(op.source), layout_of(op.result), element_bits(op.source), model)
+
+
+def _plans(op: Operation, model: MachineModel) -> list[ConversionPlan]:
+    match op:
+        case tile.ConvertLayoutOp():
+            return [conversion_plan(op, model)]
+        case tile.ReduceOp():
+            result = op.results_[0]
+            layout = layout_of(result) if shape_of(result) else None
+            plan = plan_reduce(layout_of(op.sources[0]), op.axis.value.data, reduce_bits(op), model, layout)
+            return [step.plan for step in plan.steps if isinstance(step, Convert)]
+        case _:
+            return []
+
+
+def own_copies(steps: Sequence[Step]) -> tuple[int, int]:
+    """The warp bits for whose values warps write the same places, as a mask, and the bytes between their own copies of scratch.
+
+    Where warps hold copies and no barrier of the block stands between writing and reading, each warp has scratch of its own: a
+    warp must not read while another writes, though it writes what is there already. (0, 0) elsewhere.
+    """
+    accesses = [step for step in walk(steps) if isinstance(step, Access)]
+    if not accesses or any(isinstance(step, Barrier) and step.scope == "block" for step in walk(steps)):
+        return 0, 0
+    mask = 0
+    for step in accesses:
+        if step.stores:
+            same = sum(1 << bit for bit, column in enumerate(step.addresses.warps) if not column)
+            mask |= same & ~step.idle_warps
+    size = max(step.cost.scratch for step in accesses)
+    return mask, -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _bytes(plan: ConversionPlan) -> int:
+    """The scratch of a plan, with the copies of warps."""
+    if plan.scratch is None:
+        return 0
+    mask, stride = own_copies(plan.steps)
+    return stride << mask.bit_count() if mask else plan.scratch.bytes
+
+
+def use_of(op: Operation, target: GpuTarget) -> Use | None:
+    """An op's use of scratch; None where it needs none."""
+    if _is_told(op):
+        return Use(8, waits=True)
+    if isinstance(op, tile.DotOp):
+        return Use(dot_scratch(op).bytes, waits=True) if instruction_of(op, target) is None else None
+    plans = [plan for plan in _plans(op, target.model) if plan.scratch is not None]
+    if not plans:
+        return None
+    return Use(max(map(_bytes, plans)), waits=any(map(_waits, plans)))
+
+
+def _is_told(op: Operation) -> bool:
+    """Whether one thread reads a scalar and tells the others."""
+    match op:
+        case tile.LoadOp():
+            return op.volatile is not None and not shape_of(op.pointer)
+        case tile.AtomicRmwOp() | tile.AtomicCasOp():
+            return not shape_of(op.pointer)
+        case _:
+            return False
+
+
+def _waits(plan: ConversionPlan) -> bool:
+    return any(isinstance(step, Barrier) and step.scope == "block" for step in walk(plan.steps))
+
+
+def scratch_of(op: Operation) -> int:
+    """The byte at which an op's scratch starts; 0 where it has none."""
+    found = op.attributes.get(SCRATCH)
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+def shared_of(kernel: func.FuncOp) -> int:
+    """The bytes of shared memory of a block."""
+    found = kernel.attributes.get(SHARED)
+    return found.value.data if isinstance(found, IntegerAttr) else 0
+
+
+@dataclass(frozen=True)
+class AllocateScratch(ModulePass):
+    """Gives each op that needs scratch its place, and the kernel the sum."""
+
+    name = "allocate-scratch"
+
+    target: str = "sm_90"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = gpu(self.target)
+        for kernel in op.body.block.ops:
+            if isinstance(kernel, func.FuncOp):
+                _allocate(kernel, target)
+
+
+def _allocate(kernel: func.FuncOp, target: GpuTarget) -> None:
+    most = 0
+    for op in kernel.walk():
+        use = use_of(op, target)
+        if use is not None:
+            op.attributes[SCRATCH] = IntegerAttr(0, i64)
+            most = max(most, use.bytes)
+    kernel.attributes[SHARED] = IntegerAttr(most, i64)

@@ -1,0 +1,122 @@
+"""`weft compile`: each stage of a kernel for each machine, the launch in a line, every error in one line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from weft import emulator
+from weft.cli import main
+
+pytestmark = pytest.mark.jit
+
+KERNELS = """\
+import weft
+import weft.language as tl
+
+
+@weft.jit
+def scale(x, y, n, factor: tl.constexpr):
+    i = tl.program_id(0) * 64 + tl.arange(0, 64)
+    tl.store(y + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+@weft.jit
+def narrow(x):
+    tl.atomic_add(x, 1)
+"""
+
+SIGNATURE = ["--signature", "*fp32:16, *fp32:16, i32, 3.0"]
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> str:
+    path = tmp_path / "kernels.py"
+    path.write_text(KERNELS)
+    return f"{path}:scale"
+
+
+def test_ptx_can_be_launched_from_its_text(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", scale, "--target", "sm_80", "--num-warps", "2", "--disjoint", *SIGNATURE]) == 0
+    ptx = capsys.readouterr().out
+    first, _ = ptx.split("\n", 1)
+    launch = re.fullmatch(
+        r"// launch (\w+): a block for each program, (\d+) threads a block, (\d+) bytes of dynamic shared memory", first
+    )
+    assert launch is not None, first
+    assert launch.groups() == ("scale", "64", "0")
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    emulator.Module(ptx).launch("scale", 2, 64, [x, y, np.int32(100)])
+    np.testing.assert_array_equal(y, 3 * x)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "absent"),
+    [
+        (["--emit", "tile-ir"], "tile.load", "tile.layout"),
+        (["--emit", "laid-out"], "register: ", "warp: "),
+        (["--emit", "laid-out", "--target", "sm_90"], "warp: ", ".visible"),
+        (["--emit", "llvm"], "define", "ptx_kernel"),
+        (["--emit", "llvm", "--target", "sm_90"], "ptx_kernel", ".visible"),
+        ([], "ret", ".visible .entry"),
+        (["--emit", "asm"], "ret", ".visible .entry"),
+        (["--target", "sm_90a"], ".target sm_90a", "sm_80"),
+    ],
+    ids=" ".join,
+)
+def test_each_stage(
+    scale: str, arguments: list[str], shown: str, absent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", scale, *SIGNATURE, *arguments]) == 0
+    out = capsys.readouterr().out
+    assert shown in out
+    assert absent not in out
+    assert out.endswith("\n")
+
+
+def test_a_file_takes_the_text(scale: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "scale.ptx"
+    assert main(["compile", scale, *SIGNATURE, "--target", "sm_90", "-o", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    assert emulator.Module(output.read_text()).kernels == ["scale"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--target", "sm_9"],
+            "unknown target 'sm_9'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a; did you mean 'sm_90'?",
+        ),
+        (["--emit", "sass"], "--emit is 'sass', expected tile-ir, laid-out, llvm, asm, ptx"),
+        (["--emit", "ptx"], "--emit ptx is for a GPU: add --target"),
+        (["--emit", "asm", "--target", "sm_90"], "--emit asm is for this CPU: a GPU has ptx"),
+        (["--num-warps", "3"], "--num-warps is 3, expected a power of two from 1 to 32"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
+)
+def test_errors_are_one_line(
+    scale: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", scale, *SIGNATURE, *arguments]) == 2
+    assert capsys.readouterr() == ("", f"weft: {message}\n")
+
+
+def test_an_op_that_the_target_lacks_is_named_with_its_line(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = scale.rpartition(":")[0]
+    assert main(["compile", f"{path}:narrow", "--signature", "*i8", "--target", "sm_90"]) == 2
+    assert capsys.readouterr().err == (
+        f"weft: {path}:13: tile.atomic_rmw has no instruction for int8 on sm_90; use a type of 16, 32 or 64 bits; "
+        "a GPU's atomics do not reach single bytes\n"
+    )
+
+
+def test_tile_ir_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "k.mlir", *SIGNATURE]) == 2
+    assert (
+        capsys.readouterr().err
+        == "weft: 'k.mlir' is no file of kernels in Python, expected FILE.py or FILE.py:KERNEL\n"
+    )

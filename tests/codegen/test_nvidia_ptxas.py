@@ -1,0 +1,101 @@
+"""ptxas accepts what kernels compile to, for every target. It is no part of weft; where it is missing there is nothing to ask."""
+
+# pyright: reportUnnecessaryComparison=false
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+pytestmark = [
+    pytest.mark.jit,
+    pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on the PATH"),
+]
+
+TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
+
+
+@weft.jit
+def softmax(x: Any, out: Any, n: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    row = tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=-float("inf"))
+    e = tl.exp(row - tl.max(row, axis=0))
+    tl.store(out + tl.program_id(0) * n + i, e / tl.sum(e, axis=0), mask=i < n)
+
+
+@weft.jit
+def matmul(a: Any, b: Any, c: Any, n: Any, BLOCK: tl.constexpr, PRECISION: tl.constexpr) -> None:
+    i, j = tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    acc = tl.load(c + i[:, None] * BLOCK + j[None, :])
+    for k in range(0, n, BLOCK):
+        left = tl.load(a + i[:, None] * n + k + j[None, :])
+        right = tl.load(b + (k + i[:, None]) * BLOCK + j[None, :])
+        acc = tl.dot(left, right, acc, input_precision=PRECISION, out_dtype=acc.dtype)
+    tl.store(c + i[:, None] * BLOCK + j[None, :], acc)
+
+
+@weft.jit
+def transpose(x: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i[:, None] * BLOCK + i[None, :], tl.trans(tl.load(x + i[:, None] * BLOCK + i[None, :])))
+
+
+@weft.jit
+def atomics(x: Any, out: Any, flag: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    v = tl.load(x + i)
+    old = tl.atomic_add(out + i, v)
+    old += tl.atomic_max(out + i, v, sem="relaxed", scope="cta")
+    tl.store(x + i, tl.atomic_xchg(out + i, old))
+    while tl.load(flag, volatile=True) == 0:
+        pass
+    tl.atomic_cas(flag, 1, 2)
+
+
+def assemble(code: Any, tmp_path: Path) -> str:
+    """What ptxas says of a compiled kernel."""
+    source = tmp_path / "kernel.ptx"
+    source.write_text(code.ptx)
+    command = ["ptxas", "-v", f"-arch={code.target.name}", str(source), "-o", str(tmp_path / "kernel.cubin")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_row_reductions(target: str, tmp_path: Path) -> None:
+    x = np.zeros((4, 1000), np.float32)
+    report = assemble(softmax.compile(x, x.copy(), 1000, BLOCK=1024, target=target), tmp_path)
+    assert "0 bytes spill stores" in report
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "float8_e4m3fn", "float8_e5m2", "float64"])
+def test_dots(target: str, dtype: str, tmp_path: Path) -> None:
+    numpy = weft.dtypes.parse(dtype).numpy
+    total = {"int8": np.int32, "float64": np.float64}.get(dtype, np.float32)
+    a, c = np.zeros((32, 32), numpy), np.zeros((32, 32), total)
+    assemble(matmul.compile(a, a.copy(), c, 32, BLOCK=32, PRECISION="tf32", target=target), tmp_path)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_conversions_through_shared_memory(target: str, dtype: str, tmp_path: Path) -> None:
+    x = np.zeros((64, 64), dtype)
+    report = assemble(transpose.compile(x, x.copy(), BLOCK=64, target=target), tmp_path)
+    assert "0 bytes spill stores" in report
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float16", "float32", "float64"])
+def test_atomics(target: str, dtype: str, tmp_path: Path) -> None:
+    x = np.zeros(256, dtype)
+    assemble(atomics.compile(x, x.copy(), np.zeros(1, np.int32), BLOCK=256, target=target), tmp_path)

@@ -1,0 +1,158 @@
+"""Kernels on an emulated GPU: the same launches, the same results, the user's lines in faults and profiles."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import emulator
+from weft.testing import assert_profile
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def add(x: Any, y: Any, out: Any, n: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    tl.store(out + i, tl.load(x + i, mask=inside) + tl.load(y + i, mask=inside), mask=inside)
+
+
+@weft.jit
+def helper(out: Any, i: Any, x: Any) -> None:
+    tl.store(out + i, tl.load(x + i + 1))
+
+
+@weft.jit
+def reads_past(x: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    helper(out, i, x)
+
+
+@weft.jit
+def scaled(x: Any, factor: Any, on: Any, wide: Any) -> None:
+    value = tl.load(x) * factor + wide
+    if on:
+        tl.store(x, value)
+
+
+def arrays(n: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.random(n).astype(np.float32), rng.random(n).astype(np.float32), np.zeros(n, np.float32)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_90a"])
+def test_a_launch_inside_emulate_runs_on_the_gpu(target: str) -> None:
+    x, y, out = arrays(1000)
+    with weft.emulate(target) as gpu:
+        add[(4,)](x, y, out, 1000, BLOCK=256)
+    assert gpu.name == target
+    np.testing.assert_array_equal(out, x + y)
+
+
+def test_on_places_one_launch() -> None:
+    x, y, out = arrays(1000)
+
+    def grid(meta: dict[str, Any]) -> tuple[int]:
+        return (weft.cdiv(1000, meta["BLOCK"]),)
+
+    add.on("sm_90")[grid](x, y, out, 1000, BLOCK=256)
+    np.testing.assert_array_equal(out, x + y)
+
+
+def test_a_profile_counts_by_the_kernels_lines() -> None:
+    """1,024 floats of 4 bytes make 128 sectors of 32 bytes an array; each of 4 warps stores vectors of 16 bytes twice."""
+    x, y, out = arrays(1024)
+    profile = add.profile("sm_90")[(1,)](x, y, out, 1024, BLOCK=1024)
+    np.testing.assert_array_equal(out, x + y)
+    assert_profile(profile, global_sectors=3 * 128, bank_conflicts=0, barriers=0)
+    code = add.fn.__code__
+    line = f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno + 4}"
+    assert_profile(profile, at=line, global_sectors=3 * 128)
+
+
+def test_a_fault_names_the_users_line_and_leaves_the_arrays() -> None:
+    x, out = np.ones(64, np.float32), np.zeros(64, np.float32)
+    first = helper.fn.__code__.co_firstlineno
+    with pytest.raises(emulator.OutOfBounds, match=rf"test_emulated\.py:{first + 2}"):
+        reads_past.on("sm_90")[(1,)](x, out, BLOCK=64)
+    assert not out.any()
+
+
+def test_scalars_of_all_kinds() -> None:
+    for on in (False, True):
+        x = np.full(1, 3.0, np.float32)
+        scaled.on("sm_90")[(1,)](x, 2.5, on, 2**40)
+        assert x[0] == np.float32(3.0 * 2.5 + 2**40 if on else 3.0)
+
+
+def test_views_and_aliases_are_one_memory() -> None:
+    """Overlapping arrays are not disjoint: reads of one program come before its writes."""
+    memory = np.arange(300, dtype=np.float32)
+    expected = memory.copy()
+    expected[3:259] = expected[1:257] + expected[44:300]
+    add.on("sm_80")[(1,)](memory[1:257], memory[44:300], memory[3:259], 256, BLOCK=256)
+    np.testing.assert_array_equal(memory, expected)
+
+
+def test_a_read_only_array_is_refused() -> None:
+    x, y, out = arrays(64)
+    out.flags.writeable = False
+    message = (
+        "kernel 'add': parameter 'out': found a read-only array, but the kernel writes through it; pass a writable one"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        add.on("sm_90")[(1,)](x, y, out, 64, BLOCK=64)
+
+
+def test_an_unknown_target_is_named_with_the_nearest() -> None:
+    message = "unknown target 'sm90'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a; did you mean 'sm_90'?"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        add.on("sm90")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        add.profile("sm90")
+    with pytest.raises(ValueError, match=re.escape(message)), weft.emulate("sm90"):
+        pass
+
+
+def test_an_empty_grid_runs_nothing_and_has_no_profile() -> None:
+    x, y, out = arrays(64)
+    add.on("sm_90")[(0,)](x, y, out, 64, BLOCK=64)
+    assert not out.any()
+    message = "kernel 'add': the grid has no programs, so there is nothing to profile"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        add.profile("sm_90")[(0,)](x, y, out, 64, BLOCK=64)
+
+
+def test_clusters_are_refused() -> None:
+    x, y, out = arrays(64)
+    message = "num_ctas is 2, but weft has no code for clusters of blocks; leave it out"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        add.on("sm_90")[(1,)](x, y, out, 64, BLOCK=64, num_ctas=2)
+
+
+def test_launch_options_reach_the_code() -> None:
+    x, y, out = arrays(64)
+    for warps in (1, 2, 8):
+        code = add.compile(x, y, out, 64, BLOCK=64, num_warps=warps, target="sm_90")
+        assert code.threads == 32 * warps
+        assert f".reqntid {32 * warps}\n" in code.ptx
+    assert ".maxnreg 40\n" in add.compile(x, y, out, 64, BLOCK=64, maxnreg=40, target="sm_90").ptx
+
+
+def test_a_compiled_handle_shows_each_stage_and_can_be_launched_by_others() -> None:
+    x, y, out = arrays(512)
+    code = add.compile(x, y, out, 500, BLOCK=512, target="sm_80")
+    assert "tile.load" in code.tile_ir
+    assert "#tile.layout" in code.laid_out
+    assert "define" in code.llvm
+    assert ".target sm_80" in code.ptx
+    arguments = [x, y, out, np.int32(500)]
+    emulator.Module(code.ptx).launch(code.symbol, 1, code.threads, arguments, shared=code.shared)
+    np.testing.assert_array_equal(out[:500], x[:500] + y[:500])
+    assert repr(code) == "<compiled add for sm_80>"
