@@ -21,6 +21,7 @@ from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
@@ -35,6 +36,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Dce,
         Licm,
         MarkInvariantLoads,
+        MatchOperands,
         PlaceBarriers,
         RaiseFlags,
         Simplify,

@@ -36,6 +36,7 @@ from weft.transforms.dce import Dce
 from weft.transforms.layouts import AssignLayouts
 from weft.transforms.layouts.threads import ThreadRules
 from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
@@ -55,6 +56,7 @@ class GpuMachine:
             raise ValueError(f"num_ctas is {options.blocks}, but weft has no code for clusters of blocks; leave it out")
         return (
             *PIPELINE,
+            MatchOperands(self.target.name),
             AssignLayouts(ThreadRules(self.target, options.warps)),
             Cse(),
             Dce(),

@@ -46,8 +46,13 @@ def instruction_of(op: tile.DotOp, target: GpuTarget) -> MatrixInstruction | Non
         found = TF32
     if found is None or not target.has(found.feature):
         return None
+    return found if fits(op, found) else None
+
+
+def fits(op: tile.DotOp, instruction: MatrixInstruction) -> bool:
+    """Whether a dot is at least as large as the instruction in each dimension."""
     (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
-    return found if m >= 16 and n >= 8 and k >= found.k else None
+    return m >= 16 and n >= 8 and k >= instruction.k
 
 
 @dataclass(frozen=True)
