@@ -156,3 +156,28 @@ def test_a_compiled_handle_shows_each_stage_and_can_be_launched_by_others() -> N
     emulator.Module(code.ptx).launch(code.symbol, 1, code.threads, arguments, shared=code.shared)
     np.testing.assert_array_equal(out[:500], x[:500] + y[:500])
     assert repr(code) == "<compiled add for sm_80>"
+
+
+@weft.jit
+def spread(counter: Any, out: Any, KIND: tl.constexpr, N: tl.constexpr, M: tl.constexpr) -> None:
+    i, j = tl.arange(0, N), tl.arange(0, M)
+    if KIND == "add":
+        seen = tl.atomic_add(counter + i, 1)
+    elif KIND == "cas":
+        seen = tl.atomic_cas(counter + i, i, -i)
+    else:
+        seen = tl.load(counter + i, volatile=True)
+    tl.store(out + i[:, None] * M + j[None, :], seen[:, None] + j[None, :])
+
+
+@pytest.mark.parametrize("kind", ["add", "cas", "volatile"])
+@pytest.mark.parametrize("size", [1, 4, 16, 128])
+def test_all_copies_of_what_one_thread_has_read_are_equal(kind: str, size: int) -> None:
+    """A tile smaller than the block has copies in several threads, of which one accesses memory; all warps go on with the
+    result."""
+    counter = np.arange(size, dtype=np.int32)
+    out = np.zeros((size, 64), np.int32)
+    spread.on("sm_90")[(1,)](counter, out, KIND=kind, N=size, M=64)
+    np.testing.assert_array_equal(out, np.arange(size)[:, None] + np.arange(64))
+    after = {"add": np.arange(size) + 1, "cas": -np.arange(size), "volatile": np.arange(size)}[kind]
+    np.testing.assert_array_equal(counter, after)

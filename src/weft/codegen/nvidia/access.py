@@ -7,9 +7,10 @@ once and never stored; of threads that hold copies the first stores.
     what                       how
     plain, no mask             LLVM's load and store, which it may move by its rules
     masked, or with hints      inline assembly under a predicate: ``@p ld.global.v4.b32``
-    volatile, release, atomic  an element at a time, with the order of the memory model; scalars by one thread
+    volatile, release, atomic  an element at a time, with the order of the memory model
 
-A scalar store or atomic is done by thread 0. What it gives is told to the others through shared memory.
+A scalar is stored, or accessed by an atomic or volatile load, by thread 0; an element of a tile by the first thread that holds
+it. What such an access gives is told to all threads with copies through shared memory: they must not differ.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.layout.planning.accesses import span
 from weft.transforms.axis import AxisInfo
-from weft.transforms.nvidia.scratch import scratch_of
+from weft.transforms.nvidia.scratch import scratch_of, told_bytes
 
 WIDEST: Final = 128
 """Bits of the widest access to global memory."""
@@ -179,10 +180,8 @@ def store(threads: Threads, op: tile.StoreOp) -> None:
     if op.release is not None:
         chosen = Groups((), (*chosen.inside, *chosen.across))
     for registers in chosen.all:
-        predicate = holder
-        if op.mask is not None:
-            mask = scalar(builder, threads.files[op.mask], registers[0])
-            predicate = mask if predicate is None else builder.and_(predicate, mask)
+        mask = None if op.mask is None else scalar(builder, threads.files[op.mask], registers[0])
+        predicate = _both(builder, holder, mask)
         address = scalar(builder, threads.files[op.pointer], registers[0])
         vector = vector_of(builder, threads.files[op.value], registers)
         _store_vector(threads, op, element, address, predicate, vector)
@@ -226,15 +225,15 @@ def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
         return
     found: dict[int, ir.Value] = {}
     layout = layout_of(op.pointer)
+    holder = threads.first_copy(thread_columns(layout))
     copies = layout.duplicate_mask("register")
     for register in range(layout.in_size("register")):
         if register & copies:
             continue
-        mask = None if op.mask is None else scalar(builder, threads.files[op.mask], register)
+        mask = _both(builder, holder, None if op.mask is None else scalar(builder, threads.files[op.mask], register))
         other = None if op.other is None else scalar(builder, threads.files[op.other], register)
-        value = one(scalar(builder, threads.files[op.pointer], register), mask, other)
-        found[register] = element.from_storage(builder, value)
-    threads.files[op.result] = _with_copies(threads, layout, found)
+        found[register] = one(scalar(builder, threads.files[op.pointer], register), mask, other)
+    threads.files[op.result] = _told(threads, op, element, found)
 
 
 def atomic(threads: Threads, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
@@ -255,14 +254,13 @@ def atomic(threads: Threads, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
     for register in range(layout.in_size("register")):
         if register & copies:
             continue
-        condition = holder
-        if op.mask is not None:
-            mask = scalar(builder, threads.files[op.mask], register)
-            condition = mask if condition is None else builder.and_(condition, mask)
+        condition = _both(
+            builder, holder, None if op.mask is None else scalar(builder, threads.files[op.mask], register)
+        )
         operands = [scalar(builder, threads.files[v], register) for v in values]
         address = scalar(builder, threads.files[op.pointer], register)
-        found[register] = atomics.atomic(threads, op, address, operands, condition)
-    threads.files[op.result] = _with_copies(threads, layout, found)
+        found[register] = element.to_storage(builder, atomics.atomic(threads, op, address, operands, condition))
+    threads.files[op.result] = _told(threads, op, element, found)
 
 
 def _thread_zero(threads: Threads) -> ir.Value:
@@ -277,6 +275,45 @@ def _publish(threads: Threads, op: Any, element: Element, value: ir.Value) -> ir
         builder.store(value, pointer, align=element.size)
     instructions.barrier(builder, "block")
     return element.from_storage(builder, builder.load(pointer, typ=value.type, align=element.size))
+
+
+def _told(
+    threads: Threads,
+    op: tile.LoadOp | tile.AtomicRmwOp | tile.AtomicCasOp,
+    element: Element,
+    found: dict[int, ir.Value],
+) -> File:
+    """The file of a tile whose elements, as memory has them, the first thread that holds each has read: threads with copies are
+    told through the op's scratch, where elements lie in their order."""
+    builder, layout = threads.builder, layout_of(op.pointer)
+    if told_bytes(op):
+        columns = thread_columns(layout)
+        offset = threads.linear([column * element.size for column in columns])
+        pointers = {
+            register: threads.shared_address(
+                offset, f2.apply(layout.columns("register"), register) * element.size + scratch_of(op)
+            )
+            for register in found
+        }
+        holder = threads.first_copy(columns)
+        assert holder is not None, "a tile without copies has nothing to tell"
+        with builder.if_then(holder):
+            for register, value in found.items():
+                builder.store(value, pointers[register], align=element.size)
+        instructions.barrier(builder, "block")
+        found = {
+            register: builder.load(pointers[register], typ=value.type, align=element.size)
+            for register, value in found.items()
+        }
+    values = {register: element.from_storage(builder, value) for register, value in found.items()}
+    return _with_copies(threads, layout, values)
+
+
+def _both(builder: ir.IRBuilder, first: ir.Value | None, second: ir.Value | None) -> ir.Value | None:
+    """Both conditions; None is one that always holds."""
+    if first is None or second is None:
+        return first if second is None else second
+    return builder.and_(first, second)
 
 
 def _hints(cache: str, evict: str) -> str:

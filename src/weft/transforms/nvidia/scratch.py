@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -96,8 +97,8 @@ def _bytes(plan: ConversionPlan) -> int:
 
 def use_of(op: Operation, target: GpuTarget) -> Use | None:
     """An op's use of scratch; None where it needs none."""
-    if _is_told(op):
-        return Use(8, waits=True)
+    if told := told_bytes(op):
+        return Use(told, waits=True)
     if isinstance(op, tile.DotOp):
         return Use(dot_scratch(op).bytes, waits=True) if instruction_of(op, target) is None else None
     plans = [plan for plan in _plans(op, target.model) if plan.scratch is not None]
@@ -106,15 +107,25 @@ def use_of(op: Operation, target: GpuTarget) -> Use | None:
     return Use(max(map(_bytes, plans)), waits=any(map(_waits, plans)))
 
 
-def _is_told(op: Operation) -> bool:
-    """Whether one thread reads a scalar and tells the others."""
+def told_bytes(op: Operation) -> int:
+    """The bytes in which threads that have read what only one may read tell the others; 0 where there is nothing to tell.
+
+    A volatile load or an atomic of a scalar is done by one thread. Of a tile's elements each is done by the first thread that
+    holds it, and threads with copies are told, unless nothing uses the result.
+    """
     match op:
-        case tile.LoadOp():
-            return op.volatile is not None and not shape_of(op.pointer)
+        case tile.LoadOp() if op.volatile is not None:
+            pass
         case tile.AtomicRmwOp() | tile.AtomicCasOp():
-            return not shape_of(op.pointer)
+            pass
         case _:
-            return False
+            return 0
+    shape = shape_of(op.pointer)
+    if not shape:
+        return 8
+    layout = layout_of(op.pointer)
+    copies = any(layout.duplicate_mask(dim) for dim in layout.in_dims if dim != "register")
+    return prod(shape) * element_bits(op.result) // 8 if copies and op.result.first_use is not None else 0
 
 
 def _waits(plan: ConversionPlan) -> bool:
