@@ -7,17 +7,20 @@ one thread must come after an access of another:
     global memory   two accesses of the program that may touch one address, of which one writes, by different threads
     order           an access that releases comes after all that the block did; what follows one that acquires, after it
 
-Two accesses are of the same threads if they have one pointer and one layout in which no threads hold copies. The pass walks the
-kernel in order with what the block has done since it last waited. At a loop's head that includes what an iteration leaves behind,
-whose pointers are those of another iteration.
+Two accesses are of the same threads if they have one pointer, whose elements are known to differ (`_distinct`), and one layout in
+which no threads hold copies. The pass walks the kernel in order with what the block has done since it last waited. At a loop's
+head that includes what an iteration leaves behind, whose pointers are those of another iteration. Behind a loop it includes what
+came before, since a loop may have no iteration.
 
 Limit: barriers stand between ops. Where only one branch waits, the other is taken not to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
@@ -30,7 +33,7 @@ from weft import target
 from weft.ir import gpu, tile
 from weft.ir.types import layout_of, shape_of
 from weft.target import GpuTarget
-from weft.transforms.axis import base_argument
+from weft.transforms.axis import AxisInfo, analyse, base_argument
 from weft.transforms.nvidia.scratch import scratch_of, use_of
 
 
@@ -97,11 +100,12 @@ class PlaceBarriers(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in op.body.block.ops:
             if isinstance(kernel, func.FuncOp):
-                _Walk(target.gpu(self.target), self.disjoint).block(kernel.body.block, Since())
+                _Walk(kernel, target.gpu(self.target), self.disjoint).block(kernel.body.block, Since())
 
 
 class _Walk:
-    def __init__(self, machine: GpuTarget, disjoint: bool):
+    def __init__(self, kernel: func.FuncOp, machine: GpuTarget, disjoint: bool):
+        self._kernel = kernel
         self._target = machine
         self._disjoint = disjoint
 
@@ -110,19 +114,26 @@ class _Walk:
         for op in list(block.ops):
             match op:
                 case scf.ForOp():
-                    self._loop([op.body.block], since)
+                    self._for(op, since)
                 case scf.WhileOp():
-                    self._loop([op.before_region.block, op.after_region.block], since)
+                    self._while(op, since)
                 case scf.IfOp():
                     self._branches(op, since)
                 case _:
                     self._op(op, since)
 
-    def _loop(self, blocks: Sequence[Block], since: Since) -> None:
-        for block in blocks:
+    def _for(self, op: scf.ForOp, since: Since) -> None:
+        without = since.copy()
+        since.join(self._all(op.body.block).earlier())
+        self.block(op.body.block, since)
+        since.join(without)
+
+    def _while(self, op: scf.WhileOp, since: Since) -> None:
+        """The loop is left from its first block, whose barriers are always passed."""
+        for block in (op.before_region.block, op.after_region.block):
             since.join(self._all(block).earlier())
-        for block in blocks:
-            self.block(block, since)
+        self.block(op.before_region.block, since)
+        self.block(op.after_region.block, since.copy())
 
     def _branches(self, op: scf.IfOp, since: Since) -> None:
         ends = [since.copy()]
@@ -163,12 +174,9 @@ class _Walk:
         if use is not None:
             found.shared.add(Bytes(scratch_of(op), scratch_of(op) + use.bytes))
         ordering = tile.ordering_of(op)
-        if ordering is None or isinstance(op, tile.BarrierOp):
-            return found
-        told = use is not None and use.waits
-        if ordering.acquires and not told:
-            found.acquired = True
-        if isinstance(op, tile.Access) and not told:
+        told = use is not None  # an access that uses scratch does so to tell its value, and waits
+        if ordering is not None and isinstance(op, tile.Access) and not told:
+            found.acquired = ordering.acquires
             found.accesses.add(_access(op, writes=ordering.writes))
         return found
 
@@ -180,7 +188,7 @@ class _Walk:
             if any(own.meets(other) for other in since.shared):
                 return "scratch is still read"
         ordering = tile.ordering_of(op)
-        if ordering is None or isinstance(op, tile.BarrierOp) or not isinstance(op, tile.Access):
+        if ordering is None or not isinstance(op, tile.Access):
             return None
         if since.acquired:
             return "after an access that acquires"
@@ -197,7 +205,15 @@ class _Walk:
             return False
         if self._disjoint and one.base is not None and other.base is not None and one.base is not other.base:
             return False
-        return one.threads is None or one.threads != other.threads
+        return one.threads is None or one.threads != other.threads or not self._distinct(one.threads[0])
+
+    @cached_property
+    def _axis(self) -> Mapping[SSAValue, AxisInfo]:
+        return analyse(self._kernel)
+
+    def _distinct(self, pointer: SSAValue) -> bool:
+        """Whether the elements of a tile of pointers are known to be different addresses: they are one contiguous run."""
+        return max(self._axis[pointer].contiguity) >= prod(shape_of(pointer))
 
 
 def _access(op: tile.Access, *, writes: bool) -> Access:
