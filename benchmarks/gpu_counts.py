@@ -1,0 +1,377 @@
+"""What kernels do as PTX: weft's and Triton's, executed in `weft.emulator` on the same data, counts side by side.
+
+Run as ``python benchmarks/gpu_counts.py --triton PYTHON``, where PYTHON is the interpreter of an environment with triton 3.9
+(no GPU is needed); without it the table has weft's counts only. Both compile the kernels of `gpu_kernels.py` with the same
+constants, warps and facts of alignment. Registers and spills are ptxas's, where it is on the PATH.
+
+A case fails, and the exit status is 1, where a result is not NumPy's, or Triton's and weft's results are further apart than
+the case's tolerance. 0 means equal bits; reductions and products of floats are allowed another order of additions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+import gpu_kernels
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+from weft.emulator import Module, Profile
+from weft.emulator.profile.mix import CLASSES
+
+Array = NDArray[Any]
+RNG: Final = np.random.default_rng(11)
+TARGETS: Final = ("sm_80", "sm_90")
+WARPS: Final = 4
+LIMIT: Final = 1.15
+"""Times Triton's instructions, above which a row is marked."""
+
+KINDS: Final = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "int32": "i32",
+    "int8": "i8",
+    "int16": "i16",
+}
+PTX_VERSION: Final = 84
+"""That Triton shall emit, so that an older ptxas takes it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel with arguments, of which the last array is its result; ``expected`` computes it from the others."""
+
+    name: str
+    kernel: str
+    grid: tuple[int, ...]
+    make: Callable[[], list[Any]]
+    expected: Callable[..., Array]
+    constants: dict[str, Any]
+    tolerance: float = 0.0
+    """Of the greatest difference, in units of the greatest absolute value expected."""
+    options: dict[str, Any] = field(default_factory=lambda: {"num_stages": 3})
+
+
+def floats(*shape: int, dtype: str = "float32") -> Array:
+    return RNG.uniform(-1, 1, shape).astype(dtype)
+
+
+def integers(bound: int, *shape: int, dtype: str = "int32") -> Array:
+    return RNG.integers(-bound, bound, shape).astype(dtype)
+
+
+def _softmax(x: Array, *_: Any) -> Array:
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def _layer_norm(x: Array, weight: Array, bias: Array, _out: Array, columns: int, epsilon: float) -> Array:
+    x = x.astype(np.float64)
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + epsilon) * weight + bias
+
+
+def _product(a: Array, b: Array, *_: Any) -> Array:
+    wide = np.int64 if a.dtype == np.int8 else np.float64
+    return a.astype(wide) @ b.astype(wide)
+
+
+def _attention(q: Array, k: Array, v: Array, _out: Array, _keys: int, scale: float) -> Array:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    return _softmax(q @ k.T * scale) @ v
+
+
+def _matmul(name: str, dtype: str, precision: str, tolerance: float, m: int, n: int, k: int) -> Case:
+    """(2m, 128) times (128, 2n) by tiles of m, n, k."""
+
+    def make() -> list[Any]:
+        shapes = ((2 * m, 128), (128, 2 * n))
+        a, b = (
+            integers(100, *s, dtype=dtype)
+            if dtype == "int8"
+            else (integers(8, *s) / 8 if precision == "tf32" else floats(*s)).astype(dtype)
+            for s in shapes
+        )
+        return [a, b, np.zeros((2 * m, 2 * n), "int32" if dtype == "int8" else "float32"), 2 * n, 128]
+
+    constants = {"M": m, "N": n, "K": k, "KIND": "int" if dtype == "int8" else "float", "PRECISION": precision}
+    return Case(f"matmul {name} {m}x{n}x{k}", "matmul", (2, 2), make, _product, constants, tolerance)
+
+
+def _transpose(dtype: str, rows: int, columns: int) -> Case:
+    bits = 8 * np.dtype(dtype).itemsize
+    return Case(
+        f"transpose {bits}-bit {rows}x{columns}",
+        "transpose",
+        (1,),
+        lambda: [integers(100, rows, columns, dtype=dtype), np.zeros((columns, rows), dtype)],
+        lambda x, _: x.T,
+        {"ROWS": rows, "COLUMNS": columns},
+    )
+
+
+def _sums(name: str, axis: int, rows: int, columns: int) -> Case:
+    return Case(
+        f"{name} sums {rows}x{columns}",
+        "sums",
+        (1,),
+        lambda: [floats(rows, columns), np.zeros((rows, columns)[1 - axis], "float32")],
+        lambda x, _: x.astype(np.float64).sum(axis),
+        {"ROWS": rows, "COLUMNS": columns, "AXIS": axis},
+        1e-6,
+    )
+
+
+CASES: Final = (
+    Case(
+        "vector add 4000",
+        "vector_add",
+        (4,),
+        lambda: [floats(4000), floats(4000), np.zeros(4000, "float32"), 4000],
+        lambda x, y, *_: x + y,
+        {"BLOCK": 1024},
+    ),
+    Case(
+        "softmax 8x1000",
+        "softmax",
+        (8,),
+        lambda: [floats(8, 1000), np.zeros((8, 1000), "float32"), 1000],
+        _softmax,
+        {"BLOCK": 1024},
+        1e-6,
+    ),
+    Case(
+        "layer norm 8x1000",
+        "layer_norm",
+        (8,),
+        lambda: [floats(8, 1000), floats(1000), floats(1000), np.zeros((8, 1000), "float32"), 1000, 1e-5],
+        _layer_norm,
+        {"BLOCK": 1024},
+        1e-6,
+    ),
+    _sums("row", 1, 64, 128),
+    _sums("column", 0, 64, 128),
+    _transpose("int8", 64, 64),
+    _transpose("int16", 64, 64),
+    _transpose("int32", 64, 64),
+    _matmul("f16", "float16", "ieee", 1e-6, 64, 64, 32),
+    _matmul("tf32", "float32", "tf32", 1e-6, 64, 64, 32),
+    _matmul("int8", "int8", "ieee", 0.0, 64, 64, 64),
+    Case(
+        "attention forward D=64",
+        "attention",
+        (2,),
+        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125],
+        _attention,
+        {"M": 64, "N": 64, "D": 64},
+        2e-3,
+        {"num_stages": 2},
+    ),
+    Case(
+        "histogram 4000",
+        "histogram",
+        (4,),
+        lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
+        lambda x, *_: np.bincount(x, minlength=32),
+        {"BLOCK": 1024},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a compiler made, and what a launch of it did."""
+
+    profile: Profile
+    result: Array
+    classes: dict[str, int]
+
+    def counts(self) -> dict[str, int | None]:
+        """The columns of the table, by name."""
+        total, resources = self.profile.total, self.profile.resources
+        return {
+            "instructions": total("executions"),
+            "shared wavefronts": total("shared_wavefronts"),
+            "global sectors": total("global_sectors"),
+            "barriers": total("barriers"),
+            "shuffles": total("shuffles"),
+            "mma": self.classes.get("matrix", 0),
+            "registers": None if resources is None else resources.registers,
+            "spill bytes": None if resources is None else resources.spill_stores + resources.spill_loads,
+        }
+
+
+def launched(ptx: str, symbol: str, threads: int, shared: int, grid: Any, arguments: Sequence[Any]) -> Compiled:
+    """Runs a kernel on copies of the arguments."""
+    copies = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    profile = Module(ptx).launch(symbol, grid, threads, copies, shared=shared)
+    result = [a for a in copies if isinstance(a, np.ndarray)][-1]
+    return Compiled(profile, result, profile.mix)
+
+
+def by_weft(case: Case, target: str, arguments: Sequence[Any]) -> Compiled:
+    """Weft's code, launched as other code would launch it."""
+    kernel = getattr(gpu_kernels, case.kernel)
+    made = kernel.compile(*arguments, target=target, num_warps=WARPS, **case.options, **case.constants)
+    return launched(made.ptx, made.symbol, made.threads, made.shared, case.grid, arguments)
+
+
+def triton_request(case: Case, target: str, arguments: Sequence[Any]) -> dict[str, Any]:
+    """What `gpu_kernels.compile_with_triton` takes. Facts are those that weft specialises for."""
+    parameters = inspect.signature(getattr(gpu_kernels, case.kernel).fn).parameters
+    names = [name for name in parameters if name not in case.constants]
+    found = dict(zip(names, arguments, strict=True))
+    return {
+        "kernel": case.kernel,
+        "target": int(target[3:]),
+        "signature": {name: kind_of(value) for name, value in found.items()},
+        "constants": case.constants,
+        "aligned": [n for n, v in found.items() if isinstance(v, np.ndarray) or (isinstance(v, int) and v % 16 == 0)],
+        "options": {"num_warps": WARPS, "ptx_version": PTX_VERSION, **case.options},
+    }
+
+
+def kind_of(value: Any) -> str:
+    """Triton's name of an argument's type."""
+    if isinstance(value, np.ndarray):
+        return f"*{KINDS[value.dtype.name]}"
+    return "fp32" if isinstance(value, float) else "i32"
+
+
+def by_triton(python: str, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """PTX and shared memory for each request."""
+    done = subprocess.run(
+        [python, str(Path(gpu_kernels.__file__))],
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"{python} does not compile the kernels with Triton:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def apart(found: Array, expected: Array) -> float:
+    """The greatest difference, in units of the greatest absolute value expected."""
+    difference = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max()
+    return float(difference / max(1e-30, np.abs(expected.astype(np.float64)).max()))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case on one target, by all compilers asked."""
+
+    case: Case
+    target: str
+    weft: Compiled
+    triton: Compiled | None
+    wrong: str
+    """What is wrong with the results; ""."""
+
+    def worse(self) -> list[str]:
+        """The columns in which weft's number is worse than Triton's."""
+        if self.triton is None:
+            return []
+        ours, theirs = self.weft.counts(), self.triton.counts()
+        limits = dict.fromkeys(("shared wavefronts", "global sectors", "barriers", "spill bytes"), 1.0)
+        limits["instructions"] = LIMIT
+        pairs = {name: (ours[name], theirs[name]) for name in limits}
+        return [n for n, (a, b) in pairs.items() if a is not None and b is not None and a > limits[n] * b]
+
+
+def measure(case: Case, target: str, arguments: list[Any], other: dict[str, Any] | None) -> Row:
+    """Runs what was compiled; compares the results with NumPy's and with one another."""
+    ours = by_weft(case, target, arguments)
+    theirs = None
+    if other is not None:  # Triton's kernels take two pointers to scratch memory more, which these do not use
+        threads = 32 * WARPS
+        theirs = launched(other["ptx"], case.kernel, threads, other["shared"], case.grid, [*arguments, 0, 0])
+    expected = case.expected(*arguments)
+    pairs = [("weft", ours.result, expected)]
+    if theirs is not None:
+        pairs += [("Triton", theirs.result, expected), ("weft beside Triton", ours.result, theirs.result)]
+    wrong = [f"{who}: {d:.2g}" for who, a, b in pairs if (d := apart(a, b)) > case.tolerance]
+    return Row(case, target, ours, theirs, ", ".join(wrong))
+
+
+def cell(name: str, row: Row) -> str:
+    """Weft's number, and Triton's after it; a star where weft's is worse."""
+    ours = row.weft.counts()[name]
+    text = "-" if ours is None else f"{ours:,}"
+    if row.triton is not None:
+        theirs = row.triton.counts()[name]
+        text += f" / {'-' if theirs is None else f'{theirs:,}'}"
+    return text + ("*" if name in row.worse() else "")
+
+
+def tables(rows: Sequence[Row]) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, heads and cells of both tables: counts, and instructions by class."""
+    names = list(rows[0].weft.counts())
+    both = " (weft / Triton; * worse)" if rows[0].triton else ""
+    counts = [[r.case.name, r.target, *(cell(n, r) for n in names), r.wrong or "yes"] for r in rows]
+    used = [c for c in CLASSES if any(c in made.classes for r in rows for made in (r.weft, r.triton) if made)]
+    classes = [
+        [
+            r.case.name,
+            r.target,
+            *(" / ".join(f"{m.classes.get(c, 0):,}" for m in (r.weft, r.triton) if m) for c in used),
+        ]
+        for r in rows
+    ]
+    return [
+        (f"Counts{both}", ["kernel", "target", *names, "results equal"], counts),
+        (f"Warp instructions by class{both.replace('; * worse', '')}", ["kernel", "target", *used], classes),
+    ]
+
+
+def markdown(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---", "---", *["--:"] * (len(heads) - 2)], *cells]
+    return f"{title}:\n\n" + "\n".join(f"| {' | '.join(line)} |".replace("*", "\\*") for line in lines)
+
+
+def main() -> int:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(
+        description="What kernels do as PTX: weft's and Triton's, counted in the emulator."
+    )
+    parser.add_argument("--triton", metavar="PYTHON", help="an interpreter with triton 3.9, to compare with")
+    parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
+    parser.add_argument("--target", action="append", choices=TARGETS, help="default: all")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    given = parser.parse_args()
+    targets: Sequence[str] = given.target or TARGETS
+    jobs = [(case, target, case.make()) for case in CASES if given.only in case.name for target in targets]
+    if not jobs:
+        parser.error(f"no case has '{given.only}' in its name")
+    others: list[Any] = [None] * len(jobs)
+    if given.triton:
+        others = by_triton(given.triton, [triton_request(*job) for job in jobs])
+    rows = [measure(*job, other) for job, other in zip(jobs, others, strict=True)]
+    console = Console()
+    if given.markdown:
+        print(f"`python {shlex.join(sys.argv)}`, {date.today().isoformat()}.")
+    for title, heads, cells in tables(rows):
+        if given.markdown:
+            print("\n" + markdown(title, heads, cells))
+            continue
+        table = Table(*heads, title=title)
+        for line in cells:
+            table.add_row(*line)
+        console.print(table)
+    return int(any(r.wrong for r in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
