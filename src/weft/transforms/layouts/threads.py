@@ -48,7 +48,8 @@ class ThreadRules(Preferences):
         return coalesced(shape, 32, self.warps)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
-        """Vectors along the dimension in which the pointers are most contiguous; where they are not at all, their own."""
+        """Vectors along the dimension in which the pointers are most contiguous; where they are not at all, their own. Vectors
+        are not wider than the runs of equal mask values: a wider one is several accesses, each with gaps between threads."""
         shape = shape_of(pointer)
         runs = contiguity(pointer, facts)
         if max(runs) == 1 and facts.weights[pointer]:
@@ -57,7 +58,8 @@ class ThreadRules(Preferences):
         bits = 8 * dtype_of(pointer).itemsize
         info = facts.axis.get(pointer)
         alignment = bits // 8 if info is None else max(bits // 8, info.divisibility[order[0]])
-        return coalesced(shape, bits, self.warps, order, runs[order[0]], min(alignment, 16))
+        run = min([runs[order[0]], *(_constancy(mask, order[0], facts) for mask in _masks(pointer))])
+        return coalesced(shape, bits, self.warps, order, run, min(alignment, 16))
 
     def suits(self, own: LinearLayout, anchor: LinearLayout) -> bool:
         """Whether it is the anchor, or has one element in all."""
@@ -67,7 +69,7 @@ class ThreadRules(Preferences):
         """The fragments of the matrix instruction; without one, operands as they are loaded."""
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         if instruction_of(op, self.target) is not None:
-            warps = warp_grid(result, self.warps)
+            warps = warp_grid(result, self.warps, whole_rows=chained(op))
             width = 32 // dtype_of(op.a).bits
             left, right = (
                 nvidia_mma_operand(shape, index, width, 2, warps, (16, 8)) for index, shape in enumerate((a, b))
@@ -100,12 +102,67 @@ class AssignThreadLayouts(ModulePass):
         AssignLayouts(ThreadRules(gpu(self.target), self.warps)).apply(ctx, op)
 
 
-def warp_grid(shape: Sequence[int], warps: int) -> tuple[int, int]:
-    """How warps divide a result of (M, N): whoever has more tiles left is divided."""
+def warp_grid(shape: Sequence[int], warps: int, *, whole_rows: bool = False) -> tuple[int, int]:
+    """How warps divide a result of (M, N): whoever has more tiles left is divided; with ``whole_rows`` the rows first."""
     rows, columns = 1, 1
     while rows * columns < warps:
-        if shape[0] // rows // 16 >= shape[1] // columns // 8:
+        left = shape[0] // rows // 16
+        if (whole_rows and left > 1) or left >= shape[1] // columns // 8:
             rows *= 2
         else:
             columns *= 2
     return rows, columns
+
+
+def chained(op: tile.DotOp) -> bool:
+    """Whether the result goes into the left operand of another dot, or the left operand comes from a dot's result. Warps that
+    hold whole rows then reduce and convert between both dots without other warps."""
+    return _from_dot(op.a) or _into_dot(op.result)
+
+
+def _from_dot(value: SSAValue) -> bool:
+    """Whether a value is computed from a dot's result, in the same pass of a loop."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        owner = (found := todo.pop()).owner
+        if isinstance(owner, tile.DotOp):
+            return True
+        if found not in seen and isinstance(owner, Operation):
+            seen.add(found)
+            todo += owner.operands
+    return False
+
+
+def _into_dot(value: SSAValue) -> bool:
+    """Whether the left operand of a dot is computed from a value, in the same pass of a loop."""
+    seen: set[SSAValue] = set()
+    todo = [value]
+    while todo:
+        if (found := todo.pop()) in seen:
+            continue
+        seen.add(found)
+        for use in found.uses:
+            if not isinstance(use.operation, tile.DotOp):
+                todo += use.operation.results
+            elif use.operation.a is found:
+                return True
+    return False
+
+
+def _masks(pointer: SSAValue) -> list[SSAValue]:
+    """The masks of the accesses through a pointer."""
+    accesses = [use.operation for use in pointer.uses]
+    return [
+        access.mask
+        for access in accesses
+        if isinstance(access, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp)
+        and access.pointer is pointer
+        and access.mask is not None
+    ]
+
+
+def _constancy(mask: SSAValue, axis: int, facts: LayoutFacts) -> int:
+    """How many neighbours along an axis have one mask value."""
+    info = facts.axis.get(mask)
+    return 1 if info is None else info.constancy[axis]
