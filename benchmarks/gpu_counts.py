@@ -360,6 +360,8 @@ def main() -> int:
         others = by_triton(given.triton, [triton_request(*job) for job in jobs])
     rows = [measure(*job, other) for job, other in zip(jobs, others, strict=True)]
     console = Console()
+    if not console.is_terminal:  # nothing to fit the tables to
+        console.width = 240
     if given.markdown:
         print(f"`python {shlex.join(sys.argv)}`, {date.today().isoformat()}.")
     for title, heads, cells in tables(rows):
