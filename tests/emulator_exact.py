@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Final
 
 
@@ -22,6 +23,12 @@ class Shape:
     @property
     def smallest_normal(self) -> Fraction:
         return power(self.least)
+
+    @cached_property
+    def top(self) -> tuple[int, int]:
+        """The largest number as ``(q, n)``: n units of ``2**q``, which is the distance of the numbers beside it."""
+        quantum = logarithm(self.largest) - self.precision + 1
+        return quantum, int(self.largest / power(quantum))
 
 
 def power(exponent: int) -> Fraction:
@@ -43,15 +50,14 @@ E2M1: Final = Shape(2, 0, Fraction(6))
 
 def logarithm(value: Fraction) -> int:
     """The e with ``2**e <= |value| < 2**(e + 1)``."""
-    value = abs(value)
-    e = value.numerator.bit_length() - value.denominator.bit_length()
-    return e if power(e) <= value else e - 1
+    numerator, denominator = abs(value.numerator), value.denominator
+    e = numerator.bit_length() - denominator.bit_length()
+    return e if denominator << max(e, 0) <= numerator << max(-e, 0) else e - 1
 
 
-def to_integer(value: Fraction, mode: str) -> int:
+def to_integer(numerator: int, denominator: int, mode: str) -> int:
     """The integer a rational is rounded to."""
-    below = math.floor(value)
-    rest = value - below
+    below, rest = divmod(numerator, denominator)
     if rest == 0:
         return below
     match mode:
@@ -60,27 +66,30 @@ def to_integer(value: Fraction, mode: str) -> int:
         case "rp":
             return below + 1
         case "rz":
-            return below if value > 0 else below + 1
-        case "rn" if rest == Fraction(1, 2):
+            return below if numerator > 0 else below + 1
+        case "rn" if 2 * rest == denominator:
             return below if below % 2 == 0 else below + 1
-        case "rna" if rest == Fraction(1, 2):
-            return below + 1 if value > 0 else below
+        case "rna" if 2 * rest == denominator:
+            return below + 1 if numerator > 0 else below
         case _:
-            return below if rest < Fraction(1, 2) else below + 1
+            return below if 2 * rest < denominator else below + 1
 
 
 def rounded(value: Fraction, shape: Shape, mode: str, zero: float = 0.0, saturating: bool = False) -> float:
     """A rational rounded once; ``zero`` is what an exact zero is. ``saturating``: overflow gives the largest finite number.
 
-    The result is a Python float: every format here is part of it.
+    The result is a Python float: every format here is part of it. Integers alone compute it: tests ask for a million values,
+    and `Fraction` reduces after each step.
     """
-    if value == 0:
+    numerator, denominator = value.numerator, value.denominator
+    if numerator == 0:
         return zero
-    quantum = power(max(logarithm(value), shape.least) - shape.precision + 1)
-    result = to_integer(value / quantum, mode) * quantum
-    if abs(result) > shape.largest:
-        stays = mode == "rz" or (mode == "rm" and value > 0) or (mode == "rp" and value < 0)
+    quantum = max(logarithm(value), shape.least) - shape.precision + 1
+    units = to_integer(numerator << max(-quantum, 0), denominator << max(quantum, 0), mode)
+    if (quantum, abs(units)) > shape.top:
+        stays = mode == "rz" or (mode == "rm" and numerator > 0) or (mode == "rp" and numerator < 0)
         if not (stays or saturating):
-            return math.inf if value > 0 else -math.inf
-        result = shape.largest if value > 0 else -shape.largest
-    return float(result) if result or value > 0 else -0.0
+            return math.inf if numerator > 0 else -math.inf
+        quantum, units = shape.top
+        units = units if numerator > 0 else -units
+    return math.ldexp(units, quantum) if units or numerator > 0 else -0.0
