@@ -240,6 +240,9 @@ def hail() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell starts what runs in the background with SIGINT ignored
     for name in sys.argv[1:]:
         globals()[name]()
         sys.stdout.write(f"{name} ok\n")
