@@ -34,7 +34,7 @@ Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = frozenset({"fma", "f16c"})
 """That the target has fused multiply-add and converts float16."""
-VECTORS = {dtypes.float64, dtypes.float32, dtypes.float16, dtypes.int64, dtypes.int32, dtypes.uint8}
+VECTORS = {dtypes.float32, dtypes.int32, dtypes.uint8}
 """Types whose vectors are tested each time, not only nightly."""
 SIZE = 256
 

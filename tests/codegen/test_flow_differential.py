@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from sampling import grid
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
@@ -222,15 +223,15 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("how", WAYS)
-def test_accumulators(differ: Differential, how: str) -> None:
-    for m, n in ((1, 4), (2, 2), (4, 32), (16, 16), (16, 64)):
-        rng = np.random.default_rng(0)
-        a, b = (rng.integers(-1, 2, s).astype(np.float32) for s in ((4, m, m), (4, m, n)))
-        for count in (0, 1, 4):
-            out = np.zeros(6 * m * n, np.float32)
-            if count == 4 or m == 4:
-                differ(accumulate, promises=[m == 4], a=a, b=b, out=out, n=np.int32(count), M=m, N=n, HOW=how)
+@pytest.mark.parametrize(("how", "sizes"), grid(2, WAYS, [(1, 4), (2, 2), (4, 32), (16, 16), (16, 64)]), ids=str)
+def test_accumulators(differ: Differential, how: str, sizes: tuple[int, int]) -> None:
+    m, n = sizes
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-1, 2, s).astype(np.float32) for s in ((4, m, m), (4, m, n)))
+    for count in (0, 1, 4):
+        out = np.zeros(6 * m * n, np.float32)
+        if count == 4 or m == 4:
+            differ(accumulate, promises=[m == 4], a=a, b=b, out=out, n=np.int32(count), M=m, N=n, HOW=how)
 
 
 @jit

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from sampling import grid
 from weft import dtypes
 from weft import target as targets
 from weft.codegen import emit_llvm
@@ -79,9 +80,13 @@ def test_a_long_body_is_unrolled_less(count: int, copies: int) -> None:
     assert llvm_of(sums, count, 128).count("fadd") == count * copies
 
 
+def name_of(value: KernelFunction | int) -> str:
+    """For the names of cases."""
+    return value.name if isinstance(value, KernelFunction) else str(value)
+
+
 @pytest.mark.jit
-@pytest.mark.parametrize("disjoint", [False, True])
-@pytest.mark.parametrize("kernel", [sums, powers, scalars], ids=lambda k: k.name)
+@pytest.mark.parametrize(("kernel", "disjoint"), grid(2, [sums, powers, scalars], [False, True]), ids=name_of)
 def test_no_block_grows_with_the_source(kernel: KernelFunction, disjoint: bool) -> None:
     """After LLVM's passes, which join blocks and move code between them where they can."""
     machine = target_machine(targets.host())
@@ -91,8 +96,7 @@ def test_no_block_grows_with_the_source(kernel: KernelFunction, disjoint: bool) 
 
 
 @pytest.mark.jit
-@pytest.mark.parametrize("size", [1, 128])
-@pytest.mark.parametrize("kernel", [sums, powers, scalars], ids=lambda k: k.name)
+@pytest.mark.parametrize(("kernel", "size"), grid(2, [sums, powers, scalars], [1, 128]), ids=name_of)
 def test_split_blocks_compute_the_same(kernel: KernelFunction, size: int, differ: Differential) -> None:
     """Values are used across the places where a block is split."""
     x = np.random.default_rng(0).standard_normal(300 * size, dtype=np.float32)

@@ -17,6 +17,7 @@ from xdsl.context import Context
 from xdsl.dialects import builtin, func, scf
 from xdsl.parser import Parser
 
+from sampling import grid
 from weft.codegen import emit_llvm
 from weft.ir.tile import Tile
 from weft.options import Options
@@ -174,8 +175,7 @@ def must_keep_order(first: Made, second: Made, waits: bool, disjoint: bool) -> b
     return not only_read and (not disjoint or first.array == second.array)
 
 
-@pytest.mark.parametrize("disjoint", [False, True], ids=["any arrays", "disjoint"])
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize(("disjoint", "seed"), grid(2, [False, True], range(60)), ids=str)
 def test_llvm_keeps_the_order_of_the_memory_model(seed: int, disjoint: bool) -> None:
     made = random_kernel(random.Random(seed))
     size = max((a.size for a in made), default=0) or 16

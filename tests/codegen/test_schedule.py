@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from sampling import grid
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
@@ -156,9 +157,11 @@ def fibonacci(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
     tl.store(out + N + i, b)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("kernel", [rotate, fibonacci])
-@pytest.mark.parametrize("turns", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("turns", "kernel", "n"),
+    grid(2, [0, 1, 5], [rotate, fibonacci], SIZES),
+    ids=lambda v: v.name if isinstance(v, KernelFunction) else str(v),
+)
 def test_carried_tiles_change_places(differ: Differential, kernel: KernelFunction, n: int, turns: int) -> None:
     differ(kernel, x=integers(2 * n), out=np.zeros(3 * n, np.int32), n=np.int32(turns), N=n)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from sampling import grid
 from weft import dtypes
 from weft.codegen import emit_assembly, emit_llvm
 from weft.codegen.cpu.microkernel import RegisterBlock, register_block
@@ -98,8 +99,9 @@ def everything(x: Any, h: Any, out: Any, flags: Any, n: Any, N: tl.constexpr) ->
     tl.store(h + at, (acc * v).to(h.dtype.element_ty))
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("half", [dtypes.float16, dtypes.bfloat16, dtypes.float8_e5m2], ids=str)
+@pytest.mark.parametrize(
+    ("target", "half"), grid(3, list(TARGETS), [dtypes.float16, dtypes.bfloat16, dtypes.float8_e5m2]), ids=str
+)
 def test_every_target_gets_code(target: str, half: Any) -> None:
     """LLVM accepts it and gets through its passes; it calls nothing but what every C library has."""
     llvm.initialize_all_targets()

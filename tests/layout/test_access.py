@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft.layout import LinearLayout, blocked, mma_swizzled, nvidia_mma, nvidia_mma_operand, nvmma_shared, unswizzled
 from weft.layout.memory.banks import Banks, access_map, bank_conflicts
 from weft.layout.planning.access import WAYS, AccessPlan, plan_access, why_not_access
@@ -213,7 +214,7 @@ def _layout(
     return LinearLayout.from_columns({**dims, **({"block": tuple(blocks)} if blocks else {})}, outputs)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(pairs(), st.sampled_from((8, 16, 32, 64)), st.booleans())
 def test_every_way_moves_what_the_layouts_say(
     drawn: tuple[LinearLayout, LinearLayout], bits: int, stores: bool
@@ -234,7 +235,7 @@ def test_every_way_moves_what_the_layouts_say(
         assert all(x & i == 0 for x, i in zip(plan.xors, plan.immediates, strict=True))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(pairs(), st.sampled_from((8, 16, 32, 64)))
 def test_wavefronts_of_vectors_are_those_of_the_conflict_count(
     drawn: tuple[LinearLayout, LinearLayout], bits: int
@@ -246,7 +247,7 @@ def test_wavefronts_of_vectors_are_those_of_the_conflict_count(
     assert (plan.cost.wavefronts, plan.instructions << len(plan.columns.warp)) == (counted.wavefronts, counted.requests)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(pairs(), st.sampled_from((8, 16, 32)), st.data())
 def test_theorem_5_1(drawn: tuple[LinearLayout, LinearLayout], bits: int, data: st.DataObject) -> None:
     """A way exists iff the access map, its registers in some order, divides by the instruction's tile on the left: here for

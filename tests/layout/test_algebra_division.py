@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import layouts
+from sampling import examples
 from weft.layout import LinearLayout
 from weft.layout.algebra.division import Side
 
@@ -34,7 +35,7 @@ def test_the_modules_example() -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("y", "z")))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_division_undoes_the_product(low: LinearLayout, high: LinearLayout) -> None:
     both = low * high
     factors: list[tuple[Side, LinearLayout, LinearLayout]] = [("left", low, high), ("right", high, low)]
@@ -72,14 +73,14 @@ def test_division_succeeds_exactly_on_the_products_of_one_dimension(side: Side, 
 
 
 @given(layouts(), layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_a_reason_is_given_exactly_where_there_is_no_quotient(whole: LinearLayout, part: LinearLayout) -> None:
     for side in SIDES:
         assert (whole.why_not_divisible(part, side) is None) == (quotient_on(side, whole, part) is not None)
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("a", "c"), ("y", "z")), st.data())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_one_wrong_bit_of_the_divisors_part_is_found(
     low: LinearLayout, high: LinearLayout, data: st.DataObject
 ) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout.algebra import fields
 
 
@@ -35,7 +36,7 @@ def field_lists(draw: st.DrawFn) -> fields.Fields:
 
 
 @given(field_lists(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_repacking_moves_each_coordinate(old: fields.Fields, data: st.DataObject) -> None:
     widths = dict(old)
     new = tuple(

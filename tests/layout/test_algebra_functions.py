@@ -6,10 +6,11 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import indices, layouts, machines
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     canonical,
@@ -56,7 +57,7 @@ def test_the_modules_example() -> None:
 
 
 @given(layouts(), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_recut_dimensions_keep_the_flattened_map(layout: LinearLayout, data: st.DataObject) -> None:
     bits = len(layout.all_columns)
     cut = data.draw(st.integers(0, bits))
@@ -79,7 +80,7 @@ def test_recut_dimensions_keep_the_flattened_map(layout: LinearLayout, data: st.
 
 
 @given(layouts(("a", "b"), ("x", "y")), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_concatenation(first: LinearLayout, data: st.DataObject) -> None:
     columns = data.draw(st.lists(st.integers(0, (1 << first.out_bits) - 1), max_size=3))
     beside = LinearLayout.from_columns({"c": tuple(columns)}, first.outputs)
@@ -102,7 +103,7 @@ def test_concatenation(first: LinearLayout, data: st.DataObject) -> None:
 
 
 @given(layouts())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_kernel_image_and_free_variables(layout: LinearLayout) -> None:
     points = list(indices(layout))
     zero = {tuple(point.values()) for point in points if not any(layout.apply(point).values())}
@@ -139,7 +140,7 @@ def test_kernel_image_and_free_variables(layout: LinearLayout) -> None:
 
 
 @given(layouts(("r", "s"), ("x", "y")), st.data())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_a_register_permutation_is_found_and_is_one(layout: LinearLayout, data: st.DataObject) -> None:
     bits = layout.in_bits("r")
     # A random linear bijection of the registers: columns of an invertible matrix.
@@ -160,7 +161,7 @@ def test_a_register_permutation_is_found_and_is_one(layout: LinearLayout, data: 
 
 
 @given(layouts(("r",), ("x",)), layouts(("r",), ("x",)))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_register_permutation_exists_iff_the_same_elements_are_held_equally_often(
     first: LinearLayout, second: LinearLayout
 ) -> None:
@@ -173,7 +174,7 @@ def test_a_register_permutation_exists_iff_the_same_elements_are_held_equally_of
 
 
 @given(machines(), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_registers_of_a_distributed_layout_are_permuted_bit_by_bit(layout: LinearLayout, data: st.DataObject) -> None:
     columns = tuple(data.draw(st.permutations(layout.columns("register"))))
     other = layout.with_columns({"register": columns})

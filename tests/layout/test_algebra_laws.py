@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import layouts
+from sampling import examples
 from weft.layout import LinearLayout, concat_ins, concat_outs, flatten_ins, flatten_outs, kernel, transpose_ins
 
 EMPTY = LinearLayout({}, {})
@@ -42,14 +43,14 @@ def squares(draw: st.DrawFn) -> LinearLayout:
 
 
 @given(chains(3))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_composition_is_associative(chain: list[LinearLayout]) -> None:
     a, b, c = chain
     assert a.compose(b).compose(c) == a.compose(b.compose(c))
 
 
 @given(chains(1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_identity_is_neutral(chain: list[LinearLayout]) -> None:
     (layout,) = chain
     before = layout.invert_and_compose(layout)
@@ -62,21 +63,21 @@ def test_the_identity_is_neutral(chain: list[LinearLayout]) -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("y", "z")), layouts(("a", "c"), ("x", "z")))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_product_is_associative_and_has_a_unit(a: LinearLayout, b: LinearLayout, c: LinearLayout) -> None:
     assert ((a * b) * c).equal(a * (b * c))
     assert a * EMPTY == EMPTY * a == a
 
 
 @given(chains(2), chains(2))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_products_compose_factor_by_factor(first: list[LinearLayout], second: list[LinearLayout]) -> None:
     (a, b), (c, d) = first, second
     assert (a * c).compose(b * d).equal(a.compose(b) * c.compose(d))
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("y", "z")))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_ranks(a: LinearLayout, b: LinearLayout) -> None:
     both = a * b
     assert both.rank == a.rank + b.rank
@@ -87,7 +88,7 @@ def test_ranks(a: LinearLayout, b: LinearLayout) -> None:
 
 
 @given(squares(), squares())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_inverses(a: LinearLayout, b: LinearLayout) -> None:
     assert a.is_invertible
     assert a.inverse().inverse() == a
@@ -101,7 +102,7 @@ def test_inverses(a: LinearLayout, b: LinearLayout) -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("y", "z")))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_left_and_right_division_take_turns(a: LinearLayout, b: LinearLayout) -> None:
     both = a * b
     left, right = both.divide_left(a), both.divide_right(b)
@@ -115,7 +116,7 @@ def test_left_and_right_division_take_turns(a: LinearLayout, b: LinearLayout) ->
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("c",), ("z",)))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_product_without_common_dimensions_is_two_concatenations(a: LinearLayout, b: LinearLayout) -> None:
     wide = LinearLayout.from_columns({"c": (0,) * b.in_bits("c")}, a.outputs)
     tall = LinearLayout.from_columns({dim: (0,) * a.in_bits(dim) for dim in a.in_dims}, b.outputs)
@@ -123,7 +124,7 @@ def test_a_product_without_common_dimensions_is_two_concatenations(a: LinearLayo
 
 
 @given(chains(2), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_relabelling_commutes_with_composition(chain: list[LinearLayout], data: st.DataObject) -> None:
     a, b = chain
     order = data.draw(st.permutations(a.out_dims))

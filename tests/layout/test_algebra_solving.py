@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import indices, layouts, machines
+from sampling import examples
 from weft.layout import LinearLayout
 
 parse = LinearLayout.parse
@@ -47,7 +48,7 @@ def test_the_modules_example() -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("x", "y")))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_a_solution_wherever_there_is_one(source: LinearLayout, destination: LinearLayout) -> None:
     sizes = {name: max(source.out_size(name), destination.out_size(name)) for name in destination.out_dims}
     destination = LinearLayout({dim: destination.bases(dim) for dim in destination.in_dims}, sizes)
@@ -74,7 +75,7 @@ def two_machines(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
 
 
 @given(two_machines())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_minimum_norm_between_distributed_layouts(pair: tuple[LinearLayout, LinearLayout]) -> None:
     """The second preference: of all places that hold the element of a bit, one with the fewest bits set; by enumeration."""
     source, destination = pair
@@ -89,7 +90,7 @@ def test_minimum_norm_between_distributed_layouts(pair: tuple[LinearLayout, Line
 
 
 @given(two_machines())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_there_and_back(pair: tuple[LinearLayout, LinearLayout]) -> None:
     """A conversion to a layout and back reads the same elements, and to itself it is the identity."""
     source, destination = pair
@@ -125,7 +126,7 @@ def test_the_order_of_dimensions_decides_between_equal_columns() -> None:
 
 
 @given(layouts())
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_inverses_of_all_kinds(layout: LinearLayout) -> None:
     pseudo = layout.pseudo_inverse()
     assert (pseudo.in_dims, pseudo.out_dims) == (layout.out_dims, layout.in_dims)
@@ -147,7 +148,7 @@ def test_inverses_of_all_kinds(layout: LinearLayout) -> None:
 
 
 @given(layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_the_right_inverse_solves_the_identity(layout: LinearLayout) -> None:
     """As Triton defines its pseudo-inverse."""
     if layout.is_surjective:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     Banks,
     LinearLayout,
@@ -81,7 +82,7 @@ def accesses(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout]:
 
 
 @given(accesses(), st.sampled_from([8, 16, 32, 64, 128]), st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_ranks_count_what_addresses_do(
     layouts: tuple[LinearLayout, LinearLayout], bits: int, data: st.DataObject
 ) -> None:
@@ -98,7 +99,7 @@ def test_ranks_count_what_addresses_do(
 
 
 @given(accesses())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_vectors_are_whole_and_disjoint(layouts: tuple[LinearLayout, LinearLayout]) -> None:
     """Over all instructions a thread's distinct offsets appear once each, and each instruction's are one aligned vector."""
     access = access_map(*layouts)

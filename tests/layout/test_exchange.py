@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import grid
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, optimal_swizzle, sliced
 from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess
 from weft.layout.planning.choose import plan_memory
@@ -101,8 +102,11 @@ def check(plan: ConversionPlan, source: LinearLayout, destination: LinearLayout,
             assert plan.cost.wavefronts == conflict_free(plan)
 
 
-@pytest.mark.parametrize("machine", [HOPPER, AMPERE, BYTES, PLAIN, CDNA], ids=lambda machine: machine.name)
-@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize(
+    ("bits", "machine"),
+    grid(2, [1, 2, 4, 8, 16, 32, 64], [HOPPER, AMPERE, BYTES, PLAIN, CDNA]),
+    ids=lambda value: value.name if isinstance(value, MachineModel) else str(value),
+)
 def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, machine: MachineModel) -> None:
     rng = random.Random(bits * 100 + len(machine.name))
     lane_bits = machine.lanes.bit_length() - 1

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
 from weft.layout.planning.gather import GatherPlan, plan_gather
 from weft.layout.planning.gather_memory import expected_wavefronts, memory_ways
@@ -143,7 +144,7 @@ def pairs(draw: st.DrawFn) -> tuple[LinearLayout, LinearLayout, int, MachineMode
     return layout(bits), layout(other), axis, machine
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(pairs(), st.sampled_from((8, 16, 32, 64)))
 def test_every_plan_gathers(drawn: tuple[LinearLayout, LinearLayout, int, MachineModel], bits: int) -> None:
     source, index, axis, machine = drawn
@@ -199,7 +200,7 @@ def test_rounds_store_vectors_since_matrices_take_all_lanes() -> None:
     assert stores[1] == {"vector"}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(pairs(), st.sampled_from((1, 8, 16, 64)), st.sampled_from((8, 32, 128, 1024)))
 def test_every_plan_keeps_within_scratch(
     drawn: tuple[LinearLayout, LinearLayout, int, MachineModel], bits: int, scratch: int

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout.algebra import f2
 
 ROWS = 5
@@ -46,14 +47,14 @@ def test_degenerate_matrices() -> None:
 
 
 @given(columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_rank_and_independence_by_the_size_of_the_span(matrix: list[int]) -> None:
     assert 1 << f2.rank(matrix) == len(span(matrix))
     assert f2.independent(matrix) == (len(span(matrix)) == 1 << len(matrix))
 
 
 @given(columns, st.integers(0, (1 << ROWS) - 1))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_solve_finds_a_solution_exactly_where_there_is_one(matrix: list[int], target: int) -> None:
     solution = f2.solve(matrix, target)
     assert (solution is not None) == (target in span(matrix))
@@ -73,7 +74,7 @@ def test_solve_has_minimum_norm_on_unit_columns(matrix: list[int], target: int) 
 
 
 @given(columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_kernel_is_a_basis_of_all_null_vectors(matrix: list[int]) -> None:
     basis = list(f2.kernel(matrix))
     assert span(basis) == {x for x in range(1 << len(matrix)) if image(matrix, x) == 0}
@@ -81,7 +82,7 @@ def test_kernel_is_a_basis_of_all_null_vectors(matrix: list[int]) -> None:
 
 
 @given(columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_right_inverse_and_inverse(matrix: list[int]) -> None:
     found = f2.right_inverse(matrix, 3)
     assert (found is not None) == ({1, 2, 4} <= span(matrix))
@@ -118,7 +119,7 @@ def test_transpose_swaps_rows_and_columns(matrix: list[int]) -> None:
 
 
 @given(columns, columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_intersection_and_reduced_bases(first: list[int], second: list[int]) -> None:
     common = list(f2.intersection(first, second))
     assert span(common) == span(first) & span(second)
@@ -132,7 +133,7 @@ def test_intersection_and_reduced_bases(first: list[int], second: list[int]) -> 
 
 
 @given(columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_generalized_inverse(matrix: list[int]) -> None:
     found = f2.generalized_inverse(matrix, ROWS)
     for x in range(1 << len(matrix)):
@@ -143,7 +144,7 @@ def test_generalized_inverse(matrix: list[int]) -> None:
 
 
 @given(columns, st.lists(st.integers(0, (1 << ROWS) - 1), max_size=4))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_solving_many_is_solving_each(matrix: list[int], targets: list[int]) -> None:
     each = [f2.solve(matrix, target) for target in targets]
     assert f2.solve_all(matrix, targets) == (None if None in each else tuple(each))
@@ -152,7 +153,7 @@ def test_solving_many_is_solving_each(matrix: list[int], targets: list[int]) -> 
 
 
 @given(columns)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_pivots_are_the_columns_outside_the_span_of_those_before(matrix: list[int]) -> None:
     echelon = f2.Echelon(matrix)
     assert echelon.pivots == sum(1 << j for j, column in enumerate(matrix) if column not in span(matrix[:j]))
@@ -173,7 +174,7 @@ def test_an_echelon_grows_beyond_its_first_width() -> None:
 
 
 @given(columns, columns)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_an_echelon_extended_is_the_echelon_of_all(first: list[int], second: list[int]) -> None:
     grown, whole = f2.Echelon(first), f2.Echelon([*first, *second])
     grown.extend(second)

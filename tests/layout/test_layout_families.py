@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import LinearLayout, blocked, blocked_operand, sliced, vector, why_not_distributed
 
 
@@ -33,7 +34,7 @@ def blocked_arguments(draw: st.DrawFn) -> tuple[tuple[int, ...], ...]:
 
 
 @given(blocked_arguments())
-@settings(max_examples=80)
+@examples(80)
 def test_blocked_is_tiles_of_tiles(arguments: tuple[tuple[int, ...], ...]) -> None:
     """Element = warp tile + thread tile + own element + repetition, as with ordinary division, wrapped at the tensor's size."""
     shape, per_thread, threads, warps, order = arguments
@@ -87,7 +88,7 @@ def test_edge_cases(layout: LinearLayout, text: str) -> None:
 
 
 @given(blocked_arguments(), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_cluster_cuts_the_tensor_first(arguments: tuple[tuple[int, ...], ...], data: st.DataObject) -> None:
     """On each block the layout is that of the part alone, moved to where the part begins."""
     shape, per_thread, threads, warps, order = arguments
@@ -112,7 +113,7 @@ def test_a_cluster_cuts_the_tensor_first(arguments: tuple[tuple[int, ...], ...],
 
 
 @given(blocked_arguments(), st.sampled_from([0, 1]), st.integers(0, 3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_a_thread_has_the_operands_of_its_results(
     arguments: tuple[tuple[int, ...], ...], index: int, summed_bits: int
 ) -> None:
@@ -139,7 +140,7 @@ def test_a_thread_has_the_operands_of_its_results(
 
 
 @given(st.lists(st.integers(0, 3), max_size=3), st.integers(0, 4), st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_vectors_are_consecutive_elements(shape_bits: list[int], lane_bits: int, data: st.DataObject) -> None:
     shape = [1 << bits for bits in shape_bits]
     order = data.draw(st.permutations(range(len(shape))))

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     ConversionPlan,
     Cost,
@@ -119,7 +120,7 @@ def pairs(draw: st.DrawFn, distributed: Any) -> tuple[LinearLayout, LinearLayout
 
 
 @given(st.data())
-@settings(max_examples=300)
+@examples(300)
 def test_plans_do_what_the_layouts_say(distributed: Any, data: st.DataObject) -> None:
     source, destination = data.draw(pairs(distributed))
     plan = planned(source, destination)
@@ -146,7 +147,7 @@ def test_plans_do_what_the_layouts_say(distributed: Any, data: st.DataObject) ->
 
 
 @given(st.data())
-@settings(max_examples=100)
+@examples(100)
 def test_kinds_say_what_a_plan_needs(distributed: Any, data: st.DataObject) -> None:
     source, destination = data.draw(pairs(distributed))
     plan = planned(source, destination)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     broadcast,
@@ -61,7 +62,7 @@ def check_same_places(source: LinearLayout, x: Tile, result: LinearLayout, y: Ti
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_trans(distributed: Any, bits: Sequence[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     order = data.draw(st.permutations(range(len(bits))))
@@ -73,7 +74,7 @@ def test_trans(distributed: Any, bits: Sequence[int], data: st.DataObject) -> No
 
 
 @given(shapes, shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reshape(distributed: Any, bits: list[int], other: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     # Any shape with as many elements: the other's bits, cut or filled up in its last dimension.
@@ -88,7 +89,7 @@ def test_reshape(distributed: Any, bits: list[int], other: list[int], data: st.D
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_expand_dims(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     axis = data.draw(st.integers(0, len(bits)))
@@ -99,7 +100,7 @@ def test_expand_dims(distributed: Any, bits: list[int], data: st.DataObject) -> 
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_broadcast(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     grown = [n if n else data.draw(st.integers(0, 2)) for n in bits]
     shape = [1 << n for n in grown]
@@ -119,7 +120,7 @@ def test_broadcast(distributed: Any, bits: list[int], data: st.DataObject) -> No
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_a_wanted_broadcast_reads(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     """Backward from any layout of the result: `project` is exact, and `broadcast_back` reaches it by renaming registers."""
     wanted: LinearLayout = data.draw(distributed(bits, LANE_BITS))
@@ -137,7 +138,7 @@ def test_what_a_wanted_broadcast_reads(distributed: Any, bits: list[int], data: 
 
 
 @given(shapes, st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reduce(distributed: Any, bits: list[int], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(distributed(bits, LANE_BITS))
     axis = data.draw(st.integers(0, len(bits) - 1))
@@ -158,7 +159,7 @@ def test_reduce(distributed: Any, bits: list[int], data: st.DataObject) -> None:
 
 
 @given(shapes, st.integers(0, 3), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_reduce_back_keeps_the_axis_in_registers(
     distributed: Any, bits: list[int], size_bits: int, data: st.DataObject
 ) -> None:

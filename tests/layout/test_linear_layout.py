@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import by_definition, indices, layouts
+from sampling import examples
 from weft.layout import LinearLayout
 
 # Worked examples
@@ -119,7 +120,7 @@ def test_integers_of_other_types_become_pythons() -> None:
 
 
 @given(layouts(), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_application_is_the_xor_of_bases(layout: LinearLayout, data: st.DataObject) -> None:
     reached: set[tuple[int, ...]] = set()
     count = 0
@@ -137,7 +138,7 @@ def test_application_is_the_xor_of_bases(layout: LinearLayout, data: st.DataObje
 
 
 @given(layouts(), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_composition(inner: LinearLayout, data: st.DataObject) -> None:
     sizes = [1 << data.draw(st.integers(0, 2)) for _ in range(2)]
     basis = st.tuples(*(st.integers(0, size - 1) for size in sizes))
@@ -152,7 +153,7 @@ def test_composition(inner: LinearLayout, data: st.DataObject) -> None:
 
 
 @given(layouts(("a", "b"), ("x", "y")), layouts(("b", "c"), ("y", "z")))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_product_is_block_diagonal_and_division_undoes_it(low: LinearLayout, high: LinearLayout) -> None:
     both = low * high
     for p, q in itertools.product(itertools.islice(indices(low), 16), itertools.islice(indices(high), 16)):
@@ -173,7 +174,7 @@ def test_product_is_block_diagonal_and_division_undoes_it(low: LinearLayout, hig
 
 
 @given(layouts(("a",), ("x",)), layouts(("a",), ("x",)))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_division_refuses_exactly_what_no_quotient_gives_back(whole: LinearLayout, part: LinearLayout) -> None:
     quotient = whole.divide_left(part)
     # By the definition: part's bases first, the others multiples of part's size.
@@ -197,7 +198,7 @@ def test_division_needs_the_divisors_dimensions() -> None:
 
 
 @given(layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_right_inverse(layout: LinearLayout) -> None:
     if not layout.is_surjective:
         with pytest.raises(ValueError, match="has no right inverse"):
@@ -215,7 +216,7 @@ def test_right_inverse(layout: LinearLayout) -> None:
 
 
 @given(layouts(), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_relabelling_keeps_the_map(layout: LinearLayout, data: st.DataObject) -> None:
     turned = layout.transpose_outs(data.draw(st.permutations(layout.out_dims)))
     renamed = layout.rename({"a": "lane"}, {"x": "dim9"})
@@ -232,7 +233,7 @@ def test_relabelling_keeps_the_map(layout: LinearLayout, data: st.DataObject) ->
 
 
 @given(layouts(), layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_equal_means_the_same_table(first: LinearLayout, second: LinearLayout) -> None:
     same = (
         {dim: first.in_size(dim) for dim in first.in_dims} == {dim: second.in_size(dim) for dim in second.in_dims}
@@ -245,7 +246,7 @@ def test_equal_means_the_same_table(first: LinearLayout, second: LinearLayout) -
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_values_are_immutable_hashable_and_print_as_they_parse(layout: LinearLayout) -> None:
     again = LinearLayout.parse(str(layout))
     assert again == layout

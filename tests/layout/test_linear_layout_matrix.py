@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from layout_strategies import layouts
+from sampling import examples
 from weft.layout import LinearLayout
 
 parse = LinearLayout.parse
@@ -54,7 +55,7 @@ def test_matrices_without_rows_or_columns() -> None:
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_entries_are_the_bits_of_the_bases(layout: LinearLayout) -> None:
     view = layout.matrix()
     bases = [basis for dim in layout.in_dims for basis in layout.bases(dim)]

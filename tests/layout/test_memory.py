@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     linear_memory,
@@ -106,7 +107,7 @@ def coordinates(layout: LinearLayout) -> list[tuple[int, ...]]:
 
 
 @given(st.integers(0, 4), st.integers(0, 5), st.integers(0, 3), st.integers(0, 3), st.integers(0, 4), st.booleans())
-@settings(max_examples=100)
+@examples(100)
 def test_mma_swizzling_is_definition_4_11(m: int, n: int, v: int, p: int, q: int, by_columns: bool) -> None:
     """The element (row, column) lies in its row at the offset the formula says, wrapped at the row's length."""
     rows, columns, vec, per_phase, max_phase = 1 << m, 1 << n, 1 << v, 1 << p, 1 << q
@@ -207,7 +208,7 @@ def test_edge_cases(layout: LinearLayout, text: str) -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=3), st.data())
-@settings(max_examples=50)
+@examples(50)
 def test_unswizzled_is_the_order(shape_bits: list[int], data: st.DataObject) -> None:
     shape = [1 << bits for bits in shape_bits]
     order = data.draw(st.permutations(range(len(shape))))

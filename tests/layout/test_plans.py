@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import grid
 from weft.layout import LinearLayout, blocked, nvidia_mma, nvidia_mma_operand, sliced
 from weft.layout.planning.accesses import Addresses, VectorAccess
 from weft.layout.planning.check import run
@@ -46,12 +47,12 @@ def swapped(
 
 
 @pytest.mark.parametrize(
-    ("lane_bits", "machine"), [(5, HOPPER), (5, AMPERE), (6, CDNA)], ids=["sm_90", "sm_80", "gfx942"]
+    ("bits", "machine"),
+    grid(2, [1, 2, 4, 8, 16, 32, 64], [HOPPER, AMPERE, CDNA]),
+    ids=lambda value: value.name if isinstance(value, MachineModel) else str(value),
 )
-@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16, 32, 64])
-def test_plans_do_what_the_layouts_say(
-    gpu_pair: Any, held: Any, bits: int, lane_bits: int, machine: MachineModel
-) -> None:
+def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, machine: MachineModel) -> None:
+    lane_bits = machine.lanes.bit_length() - 1
     rng = random.Random(bits * 1000 + sum(map(ord, machine.name)))
     seen: Counter[str] = Counter()
     for _ in range(60):

@@ -7,9 +7,10 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     address_map,
@@ -63,7 +64,7 @@ def test_the_row_of_table_2_that_needs_copies() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_coalesced_layouts(data: st.DataObject) -> None:
     """Every element is held, by one thread where there are enough; vectors are as wide as contiguity, alignment, the machine and
     the thread's part allow; requests touch the fewest sectors."""
@@ -164,7 +165,7 @@ def addresses(layout: LinearLayout, strides: list[int]) -> list[list[list[int]]]
 
 
 @given(layouts(), st.data())
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_widths_and_sectors_are_what_addresses_say(layout: LinearLayout, data: st.DataObject) -> None:
     strides = strides_of(layout, data.draw(st.permutations(range(len(layout.shape)))), data.draw(st.integers(0, 2)))
     bits, alignment = data.draw(st.sampled_from([(8, 16), (8, 4), (16, 2), (32, 48), (64, 8), (128, 16)]))
@@ -208,7 +209,7 @@ def test_widths_and_sectors_are_what_addresses_say(layout: LinearLayout, data: s
 
 
 @given(layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_contiguity_is_by_register_number(layout: LinearLayout) -> None:
     """In every thread registers 0 to u-1 hold consecutive elements, and not twice as many."""
     strides = strides_of(layout, list(reversed(range(len(layout.shape)))), 0)
@@ -225,7 +226,7 @@ def test_contiguity_is_by_register_number(layout: LinearLayout) -> None:
 
 
 @given(layouts())
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_first_copies_hold_each_element_once(layout: LinearLayout) -> None:
     masks = copies(layout)
     everything: list[int] = []

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     blocked,
@@ -191,7 +192,7 @@ def sources(draw: st.DrawFn) -> tuple[LinearLayout, int, LinearLayout | None]:
     return source, axis, layout([unit for unit in kept if unit not in home], child.outputs, home)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(sources(), st.sampled_from((8, 16, 32, 64)))
 def test_every_plan_reduces(drawn: tuple[LinearLayout, int, LinearLayout | None], bits: int) -> None:
     source, axis, result = drawn

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import runs_of, vector
 
 SIZE = st.sampled_from([1, 2, 4, 8, 32])
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(SIZE, min_size=1, max_size=3), st.sampled_from([1, 2, 4, 16]), st.data())
 def test_runs_of_against_addresses(sizes: list[int], lanes: int, data: st.DataObject) -> None:
     """For addresses with just the contiguity promised, every lane's element is where the shape says: ``run`` elements on

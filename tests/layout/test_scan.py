@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
 from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
 from weft.layout.planning.scan import ScanPlan, plan_scan
@@ -171,7 +172,7 @@ def sources(draw: st.DrawFn) -> tuple[LinearLayout, int, MachineModel]:
     return LinearLayout.from_columns(dims, outputs), axis, machine
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(sources(), st.sampled_from((8, 32, 64)), st.booleans())
 def test_every_plan_scans(drawn: tuple[LinearLayout, int, MachineModel], bits: int, reverse: bool) -> None:
     source, axis, machine = drawn

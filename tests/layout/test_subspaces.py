@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout.algebra import f2
 from weft.layout.algebra.subspaces import basis, common_complement, contains, extend, intersection
 
@@ -20,7 +21,7 @@ def span(columns: Sequence[int]) -> set[int]:
 
 
 @given(COLUMNS, COLUMNS)
-@settings(max_examples=200)
+@examples(200)
 def test_operations_are_those_of_sets(first: list[int], second: list[int]) -> None:
     both = intersection(first, second)
     assert span(both) == span(first) & span(second)
@@ -33,7 +34,7 @@ def test_operations_are_those_of_sets(first: list[int], second: list[int]) -> No
 
 
 @given(COLUMNS, COLUMNS)
-@settings(max_examples=200)
+@examples(200)
 def test_lemma_9_5(first: list[int], second: list[int]) -> None:
     """The result meets both only in 0. It is as large as the lemma says, and more would meet the larger one by dimension."""
     whole = f2.identity(BITS)

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from weft.layout import (
     Banks,
     LinearLayout,
@@ -64,7 +65,7 @@ def accesses(draw: st.DrawFn, count: int, few_lanes: bool = False) -> list[Linea
 
 
 @given(accesses(2), st.sampled_from([8, 16, 32, 64, 128]))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_two_accesses_never_conflict(layouts: list[LinearLayout], bits: int) -> None:
     """Lemma 9.6, from simulated addresses."""
     swizzle = optimal_swizzle(*layouts, bits=bits)
@@ -73,7 +74,7 @@ def test_two_accesses_never_conflict(layouts: list[LinearLayout], bits: int) -> 
 
 
 @given(accesses(2), st.sampled_from([8, 16, 32]), st.sampled_from([32, 64]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_narrower_accesses_never_conflict_either(layouts: list[LinearLayout], bits: int, widest: int) -> None:
     swizzle = optimal_swizzle(*layouts, bits=bits, widest=widest)
     assert swizzle.gap == 0
@@ -83,7 +84,7 @@ def test_narrower_accesses_never_conflict_either(layouts: list[LinearLayout], bi
 
 
 @given(st.integers(1, 4).flatmap(lambda count: accesses(count, few_lanes=True)), st.sampled_from([8, 32]))
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_any_number_of_accesses(layouts: list[LinearLayout], bits: int) -> None:
     """The counts are those of addresses; memory holds each element once."""
     simulated(layouts, bits)
@@ -108,7 +109,7 @@ def any_columns(draw: st.DrawFn) -> list[LinearLayout]:
 
 
 @given(any_columns(), st.sampled_from([8, 16, 64]))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_any_columns(layouts: list[LinearLayout], bits: int) -> None:
     """Memory holds what the accesses reach, once, and the counts are those of addresses."""
     simulated(layouts, bits)
@@ -135,7 +136,7 @@ def tiny_accesses(draw: st.DrawFn) -> list[LinearLayout]:
 
 
 @given(tiny_accesses(), st.sampled_from([16, 32, 64]))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_no_memory_is_better(layouts: list[LinearLayout], bits: int) -> None:
     """All 168 memories of 8 elements, every vector width: none takes fewer wavefronts than ``least``, or, with one or two
     accesses, than the swizzle found."""

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layout_strategies import machines
+from sampling import examples
 from weft.layout import (
     LinearLayout,
     blocked,
@@ -83,7 +84,7 @@ def without_register_copies(layout: LinearLayout) -> LinearLayout:
 
 
 @given(machines(dims=MACHINE), st.data())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_trans_reshape_and_expand_dims(layout: LinearLayout, data: st.DataObject) -> None:
     x = tile(layout.shape)
     order = data.draw(st.permutations(range(x.ndim)))
@@ -105,7 +106,7 @@ def test_trans_reshape_and_expand_dims(layout: LinearLayout, data: st.DataObject
 
 
 @given(machines(dims=MACHINE))
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_join_puts_the_operands_into_neighbouring_registers(layout: LinearLayout) -> None:
     a, b = tile(layout.shape), tile(layout.shape, 1000)
     y = np.stack((a, b), axis=-1)
@@ -119,7 +120,7 @@ def test_join_puts_the_operands_into_neighbouring_registers(layout: LinearLayout
 
 
 @given(shapes, st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_a_wanted_join(bits: tuple[int, ...], data: st.DataObject) -> None:
     """Backward: the thread that wants an element of the result has it, in the operand that the last coordinate names."""
     wanted: LinearLayout = data.draw(machines((*bits, 1), MACHINE))
@@ -145,7 +146,7 @@ def test_a_wanted_join(bits: tuple[int, ...], data: st.DataObject) -> None:
 
 
 @given(shapes, st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_split(bits: tuple[int, ...], data: st.DataObject) -> None:
     layout: LinearLayout = data.draw(machines((*bits, 1), MACHINE))
     places_of_pair = [(dim, bit) for dim in MACHINE for bit, basis in enumerate(layout.bases(dim)) if basis[-1]]
@@ -170,7 +171,7 @@ def test_split(bits: tuple[int, ...], data: st.DataObject) -> None:
 
 
 @given(machines(dims=MACHINE))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_split_after_join(layout: LinearLayout) -> None:
     assert split(join(layout)) == split(split_back(layout)) == layout
 
@@ -220,7 +221,7 @@ def held_in(layout: LinearLayout, tensor: Tile, register: int, lane: int) -> int
 
 
 @given(shapes, st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_broadcast(bits: tuple[int, ...], data: st.DataObject) -> None:
     grown = [n or data.draw(st.integers(0, 2)) for n in bits]
     shape = [1 << n for n in grown]
@@ -253,7 +254,7 @@ def threads_have(source: LinearLayout, x: Tile, wanted: LinearLayout, y: Tile) -
 
 
 @given(machines(dims=MACHINE), st.data())
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_reduce(layout: LinearLayout, data: st.DataObject) -> None:
     """A thread holds results of exactly the rows it had elements of."""
     axis = data.draw(st.integers(0, len(layout.shape) - 1))
@@ -272,7 +273,7 @@ def test_reduce(layout: LinearLayout, data: st.DataObject) -> None:
 
 
 @given(machines(dims=("register", "lane", "warp")))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_every_distributed_layout_is_made_of_a_blocked_one(layout: LinearLayout) -> None:
     """The other half of theorem 9.3, that the family is the smallest: a blocked layout of a cube 2 x 2 x .. x 2, transposed,
     reduced along the dimensions that shall be copies, and reshaped, is any distributed layout (up to its register order)."""

@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from sampling import examples
 from weft import dtypes
 from weft.ir import tile
 from weft.ir.types import dtype_of, pointer, scalar, shape_of, tensor
@@ -468,7 +469,7 @@ def memory_after(module: ModuleOp) -> list[Array]:
     return [a.view(f"u{a.itemsize}") for a in arrays]
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(examples(80), derandomize=True)
 @given(st.integers(0, 2**32))
 def test_the_pipeline_keeps_the_meaning_of_random_modules(seed: int) -> None:
     module = Generator(seed).module()
@@ -482,7 +483,7 @@ def test_the_pipeline_keeps_the_meaning_of_random_modules(seed: int) -> None:
             np.testing.assert_array_equal(before, after, err_msg=one.name)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(examples(60), derandomize=True)
 @given(st.integers(0, 2**32))
 def test_the_pipeline_leaves_nothing_to_do_twice(seed: int) -> None:
     """Not a promise for every module, since loops are not iterated to a fixpoint; but nothing may grow."""
