@@ -19,6 +19,7 @@ from weft.codegen.llvm import integer, vecmath
 from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
 from weft.codegen.llvm.types import (
     constant,
+    has,
     intrinsic,
     llvm_type,
     splat,
@@ -114,10 +115,14 @@ def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Valu
 
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
     """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more
-    select decides: for ``minnan`` and ``maxnan`` on ``x``'s being NaN, otherwise on ``y``'s."""
+    select decides: for ``minnan`` and ``maxnan`` on ``x``'s being NaN, otherwise on ``y``'s. PTX has an instruction, but for
+    float64 with NaN."""
 
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         wide_x, wide_y = widen(builder, x, dtype), widen(builder, y, dtype)
+        if has(builder, "ptx") and not (propagate_nan and dtype.bits == 64):
+            name = {"<": "min", ">": "max"}[predicate] + ("imum" if propagate_nan else "num")
+            return narrow(builder, intrinsic(builder, name, [wide_x, wide_y]), dtype)
         preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
         suspect = wide_x if propagate_nan else wide_y
         return builder.select(builder.fcmp_unordered("uno", suspect, suspect), x, preferred)

@@ -3,8 +3,8 @@
 Several tensors reduced together take the same steps. Their plan is that of the widest element; narrower ones travel in elements
 of that width.
 
-A combine function that does not commute (and min or max of two zeros, which may give either) is called with the lower lane's
-values first. So all threads with copies of a result compute it from the same operands in the same order, and have equal bits.
+A combine function that does not commute is called with the lower lane's values first. So all threads with copies of a result
+compute it from the same operands in the same order, and have equal bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.codegen.nvidia.exchange import Exchange
 from weft.codegen.nvidia.files import File, count_of, element_type, from_words, scalar, take, words_of
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
-from weft.ir.types import layout_of, shape_of
+from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import plan_reduce
 from weft.layout.algebra import f2
 from weft.layout.planning.combining import CombineStep, Convert
@@ -45,7 +45,7 @@ class Reduction:
         self._threads = threads
         self._op = op
         self._elements = [element_of_value(source) for source in op.sources]
-        self._ordered = not commutes(op)
+        self._ordered = not (commutes(op) or _is_extreme(op))
         self._base = scratch_of(op)
         self._used_scratch = False
 
@@ -147,6 +147,15 @@ class Reduction:
                 builder.bitcast(builder.trunc(chunk, like(chunk, narrow)), like(chunk, own)) for chunk in moved
             )
         return tuple(element.from_storage(builder, chunk) for chunk in moved)
+
+
+def _is_extreme(op: tile.ReduceOp) -> bool:
+    """Whether the region is one minimum or maximum that PTX has an instruction for: it takes -0 to be below +0, so that its
+    operands may be exchanged."""
+    only, *rest = op.combine.block.ops
+    if not isinstance(only, tile.BinaryOp) or len(rest) != 1 or set(only.operands) != set(op.combine.block.args):
+        return False
+    return only.kind.data in ("min", "max") or (only.kind.data in tile.TIED_ZEROS and dtype_of(only.result).bits < 64)
 
 
 def registers_after(steps: Sequence[Step], registers: int) -> int:

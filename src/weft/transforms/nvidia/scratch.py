@@ -1,7 +1,9 @@
 """Scratch in shared memory: which ops need it, how much, and where it starts.
 
 An op uses its scratch only while it is carried out: to exchange elements between warps, or to tell all threads what one has
-read. So all ops may have the same bytes. `PlaceBarriers` keeps an op from writing while another is still read.
+read. So all ops might have the same bytes; then the block would have to wait before each, while that before is still read. Ops
+take turns between two places instead: until the first is written again, the block has waited in the op between. `PlaceBarriers`
+waits where that is not so.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -31,6 +34,10 @@ SCRATCH = "gpu.scratch"
 """The attribute of an op: the byte of shared memory at which its scratch starts."""
 SHARED = "gpu.shared"
 """The attribute of a kernel: the bytes of shared memory of a block."""
+
+
+TWO_PLACES: Final = 48 * 1024
+"""The most bytes of a block for two places of scratch: more would leave fewer blocks resident."""
 
 
 @dataclass(frozen=True)
@@ -160,10 +167,10 @@ class AllocateScratch(ModulePass):
 
 
 def _allocate(kernel: func.FuncOp, target: GpuTarget) -> None:
-    most = 0
-    for op in kernel.walk():
-        use = use_of(op, target)
-        if use is not None:
-            op.attributes[SCRATCH] = IntegerAttr(0, i64)
-            most = max(most, use.bytes)
-    kernel.attributes[SHARED] = IntegerAttr(most, i64)
+    uses = [(op, use) for op in kernel.walk() if (use := use_of(op, target)) is not None]
+    sizes = [-(-use.bytes // ALIGNMENT) * ALIGNMENT for _, use in uses]
+    first, second = (max(sizes[start::2], default=0) for start in (0, 1))
+    apart = first + second <= TWO_PLACES
+    for number, (op, _) in enumerate(uses):
+        op.attributes[SCRATCH] = IntegerAttr(first if apart and number % 2 else 0, i64)
+    kernel.attributes[SHARED] = IntegerAttr(first + second if apart else max(sizes, default=0), i64)
