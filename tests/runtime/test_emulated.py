@@ -24,6 +24,14 @@ def add(x: Any, y: Any, out: Any, n: Any, BLOCK: tl.constexpr) -> None:
 
 
 @weft.jit
+def line_by_line(x: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    source = x + tl.arange(0, BLOCK)
+    destination = out + tl.arange(0, BLOCK)
+    value = tl.load(source)
+    tl.store(destination, value)
+
+
+@weft.jit
 def helper(out: Any, i: Any, x: Any) -> None:
     tl.store(out + i, tl.load(x + i + 1))
 
@@ -74,6 +82,15 @@ def test_a_profile_counts_by_the_kernels_lines() -> None:
     code = add.fn.__code__
     line = f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno + 4}"
     assert_profile(profile, at=line, global_sectors=3 * 128)
+
+
+def test_an_access_has_its_own_line_and_not_that_of_its_pointer() -> None:
+    """1,024 floats make 128 sectors, on the line of the load and on that of the store."""
+    x, _, out = arrays(1024)
+    profile = line_by_line.profile("sm_90")[(1,)](x, out, BLOCK=1024)
+    first = line_by_line.fn.__code__.co_firstlineno
+    for line, sectors in ((2, 0), (3, 0), (4, 128), (5, 128)):
+        assert_profile(profile, at=f"test_emulated.py:{first + line}", global_sectors=sectors)
 
 
 def test_a_fault_names_the_users_line_and_leaves_the_arrays() -> None:
