@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
 
+# Tests are compiled once and not by every worker, also where the environment asks for no bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test nightly lint format docs bench fuzz mutate oracles clean
 
 demo: .venv/weft
