@@ -1,5 +1,5 @@
 // RUN: weft opt %s --pass allocate-scratch{target=sm_90}
-// The bytes of each kind of user: an exchange between warps; one within warps, which have scratch of their own where they hold copies;
+// The bytes of each kind of user, in steps of 128; users in turn take the first and the second place: an exchange between warps; one within warps, which have scratch of their own where they hold copies;
 // pointers, which are of 8 bytes; what one thread tells to all; a tile of atomics tells
 // threads with copies its elements of 4 bytes, if they are used; nothing for plain loads.
 
@@ -57,12 +57,12 @@ func.func @unused(%x: tensor<64x!tile.ptr<i32>, #tile.layout<"{register: [], lan
 // CHECK: tile.convert_layout %x {gpu.scratch = 0 : i64}
 // CHECK: func.func @half({{.*}}) attributes {gpu.shared = 4096 : i64} {
 // CHECK: tile.convert_layout %x {gpu.scratch = 0 : i64}
-// CHECK: func.func @larger_first({{.*}}) attributes {gpu.shared = 1024 : i64} {
+// CHECK: func.func @larger_first({{.*}}) attributes {gpu.shared = 1152 : i64} {
 // CHECK: tile.convert_layout %x {gpu.scratch = 0 : i64}
-// CHECK-NEXT: %b = tile.convert_layout %y {gpu.scratch = 0 : i64}
-// CHECK: func.func @told({{.*}}) attributes {gpu.shared = 8 : i64} {
+// CHECK-NEXT: %b = tile.convert_layout %y {gpu.scratch = 1024 : i64}
+// CHECK: func.func @told({{.*}}) attributes {gpu.shared = 128 : i64} {
 // CHECK: tile.atomic_cas %x, %n, %n {gpu.scratch = 0 : i64}
-// CHECK: func.func @volatile({{.*}}) attributes {gpu.shared = 8 : i64} {
+// CHECK: func.func @volatile({{.*}}) attributes {gpu.shared = 128 : i64} {
 // CHECK: tile.load %x 
 // CHECK: func.func @threads({{.*}}) attributes {gpu.shared = 0 : i64} {
 // CHECK: %a = tile.load %x : !
