@@ -23,8 +23,8 @@ from weft.transforms.layouts.threads import chained, warp_grid
 def test_warps_divide_a_result(
     shape: tuple[int, int], warps: int, free: tuple[int, int], rows_first: tuple[int, int]
 ) -> None:
-    """An instruction has 16 x 8 results: of 64 x 64 there are 4 rows and 8 columns. Columns are halved; then both have 4, and rows
-    are."""
+    """An instruction has 16 x 8 results: of 64 x 64 there are 4 rows and 8 columns. Columns are halved; then both have 4, and
+    rows are."""
     assert warp_grid(shape, warps) == free
     assert warp_grid(shape, warps, whole_rows=True) == rows_first
     assert free[0] * free[1] == rows_first[0] * rows_first[1] == warps
