@@ -114,10 +114,10 @@ def convert(source: LinearLayout, others: Sequence[LinearLayout], dtype: DType, 
         np.testing.assert_array_equal(found, expected(size, dtype))
 
 
-def any_conversions(target: GpuTarget, data: st.DataObject) -> None:
-    """Two conversions in a row between drawn layouts."""
+def any_conversions(target: GpuTarget, data: st.DataObject, most: int) -> None:
+    """Two conversions in a row between drawn layouts of at most 2**most elements."""
     warps = data.draw(st.integers(0, 2))
-    bits = data.draw(st.integers(5, 11))
+    bits = data.draw(st.integers(5, most))
     some = [data.draw(layouts(bits, warps)) for _ in range(3)]
     convert(some[0], some[1:], data.draw(st.sampled_from(DTYPES)), target, warps)
 
@@ -146,14 +146,14 @@ ANY = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 
 
 @ANY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_conversions_between_any_layouts(target: GpuTarget, data: st.DataObject) -> None:
-    any_conversions(target, data)
+    any_conversions(target, data, most=9)
 
 
 @ANY
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_reductions_of_any_layout(target: GpuTarget, data: st.DataObject) -> None:
     any_reduction(target, data)
@@ -164,7 +164,7 @@ def test_reductions_of_any_layout(target: GpuTarget, data: st.DataObject) -> Non
 @settings(max_examples=500, deadline=None)
 @given(data=st.data())
 def test_many_conversions(target: GpuTarget, data: st.DataObject) -> None:
-    any_conversions(target, data)
+    any_conversions(target, data, most=11)
 
 
 @pytest.mark.nightly
