@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -120,3 +123,26 @@ def test_tile_ir_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
         capsys.readouterr().err
         == "weft: 'k.mlir' is no file of kernels in Python, expected FILE.py or FILE.py:KERNEL\n"
     )
+
+
+def page() -> str:
+    return (Path(__file__).parents[2] / "docs/nvidia.md").read_text()
+
+
+def test_the_program_of_the_documentation(tmp_path: Path) -> None:
+    """Four blocks of 256 floats, three arrays of 1,000 floats each: 125 sectors an array."""
+    (program,) = re.findall(r"^```python\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
+    path = tmp_path / "program.py"
+    path.write_text(program)
+    run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert 375 <= int(run.stdout) <= 378
+
+
+def test_commands_of_the_documentation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    commands = re.findall(r"^weft (compile .*)$", page(), re.MULTILINE)
+    assert len(commands) == 2
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+        assert capsys.readouterr().out.startswith(("// launch softmax_kernel: ", "builtin.module {"))

@@ -95,6 +95,6 @@ def _text(file: str, signature: str | None, target: Target, emit: str, options: 
             return f"// {compiled.launch}\n{compiled.ptx}"
         if emit == "laid-out":
             lay_out(module, target, options)
-        return f"{module}\n"
+        return f"{module!s}\n"
     except CompilationError as error:
         raise ValueError(error.on_one_line()) from None
