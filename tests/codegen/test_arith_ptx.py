@@ -215,7 +215,7 @@ def test_float_instructions_are_those_of_ieee_754() -> None:
 def test_ptxas_accepts(dtype: DType, tmp_path: Path) -> None:
     assembler = shutil.which("ptxas")
     if assembler is None:
-        pytest.skip("no ptxas")
+        pytest.skip("ptxas is not on the PATH, and no part of weft")
     source = tmp_path / "cases.ptx"
     source.write_text(ptx_of(dtype, 4))
     command = [assembler, "-arch=sm_90", "-O1", str(source), "-o", str(tmp_path / "cases.cubin")]

@@ -21,7 +21,7 @@ def test_every_name_is_what_its_module_calls_so(name: str) -> None:
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(AttributeError, match=r"^module 'weft\.layout' has no attribute 'missing'$"):
-        weft.layout.missing  # noqa: B018
+        weft.layout.missing  # noqa: B018 (looking the name up is what is tested)
 
 
 def test_a_kernel_waits_for_no_planner_of_gpus() -> None:

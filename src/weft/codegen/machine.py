@@ -29,7 +29,6 @@ class Emitted:
     scratch: int
     sites: tuple[AccessSite, ...]
     threads: int = 1
-    pointers: tuple[bool, ...] = ()
 
 
 class Machine(Protocol):

@@ -126,16 +126,13 @@ def _garbage_kept() -> Generator[None]:
 
 def gpu_kernel(
     kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
-) -> GpuKernel:
-    """The kernel compiled to PTX."""
+) -> tuple[GpuKernel, tuple[str, ...]]:
+    """The kernel compiled to PTX, and the array parameters that it may write through."""
     from weft.codegen import compile_module
 
-    return compile_module(tile_ir(kernel, signature), target, options)
-
-
-def written_by(kernel: KernelFunction, signature: Mapping[str, Argument]) -> tuple[str, ...]:
-    """`written_parameters` of a kernel."""
-    return written_parameters(tile_ir(kernel, signature), signature)
+    module = tile_ir(kernel, signature)
+    written = written_parameters(module, signature)
+    return compile_module(module, target, options), written
 
 
 def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ class EmulatedKernel:
         from weft.emulator import Module
 
         self.name = kernel.name
-        self.code: GpuKernel = compiler.gpu_kernel(kernel, signature, options, target)
-        self.written = compiler.written_by(kernel, signature)
+        self.code: GpuKernel
+        self.code, self.written = compiler.gpu_kernel(kernel, signature, options, target)
         self._signature = list(signature.items())
         self._module = Module(self.code.ptx)
 

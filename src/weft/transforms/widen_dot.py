@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of
 
@@ -25,10 +26,14 @@ class WidenDot(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
-            wanted = dtype_of(dot.acc)
-            for i in (0, 1):
-                if dtype_of(dot.operands[i]) != wanted:
-                    cast = tile.CastOp(dot.operands[i], wanted)
-                    cast.location = dot.location
-                    Rewriter.insert_op(cast, InsertPoint.before(dot))
-                    dot.operands[i] = cast.result
+            cast_operands(dot, dtype_of(dot.acc))
+
+
+def cast_operands(dot: tile.DotOp, wanted: DType) -> None:
+    """Casts both operands of a dot to a type, where they have another."""
+    for i in (0, 1):
+        if dtype_of(dot.operands[i]) != wanted:
+            cast = tile.CastOp(dot.operands[i], wanted)
+            cast.location = dot.location
+            Rewriter.insert_op(cast, InsertPoint.before(dot))
+            dot.operands[i] = cast.result

@@ -91,7 +91,6 @@ def _instruction(
         f"mma.sync.aligned.m16n8k{form.k}.row.col.{form.accumulator}.{form.operand}.{form.operand}.{form.accumulator} "
         "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
     )
-    constraints = ",".join([f"={letter}"] * 4 + ["r"] * 6 + ["0", "1", "2", "3"])
     constraints = ",".join([f"={letter}"] * 4 + ["r"] * 6 + [letter] * 4)
     result = instructions.assembly(
         builder, ir.LiteralStructType([type_] * 4), text, constraints, [*left, *right, *sums], convergent=True

@@ -25,7 +25,6 @@ from weft.codegen.nvidia.instructions import SHARED
 from weft.codegen.nvidia.lowering import LOWERINGS
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
 from weft.ir import tile
-from weft.ir.types import is_pointer
 from weft.layout.planning.accesses import ALIGNMENT
 from weft.options import Options
 from weft.target import GpuTarget
@@ -92,8 +91,7 @@ class GpuMachine:
         threads.block(kernel.body.block)
         threads.builder.ret_void()
         threads.entry.branch(threads.start)
-        pointers = tuple(is_pointer(argument) for argument in arguments)
-        return Emitted(module, symbol, shared_of(kernel), (), warps << LANE_BITS, pointers)
+        return Emitted(module, symbol, shared_of(kernel), (), warps << LANE_BITS)
 
     def finish(self, emitted: Emitted) -> GpuKernel:
         """The PTX with what a launch has to know."""

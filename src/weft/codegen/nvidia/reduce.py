@@ -15,27 +15,19 @@ from typing import Any, Final
 from llvmlite import ir
 
 from weft.codegen.emit.element import Element, element_of_value
-from weft.codegen.emit.regions import commutes, evaluate
+from weft.codegen.emit.regions import commutes, evaluate, single_op
 from weft.codegen.llvm.types import like
 from weft.codegen.nvidia import instructions
 from weft.codegen.nvidia.exchange import Exchange
 from weft.codegen.nvidia.files import File, count_of, element_type, from_words, scalar, take, words_of
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
-from weft.ir.types import dtype_of, layout_of, shape_of
-from weft.layout import plan_reduce
+from weft.ir.types import dtype_of, shape_of
 from weft.layout.algebra import f2
 from weft.layout.planning.combining import CombineStep, Convert
-from weft.layout.planning.reduce import Butterfly, Halve, InThread, ReducePlan
+from weft.layout.planning.reduce import Butterfly, Halve, InThread
 from weft.layout.planning.steps import LaneExchange, Move, Parallel, Step
-from weft.transforms.nvidia.scratch import reduce_bits, scratch_of
-
-
-def plan_of(op: tile.ReduceOp, threads: Threads) -> ReducePlan:
-    """The plan of a reduction whose operands have layouts."""
-    (result, *_) = op.results_
-    layout = layout_of(result) if shape_of(result) else None
-    return plan_reduce(layout_of(op.sources[0]), op.axis.value.data, reduce_bits(op), threads.target.model, layout)
+from weft.transforms.nvidia.scratch import reduce_bits, reduce_plan, scratch_of
 
 
 class Reduction:
@@ -52,7 +44,7 @@ class Reduction:
     def run(self) -> None:
         """Emits the reduction and enters its results."""
         files = [self._threads.files[source] for source in self._op.sources]
-        for step in plan_of(self._op, self._threads).steps:
+        for step in reduce_plan(self._op, self._threads.target.model).steps:
             files = _RUN[type(step)](self, step, files)
         for result, file in zip(self._op.results_, files, strict=True):
             if shape_of(result):
@@ -152,8 +144,8 @@ class Reduction:
 def _is_extreme(op: tile.ReduceOp) -> bool:
     """Whether the region is one minimum or maximum that PTX has an instruction for: it takes -0 to be below +0, so that its
     operands may be exchanged."""
-    only, *rest = op.combine.block.ops
-    if not isinstance(only, tile.BinaryOp) or len(rest) != 1 or set(only.operands) != set(op.combine.block.args):
+    only = single_op(op)
+    if only is None:
         return False
     return only.kind.data in ("min", "max") or (only.kind.data in tile.TIED_ZEROS and dtype_of(only.result).bits < 64)
 

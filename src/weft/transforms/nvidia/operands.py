@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.target import GpuTarget, gpu
 from weft.transforms.nvidia.matrix import MATRIX_INSTRUCTIONS, fits, instruction_of
+from weft.transforms.widen_dot import cast_operands
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,8 @@ class MatchOperands(ModulePass):
         target = gpu(self.target)
         for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
             wanted = _type_for(dot, target)
-            if wanted is None:
-                continue
-            for place in (0, 1):
-                if dtype_of(dot.operands[place]) != wanted:
-                    cast = tile.CastOp(dot.operands[place], wanted)
-                    cast.location = dot.location
-                    Rewriter.insert_op(cast, InsertPoint.before(dot))
-                    dot.operands[place] = cast.result
+            if wanted is not None:
+                cast_operands(dot, wanted)
 
 
 def _type_for(dot: tile.DotOp, target: GpuTarget) -> DType | None:

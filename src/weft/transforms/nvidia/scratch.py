@@ -21,7 +21,7 @@ from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
-from weft.layout import plan_conversion, plan_reduce
+from weft.layout import ReducePlan, plan_conversion, plan_reduce
 from weft.layout.planning.accesses import ALIGNMENT, Access
 from weft.layout.planning.combining import Convert
 from weft.layout.planning.machine import MachineModel
@@ -63,15 +63,19 @@ def conversion_plan(op: tile.ConvertLayoutOp, model: MachineModel) -> Conversion
     return plan_conversion(layout_of(op.source), layout_of(op.result), element_bits(op.source), model)
 
 
+def reduce_plan(op: tile.ReduceOp, model: MachineModel) -> ReducePlan:
+    """How a reduction is carried out."""
+    result = op.results_[0]
+    layout = layout_of(result) if shape_of(result) else None
+    return plan_reduce(layout_of(op.sources[0]), op.axis.value.data, reduce_bits(op), model, layout)
+
+
 def _plans(op: Operation, model: MachineModel) -> list[ConversionPlan]:
     match op:
         case tile.ConvertLayoutOp():
             return [conversion_plan(op, model)]
         case tile.ReduceOp():
-            result = op.results_[0]
-            layout = layout_of(result) if shape_of(result) else None
-            plan = plan_reduce(layout_of(op.sources[0]), op.axis.value.data, reduce_bits(op), model, layout)
-            return [step.plan for step in plan.steps if isinstance(step, Convert)]
+            return [step.plan for step in reduce_plan(op, model).steps if isinstance(step, Convert)]
         case _:
             return []
 
