@@ -129,7 +129,9 @@ _GPUS: Final[Mapping[str, tuple[int, int]]] = {
 
 GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
     "cp.async": (80, False),
+    "mma.f16": (80, False),
     "mma.bf16": (80, False),
+    "mma.i8": (80, False),
     "mma.tf32": (80, False),
     "mma.f64": (80, False),
     "redux.sync": (80, False),

@@ -112,11 +112,9 @@ def test_float32_error(host: Compiler, kind: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", UNARY)
+@pytest.mark.parametrize("kind", [kind for kind in UNARY if kind != "erf"])
 def test_every_float32(host: Compiler, kind: str) -> None:
     """Without erf, whose reference is Python's, one call an element."""
-    if kind == "erf":
-        pytest.skip("no vectorised reference")
     for start in range(0, 1 << 32, 1 << 24):
         x = np.arange(start, start + (1 << 24), dtype=np.uint64).astype(np.uint32).view(np.float32)
         assert_single(kind, apply(host, kind, F32, x), [x])

@@ -24,10 +24,10 @@ class MatrixInstruction:
 
 
 MATRIX_INSTRUCTIONS: Final[Mapping[tuple[DType, DType], MatrixInstruction]] = {
-    (dtypes.float16, dtypes.float32): MatrixInstruction(16, "cp.async", "f16", "f32"),
+    (dtypes.float16, dtypes.float32): MatrixInstruction(16, "mma.f16", "f16", "f32"),
     (dtypes.bfloat16, dtypes.float32): MatrixInstruction(16, "mma.bf16", "bf16", "f32"),
-    (dtypes.int8, dtypes.int32): MatrixInstruction(32, "cp.async", "s8", "s32"),
-    (dtypes.uint8, dtypes.int32): MatrixInstruction(32, "cp.async", "u8", "s32"),
+    (dtypes.int8, dtypes.int32): MatrixInstruction(32, "mma.i8", "s8", "s32"),
+    (dtypes.uint8, dtypes.int32): MatrixInstruction(32, "mma.i8", "u8", "s32"),
     (dtypes.float8_e4m3fn, dtypes.float32): MatrixInstruction(32, "mma.f8", "e4m3", "f32"),
     (dtypes.float8_e5m2, dtypes.float32): MatrixInstruction(32, "mma.f8", "e5m2", "f32"),
 }
