@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from weft.codegen.nvidia.access import groups
 from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
+from weft.transforms.nvidia.groups import groups
 
 LANES = (0, 0, 0, 0, 0)
 

@@ -16,7 +16,6 @@ from xdsl.ir import SSAValue
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import F32, I32, storage_type
 from weft.codegen.nvidia import instructions
-from weft.codegen.nvidia.access import groups
 from weft.codegen.nvidia.files import File, of_scalars, scalar, vector_of
 from weft.codegen.nvidia.threads import FileSlot, Threads, thread_columns
 from weft.dtypes import DType
@@ -25,6 +24,7 @@ from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.transforms.axis import AxisInfo
+from weft.transforms.nvidia.groups import groups
 from weft.transforms.nvidia.matrix import MatrixInstruction, dot_scratch, instruction_of
 from weft.transforms.nvidia.scratch import scratch_of
 
