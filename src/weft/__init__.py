@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft import array, language, semantics
     from weft.ir.errors import CompilationError
     from weft.runtime.emulated import emulate
-    from weft.runtime.errors import OutOfBoundsError
+    from weft.runtime.errors import CudaError, OutOfBoundsError, OutOfResources
     from weft.runtime.jit import JITFunction, jit
     from weft.runtime.sizes import cdiv, next_power_of_2
 
@@ -28,8 +28,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CompilationError",
+    "CudaError",
     "JITFunction",
     "OutOfBoundsError",
+    "OutOfResources",
     "array",
     "cdiv",
     "emulate",
@@ -41,8 +43,10 @@ __all__ = [
 
 _HOMES = {
     "CompilationError": "weft.ir.errors",
+    "CudaError": "weft.runtime.errors",
     "JITFunction": "weft.runtime.jit",
     "OutOfBoundsError": "weft.runtime.errors",
+    "OutOfResources": "weft.runtime.errors",
     "cdiv": "weft.runtime.sizes",
     "emulate": "weft.runtime.emulated",
     "jit": "weft.runtime.jit",

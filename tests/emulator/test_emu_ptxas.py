@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.emulator.profile.ptxas import Resources, parse, resources
+from weft.emulator import ToolError
+from weft.emulator.profile.ptxas import Resources, disassembly, find, parse, resources
 
 # What ptxas 13.0 -v says of a module with a device function, and two kernels one of which spills.
 SAID = """\
@@ -65,9 +66,31 @@ def test_nothing_said():
 
 def test_without_ptxas_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    resources.cache_clear()
-    assert resources(KERNEL, "k", "sm_80") == "ptxas is not on PATH"
-    resources.cache_clear()
+    monkeypatch.delenv("WEFT_PTXAS", raising=False)
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    said = "ptxas is not found: set WEFT_PTXAS to the path of ptxas, or CUDA_HOME, or put it on PATH"
+    assert resources(KERNEL, "k", "sm_80") == said
+    with pytest.raises(ToolError) as raised:
+        disassembly(KERNEL, "sm_80")
+    assert str(raised.value) == said.replace("ptxas is", "nvdisasm is")
+
+
+@pytest.mark.parametrize("tool", ["ptxas", "nvdisasm"])
+def test_tools_are_looked_for_in_order(tool: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Beside the ptxas of WEFT_PTXAS, then on PATH, then in CUDA_HOME."""
+    for folder in ("chosen", "path", "home/bin"):
+        (tmp_path / folder).mkdir(parents=True)
+        for name in ("ptxas", "nvdisasm"):
+            (tmp_path / folder / name).write_text("#!/bin/sh\n")
+            (tmp_path / folder / name).chmod(0o755)
+    monkeypatch.setenv("WEFT_PTXAS", str(tmp_path / "chosen" / "ptxas"))
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
+    assert find(tool) == str(tmp_path / "chosen" / tool)
+    monkeypatch.delenv("WEFT_PTXAS")
+    assert find(tool) == str(tmp_path / "path" / tool)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find(tool) == str(tmp_path / "home" / "bin" / tool)
 
 
 def test_a_ptxas_that_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -75,9 +98,8 @@ def test_a_ptxas_that_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     broken.write_text("#!/nowhere/at/all\n")
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    resources.cache_clear()
+    monkeypatch.delenv("WEFT_PTXAS", raising=False)
     assert resources(KERNEL, "k", "sm_80") == f"ptxas did not run: [Errno 2] No such file or directory: '{broken}'"
-    resources.cache_clear()
 
 
 @needs_ptxas
@@ -87,6 +109,13 @@ def test_a_kernel_is_assembled():
     assert found.shared == 96
     assert found.registers > 0
     assert (found.spill_stores, found.spill_loads, found.stack) == (0, 0, 0)
+
+
+@needs_ptxas
+@pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm on this machine")
+def test_machine_code():
+    assert ".text.k:" in disassembly(KERNEL, "sm_80")
+    assert "EXIT" in disassembly(KERNEL, "sm_80")
 
 
 @needs_ptxas

@@ -18,7 +18,7 @@ from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
 from weft.options import Options
 from weft.runtime import compiler
-from weft.runtime.cache import Artifact
+from weft.runtime.artifacts import Artifact
 from weft.runtime.errors import Site
 
 _ENTRY = """

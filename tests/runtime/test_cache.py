@@ -14,7 +14,7 @@ import pytest
 
 from weft.ir.position import Position
 from weft.runtime import cache
-from weft.runtime.cache import Artifact
+from weft.runtime.artifacts import Artifact
 from weft.runtime.errors import Site
 
 ARTIFACT = Artifact(
@@ -272,7 +272,7 @@ def test_readers_beside_writers_see_whole_entries() -> None:
 PROCESS = """
 import sys
 from weft.runtime import cache
-from weft.runtime.cache import Artifact
+from weft.runtime.artifacts import Artifact
 variants = [Artifact(bytes([i]) * 20_000, "kernel", i, ()) for i in range(3)]
 for _ in range(100):
     stored = cache.store("key", variants[int(sys.argv[1])])

@@ -17,7 +17,7 @@ from weft.dtypes import float32, int32, int64
 from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument
 from weft.options import Options
 from weft.runtime import compiler
-from weft.runtime.cache import Artifact
+from weft.runtime.artifacts import Artifact
 
 COPY_SLOTS = """
   %out = load ptr, ptr %args

@@ -68,21 +68,49 @@ def test_dlpack_says_what_is_read_only() -> None:
     assert known(OnlyDLPack(array)).read_only
 
 
+def interface(**changes: Any) -> Any:
+    """An array on a card, by its ``__cuda_array_interface__``."""
+    entries = {"version": 3, "typestr": "<f4", "data": (4096, False), "shape": (2, 3), "strides": None, "stream": None}
+    return types.SimpleNamespace(__cuda_array_interface__=entries | changes)
+
+
+def test_arrays_on_a_card() -> None:
+    memory = known(interface(shape=(2, 0, 3), data=(0, True), stream=7))
+    assert (memory.extent, memory.strides, memory.read_only, memory.stream) == ((0, 0), (0, 12, 4), True, 7)
+    memory = known(interface())
+    assert (memory.extent, memory.strides, memory.device, memory.stream) == ((4096, 4120), (12, 4), -1, None)
+    memory = known(interface(strides=(4, -8), version=2))
+    assert (memory.extent, memory.strides) == ((4096 - 16, 4096 + 4 + 4), (4, -8))
+    assert known(interface(shape=())).strides == ()
+
+
+def test_an_array_on_a_card_of_a_type_that_weft_has_not() -> None:
+    for typestr in ("<c8", "<V2", ">f4", "nonsense"):
+        with pytest.raises(MemoryRefused) as raised:
+            memory_of(interface(typestr=typestr))
+        assert str(raised.value).startswith(f"found an array of type '{typestr}' on a card; weft has bool, int8,")
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
         (
-            OnlyDLPack(np.zeros(2), device=(2, 0)),
-            "found an array on a device of DLPack's kind CUDA, expected memory of the CPU",
+            OnlyDLPack(np.zeros(2), device=(10, 0)),
+            "found an array on a device of DLPack's kind ROCm, expected memory of the CPU or a CUDA card",
         ),
         (
             OnlyDLPack(np.zeros(2), device=(99, 0)),
-            "found an array on a device of DLPack's kind type 99, expected memory of the CPU",
+            "found an array on a device of DLPack's kind type 99, expected memory of the CPU or a CUDA card",
         ),
         (
-            types.SimpleNamespace(__cuda_array_interface__={}),
-            "found an array in CUDA memory, expected memory of the CPU",
+            types.SimpleNamespace(__cuda_array_interface__={"version": 1}),
+            "found version 1 of __cuda_array_interface__, expected 2 or 3",
         ),
+        (
+            interface(mask=object()),
+            "found a masked array, whose mask a kernel would ignore; pass its data",
+        ),
+        (interface(data=(6, False)), "found float32 elements at an address that is no multiple of 4; pass a copy"),
     ],
 )
 def test_memory_of_other_devices(value: Any, message: str) -> None:
@@ -130,9 +158,9 @@ def test_tensor_dtypes_by_name(name: str) -> None:
 
 def test_tensors_of_other_devices_and_types() -> None:
     with pytest.raises(MemoryRefused) as raised:
-        memory_of(Tensor(np.zeros(4), device="cuda"))
+        memory_of(Tensor(np.zeros(4), device="mps"))
     assert str(raised.value) == (
-        "found a tensor on device 'namespace(type='cuda')', expected memory of the CPU; pass tensor.cpu()"
+        "found a tensor on device 'namespace(type='mps')', expected memory of the CPU or a CUDA card; pass tensor.cpu()"
     )
     with pytest.raises(MemoryRefused) as raised:
         memory_of(Tensor(np.zeros(4), "complex64"))

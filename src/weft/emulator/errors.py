@@ -28,6 +28,10 @@ class LaunchError(ValueError):
     """A launch that cannot be: no such kernel, wrong arguments, a grid or block that no device has."""
 
 
+class ToolError(RuntimeError):
+    """One of NVIDIA's tools (ptxas, nvdisasm) is not found, or refuses what it is given."""
+
+
 @dataclass(frozen=True)
 class Where:
     """Who did it, as far as is known."""

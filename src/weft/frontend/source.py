@@ -213,6 +213,18 @@ class KernelFunction:
         (or they) refer to, and the constants they read. Equal in every process."""
         return "\n".join(self.references().texts)
 
+    def places(self) -> str:
+        """Where this function and each helper it (or they) refer to stand: file, line and column, which debug information
+        names."""
+        functions = self.references().functions
+        return "\n".join(sorted(f"{f.file}:{f.first_line}:{f.indentation}" for f in functions))
+
+    @property
+    def indentation(self) -> int:
+        """The columns before the function's first character."""
+        first = self._lines[0][0]
+        return len(first) - len(first.lstrip())
+
     def semantics_used(self) -> set[Semantics]:
         """The semantics that this function and the helpers it (or they) refer to name for themselves."""
         return {function.semantics for function in self.references().functions if function.semantics is not None}

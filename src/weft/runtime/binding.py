@@ -35,7 +35,7 @@ def _power_of_two(most: int) -> Callable[[Any], bool]:
 
 
 LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
-    "num_warps": LaunchOption(4, _power_of_two(32), "a power of two from 1 to 32"),
+    "num_warps": LaunchOption(4, _power_of_two(2**10), "a power of two"),
     "num_stages": LaunchOption(3, lambda v: type(v) is int and v >= 0, "an int that is not negative"),
     "num_ctas": LaunchOption(1, _power_of_two(16), "a power of two from 1 to 16"),
     "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),

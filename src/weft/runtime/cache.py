@@ -4,15 +4,15 @@ A cache must never be the reason that a program fails or computes something else
 
 1. An entry is one file that holds its own key and a digest of its contents. A file that does not check is no entry, nor is
    one whose metadata does not parse: the kernel is compiled.
-2. Entries are machine code that runs with the user's rights, so the directory and each file must belong to the user, and no
-   other user may write to them (POSIX). Otherwise nothing is read or written; for a directory, a warning says why and what to
-   do.
+2. Entries are machine code and PTX, which run with the user's rights, so the directory and each file must belong to the user,
+   and no other user may write to them (POSIX). Otherwise nothing is read or written; for a directory, a warning says why and
+   what to do.
 3. Writers make a temporary file beside the entry and rename it over, so readers see an old entry, a new one, or none, without
    locks.
 4. An `OSError` (read-only or full disk, no home) costs the caching and nothing else.
 
 File: magic, sha256 of the payload, payload. Payload: length of the metadata (4 bytes, little endian), the metadata
-(JSON), the object code.
+(JSON), the code: an object file, or PTX as UTF-8.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ import stat
 import sys
 import threading
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from weft.ir.position import Position
+from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.errors import Site
 
 _MAGIC: Final = b"weft-kernel-2\n"
@@ -43,18 +44,6 @@ _PLATFORM_DIRECTORY: Final[dict[str, tuple[str, str]]] = {
 }
 _OTHER_DIRECTORY: Final = ("XDG_CACHE_HOME", "~/.cache")
 """`sys.platform` -> (environment variable, fallback) of the user's cache directory."""
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """What compiling a kernel leaves: a relocatable object, its entry point, bytes of scratch a thread needs, the
-    memory accesses of a checked kernel, and the parameters it may write through."""
-
-    object: bytes
-    symbol: str
-    scratch: int
-    written: tuple[str, ...]
-    sites: tuple[Site, ...] = ()
 
 
 def directory() -> Path | None:
@@ -94,7 +83,17 @@ def key_of(*parts: str) -> str:
 
 
 def load(key: str) -> Artifact | None:
-    """The entry, or None where there is none that checks."""
+    """The entry of a CPU's kernel, or None where there is none that checks."""
+    return _artifact(*found) if (found := _read(key)) is not None else None
+
+
+def load_gpu(key: str) -> GpuArtifact | None:
+    """The entry of a GPU's kernel, or None where there is none that checks."""
+    return _gpu_artifact(*found) if (found := _read(key)) is not None else None
+
+
+def _read(key: str) -> tuple[dict[str, Any], bytes] | None:
+    """The metadata and the code of an entry."""
     base = directory()
     if base is None or not _is_safe(base):
         return None
@@ -132,7 +131,7 @@ def _is_safe(base: Path) -> bool:
     return danger is None
 
 
-def store(key: str, artifact: Artifact) -> bool:
+def store(key: str, artifact: Artifact | GpuArtifact) -> bool:
     """Writes the entry, replacing any; False where the disk would not take it."""
     base = directory()
     if base is None or not _is_safe(base):
@@ -150,15 +149,19 @@ def store(key: str, artifact: Artifact) -> bool:
         return False
 
 
-def _encode(artifact: Artifact, key: str) -> bytes:
+def _encode(artifact: Artifact | GpuArtifact, key: str) -> bytes:
     fields = asdict(artifact)
-    code: bytes = fields.pop("object")
+    code: bytes = fields.pop("object") if isinstance(artifact, Artifact) else fields.pop("ptx").encode()
     metadata = json.dumps(fields | {"key": key}).encode()
     payload = len(metadata).to_bytes(4, "little") + metadata + code
     return _MAGIC + hashlib.sha256(payload).digest() + payload
 
 
-def _decode(data: bytes, key: str) -> Artifact | None:
+_MALFORMED: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What metadata that are no entry's can raise, whatever JSON they are."""
+
+
+def _decode(data: bytes, key: str) -> tuple[dict[str, Any], bytes] | None:
     start = len(_MAGIC) + _DIGEST
     payload = data[start:]
     if data[: len(_MAGIC)] != _MAGIC or hashlib.sha256(payload).digest() != data[len(_MAGIC) : start]:
@@ -166,13 +169,26 @@ def _decode(data: bytes, key: str) -> Artifact | None:
     size = int.from_bytes(payload[:4], "little")
     try:
         fields: dict[str, Any] = json.loads(payload[4 : 4 + size])
-        if fields["key"] != key:
-            return None
-        sites = tuple(_site(**site) for site in fields["sites"])
-        symbol, scratch, written = str(fields["symbol"]), int(fields["scratch"]), tuple(map(str, fields["written"]))
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):  # whatever JSON may hold instead
+        return (fields, payload[4 + size :]) if fields["key"] == key else None
+    except _MALFORMED:
         return None
-    return Artifact(payload[4 + size :], symbol, scratch, written, sites)
+
+
+def _artifact(fields: dict[str, Any], code: bytes) -> Artifact | None:
+    try:
+        sites = tuple(_site(**site) for site in fields["sites"])
+        written = tuple(map(str, fields["written"]))
+        return Artifact(code, str(fields["symbol"]), int(fields["scratch"]), written, sites)
+    except _MALFORMED:
+        return None
+
+
+def _gpu_artifact(fields: dict[str, Any], code: bytes) -> GpuArtifact | None:
+    try:
+        written = tuple(map(str, fields["written"]))
+        return GpuArtifact(code.decode(), str(fields["symbol"]), int(fields["threads"]), int(fields["shared"]), written)
+    except _MALFORMED:
+        return None
 
 
 def _site(operation: str, argument: str | None, itemsize: int, frames: list[dict[str, Any]]) -> Site:

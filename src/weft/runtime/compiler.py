@@ -18,14 +18,15 @@ from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
 from weft.frontend.source import KernelFunction
 from weft.options import Options
 from weft.runtime import cache
-from weft.runtime.cache import Artifact
+from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.errors import Site
+from weft.runtime.resources import check_threads, out_of_shared
 from weft.target import GpuTarget, Target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from weft.codegen import AccessSite, GpuKernel
+    from weft.codegen import AccessSite
     from weft.semantics import Semantics
 
 
@@ -40,10 +41,31 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
     return artifact
 
 
-def disk_key(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> str | None:
-    """The name of the kernel's entry on disk; None where it has none: nothing is kept of checked kernels, whose code
-    holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor under a semantics of the user's
-    own, nor with the cache turned off. (The dependencies name the semantics.)"""
+def gpu_artifact_for(
+    kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
+) -> GpuArtifact:
+    """The kernel compiled for the signature, to PTX. Raises: `OutOfResources` where no card of the target can run a block of it,
+    `CompilationError`."""
+    check_threads(kernel.name, target, options)
+    key = disk_key(kernel, signature, options, target)
+    if key is not None and (found := cache.load_gpu(key)) is not None:
+        return found
+    artifact = build_gpu(kernel, signature, options, target)
+    if artifact.shared > target.model.scratch:
+        module = laid_out(kernel, signature, options, target)
+        raise out_of_shared(kernel.name, target, artifact.shared, module)
+    if key is not None:
+        cache.store(key, artifact)
+    return artifact
+
+
+def disk_key(
+    kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, gpu: GpuTarget | None = None
+) -> str | None:
+    """The name of the kernel's entry on disk, for a GPU or this machine's CPU; None where it has none: nothing is kept of checked
+    kernels, whose code holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor under a
+    semantics of the user's own, nor with the cache turned off. (The dependencies name the semantics.) PTX names the kernel's
+    lines, so its key says where the functions stand."""
     if options.checked or cache.directory() is None or not all(map(_is_known, kernel.semantics_used())):
         return None
     import llvmlite.binding as llvm
@@ -57,7 +79,7 @@ def disk_key(kernel: KernelFunction, signature: Mapping[str, Argument], options:
         kernel.dependencies(),
         repr(spelled),
         repr(options),
-        repr(targets.host()),
+        repr(targets.host()) if gpu is None else f"{gpu!r} {kernel.places()}",
         repr(llvm.llvm_version_info),
         weft.__version__,
         cache.fingerprint(),
@@ -124,15 +146,17 @@ def _garbage_kept() -> Generator[None]:
             gc.enable()
 
 
-def gpu_kernel(
+def build_gpu(
     kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
-) -> tuple[GpuKernel, tuple[str, ...]]:
-    """The kernel compiled to PTX, and the array parameters that it may write through."""
+) -> GpuArtifact:
+    """Compiles to PTX, without looking at the disk or at the limits of the target."""
     from weft.codegen import compile_module
 
-    module = tile_ir(kernel, signature)
-    written = written_parameters(module, signature)
-    return compile_module(module, target, options), written
+    with _garbage_kept():
+        module = tile_ir(kernel, signature)
+        written = written_parameters(module, signature)
+        code = compile_module(module, target, options)
+    return GpuArtifact(code.ptx, code.symbol, code.threads, code.shared, written)
 
 
 def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,19 +20,17 @@ from numpy.lib.array_utils import byte_bounds
 
 from weft import target as targets
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
-from weft.frontend.source import KernelFunction
-from weft.options import Options
-from weft.runtime import compiler
 from weft.runtime.arguments import Bound
+from weft.runtime.artifacts import GpuArtifact, refuse_read_only
 from weft.runtime.binding import Grid
+from weft.runtime.description import check_grid
 from weft.runtime.memory import is_numpy_array
 from weft.target import GpuTarget
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from weft.codegen import GpuKernel
-    from weft.emulator import Profile
+    from weft.emulator import Module, Profile
 
 _PAGE: Final = 4096
 _ALIGNMENT: Final = 16
@@ -72,25 +71,30 @@ class _Pointer:
 class EmulatedKernel:
     """A kernel compiled for a GPU, ready to be launched in the emulator."""
 
-    def __init__(self, kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget):
+    def __init__(self, kernel: str, artifact: GpuArtifact, signature: Mapping[str, Argument]):
+        self.name = kernel
+        self.artifact = artifact
+        self._signature = list(signature.items())
+
+    @cached_property
+    def _module(self) -> Module:
         from weft.emulator import Module
 
-        self.name = kernel.name
-        self.code: GpuKernel
-        self.code, self.written = compiler.gpu_kernel(kernel, signature, options, target)
-        self._signature = list(signature.items())
-        self._module = Module(self.code.ptx)
+        return Module(self.artifact.ptx)
 
     def launch(self, bound: Bound, grid: Grid) -> Profile:
-        """Runs the kernel; what it did. Raises: ValueError for a read-only array that the kernel writes through, `Fault`."""
-        for name in bound.read_only:
-            if name in self.written:
-                raise ValueError(
-                    f"kernel '{self.name}': parameter '{name}': found a read-only array, but the kernel writes "
-                    "through it; pass a writable one"
+        """Runs the kernel; what it did. Raises: ValueError for a read-only array that the kernel writes through and for a
+        grid that no card has, TypeError for memory of a card, `Fault`."""
+        refuse_read_only(self.name, self.artifact.written, bound.read_only)
+        check_grid(self.name, grid)
+        for name, memory in bound.views:
+            if memory.device is not None:
+                raise TypeError(
+                    f"kernel '{self.name}': parameter '{name}': found an array on a card, but the launch is emulated, which "
+                    "takes arrays in the CPU's memory"
                 )
-        arguments = self._arguments(bound)
-        return self._module.launch(self.code.symbol, grid, self.code.threads, arguments, shared=self.code.shared)
+        artifact, arguments = self.artifact, self._arguments(bound)
+        return self._module.launch(artifact.symbol, grid, artifact.threads, arguments, shared=artifact.shared)
 
     def _arguments(self, bound: Bound) -> list[Any]:
         extents, slots = iter(bound.extents), iter(bound.slots)

@@ -24,6 +24,11 @@ VARIABLES: Final = (
     ),
     Variable("WEFT_CHECKED", "off", "`1`, `on`, `true` or `yes`: `checked=True` for kernels that do not say"),
     Variable("WEFT_NUM_THREADS", "the CPUs the process may use", "threads that run a grid, the caller among them"),
+    Variable(
+        "WEFT_PTXAS",
+        "`ptxas` on PATH, else in `bin` of CUDA_HOME",
+        "the path of ptxas, which says registers and spills; nvdisasm is looked for beside it",
+    ),
 )
 """Read by the package."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from weft.ir.position import Position
 
@@ -64,3 +65,78 @@ class OutOfBoundsError(IndexError):
     def __reduce__(self) -> tuple[object, ...]:
         arguments = (self.kernel, self.program, self.operation, self.argument, self.index, self.length, self.frames)
         return OutOfBoundsError, arguments
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """Shared memory of a block that an op holds: the op's name, its first byte, its size, its positions (innermost first)."""
+
+    operation: str
+    start: int
+    size: int
+    frames: tuple[Position, ...]
+
+
+_SHOWN: Final = 6
+"""The buffers that a message lists; it counts the others."""
+
+_UNITS: Final = {"shared memory": " bytes", "threads": "", "registers": ""}
+"""What a block can run out of -> the unit of its numbers."""
+
+_ADVICE: Final = {
+    "shared memory": "smaller tiles, fewer stages (num_stages) or other num_warps need less",
+    "threads": "a warp has 32 threads: lower num_warps",
+    "registers": "lower num_warps, or limit the registers of a thread with maxnreg",
+}
+
+
+class OutOfResources(RuntimeError):
+    """A block of a kernel asks for more than the GPU has.
+
+    ``resource`` is ``"shared memory"`` (bytes), ``"threads"`` or ``"registers"``; ``asked`` and ``available`` are for one block.
+    ``buffers`` are those that hold shared memory, the largest first; empty for other resources. Buffers may overlap.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        target: str,
+        resource: str,
+        asked: int,
+        available: int,
+        buffers: Sequence[SharedBuffer] = (),
+    ):
+        self.kernel = kernel
+        self.target = target
+        self.resource = resource
+        self.asked = asked
+        self.available = available
+        self.buffers = tuple(buffers)
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        unit = _UNITS[self.resource]
+        lines = [
+            f"kernel '{self.kernel}' on {self.target}: out of {self.resource}: a block asks for {self.asked}{unit} and may have "
+            f"{self.available}{unit}; {_ADVICE[self.resource]}"
+        ]
+        for buffer in self.buffers[:_SHOWN]:
+            lines.append(f"{buffer.size} bytes from byte {buffer.start}: {buffer.operation}")
+            lines += [frame.render() for frame in buffer.frames]
+        if rest := self.buffers[_SHOWN:]:
+            lines.append(f"and {len(rest)} more of at most {rest[0].size} bytes")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return OutOfResources, (self.kernel, self.target, self.resource, self.asked, self.available, self.buffers)
+
+
+class CudaError(RuntimeError):
+    """The CUDA driver cannot be used, or it refused a call; ``code`` is its CUresult, None where there is none."""
+
+    def __init__(self, message: str, code: int | None = None):
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CudaError, (str(self), self.code)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from weft.runtime import executor, loader
 from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_float32
+from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
-from weft.runtime.cache import Artifact
 from weft.runtime.errors import OutOfBoundsError
 from weft.runtime.workspace import ARGUMENTS, give, take
 
@@ -40,7 +40,7 @@ class Executable:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
         that the kernel writes through, and, checked, `OutOfBoundsError`."""
         if bound.read_only:
-            self._refuse_read_only(bound.read_only)
+            refuse_read_only(self.kernel, self.artifact.written, bound.read_only)
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
@@ -53,14 +53,6 @@ class Executable:
         if failed:
             raise self._out_of_bounds(workspace.fault(), bound)
         give(workspace)  # after an exception a thread may still use it
-
-    def _refuse_read_only(self, read_only: Sequence[str]) -> None:
-        for name in read_only:
-            if name in self.artifact.written:
-                raise ValueError(
-                    f"kernel '{self.kernel}': parameter '{name}': found a read-only array, but the kernel writes "
-                    "through it; pass a writable one"
-                )
 
     def _bounds(self, bound: Bound) -> list[int | float]:
         result: list[int | float] = []

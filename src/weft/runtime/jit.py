@@ -1,8 +1,9 @@
 """`weft.jit`: a Python function becomes a kernel that launches.
 
-``kernel[grid](*args)`` classifies the arguments (`arguments`), finds code for their key in a dictionary, and hands
-both to the threads (`executor`). Compiling happens between the two, once for each key. Triton's keywords are accepted
-wherever Triton takes them; those that tune code for a GPU change nothing here.
+``kernel[grid](*args)`` classifies the arguments (`arguments`), finds code for their key and place in a dictionary, and
+launches it: on the CPU's threads (`executable`), in the emulator (`emulated`), or on the card that has the arrays (`cuda`).
+Compiling happens between the two, once for each key and place. Triton's keywords are accepted wherever Triton takes them;
+those that tune code for a GPU change nothing here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
 
@@ -18,20 +20,29 @@ from weft.frontend.source import KernelFunction, References
 from weft.ir.errors import CompilationError
 from weft.options import Options
 from weft.runtime import compiler
-from weft.runtime.arguments import Bound, bind, disjoint, signature_of
+from weft.runtime.arguments import Bound, Token, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
+from weft.runtime.cuda import CardKernel, card_of
+from weft.runtime.cuda_device import device
+from weft.runtime.description import parameters_of
 from weft.runtime.emulated import CURRENT, EmulatedKernel
+from weft.runtime.errors import OutOfResources
 from weft.runtime.executable import Executable
+from weft.runtime.handles import CompiledHandle, GpuHandle
 from weft.runtime.keywords import check_keywords
 from weft.runtime.views import refuse_unknown_strides
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
-from weft.target import GpuTarget, host
+from weft.target import GpuTarget
 from weft.target import gpu as gpu_of_name
 
 if TYPE_CHECKING:
-    from weft.codegen import GpuKernel
     from weft.emulator import Profile
+
+Place: TypeAlias = GpuTarget | int | None
+"""Where a launch runs: in the emulator on a GPU, on the card of a number, or on this machine's CPU."""
+
+Launchable: TypeAlias = Executable | EmulatedKernel | CardKernel
 
 GridOf: TypeAlias = Grid | Callable[[dict[str, Any]], int | Sequence[int]]
 
@@ -78,8 +89,7 @@ class JITFunction(KernelFunction):
         self.checked = _checked_by_default() if checked is None else checked
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
-        self._executables: dict[Hashable, Executable] = {}
-        self._emulated: dict[Hashable, EmulatedKernel] = {}
+        self._executables: dict[Hashable, Launchable] = {}
         self._compiled_from: References | None = None
         self._lock = threading.RLock()
 
@@ -90,11 +100,11 @@ class JITFunction(KernelFunction):
     def __getitem__(self, grid: GridLike) -> Callable[..., None]:
         """The launcher for a grid: sizes (1 to 3 ints), or a function of the dict of all arguments that returns
         them."""
-        return partial(self._launch, grid if callable(grid) else grid_of(self.name, grid))
+        return partial(self._launch, None, None, grid if callable(grid) else grid_of(self.name, grid))
 
     def on(self, target: str | GpuTarget) -> Placed[None]:
         """The kernel for launches on a GPU in the emulator: ``kernel.on("sm_90")[grid](...)``; see `weft.emulate`."""
-        return Placed(self, self._launch_emulated, target)
+        return Placed(self, self._emulated, target)
 
     def profile(self, target: str | GpuTarget) -> Placed[Profile]:
         """As `on`, for launches that return what the kernel did: ``kernel.profile("sm_90")[grid](...)`` is a
@@ -108,26 +118,43 @@ class JITFunction(KernelFunction):
     def __reduce__(self) -> str:
         return self.__qualname__  # pickled by name, as functions are
 
-    def _launch(self, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
-        if (target := CURRENT.get()) is not None:
-            self._launch_emulated(target, grid, *args, **keywords)
-            return
+    def _launch(
+        self, target: GpuTarget | None, profiles: list[Profile] | None, grid: GridOf, /, *args: Any, **keywords: Any
+    ) -> None:
+        """Runs the kernel: in the emulator on ``target``, or where the arrays are. ``profiles`` gets what an emulated launch
+        did."""
         parameters = self._list
         values = parameters.values(args, keywords)
         if callable(grid):
             grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
         bound = bind(self.name, parameters.parameters, values)
-        if self.checked and bound.views and not self.knows_strides:
-            refuse_unknown_strides(self, bound.views, values)
-        executable = self._executable(bound, values, parameters.options(keywords))
+        place: Place = target or CURRENT.get()
+        if bound.views:
+            if place is None:
+                place = card_of(self.name, parameters.parameters, bound)
+            if self.checked and place is None and not self.knows_strides:
+                refuse_unknown_strides(self, bound.views, values)
+        executable = self._executable(place, bound, values, parameters.options(keywords))
         if grid[0] and grid[1] and grid[2]:
-            executable.launch(bound, grid)
+            profile = executable.launch(bound, grid)
+            if profiles is not None and profile is not None:
+                profiles.append(profile)
 
-    def _executable(self, bound: Bound, values: Sequence[Any], launch: LaunchOptions) -> Executable:
+    def _emulated(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
+        self._launch(target, None, grid, *args, **keywords)
+
+    def _profiled(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> Profile:
+        profiles: list[Profile] = []
+        self._launch(target, profiles, grid, *args, **keywords)
+        if not profiles:
+            raise ValueError(f"kernel '{self.name}': the grid has no programs, so there is nothing to profile")
+        return profiles[0]
+
+    def _executable(self, place: Place, bound: Bound, values: Sequence[Any], launch: LaunchOptions) -> Launchable:
         if self._compiled_from is not None and self._compiled_from.moved():
             self._forget()
         apart = disjoint(bound.extents)
-        key = (apart, launch, *bound.key)
+        key = (place, apart, launch, *bound.key)
         if found := self._executables.get(key):
             return found
         with self._lock:
@@ -137,53 +164,31 @@ class JITFunction(KernelFunction):
             try:
                 if self._compiled_from is None:
                     self._compiled_from = self.references()
-                artifact = compiler.artifact_for(self, signature, Options(self.checked, apart, launch))
-            except CompilationError as error:  # it shows the kernel's lines; the compiler's own would bury them
+                made = self._make(place, signature, Options(self.checked, apart, launch), bound.key)
+            except (
+                CompilationError,
+                OutOfResources,
+            ) as error:  # it shows the kernel's lines; the compiler's own would bury them
                 raise error.with_traceback(None) from None
-            executable = Executable(self.name, artifact, self._list.parameters, bound.key, self.checked)
-            self._executables[key] = executable
-            return executable
+            self._executables[key] = made
+            return made
 
-    def _launch_emulated(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
-        self._emulate(target, grid, args, keywords)
-
-    def _profiled(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> Profile:
-        profile = self._emulate(target, grid, args, keywords)
-        if profile is None:
-            raise ValueError(f"kernel '{self.name}': the grid has no programs, so there is nothing to profile")
-        return profile
-
-    def _emulate(
-        self, target: GpuTarget, grid: GridOf, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Profile | None:
-        """Launches in the emulator; None for a grid without programs."""
-        parameters = self._list
-        values = parameters.values(args, keywords)
-        if callable(grid):
-            grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
-        bound = bind(self.name, parameters.parameters, values)
-        kernel = self._emulated_kernel(target, bound, values, parameters.options(keywords))
-        return kernel.launch(bound, grid) if grid[0] and grid[1] and grid[2] else None
-
-    def _emulated_kernel(
-        self, target: GpuTarget, bound: Bound, values: Sequence[Any], launch: LaunchOptions
-    ) -> EmulatedKernel:
-        if self._compiled_from is not None and self._compiled_from.moved():
-            self._forget()
-        apart = disjoint(bound.extents)
-        key = (target, apart, launch, *bound.key)
-        with self._lock:
-            if found := self._emulated.get(key):
-                return found
-            signature = signature_of(self._list.parameters, bound.key, values)
-            try:
-                if self._compiled_from is None:
-                    self._compiled_from = self.references()
-                kernel = EmulatedKernel(self, signature, Options(False, apart, launch), target)
-            except CompilationError as error:
-                raise error.with_traceback(None) from None
-            self._emulated[key] = kernel
-            return kernel
+    def _make(self, place: Place, signature: dict[str, Argument], options: Options, key: Sequence[Token]) -> Launchable:
+        """Compiles the kernel and makes it ready for launches in a place."""
+        if place is None:
+            artifact = compiler.artifact_for(self, signature, options)
+            return Executable(self.name, artifact, self._list.parameters, key, self.checked)
+        options = replace(options, checked=False)  # the emulator checks every access anyway
+        if isinstance(place, GpuTarget):
+            return EmulatedKernel(self.name, compiler.gpu_artifact_for(self, signature, options, place), signature)
+        if self.checked:
+            raise TypeError(
+                f"kernel '{self.name}' is checked, which launches on a card are not; weft.emulate checks every access, on "
+                "arrays in the CPU's memory"
+            )
+        card = device(place)
+        code = compiler.gpu_artifact_for(self, signature, options, card.target)
+        return CardKernel(self.name, code, parameters_of(signature), card)
 
     def _forget(self) -> None:
         """Notes what globals and helpers are now, and forgets code that was compiled for others."""
@@ -191,7 +196,6 @@ class JITFunction(KernelFunction):
             before, self._compiled_from = self._compiled_from, self.references()
             if before is None or before.texts != self._compiled_from.texts:
                 self._executables.clear()
-                self._emulated.clear()
 
     @overload
     def compile(self, *args: Any, target: None = None, **keywords: Any) -> CompiledHandle: ...
@@ -201,17 +205,22 @@ class JITFunction(KernelFunction):
 
     def compile(self, *args: Any, target: str | GpuTarget | None = None, **keywords: Any) -> CompiledHandle | GpuHandle:
         """Compiles for the arguments without running; they are classified as in a launch. ``target`` is a GPU (``"sm_90"``);
-        default: this machine's CPU."""
+        default: this machine's CPU. Arrays may be on a card if ``target`` is given."""
         values = self._list.values(args, keywords)
         bound = bind(self.name, self._list.parameters, values)
         launch = self._list.options(keywords)
         signature = signature_of(self._list.parameters, bound.key, values)
-        if target is not None:
-            gpu = named_gpu(target)
-            emulated = self._emulated_kernel(gpu, bound, values, launch)
-            return GpuHandle(self, signature, Options(False, disjoint(bound.extents), launch), gpu, emulated.code)
         options = Options(self.checked, disjoint(bound.extents), launch)
-        return CompiledHandle(self, signature, options, self._executable(bound, values, launch))
+        place = None if target is None else named_gpu(target)
+        if place is None and card_of(self.name, self._list.parameters, bound) is not None:
+            raise TypeError(
+                f"kernel '{self.name}': the arrays are on a card; say what to compile for, such as target='sm_90'"
+            )
+        made = self._executable(place, bound, values, launch)
+        if isinstance(made, EmulatedKernel) and place is not None:
+            return GpuHandle(self, signature, replace(options, checked=False), place, made.artifact)
+        assert isinstance(made, Executable)
+        return CompiledHandle(self, signature, options, made)
 
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""
@@ -233,74 +242,6 @@ class Placed(Generic[Result]):
         """The launcher for a grid, as `JITFunction.__getitem__`."""
         chosen = grid if callable(grid) else grid_of(self.kernel.name, grid)
         return partial(self._launch, self.target, chosen)
-
-
-class CompiledHandle:
-    """What a kernel was compiled to, for reading: the ``semantics`` it was compiled under, and its texts, which are made
-    when asked for."""
-
-    def __init__(self, kernel: JITFunction, signature: dict[str, Argument], options: Options, executable: Executable):
-        self.kernel = kernel
-        self.signature = signature
-        self.options = options
-        self.executable = executable
-        self.semantics = get_semantics("triton") if kernel.semantics is None else kernel.semantics
-
-    def __repr__(self) -> str:
-        return f"<compiled {self.kernel.name}, semantics {self.semantics}>"
-
-    @cached_property
-    def ir(self) -> str:
-        """The frontend's tile IR."""
-        return str(compiler.tile_ir(self.kernel, self.signature))
-
-    @cached_property
-    def llvm(self) -> str:
-        """The LLVM IR that codegen emits, before LLVM's passes."""
-        return compiler.llvm_ir(self.kernel, self.signature, self.options, host())
-
-    @cached_property
-    def asm(self) -> str:
-        """The host's assembly."""
-        return compiler.assembly(self.kernel, self.signature, self.options, host())
-
-
-class GpuHandle:
-    """What a kernel was compiled to for a GPU, for reading and for launches by other code.
-
-    A launch has as many blocks as programs, of ``threads`` each, with ``shared`` bytes of dynamic shared memory. The parameters
-    of ``symbol`` are the run-time arguments in order: addresses of 64 bits, integers and floats of their width; a bool is a byte.
-    """
-
-    def __init__(
-        self, kernel: JITFunction, signature: dict[str, Argument], options: Options, target: GpuTarget, code: GpuKernel
-    ):
-        self.kernel = kernel
-        self.signature = signature
-        self.options = options
-        self.target = target
-        self.ptx = code.ptx
-        self.symbol = code.symbol
-        self.threads = code.threads
-        self.shared = code.shared
-
-    def __repr__(self) -> str:
-        return f"<compiled {self.kernel.name} for {self.target.name}>"
-
-    @cached_property
-    def tile_ir(self) -> str:
-        """The frontend's tile IR."""
-        return str(compiler.tile_ir(self.kernel, self.signature))
-
-    @cached_property
-    def laid_out(self) -> str:
-        """The tile IR after the passes: every tile has a layout, conversions, scratch and barriers are explicit."""
-        return str(compiler.laid_out(self.kernel, self.signature, self.options, self.target))
-
-    @cached_property
-    def llvm(self) -> str:
-        """The LLVM IR that codegen emits, before LLVM's passes."""
-        return compiler.llvm_ir(self.kernel, self.signature, self.options, self.target)
 
 
 @overload

@@ -2,14 +2,20 @@
 
 Arrays are recognised by what they offer, so no library but NumPy is imported: `data_ptr()` (PyTorch, whose dtypes say
 their name), `__array_interface__`, `__dlpack__` (JAX and others, read here rather than by NumPy, which refuses
-bfloat16 and float8). A function for each returns a `Memory`, or raises `MemoryRefused` with the reason; the caller
-adds which kernel and parameter.
+bfloat16 and float8), and for memory of a card `__cuda_array_interface__` (CuPy, Numba). A function for each returns a
+`Memory`, or raises `MemoryRefused` with the reason; the caller adds which kernel and parameter.
+
+Work on a card is asynchronous, so such memory also says where it will be ready. ``stream`` is a stream whose work comes
+before (the ``stream`` of the CUDA array interface; DLPack is asked to be ready on the legacy default stream). ``library`` is
+the library whose current stream orders work on its arrays.
 """
 
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, ClassVar, Final, NamedTuple, TypeGuard
 
 import numpy as np
@@ -18,6 +24,8 @@ from weft import dtypes
 from weft.dtypes import DType
 
 _CPU: Final = 1
+_CUDA: Final = frozenset({2, 13})
+"""Memory of a card, and memory that the driver moves between card and CPU (kDLCUDA, kDLCUDAManaged)."""
 _DEVICES: Final[dict[int, str]] = {
     2: "CUDA",
     3: "CUDA host",
@@ -49,7 +57,9 @@ class MemoryRefused(Exception):
 
 class Memory(NamedTuple):
     """Elements at ``address``; all of them lie in ``[low, high)``, which is None where the object does not say.
-    ``owner`` keeps the memory alive. ``shape`` and ``strides`` (in bytes) are None where the object does not say."""
+    ``owner`` keeps the memory alive. ``shape`` and ``strides`` (in bytes) are None where the object does not say. ``device``
+    is the card's number, None for the CPU's memory and `ANY_CARD` where the driver has to be asked; ``stream`` and
+    ``library``: see the module."""
 
     address: int
     dtype: DType
@@ -58,6 +68,16 @@ class Memory(NamedTuple):
     owner: object
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] | None = None
+    device: int | None = None
+    stream: int | None = None
+    library: str = ""
+
+
+ANY_CARD: Final = -1
+"""The device of memory that is a card's, but does not say which."""
+
+LEGACY_STREAM: Final = 1
+"""CU_STREAM_LEGACY, which also stands for the null stream."""
 
 
 def is_numpy_array(value: Any) -> TypeGuard[np.ndarray[Any, Any]]:
@@ -81,6 +101,12 @@ def extent_of(address: int, shape: Sequence[int], strides: Sequence[int], itemsi
         else:
             high += (size - 1) * stride
     return low, high + itemsize
+
+
+def _row_major(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """The strides in bytes of a contiguous array."""
+    steps = accumulate(reversed(shape[1:]), operator.mul, initial=itemsize)
+    return tuple(steps)[::-1][: len(shape)] if shape else ()
 
 
 def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
@@ -111,9 +137,9 @@ def _tensor_memory(tensor: Any) -> Memory:
         raise MemoryRefused(f"found a tensor with layout {layout}; pass tensor.to_dense(), or its indices and values")
     if callable(is_negated := getattr(tensor, "is_neg", None)) and is_negated():
         raise MemoryRefused("found a tensor whose negation is pending; pass tensor.resolve_neg()")
-    if device != "cpu":
+    if device not in ("cpu", "cuda"):
         raise MemoryRefused(
-            f"found a tensor on device '{tensor.device}', expected memory of the CPU; pass tensor.cpu()"
+            f"found a tensor on device '{tensor.device}', expected memory of the CPU or a CUDA card; pass tensor.cpu()"
         )
     name = str(tensor.dtype).removeprefix("torch.")
     try:
@@ -126,11 +152,22 @@ def _tensor_memory(tensor: Any) -> Memory:
         raise MemoryRefused(
             f"found a tensor of type {type(tensor).__name__} without memory: {str(error).splitlines()[0]}"
         ) from None
+    card = None
+    if device == "cuda":
+        index = getattr(tensor.device, "index", None)
+        card = ANY_CARD if index is None else int(index)
+    library = "" if card is None else library_of(tensor)
     if not (hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None))):
-        return Memory(address, dtype, None, False, tensor)
+        return Memory(address, dtype, None, False, tensor, device=card, library=library)
     shape = tuple(int(size) for size in tensor.shape)
     strides = tuple(int(stride) * dtype.itemsize for stride in tensor.stride())
-    return Memory(address, dtype, extent_of(address, shape, strides, dtype.itemsize), False, tensor, shape, strides)
+    extent = extent_of(address, shape, strides, dtype.itemsize)
+    return Memory(address, dtype, extent, False, tensor, shape, strides, card, library=library)
+
+
+def library_of(value: object) -> str:
+    """The top-level package of an object's type."""
+    return type(value).__module__.partition(".")[0]
 
 
 def _interface_memory(value: Any) -> Memory:
@@ -170,16 +207,20 @@ _capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c
 )
 
 
-def dlpack_memory(value: Any) -> Memory:
-    """An object with ``__dlpack__``. The capsule is borrowed, not consumed: its destructor frees what it holds."""
-    device = int(value.__dlpack_device__()[0])
-    if device != _CPU:
-        found = _DEVICES.get(device, f"type {device}")
-        raise MemoryRefused(f"found an array on a device of DLPack's kind {found}, expected memory of the CPU")
+def dlpack_memory(value: Any, *, cards: bool = False) -> Memory:
+    """An object with ``__dlpack__``; with ``cards``, on a CUDA card too. The capsule is borrowed, not consumed: its destructor
+    frees what it holds."""
+    kind, number = map(int, value.__dlpack_device__())
+    card = number if cards and kind in _CUDA else None
+    if card is None and kind != _CPU:
+        found = _DEVICES.get(kind, f"type {kind}")
+        expected = "memory of the CPU or a CUDA card" if cards else "memory of the CPU"
+        raise MemoryRefused(f"found an array on a device of DLPack's kind {found}, expected {expected}")
+    wanted = {} if card is None else {"stream": LEGACY_STREAM}
     try:
-        capsule = value.__dlpack__(max_version=(1, 0))
+        capsule = value.__dlpack__(max_version=(1, 0), **wanted)
     except TypeError:  # a producer from before DLPack 1.0
-        capsule = value.__dlpack__()
+        capsule = value.__dlpack__(**wanted)
     name: bytes = _capsule_name(capsule)
     pointer = _capsule_pointer(capsule, name)
     read_only = False
@@ -193,17 +234,54 @@ def dlpack_memory(value: Any) -> Memory:
         raise MemoryRefused(
             f"found an array of DLPack type code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes; {_KNOWN}"
         )
-    shape = [tensor.shape[i] for i in range(tensor.ndim)]
-    strides = [1] * tensor.ndim
-    for i in reversed(range(tensor.ndim)):
-        if tensor.strides:
-            strides[i] = tensor.strides[i]
-        elif i + 1 < tensor.ndim:
-            strides[i] = strides[i + 1] * shape[i + 1]
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    strides = _row_major(shape, dtype.itemsize)
+    if tensor.strides:
+        strides = tuple(tensor.strides[i] * dtype.itemsize for i in range(tensor.ndim))
     address = (tensor.data or 0) + tensor.byte_offset
-    strides = [stride * dtype.itemsize for stride in strides]
     extent = extent_of(address, shape, strides, dtype.itemsize)
-    return Memory(address, dtype, extent, read_only, capsule, tuple(shape), tuple(strides))
+    stream = None if card is None else LEGACY_STREAM
+    return Memory(address, dtype, extent, read_only, capsule, shape, strides, card, stream)
+
+
+_INTERFACE_VERSIONS: Final = (2, 3)
+
+
+def cuda_interface_memory(value: Any) -> Memory:
+    """An object with ``__cuda_array_interface__`` of version 2 or 3, as Numba's documentation defines it. DLPack is read instead
+    where the object has it and the interface names no stream, so that pending work is waited for, or cannot say the type."""
+    interface: Any = value.__cuda_array_interface__
+    if (version := interface.get("version")) not in _INTERFACE_VERSIONS:
+        raise MemoryRefused(f"found version {version!r} of __cuda_array_interface__, expected 2 or 3")
+    dlpack = callable(getattr(value, "__dlpack__", None))
+    typestr = str(interface["typestr"])
+    if dlpack and ("stream" not in interface or typestr[1:2] == "V"):
+        return dlpack_memory(value, cards=True)
+    if interface.get("mask") is not None:
+        raise MemoryRefused("found a masked array, whose mask a kernel would ignore; pass its data")
+    try:
+        dtype = dtypes.from_numpy(np.dtype(typestr))
+    except (TypeError, ValueError):
+        raise MemoryRefused(f"found an array of type '{typestr}' on a card; {_KNOWN}") from None
+    address, read_only = interface["data"]
+    shape = tuple(map(int, interface["shape"]))
+    given = interface.get("strides")
+    strides = _row_major(shape, dtype.itemsize) if given is None else tuple(map(int, given))
+    card = int(value.__dlpack_device__()[1]) if dlpack else ANY_CARD
+    stream = interface.get("stream")
+    extent = extent_of(int(address or 0), shape, strides, dtype.itemsize)
+    return Memory(
+        int(address or 0),
+        dtype,
+        extent,
+        bool(read_only),
+        value,
+        shape,
+        strides,
+        card,
+        None if stream is None else int(stream),
+        library_of(value),
+    )
 
 
 def memory_of(value: Any) -> Memory | None:
@@ -214,9 +292,9 @@ def memory_of(value: Any) -> Memory | None:
     elif callable(getattr(value, "data_ptr", None)) and hasattr(value, "dtype"):
         memory = _tensor_memory(value)
     elif hasattr(value, "__cuda_array_interface__"):
-        raise MemoryRefused("found an array in CUDA memory, expected memory of the CPU")
+        memory = cuda_interface_memory(value)
     elif callable(getattr(value, "__dlpack__", None)):
-        memory = dlpack_memory(value)
+        memory = dlpack_memory(value, cards=True)
     elif hasattr(value, "__array_interface__"):
         memory = _interface_memory(value)
     else:

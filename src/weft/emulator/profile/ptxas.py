@@ -2,11 +2,12 @@
 determine.
 
 PTX has any number of registers; NVIDIA's assembler allocates the machine's. It needs no GPU, but weft may not distribute it.
-Where it is not on PATH, `resources` says so and the profile has no such numbers.
+Where it is not found, `resources` says so and the profile has no such numbers.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from weft.emulator.errors import ToolError
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,6 @@ class Resources:
     shared: int
     """Bytes of static shared memory per block."""
 
-
-MISSING: Final = "ptxas is not on PATH"
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
 _FRAME: Final = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -63,23 +64,68 @@ def parse(said: str) -> dict[str, Resources]:
     return found
 
 
+def find(tool: str) -> str:
+    """The path of ptxas or nvdisasm: WEFT_PTXAS (for nvdisasm, the folder it is in), on PATH, or in ``bin`` of CUDA_HOME.
+
+    Raises: ToolError where it is in none of these.
+    """
+    chosen = os.environ.get("WEFT_PTXAS", "")
+    home = os.environ.get("CUDA_HOME", "")
+    if chosen and tool == "ptxas":
+        return chosen
+    folders = [os.path.dirname(chosen)] if chosen else []
+    for path in (*folders, None, *([os.path.join(home, "bin")] if home else [])):
+        if found := shutil.which(tool, path=path):
+            return found
+    raise ToolError(f"{tool} is not found: set WEFT_PTXAS to the path of ptxas, or CUDA_HOME, or put it on PATH")
+
+
 @lru_cache(maxsize=64)
-def resources(text: str, kernel: str, target: str) -> Resources | str:
-    """What a kernel of a PTX module needs on a target (``sm_90a``), or why that is not known."""
-    ptxas = shutil.which("ptxas")
-    if ptxas is None:
-        return MISSING
+def _assembled(ptxas: str, text: str, target: str) -> tuple[str, bytes]:
+    """What ``ptxas -v`` says, and the machine code. Raises: ToolError."""
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "module.ptx")
+        source, binary = Path(folder, "module.ptx"), Path(folder, "module.cubin")
         source.write_text(text, encoding="utf-8")
-        command = [ptxas, "-v", f"-arch={target}", "--output-file", str(Path(folder, "module.cubin")), str(source)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"ptxas did not run: {error}"
-    said = done.stdout + done.stderr
+        done = _run("ptxas", [ptxas, "-v", f"-arch={target}", "--output-file", str(binary), str(source)])
+        said = done.stdout + done.stderr
+        if done.returncode:
+            first = next((line for line in said.splitlines() if "error" in line or "fatal" in line), said.strip())
+            reason = " ".join(first.replace(str(source), "module.ptx").removeprefix("ptxas").split())
+            raise ToolError(f"ptxas refuses the module: {reason}")
+        return said, binary.read_bytes() if binary.exists() else b""
+
+
+def _run(tool: str, command: list[str]) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(f"{tool} did not run: {error}") from None
+
+
+def known_resources(text: str, kernel: str, target: str) -> Resources:
+    """What a kernel of a PTX module needs on a target (``sm_90a``). Raises: ToolError with the reason why that is not known."""
+    found = parse(_assembled(find("ptxas"), text, target)[0]).get(kernel)
+    if found is None:
+        raise ToolError(f"ptxas does not mention kernel '{kernel}'")
+    return found
+
+
+def resources(text: str, kernel: str, target: str) -> Resources | str:
+    """As `known_resources`, or why that is not known."""
+    try:
+        return known_resources(text, kernel, target)
+    except ToolError as error:
+        return str(error)
+
+
+def disassembly(text: str, target: str) -> str:
+    """The machine code of a PTX module, as nvdisasm prints it. Raises: ToolError."""
+    nvdisasm = find("nvdisasm")
+    _, code = _assembled(find("ptxas"), text, target)
+    with tempfile.TemporaryDirectory() as folder:
+        binary = Path(folder, "module.cubin")
+        binary.write_bytes(code)
+        done = _run("nvdisasm", [nvdisasm, "-c", str(binary)])
     if done.returncode:
-        first = next((line for line in said.splitlines() if "error" in line or "fatal" in line), said.strip())
-        reason = " ".join(first.replace(str(source), "module.ptx").removeprefix("ptxas").split())
-        return f"ptxas refuses the module: {reason}"
-    return parse(said).get(kernel) or f"ptxas does not mention kernel '{kernel}'"
+        raise ToolError(f"nvdisasm refuses the module: {' '.join((done.stdout + done.stderr).split())}")
+    return done.stdout

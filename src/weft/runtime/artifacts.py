@@ -1,0 +1,42 @@
+"""What a compilation leaves for the runtime, and keeps on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from weft.runtime.errors import Site
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """For a CPU: a relocatable object, its entry point, bytes of scratch a thread needs, the memory accesses of a checked
+    kernel, and the parameters it may write through."""
+
+    object: bytes
+    symbol: str
+    scratch: int
+    written: tuple[str, ...]
+    sites: tuple[Site, ...] = ()
+
+
+@dataclass(frozen=True)
+class GpuArtifact:
+    """For a GPU: PTX, its entry point, the threads of a block, its bytes of dynamic shared memory, and the parameters it may
+    write through."""
+
+    ptx: str
+    symbol: str
+    threads: int
+    shared: int
+    written: tuple[str, ...]
+
+
+def refuse_read_only(kernel: str, written: Iterable[str], read_only: Iterable[str]) -> None:
+    """Raises `ValueError` for the first read-only array that the kernel writes through."""
+    for name in read_only:
+        if name in written:
+            raise ValueError(
+                f"kernel '{kernel}': parameter '{name}': found a read-only array, but the kernel writes through it; pass a "
+                "writable one"
+            )
