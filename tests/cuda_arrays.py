@@ -101,17 +101,20 @@ class CupyArray(Interface):
 CupyArray.__module__ = "cupy._core.core"
 
 
-def fake_torch(streams: dict[int, int]) -> types.ModuleType:
+def fake_torch(streams: dict[int, int]) -> Any:
     """The part of PyTorch that is asked for a card's current stream."""
-    module = types.ModuleType("torch")
-    current = lambda card: types.SimpleNamespace(cuda_stream=streams[card])  # noqa: E731  # pyright: ignore
-    module.cuda = types.SimpleNamespace(current_stream=current)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def current_stream(card: int) -> Any:
+        return types.SimpleNamespace(cuda_stream=streams[card])
+
+    module: Any = types.ModuleType("torch")
+    module.cuda = types.SimpleNamespace(current_stream=current_stream)
     return module
 
 
-def fake_cupy(stream: int) -> types.ModuleType:
+def fake_cupy(stream: int) -> Any:
     """The part of CuPy that is asked for the current stream."""
-    module = types.ModuleType("cupy")
     current = types.SimpleNamespace(ptr=stream)
-    module.cuda = types.SimpleNamespace(get_current_stream=lambda: current)  # pyright: ignore[reportAttributeAccessIssue]
+    module: Any = types.ModuleType("cupy")
+    module.cuda = types.SimpleNamespace(get_current_stream=lambda: current)
     return module

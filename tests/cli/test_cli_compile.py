@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 import shlex
+import shutil
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cuda_arrays import CupyArray, fake_cupy
+from fake_cuda import FakeDriver, install
 from weft import emulator
 from weft.cli import main
 
@@ -45,7 +51,14 @@ def scale(tmp_path: Path) -> str:
 def test_ptx_can_be_launched_from_its_text(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compile", scale, "--target", "sm_80", "--num-warps", "2", "--disjoint", *SIGNATURE]) == 0
     ptx = capsys.readouterr().out
-    first, _ = ptx.split("\n", 1)
+    first, *parameters = [
+        line for line in ptx.splitlines() if line.startswith("// ") and not line.startswith("// Gen")
+    ][:4]
+    assert parameters == [
+        "// byte 0: x, address of float32, 8 bytes, a multiple of 16",
+        "// byte 8: y, address of float32, 8 bytes, a multiple of 16",
+        "// byte 16: n, int32, 4 bytes",
+    ]
     launch = re.fullmatch(
         r"// launch (\w+): a block for each program, (\d+) threads a block, (\d+) bytes of dynamic shared memory", first
     )
@@ -94,7 +107,22 @@ def test_a_file_takes_the_text(scale: str, tmp_path: Path, capsys: pytest.Captur
             ["--target", "sm_9"],
             "unknown target 'sm_9'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a; did you mean 'sm_90'?",
         ),
-        (["--emit", "sass"], "--emit is 'sass', expected tile-ir, laid-out, llvm, asm, ptx"),
+        (["--emit", "elf"], "--emit is 'elf', expected tile-ir, laid-out, llvm, asm, ptx, sass, resources"),
+        (["--emit", "sass"], "--emit sass is for a GPU: add --target"),
+        (
+            ["--target", "sm_90", "--emit", "sass"],
+            "nvdisasm is not found: set WEFT_PTXAS to the path of ptxas, or CUDA_HOME, or put it on PATH",
+        ),
+        (
+            ["--target", "sm_90", "--emit", "resources"],
+            "ptxas is not found: set WEFT_PTXAS to the path of ptxas, or CUDA_HOME, or put it on PATH",
+        ),
+        (
+            ["--target", "sm_90", "--num-warps", "64"],
+            "kernel 'scale' on sm_90: out of threads: a block asks for 2048 and may have 1024; a warp has 32 threads: lower "
+            "num_warps",
+        ),
+        (["--maxnreg", "0"], "--maxnreg is 0, expected a positive int or None"),
         (["--emit", "ptx"], "--emit ptx is for a GPU: add --target"),
         (["--emit", "asm", "--target", "sm_90"], "--emit asm is for this CPU: a GPU has ptx"),
         (["--num-warps", "3"], "--num-warps is 3, expected a power of two"),
@@ -102,8 +130,14 @@ def test_a_file_takes_the_text(scale: str, tmp_path: Path, capsys: pytest.Captur
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),
 )
 def test_errors_are_one_line(
-    scale: str, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    scale: str,
+    arguments: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for variable in ("WEFT_PTXAS", "CUDA_HOME", "PATH"):
+        monkeypatch.delenv(variable, raising=False)
     assert main(["compile", scale, *SIGNATURE, *arguments]) == 2
     assert capsys.readouterr() == ("", f"weft: {message}\n")
 
@@ -125,18 +159,66 @@ def test_tile_ir_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+needs_tools = pytest.mark.skipif(
+    not all(map(shutil.which, ("ptxas", "nvdisasm"))), reason="ptxas or nvdisasm is not on PATH"
+)
+
+
+@needs_tools
+def test_what_nvidias_tools_say(scale: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["compile", scale, "--target", "sm_80", "--maxnreg", "32", *SIGNATURE, "--emit"]
+    assert main([*arguments, "resources"]) == 0
+    needs = json.loads(capsys.readouterr().out)
+    assert 0 < needs["registers"] <= 32
+    assert (needs["spill_stores"], needs["threads"], needs["dynamic_shared"]) == (0, 128, 0)
+    assert main([*arguments, "sass"]) == 0
+    assert "LDG.E" in capsys.readouterr().out
+
+
 def page() -> str:
     return (Path(__file__).parents[2] / "docs/nvidia.md").read_text()
 
 
+EMULATED, ON_A_CARD, BY_OTHERS = range(3)
+"""The programs of the page, in order; the second and the third go on after the first."""
+
+
+def programs() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
+
+
 def test_the_program_of_the_documentation(tmp_path: Path) -> None:
     """Four blocks of 256 floats, three arrays of 1,000 floats each: 125 sectors an array."""
-    (program,) = re.findall(r"^```python\n(.*?)^```$", page(), re.DOTALL | re.MULTILINE)
     path = tmp_path / "program.py"
-    path.write_text(program)
+    path.write_text(programs()[EMULATED])
     run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert 375 <= int(run.stdout) <= 378
+
+
+@pytest.mark.parametrize("number", [ON_A_CARD, BY_OTHERS])
+def test_launches_of_the_documentation(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver, and CuPy, are imitations; the programs are as on the page."""
+    driver = install(monkeypatch, FakeDriver())
+    rng = np.random.default_rng(0)
+
+    def rand(*shape: int, dtype: type[np.float32]) -> list[CupyArray]:
+        return [CupyArray(driver, row) for row in rng.random(shape, dtype)]
+
+    def empty_like(array: CupyArray) -> CupyArray:
+        return CupyArray(driver, np.zeros_like(array.array))
+
+    cupy = fake_cupy(0)
+    cupy.random, cupy.empty_like, cupy.float32 = types.SimpleNamespace(rand=rand), empty_like, np.float32
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    path = tmp_path / "program.py"
+    path.write_text(f"{programs()[EMULATED].partition('with weft')[0]}\nout[:] = 0\n{programs()[number]}")
+    names = runpy.run_path(str(path))
+    x, y, out = (names[name] for name in ("x", "y", "out"))
+    if number == ON_A_CARD:
+        x, y, out = x.array, y.array, out.numpy()
+    np.testing.assert_array_equal(out, x + y)
+    assert [(launch.grid, launch.block) for launch in driver.launches] == [((4, 1, 1), (128, 1, 1))]
 
 
 def test_commands_of_the_documentation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,11 +85,3 @@ class GpuKernel:
     symbol: str
     threads: int
     shared: int
-
-    @property
-    def launch(self) -> str:
-        """How to launch it, in a sentence."""
-        return (
-            f"launch {self.symbol}: a block for each program, {self.threads} threads a block, "
-            f"{self.shared} bytes of dynamic shared memory"
-        )

@@ -19,7 +19,7 @@ from weft.runtime.arguments import Parameter as Declared
 from weft.runtime.artifacts import GpuArtifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.cuda_device import Device, device_of_address
-from weft.runtime.cuda_driver import checked, error_of
+from weft.runtime.cuda_driver import Result, checked, error_of
 from weft.runtime.description import Parameter, check_grid
 from weft.runtime.errors import OutOfResources
 from weft.runtime.memory import ANY_CARD, LEGACY_STREAM, Memory
@@ -36,34 +36,30 @@ _CURRENT_STREAMS: Final[dict[str, Callable[[Any, int], int]]] = {
 def card_of(kernel: str, parameters: Sequence[Declared], bound: Bound) -> int | None:
     """The card that a launch's arrays are on; None for the CPU's memory. Raises: `TypeError` for arrays in several places,
     `CudaError`."""
-    first: tuple[str, int] | None = None
-    cards = [(name, memory) for name, memory in bound.views if memory.device is not None]
-    if not cards:
-        return None
-    for name, memory in cards:
-        card = _card(memory)
-        if first is None or first[1] == ANY_CARD:
-            first = name, card
-        elif card not in (first[1], ANY_CARD):
+    first, card, count = "", ANY_CARD, 0
+    for name, memory in bound.views:
+        found = memory.device
+        if found is None:
+            continue
+        count += 1
+        if found == ANY_CARD and memory.address:  # there are no elements to ask the driver about at address 0
+            found = device_of_address(memory.address)
+        if card == ANY_CARD:
+            first, card = name, found
+        elif found not in (card, ANY_CARD):
             raise TypeError(
-                f"kernel '{kernel}': parameter '{name}': found an array on card {card}, but '{first[0]}' is on card {first[1]}; "
+                f"kernel '{kernel}': parameter '{name}': found an array on card {found}, but '{first}' is on card {card}; "
                 "a launch takes arrays of one card"
             )
-    assert first is not None
-    if len(bound.extents) > len(cards):
+    if not count:
+        return None
+    if len(bound.extents) > count:
         host = _on_host(parameters, bound)
         raise TypeError(
-            f"kernel '{kernel}': parameter '{host}': found an array in the CPU's memory, but '{first[0]}' is on card "
-            f"{max(first[1], 0)}; copy all arrays to the card, or all to the CPU"
+            f"kernel '{kernel}': parameter '{host}': found an array in the CPU's memory, but '{first}' is on card "
+            f"{max(card, 0)}; copy all arrays to the card, or all to the CPU"
         )
-    return max(first[1], 0)
-
-
-def _card(memory: Memory) -> int:
-    """The number of the card; `ANY_CARD` where there are no elements to ask the driver about."""
-    if memory.device is None or memory.device != ANY_CARD or not memory.address:
-        return ANY_CARD if memory.device is None else memory.device
-    return device_of_address(memory.address)
+    return max(card, 0)
 
 
 def _on_host(parameters: Sequence[Declared], bound: Bound) -> str:
@@ -100,19 +96,27 @@ class CardKernel:
             refuse_read_only(self.kernel, self.artifact.written, bound.read_only)
         check_grid(self.kernel, grid)
         stream, others = streams(bound.views, self.device.number)
-        with self.device.current(), self._lock:  # the driver has read the arguments when a launch returns
+        pushed = self.device.enter()
+        try:
             for other in others:
                 self._wait(stream, other)
-            try:
-                self._pack(self._block, 0, *bound.slots)
-            except OverflowError:
-                self._pack(self._block, 0, *to_float32(bound.slots))
-            artifact = self.artifact
-            result = self._driver.cuLaunchKernel(
-                self._function, *grid, artifact.threads, 1, 1, artifact.shared, stream, self._arguments, 0
-            )
+            result = self._start(bound.slots, grid, stream)
             if int(result[0]):
                 raise self._refused(result[0])
+        finally:
+            self.device.leave(pushed)
+
+    def _start(self, slots: Sequence[Any], grid: Grid, stream: int) -> Result:
+        """Writes the parameters, which the driver has read when a launch returns, and launches."""
+        artifact = self.artifact
+        with self._lock:
+            try:
+                self._pack(self._block, 0, *slots)
+            except OverflowError:
+                self._pack(self._block, 0, *to_float32(slots))
+            return self._driver.cuLaunchKernel(
+                self._function, *grid, artifact.threads, 1, 1, artifact.shared, stream, self._arguments, 0
+            )
 
     def _wait(self, stream: int, other: int) -> None:
         """Makes later work on a stream wait for what is on another by now."""

@@ -55,6 +55,7 @@ class Device:
         self.name = name.rstrip(b"\0").decode()
         self.capability = (self.attribute("COMPUTE_CAPABILITY_MAJOR"), self.attribute("COMPUTE_CAPABILITY_MINOR"))
         self.context = checked(driver, "cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain(self._handle))
+        self._context = int(self.context)
         self.most_shared = self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
         self._modules: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -75,18 +76,27 @@ class Device:
             )
         return found
 
+    def enter(self) -> bool:
+        """Makes the primary context the thread's current one; whether it had to be pushed, for `leave`."""
+        driver = self.driver
+        if int(checked(driver, "cuCtxGetCurrent", driver.cuCtxGetCurrent())) == self._context:
+            return False
+        checked(driver, "cuCtxPushCurrent", driver.cuCtxPushCurrent(self.context))
+        return True
+
+    def leave(self, pushed: bool) -> None:
+        """Makes the context current that was so before `enter`."""
+        if pushed:
+            checked(self.driver, "cuCtxPopCurrent", self.driver.cuCtxPopCurrent())
+
     @contextmanager
     def current(self) -> Generator[None]:
         """Makes the primary context the thread's current one inside."""
-        driver = self.driver
-        if int(checked(driver, "cuCtxGetCurrent", driver.cuCtxGetCurrent())) == int(self.context):
-            yield
-            return
-        checked(driver, "cuCtxPushCurrent", driver.cuCtxPushCurrent(self.context))
+        pushed = self.enter()
         try:
             yield
         finally:
-            checked(driver, "cuCtxPopCurrent", driver.cuCtxPopCurrent())
+            self.leave(pushed)
 
     def function(self, kernel: str, ptx: str, symbol: str, shared: int) -> Any:
         """The handle of a kernel of a module, allowed to have ``shared`` bytes of dynamic shared memory. Raises: `CudaError`."""

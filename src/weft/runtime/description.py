@@ -58,6 +58,11 @@ class Parameter:
     padding: int
     multiple: int
 
+    def __str__(self) -> str:
+        kind = f"address of {self.dtype}" if self.pointer else str(self.dtype)
+        multiple = f", a multiple of {self.multiple}" if self.multiple > 1 else ""
+        return f"byte {self.offset}: {self.name}, {kind}, {self.size} bytes{multiple}"
+
     @property
     def code(self) -> str:
         """The `struct` code. Raises: `ValueError` for a type that has none."""

@@ -80,6 +80,14 @@ class GpuHandle:
     def __repr__(self) -> str:
         return f"<compiled {self.kernel.name} for {self.target.name}>"
 
+    @property
+    def launch(self) -> str:
+        """How to launch it, in a sentence."""
+        return (
+            f"launch {self.symbol}: a block for each program, {self.threads} threads a block, "
+            f"{self.shared} bytes of dynamic shared memory"
+        )
+
     def description(self, grid: GridLike) -> LaunchDescription:
         """How to launch the kernel on a grid of programs: sizes, 1 to 3 of them. Raises: `TypeError`, `ValueError` for no such
         grid."""

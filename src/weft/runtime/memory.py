@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import operator
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
 from typing import Any, ClassVar, Final, NamedTuple, TypeGuard
 
@@ -127,13 +128,28 @@ def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
 _KNOWN: Final = f"weft has {', '.join(d.name for d in dtypes.ALL)}"
 
 
+@cache
+def _dtype_of_tensor(dtype: Any) -> DType | None:
+    """The dtype by the name of PyTorch's, None for a name that weft has not. Cached: asked for every tensor of every launch."""
+    try:
+        return dtypes.parse(str(dtype).removeprefix("torch."))
+    except ValueError:
+        return None
+
+
+@cache
+def _is_strided(layout: Any) -> bool:
+    return str(layout) == "torch.strided"
+
+
 def _tensor_memory(tensor: Any) -> Memory:
     """An object with ``data_ptr()`` and ``dtype``: PyTorch's tensors, or anything that imitates them. Strides count
     elements."""
-    device = str(getattr(getattr(tensor, "device", None), "type", "cpu"))
+    place = getattr(tensor, "device", None)
+    device = str(getattr(place, "type", "cpu"))
     if device == "meta":
         raise MemoryRefused("found a tensor on the meta device, which has no elements; pass one with data")
-    if (layout := str(getattr(tensor, "layout", "torch.strided"))) != "torch.strided":
+    if not _is_strided(layout := getattr(tensor, "layout", "torch.strided")):
         raise MemoryRefused(f"found a tensor with layout {layout}; pass tensor.to_dense(), or its indices and values")
     if callable(is_negated := getattr(tensor, "is_neg", None)) and is_negated():
         raise MemoryRefused("found a tensor whose negation is pending; pass tensor.resolve_neg()")
@@ -141,28 +157,26 @@ def _tensor_memory(tensor: Any) -> Memory:
         raise MemoryRefused(
             f"found a tensor on device '{tensor.device}', expected memory of the CPU or a CUDA card; pass tensor.cpu()"
         )
-    name = str(tensor.dtype).removeprefix("torch.")
-    try:
-        dtype = dtypes.parse(name)
-    except ValueError:
-        raise MemoryRefused(f"found a tensor of {tensor.dtype}; {_KNOWN}") from None
+    dtype = _dtype_of_tensor(tensor.dtype)
+    if dtype is None:
+        raise MemoryRefused(f"found a tensor of {tensor.dtype}; {_KNOWN}")
     try:
         address = int(tensor.data_ptr())
     except RuntimeError as error:  # a tensor of a tracer
         raise MemoryRefused(
             f"found a tensor of type {type(tensor).__name__} without memory: {str(error).splitlines()[0]}"
         ) from None
-    card = None
+    card, library = None, ""
     if device == "cuda":
-        index = getattr(tensor.device, "index", None)
-        card = ANY_CARD if index is None else int(index)
-    library = "" if card is None else library_of(tensor)
+        index = getattr(place, "index", None)
+        card, library = ANY_CARD if index is None else int(index), library_of(tensor)
     if not (hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None))):
-        return Memory(address, dtype, None, False, tensor, device=card, library=library)
-    shape = tuple(int(size) for size in tensor.shape)
-    strides = tuple(int(stride) * dtype.itemsize for stride in tensor.stride())
-    extent = extent_of(address, shape, strides, dtype.itemsize)
-    return Memory(address, dtype, extent, False, tensor, shape, strides, card, library=library)
+        return Memory(address, dtype, None, False, tensor, None, None, card, None, library)
+    itemsize = dtype.itemsize
+    shape = tuple(map(int, tensor.shape))
+    strides = tuple([int(stride) * itemsize for stride in tensor.stride()])
+    extent = extent_of(address, shape, strides, itemsize)
+    return Memory(address, dtype, extent, False, tensor, shape, strides, card, None, library)
 
 
 def library_of(value: object) -> str:
