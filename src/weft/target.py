@@ -146,3 +146,27 @@ GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
 }
 """What an instruction needs: the least compute capability, and whether only its accelerated target has it (PTX ISA, "Target ISA
 notes" of each instruction)."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far a function of float32 may be from its exact value, at most: ``ulps`` and ``slope * |x|`` units in the last place of
+    the exact value, and ``relative`` times it. ``flushes``: subnormal operands and results are zeros of their sign."""
+
+    ulps: float = 0.0
+    slope: float = 0.0
+    relative: float = 0.0
+    flushes: bool = False
+
+
+APPROXIMATIONS: Final[Mapping[str, Accuracy]] = {
+    "exp": Accuracy(ulps=2, slope=1.23),
+    "exp2": Accuracy(ulps=2, flushes=True),
+    "sqrt": Accuracy(relative=2.0**-23, flushes=True),
+    "rsqrt": Accuracy(relative=2.0**-22.9, flushes=True),
+    "div": Accuracy(ulps=2),
+}
+"""The elementwise kinds that NVIDIA GPUs approximate on float32, as Triton has it. Sources: PTX ISA, ``ex2``, ``sqrt``,
+``rsqrt`` and ``div``. ``exp(x)`` is ``ex2`` of a product. The roundings of the product and of log2 e are at most 7.3e-8 of it,
+so up to 1.23 ``x`` units of the result. (CUDA's guide says 2 + floor(1.173 ``x``) of ``__expf``: some ``x`` near 88 exceed
+that even where ``ex2`` is exact.)"""

@@ -32,7 +32,7 @@ from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.options import Options
 from weft.runtime import executor, loader
-from weft.target import GpuTarget
+from weft.target import APPROXIMATIONS, GpuTarget
 
 Array = NDArray[Any]
 Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
@@ -179,6 +179,10 @@ class Differential:
     least_atomic_bits: ClassVar[int] = 8
     """Bits of the narrowest element that atomics reach; narrower ones are refused."""
 
+    def approximated(self, dtype: DType) -> frozenset[str]:
+        """The elementwise kinds of floats of which the machine gives approximations."""
+        return frozenset()
+
     def build(self, kernel: KernelFunction, **arguments: Any) -> ModuleOp:
         """The frontend's module of a kernel for arguments by name."""
         module = build_module(kernel, {name: argument_of(value) for name, value in arguments.items()})
@@ -276,6 +280,9 @@ class Emulated(Differential):
 
     target: GpuTarget
     warps: int = 4
+
+    def approximated(self, dtype: DType) -> frozenset[str]:
+        return frozenset(APPROXIMATIONS) if dtype.is_float and dtype.bits <= 32 else frozenset()
 
     def native(
         self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False

@@ -126,7 +126,8 @@ CASES = [
     ("tl.cdiv(i, 16)", "constant add constant div", "int32 scalar"),
     ("tl.cdiv(j, i)", "constant sub cast add cast div", "int64 scalar"),
     ("tl.fdiv(F, 3.0)", "constant div", "float32[16]"),
-    ("tl.div_rn(d, d)", "div", "float64 scalar"),
+    ("tl.fdiv(F, 3.0, ieee_rounding=True)", "constant div_rn", "float32[16]"),
+    ("tl.div_rn(d, d)", "div_rn", "float64 scalar"),
     ("tl.fma(F, f, 1.0)", "constant splat splat fma", "float32[16]"),
     ("tl.abs(I)", "abs", "int32[16]"),
     ("tl.abs(V)", "", "uint8[16]"),
@@ -138,7 +139,7 @@ CASES = [
     *((f"tl.{name}(F)", name, "float32[16]") for name in ("exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos")),
     *((f"tl.{name}(F)", name, "float32[16]") for name in ("erf", "floor", "ceil")),
     *((f"tl.math.{name}(d)", name, "float64 scalar") for name in ("exp", "sqrt", "erf")),
-    ("tl.sqrt_rn(F)", "sqrt", "float32[16]"),
+    ("tl.sqrt_rn(F)", "sqrt_rn", "float32[16]"),
     ("libdevice.tanh(K)", "tanh", "bfloat16[16]"),
     ("tl.extra.libdevice.fma(f, f, f)", "fma", "float32 scalar"),
     # memory

@@ -30,6 +30,8 @@ from fuzz.typed import (
 from weft import dtypes
 from weft.dtypes import DType
 from weft.semantics import triton as semantics
+from weft.semantics.core import PromotionError
+from weft.target import APPROXIMATIONS
 
 
 class Scope(Protocol):
@@ -55,15 +57,16 @@ Form = Callable[[Scope], Typed | None]
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "%", "//", "&", "|", "^", "<<", ">>", "minimum", "maximum")
 COMPARISONS: Final = ("<", "<=", ">", ">=", "==", "!=")
-EXACT_FUNCTIONS: Final = ("tl.sqrt", "tl.floor", "tl.ceil", "tl.sqrt_rn")
+EXACT_FUNCTIONS: Final = ("tl.floor", "tl.ceil", "tl.sqrt_rn")
 
-ULPS: Final[dict[str, int]] = {
-    **dict.fromkeys(("tl.exp", "tl.exp2", "tl.log", "tl.log2", "tl.sin", "tl.cos", "tl.erf", "tl.rsqrt"), 3),
-    "libdevice.tanh": 3,
-    "tl.sigmoid": 5,
+ULPS: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
+    **{f"tl.{name}": (3, (name,)) for name in ("exp", "exp2", "log", "log2", "sin", "cos", "erf", "rsqrt")},
+    "tl.sqrt": (0, ("sqrt",)),
+    "libdevice.tanh": (3, ("tanh",)),
+    "tl.sigmoid": (5, ("exp", "div")),
 }
-"""Functions and how far native code and reference may be apart in float32 and wider; narrow types round that away, but for
-one step."""
+"""Functions, how far native code and reference may be apart in float32 and wider, and the kinds that they consist of, of which a
+machine may give approximations. Narrow types round that away, but for one step."""
 FLOAT64_REFERENCE: Final = 4
 """How far NumPy's own float64 functions may be off."""
 
@@ -357,7 +360,7 @@ def inexact(scope: Scope) -> tuple[Typed, Typed | None] | None:
 
     The value's `Check` lacks the name of the magnitude's array, which is the first parameter of rule ``within``.
     """
-    form = scope.random.choice((_function, _function, _softmax, _sum, _dot))
+    form = scope.random.choice((_function, _function, _quotient, _softmax, _sum, _dot))
     return form(scope)
 
 
@@ -366,8 +369,35 @@ def _function(scope: Scope) -> tuple[Typed, Typed | None] | None:
     if a is None:
         return None
     name = scope.random.choice(tuple(ULPS))
-    ulps = 1 if a.dtype.bits < 32 else ULPS[name] + (FLOAT64_REFERENCE if a.dtype.bits == 64 else 0)
-    return Typed(f"{name}({a.text})", a.dtype, a.shape, Check("ulps", (ulps,))), None
+    ulps, kinds = ULPS[name]
+    bound = 1 if a.dtype.bits < 32 else ulps + (FLOAT64_REFERENCE if ulps and a.dtype.bits == 64 else 0)
+    operand = (
+        _without_subnormals(a) if any(k in APPROXIMATIONS and APPROXIMATIONS[k].flushes for k in kinds) else a.text
+    )
+    return Typed(f"{name}({operand})", a.dtype, a.shape, Check("ulps", (bound, *kinds))), None
+
+
+def _without_subnormals(a: Typed) -> str:
+    """``a`` with zeros for what is subnormal in float32, which instructions may take for zeros anyway."""
+    if a.dtype.exponent < dtypes.float32.exponent:
+        return a.text
+    return f"tl.where(tl.abs({a.text}) < {2.0**-126}, 0.0, {a.text})"
+
+
+def _quotient(scope: Scope) -> tuple[Typed, Typed | None] | None:
+    """``/`` of anything."""
+    a = scope.pick()
+    b = operand(scope, a) if a else None
+    right = b.dtype if isinstance(b, Typed) else b
+    shape = a and common_shape(a.shape, b.shape if isinstance(b, Typed) else ())
+    if a is None or right is None or shape is None:
+        return None
+    try:
+        dtype = semantics.binary("/", a.dtype, right).result
+    except PromotionError:
+        return None
+    text = b.text if isinstance(b, Typed) else literal(b or 0)
+    return Typed(f"({a.text} / {text})", dtype, shape, Check("ulps", (int(dtype.bits < 32), "div"))), None
 
 
 def _softmax(scope: Scope) -> tuple[Typed, Typed | None] | None:
@@ -376,7 +406,7 @@ def _softmax(scope: Scope) -> tuple[Typed, Typed | None] | None:
         return None
     axis = scope.random.randrange(len(a.shape))
     ulps = 1 if a.dtype.bits < 32 else 16 + a.shape[axis]
-    return Typed(f"tl.softmax({a.text}, {axis})", a.dtype, a.shape, Check("ulps", (ulps,))), None
+    return Typed(f"tl.softmax({a.text}, {axis})", a.dtype, a.shape, Check("ulps", (ulps, "exp", "div"))), None
 
 
 def _sum(scope: Scope) -> tuple[Typed, Typed | None] | None:

@@ -63,6 +63,15 @@ def test_within_compares_with_a_multiple_of_the_magnitude(apart: float, agrees: 
     assert (compare("x", entry, f32(8 + apart), f32(8), {"b": np.array([4.0])}) is None) == agrees
 
 
+@pytest.mark.parametrize(
+    ("machine", "apart", "agrees"), [("native", 4, False), ("sm_80", 4, True), ("sm_80", 6, False)]
+)
+def test_ulps_grow_by_what_a_machine_approximates(machine: str, apart: int, agrees: bool) -> None:
+    entry = ("output", "float32", 1, "ulps", 3, "div", "log")
+    found = (f32(1).view(np.int32) + np.int32(apart)).view(np.float32)
+    assert (compare("x", entry, found, f32(1), {}, machine) is None) == agrees
+
+
 def test_a_magnitude_next_to_overflow_excuses_everything() -> None:
     entry = ("output", "float32", 1, "within", "b", 0.0)
     assert compare("x", entry, f32(math.inf), f32(0), {"b": np.array([1e38])}) is None

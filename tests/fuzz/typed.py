@@ -74,7 +74,8 @@ def lines_up(shape: Shape, target: Shape) -> bool:
 
 
 def binary(op: str, a: Typed, b: Typed | int | float | bool, flip: bool = False) -> Typed | None:
-    """``a op b`` (``flip``: ``b op a``), or None where semantics refuse it or the shapes do not meet."""
+    """``a op b`` (``flip``: ``b op a``), or None where semantics refuse it, the shapes do not meet, or it is the quotient of
+    integers, which is inexact."""
     other = b.shape if isinstance(b, Typed) else ()
     shape = common_shape(a.shape, other)
     right = b.dtype if isinstance(b, Typed) else b
@@ -88,6 +89,10 @@ def binary(op: str, a: Typed, b: Typed | int | float | bool, flip: bool = False)
     left, right_text = (text, a.text) if flip else (a.text, text)
     if op in ("minimum", "maximum"):
         return zero_is_positive(Typed(f"tl.{op}({left}, {right_text})", promotion.result, shape))
+    if op == "/":  # `/` itself is an approximation on GPUs
+        if not (a.dtype.is_float and (not isinstance(b, Typed) or b.dtype.is_float)):
+            return None
+        return Typed(f"tl.div_rn({left}, {right_text})", promotion.result, shape)
     return Typed(f"({left} {op} {right_text})", promotion.result, shape)
 
 

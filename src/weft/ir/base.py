@@ -58,7 +58,7 @@ UNARY: Final[dict[str, frozenset[str]]] = {
     "not": frozenset({INTEGER, BOOL}),
     "abs": frozenset({FLOAT, INTEGER}),
     **dict.fromkeys(
-        ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil"),
+        ("exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos", "tanh", "erf", "floor", "ceil"),
         frozenset({FLOAT}),
     ),
     **dict.fromkeys(
@@ -66,11 +66,13 @@ UNARY: Final[dict[str, frozenset[str]]] = {
         frozenset({FLOAT}),
     ),
 }
-"""Unary kinds and the element kinds they take. ``not`` complements bits (of a bool: negates it)."""
+"""Unary kinds and the element kinds they take. ``not`` complements bits (of a bool: negates it). ``sqrt_rn`` is correctly
+rounded; ``sqrt`` is too, unless the target approximates it (`weft.target.APPROXIMATIONS`)."""
 
 BINARY: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("add", "sub", "mul"), frozenset({FLOAT, INTEGER, BOOL})),
     "div": frozenset({FLOAT, INTEGER, BOOL}),
+    "div_rn": frozenset({FLOAT}),
     "rem": frozenset({FLOAT, INTEGER, BOOL}),
     **dict.fromkeys(("and", "or", "xor", "shl", "shr"), frozenset({INTEGER, BOOL})),
     "min": frozenset({FLOAT, INTEGER, BOOL}),
@@ -80,7 +82,8 @@ BINARY: Final[dict[str, frozenset[str]]] = {
     "pow": frozenset({FLOAT, INTEGER, BOOL}),
     "atan2": frozenset({FLOAT}),
 }
-"""Binary kinds. ``div`` of floats is the true division, of integers C's; ``rem`` has the sign of the dividend (fmod);
+"""Binary kinds. ``div_rn`` is the true division, correctly rounded; ``div`` of floats is too, unless the target approximates it
+(`weft.target.APPROXIMATIONS`), of integers it is C's; ``rem`` has the sign of the dividend (fmod);
 ``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
 ``minnan``/``maxnan`` NaN; `TIED_ZEROS` says what they give of two zeros. ``pow`` of integers wraps, and of a negative exponent
 is 0; ``atan2(y, x)`` is the angle of the point."""

@@ -70,13 +70,14 @@ def cdiv(x: Tile, div: Tile) -> tensor:
 
 @stub
 def fdiv(x: Tile, y: Tile, ieee_rounding: bool | constexpr = False, approx: bool | constexpr = False) -> tensor:
-    """``x / y`` for floats, correctly rounded whatever the flags say."""
+    """``x / y`` for floats. ``ieee_rounding=True`` makes it correctly rounded on every target, as `div_rn` is; ``approx`` changes
+    nothing."""
     ...
 
 
 @stub
 def div_rn(x: Tile, y: Tile) -> tensor:
-    """``x / y`` for floats, correctly rounded."""
+    """``x / y`` for floats, correctly rounded on every target."""
     ...
 
 
@@ -88,13 +89,13 @@ def fma(x: Tile, y: Tile, z: Tile) -> tensor:
 
 @stub
 def exp(x: tensor) -> tensor:
-    """e to the power of x."""
+    """e to the power of x; on GPUs an approximation in float32 (docs/nvidia.md)."""
     ...
 
 
 @stub
 def exp2(x: tensor) -> tensor:
-    """2 to the power of x."""
+    """2 to the power of x; on GPUs an approximation in float32 (docs/nvidia.md)."""
     ...
 
 
@@ -112,19 +113,19 @@ def log2(x: tensor) -> tensor:
 
 @stub
 def sqrt(x: tensor) -> tensor:
-    """The square root, correctly rounded."""
+    """The square root, correctly rounded on CPUs; on GPUs an approximation in float32 (docs/nvidia.md)."""
     ...
 
 
 @stub
 def sqrt_rn(x: tensor) -> tensor:
-    """The square root, correctly rounded (`sqrt` is too)."""
+    """The square root, correctly rounded on every target."""
     ...
 
 
 @stub
 def rsqrt(x: tensor) -> tensor:
-    """``1 / sqrt(x)``."""
+    """``1 / sqrt(x)``; on GPUs an approximation in float32 (docs/nvidia.md)."""
     ...
 
 

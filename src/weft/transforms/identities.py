@@ -47,7 +47,7 @@ _ABSORBING: Final[Mapping[str, _Number]] = {
 _ZERO_STAYS: Final = frozenset({"div", "rem", "shl", "shr"})
 """0 op x == 0, for integers; also for x == 0 (`weft.reference`)."""
 
-_FLOAT_NEUTRAL: Final[Mapping[str, float]] = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0}
+_FLOAT_NEUTRAL: Final[Mapping[str, float]] = {"add": -0.0, "sub": 0.0, "mul": 1.0, "div": 1.0, "div_rn": 1.0}
 """x op n == x, for floats."""
 
 _IDEMPOTENT: Final = frozenset({"and", "or", "min", "max", "minnan", "maxnan"})

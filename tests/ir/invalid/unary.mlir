@@ -1,4 +1,4 @@
-// CHECK: tile.unary: unknown kind 'sinh', expected one of neg, not, abs, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh, erf, floor, ceil, cbrt, log10, log1p, tan
+// CHECK: tile.unary: unknown kind 'sinh', expected one of neg, not, abs, exp, exp2, log, log2, sqrt, sqrt_rn, rsqrt, sin, cos, tanh, erf, floor, ceil, cbrt, log10, log1p, tan
 func.func @unary(%x: f32) {
   %a = tile.unary "sinh" %x : f32
   func.return

@@ -23,7 +23,7 @@ COST_OF_CONTIGUOUS_LOAD = 3
 
 _HEAVY: Mapping[str, int] = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf"), 20),
-    **dict.fromkeys(("sqrt", "rsqrt", "div"), 10),
+    **dict.fromkeys(("sqrt", "sqrt_rn", "rsqrt", "div", "div_rn"), 10),
     "rem": 40,
     **dict.fromkeys(("cbrt", "log10", "log1p", "tan", "pow", "atan2"), 200),
 }

@@ -2,7 +2,8 @@
 
 The edge cases of LLVM's instructions differ from weft's (division by zero and oversized shifts are
 undefined, `minnum` of a signalling NaN varies with the target), so each entry spells out what `weft.reference` defines.
-Nothing carries a fast-math flag: results do not depend on the target, except those of transcendental functions.
+Nothing carries a fast-math flag: results do not depend on the target, except those of transcendental functions and of those that
+an NVIDIA GPU approximates (`weft.codegen.llvm.approximate`).
 
 Operands are values in registers as `weft.codegen.llvm.types` represents them, all of one shape, scalar or vector; the
 result has that shape. Narrow floats are widened to float32, computed and rounded once; sign changes and choices among
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from llvmlite import ir
 
 from weft.codegen.llvm import integer, vecmath
+from weft.codegen.llvm.approximate import approximated
 from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
 from weft.codegen.llvm.types import (
     constant,
@@ -59,8 +61,12 @@ def _intrinsic(name: str) -> Unary:
     return _in_compute(lambda builder, x: intrinsic(builder, name, [x]))
 
 
+def _sqrt(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return intrinsic(builder, "sqrt", [x])
+
+
 def _rsqrt(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    return builder.fdiv(splat(1.0, x.type), intrinsic(builder, "sqrt", [x]))
+    return builder.fdiv(splat(1.0, x.type), _sqrt(builder, x))
 
 
 def _negate_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
@@ -89,9 +95,11 @@ _UNARY: dict[tuple[str, str], Unary] = {
     ("not", BOOL): _complement,
     ("abs", FLOAT): _absolute_float,
     ("abs", INTEGER): integer.absolute,
-    ("rsqrt", FLOAT): _in_compute(_rsqrt),
-    **{(kind, FLOAT): _intrinsic(kind) for kind in ("sqrt", "floor", "ceil")},
-    **{(kind, FLOAT): _in_compute(function) for kind, function in vecmath.UNARY.items()},
+    ("rsqrt", FLOAT): _in_compute(approximated("rsqrt", _rsqrt)),
+    ("sqrt", FLOAT): _in_compute(approximated("sqrt", _sqrt)),
+    ("sqrt_rn", FLOAT): _in_compute(_sqrt),
+    **{(kind, FLOAT): _intrinsic(kind) for kind in ("floor", "ceil")},
+    **{(kind, FLOAT): _in_compute(approximated(kind, function)) for kind, function in vecmath.UNARY.items()},
 }
 
 # Binary kinds
@@ -111,6 +119,10 @@ def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Valu
         return narrow(builder, function(builder, widen(builder, x, dtype), widen(builder, y, dtype)), dtype)
 
     return emit
+
+
+def _quotient(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    return builder.fdiv(x, y)
 
 
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
@@ -153,7 +165,8 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("add", FLOAT): _float_binary(lambda builder, x, y: builder.fadd(x, y)),
     ("sub", FLOAT): _float_binary(lambda builder, x, y: builder.fsub(x, y)),
     ("mul", FLOAT): _float_binary(lambda builder, x, y: builder.fmul(x, y)),
-    ("div", FLOAT): _float_binary(lambda builder, x, y: builder.fdiv(x, y)),
+    ("div", FLOAT): _float_binary(approximated("div", _quotient)),
+    ("div_rn", FLOAT): _float_binary(_quotient),
     ("rem", FLOAT): _float_binary(vecmath.BINARY["fmod"]),
     ("min", FLOAT): _extreme("<", propagate_nan=False),
     ("max", FLOAT): _extreme(">", propagate_nan=False),

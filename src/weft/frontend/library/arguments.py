@@ -36,6 +36,12 @@ def boolean(value: Value, argument: str) -> bool:
     return value
 
 
+def quotient(ieee_rounding: Value) -> str:
+    """The kind of division that a flag ``ieee_rounding`` asks for: True for the correctly rounded one."""
+    rounded = ieee_rounding is not None and boolean(ieee_rounding, "ieee_rounding")
+    return "div_rn" if rounded else "div"
+
+
 def word(value: Value, allowed: Sequence[str], argument: str, default: str = "") -> str:
     """One of a few words; None and the empty string are the default."""
     if is_runtime(value):

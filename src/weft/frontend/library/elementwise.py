@@ -12,7 +12,7 @@ from weft.dtypes import DType
 from weft.frontend import arithmetic
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
-from weft.frontend.library.arguments import floats, tile_of
+from weft.frontend.library.arguments import floats, quotient, tile_of
 from weft.frontend.promotion import compute, convert, emit, is_triton, operand, operands_of, resolve
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe
@@ -25,7 +25,7 @@ CALCULUS: Final[dict[Stub, str]] = {
     tl.log: "log",
     tl.log2: "log2",
     tl.sqrt: "sqrt",
-    tl.sqrt_rn: "sqrt",
+    tl.sqrt_rn: "sqrt_rn",
     tl.rsqrt: "rsqrt",
     tl.sin: "sin",
     tl.cos: "cos",
@@ -88,7 +88,7 @@ def _cdiv(b: Builder, x: Value, div: Value) -> Value:
     return arithmetic.binary(b, "//", above, div)
 
 
-def _divide(b: Builder, x: Value, y: Value) -> Tensor:
+def _divide(b: Builder, x: Value, y: Value, kind: str) -> Tensor:
     left, right = operands_of(b, resolve(b, "/", x, y), x, y)
     for value, argument in ((x, "x"), (y, "y")):
         if isinstance(value, Tensor) and not value.dtype.is_float:
@@ -97,17 +97,17 @@ def _divide(b: Builder, x: Value, y: Value) -> Tensor:
                 hint="use x / y, which converts integers",
                 argument=argument,
             )
-    return b.binary("div", left, right)
+    return b.binary(kind, left, right)
 
 
 @implements(tl.fdiv)
 def _fdiv(b: Builder, x: Value, y: Value, ieee_rounding: Value, approx: Value) -> Tensor:
-    return _divide(b, x, y)
+    return _divide(b, x, y, quotient(ieee_rounding))
 
 
 @implements(tl.div_rn)
 def _div_rn(b: Builder, x: Value, y: Value) -> Tensor:
-    return _divide(b, x, y)
+    return _divide(b, x, y, "div_rn")
 
 
 @implements(tl.fma)

@@ -19,7 +19,6 @@ _WRAPS: Final = (
 )
 _ORDER: Final = "permits any order of the elements; row-major order is one of them"
 _TIES: Final = "False permits the index of any of several equal elements; the leftmost is one of them"
-_ROUNDING: Final = "asks for correct rounding; division always rounds correctly"
 _APPROXIMATE: Final = "permits an approximate quotient; the correctly rounded one is allowed"
 _SHAPE: Final = "speaks of the maximum and the sum inside; the result has the shape of the operand with either value"
 
@@ -27,14 +26,14 @@ IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
     tl.add: {"sanitize_overflow": _WRAPS},
     tl.sub: {"sanitize_overflow": _WRAPS},
     tl.mul: {"sanitize_overflow": _WRAPS},
-    tl.fdiv: {"ieee_rounding": _ROUNDING, "approx": _APPROXIMATE},
+    tl.fdiv: {"approx": _APPROXIMATE},
     tl.reshape: {"can_reorder": _ORDER},
     tl.ravel: {"can_reorder": _ORDER},
     tl.max: {"return_indices_tie_break_left": _TIES},
     tl.min: {"return_indices_tie_break_left": _TIES},
     tl.argmax: {"tie_break_left": _TIES},
     tl.argmin: {"tie_break_left": _TIES},
-    tl.softmax: {"keep_dims": _SHAPE, "ieee_rounding": _ROUNDING},
+    tl.softmax: {"keep_dims": _SHAPE},
 }
 """Op -> parameter -> why its value changes nothing."""
 

@@ -14,7 +14,7 @@ from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
-from weft.frontend.library.arguments import dtype_of, flag, floats, tile_of
+from weft.frontend.library.arguments import dtype_of, flag, floats, quotient, tile_of
 from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
 from weft.frontend.source import KernelFunction
@@ -222,4 +222,4 @@ def _softmax(b: Builder, x: Value, dim: Value, keep_dims: Value, ieee_rounding: 
     largest = _single(b, "max", wide, axis, True)
     shifted = b.unary("exp", b.binary("sub", wide, b.broadcast_to(largest, wide.shape)))
     total = _single(b, "add", shifted, axis, True)
-    return b.cast(b.binary("div", shifted, b.broadcast_to(total, wide.shape)), operand.dtype)
+    return b.cast(b.binary(quotient(ieee_rounding), shifted, b.broadcast_to(total, wide.shape)), operand.dtype)

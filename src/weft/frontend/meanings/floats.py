@@ -27,8 +27,8 @@ def floor_divide(b: Builder, x: Tensor, y: Tensor) -> Tensor:
 
     ``floor(x / y)`` would round up first: 1 / 0.1 is 10, but 1 // 0.1 is 9."""
     zero = constant(b, 0.0, x)
-    rest, quotient = b.binary("rem", x, y), b.binary("div", x, y)
-    whole = b.binary("div", b.binary("sub", x, rest), y)
+    rest, quotient = b.binary("rem", x, y), b.binary("div_rn", x, y)
+    whole = b.binary("div_rn", b.binary("sub", x, rest), y)
     whole = b.select(_remains(b, rest, y), b.binary("sub", whole, constant(b, 1.0, x)), whole)
     floor = b.unary("floor", whole)
     above = b.compare("gt", b.binary("sub", whole, floor), constant(b, 0.5, x))
