@@ -25,6 +25,11 @@ class Options:
         return dict(self.launch).get("num_warps", 4)
 
     @property
+    def stages(self) -> int:
+        """The iterations of a loop that are under way together; of a loop that says nothing else."""
+        return dict(self.launch).get("num_stages", 3)
+
+    @property
     def blocks(self) -> int:
         """The blocks of a cluster, which run one program together."""
         return dict(self.launch).get("num_ctas", 1)

@@ -2,7 +2,7 @@
 
 | trait | each element of the result | ops |
 |---|---|---|
-| `Generator` | is made of scalars and of its own position: any layout is free | constant, arange, splat |
+| `Generator` | is made of scalars and of its own position: any layout is free | constant, arange, splat, local_load |
 | `Elementwise` | is a function of the operands' elements at its position: all have one layout | unary, binary, ... |
 | `Shape` | is an element of the source at another position: a layout exists under which nothing moves | trans, reshape, ... |
 | `Collective` | depends on many elements | reduce, dot |

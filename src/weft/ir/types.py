@@ -171,6 +171,12 @@ def defect(type_: Attribute) -> str | None:
     )
 
 
+def has_layout(value: SSAValue | Attribute) -> bool:
+    """Whether a tensor type carries a layout."""
+    type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
+    return type(type_) is TensorType and type(type_.encoding) is LayoutAttr
+
+
 def layout_of(value: SSAValue | Attribute) -> LinearLayout:
     """The layout a tensor type carries; `TypeError` where the layout pass has not put one."""
     type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value

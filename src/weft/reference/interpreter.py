@@ -19,10 +19,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft import dtypes
-from weft.ir import tile
+from weft.ir import gpu, tile
 from weft.ir.location import describe
 from weft.ir.types import dtype_of, is_pointer, shape_of
 from weft.reference import collective, elementwise, numbers
+from weft.reference.buffers import Buffers, empty
 from weft.reference.memory import Memory, Site
 from weft.reference.numbers import Array
 from weft.reference.programs import Steps, UndefinedBehaviourError, finish, run_all
@@ -40,6 +41,7 @@ class Program:
     index: tuple[int, int, int]
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     first_zero: bool = False
+    buffers: Buffers = field(default_factory=Buffers)
 
     def site(self, op: Operation) -> Site:
         """The op as this program executes it, for messages."""
@@ -321,6 +323,48 @@ def _(program: Program, op: tile.AssumeOp, operands: Values) -> Values:
     return []
 
 
+# Buffers
+
+
+@_means(gpu.AllocOp)
+def _(program: Program, op: gpu.AllocOp, operands: Values) -> Values:
+    program.buffers.alloc(op.result)
+    return [empty()]
+
+
+@_means(gpu.AsyncCopyOp)
+def _(program: Program, op: gpu.AsyncCopyOp, operands: Values) -> Values:
+    """Reads zeros where the mask is false."""
+    if program.values[op.enabled]:
+        pointer, site = operands[0], program.site(op)
+        loaded = program.memory.read(site, pointer, gpu.buffer_of(op.buffer).dtype, _mask(op.mask, program, pointer))
+        program.buffers.copy(site, op.buffer, int(program.values[op.slot]), loaded)
+    return []
+
+
+@_means(gpu.CommitOp)
+def _(program: Program, op: gpu.CommitOp, operands: Values) -> Values:
+    program.buffers.commit()
+    return []
+
+
+@_means(gpu.WaitOp)
+def _(program: Program, op: gpu.WaitOp, operands: Values) -> Values:
+    program.buffers.wait(op.pending.value.data)
+    return []
+
+
+@_means(gpu.LocalLoadOp)
+def _(program: Program, op: gpu.LocalLoadOp, operands: Values) -> Values:
+    return [program.buffers.read(program.site(op), op.buffer, int(program.values[op.slot]))]
+
+
+@_means(gpu.BarrierOp)
+def _(program: Program, op: gpu.BarrierOp, operands: Values) -> Values:
+    """Nothing to do: a program is executed as a whole."""
+    return []
+
+
 # Collectives
 
 
@@ -369,5 +413,7 @@ def _(program: Program, op: scf.WhileOp, operands: Values) -> Steps[Values]:
         operands = yield from program.run(op.after_region.block, passed)
 
 
-if _UNDEFINED := [op.name for op in tile.Tile.operations if op not in _MEANINGS and op is not tile.YieldOp]:
+if _UNDEFINED := [
+    op.name for op in (*tile.Tile.operations, *gpu.Gpu.operations) if op not in _MEANINGS and op is not tile.YieldOp
+]:
     raise ValueError(f"weft.reference: no meaning for {', '.join(_UNDEFINED)}")

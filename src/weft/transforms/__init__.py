@@ -21,7 +21,9 @@ from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.buffers import LayOutBuffers
 from weft.transforms.nvidia.operands import MatchOperands
+from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
@@ -34,9 +36,11 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         AssignVectorLayouts,
         Cse,
         Dce,
+        LayOutBuffers,
         Licm,
         MarkInvariantLoads,
         MatchOperands,
+        PipelineLoads,
         PlaceBarriers,
         RaiseFlags,
         Simplify,

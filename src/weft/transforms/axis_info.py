@@ -34,6 +34,7 @@ from typing import Final
 
 from xdsl.ir import Attribute
 
+from weft.ir.gpu import BufferType
 from weft.ir.types import dtype_of, is_pointer, shape_of
 
 MAX: Final = 1 << 62
@@ -118,7 +119,9 @@ def unit_of(type_: Attribute) -> int:
 
 @lru_cache(maxsize=4096)
 def unknown(type_: Attribute) -> AxisInfo:
-    """Nothing known; an unsigned integer or a bool is not negative."""
+    """Nothing known; an unsigned integer or a bool is not negative. A buffer counts as a scalar."""
+    if isinstance(type_, BufferType):
+        return AxisInfo((1,), (1,), (1,))
     ones = (1,) * len(sizes_of(type_))
     pointer = is_pointer(type_)
     dtype = dtype_of(type_)

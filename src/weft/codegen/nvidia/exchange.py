@@ -15,6 +15,7 @@ memory fill words of their own, which a `Move` takes up. The docstrings of the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from llvmlite import ir
@@ -26,14 +27,12 @@ from weft.codegen.nvidia.files import WORD, File, element_type, from_words, of_s
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
 from weft.layout.algebra import f2
 from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess
-from weft.layout.planning.permutes import FIRST_WORD, SECOND_WORD, Permute
+from weft.layout.planning.permutes import FIRST_WORD, SECOND_WORD, Network, Permute
 from weft.layout.planning.plan import ConversionPlan
 from weft.layout.planning.steps import Barrier, LaneExchange, Move, Parallel, Step
 from weft.transforms.nvidia.scratch import own_copies
 
 Words = Sequence[ir.Value]
-
-_SUFFIXES: Final = {"matrix": "", "transposed": ".trans", "bytes": ".trans.b8"}
 
 
 def convert(threads: Threads, plan: ConversionPlan, file: File, element: Element, registers: int, scratch: int) -> File:
@@ -77,8 +76,11 @@ class Exchange:
             zero = ir.Constant(I32, 0)
             words = [self._loaded.get(word, zero) for word in range(max(self._loaded) + 1)]
             self._loaded = {}
-        network = step.network
-        values = self._permuted(_padded(words, network.sources), network.permutes, step.warp_flip << LANE_BITS)
+        return self.permute(step.network, words, step.warp_flip << LANE_BITS)
+
+    def permute(self, network: Network, words: Words, flip: int = 0) -> Words:
+        """What a network makes of words; of a thread whose number is XORed with ``flip``."""
+        values = self._permuted(_padded(words, network.sources), network.permutes, flip)
         return [values[output] for output in network.outputs]
 
     def _permuted(self, values: list[ir.Value], permutes: Sequence[Permute], flip: int = 0) -> list[ir.Value]:
@@ -142,13 +144,18 @@ class Exchange:
         flipped = f2.apply(step.warp_columns, step.warp_flip)
         return self._threads.builder.xor(value, ir.Constant(I32, flipped)) if flipped else value
 
-    def _pointer(self, step: Access, thread: ir.Value, number: int) -> ir.Value:
-        """The address that a thread gives to an instruction."""
+    def _address(self, step: Access, thread: ir.Value, number: int) -> tuple[ir.Value, int]:
+        """The address that a thread gives to an instruction, as a pointer and an offset behind it."""
         builder = self._threads.builder
         xor, immediate = step.steps(number)
         at = builder.xor(thread, ir.Constant(I32, xor)) if xor else thread
         at = at if self._copy is None else builder.add(at, self._copy)
-        return self._threads.shared_address(at, immediate + self._base)
+        return self._threads.shared_address(at, 0), immediate + self._base
+
+    def _pointer(self, step: Access, thread: ir.Value, number: int) -> ir.Value:
+        """The address that a thread gives to an instruction."""
+        pointer, immediate = self._address(step, thread, number)
+        return self._threads.behind(pointer, immediate)
 
     def _takes_part(self, step: Access, number: int, idle_lanes: int = 0) -> ir.Value | None:
         """Whether the thread takes part in an instruction; None where all threads do."""
@@ -196,10 +203,10 @@ class Exchange:
         """The words of a vector load; where only some threads take part, the others keep what they have."""
         builder = self._threads.builder
         if condition is None:
-            return _load(builder, pointer, bits)
+            return load_words(builder, pointer, bits)
         before = builder.block
         with builder.if_then(condition):
-            inner, within = _load(builder, pointer, bits), builder.block
+            inner, within = load_words(builder, pointer, bits), builder.block
         zero = ir.Constant(I32, 0)
         merged: list[ir.Value] = []
         for place, word in zip(places, inner, strict=True):
@@ -211,19 +218,19 @@ class Exchange:
 
     def matrices(self, step: MatrixAccess, words: Words) -> Words:
         """Matrices to or from shared memory."""
-        builder, suffix = self._threads.builder, _SUFFIXES[step.kind]
+        builder = self._threads.builder
         thread = self._thread_bytes(step)
         each = (step.addresses.bits << step.inside) // WORD
         for first, number in zip(range(0, len(step.matrices), step.together), step.numbers, strict=True):
             group = step.matrices[first : first + step.together]
             places = [matrix * each + word for matrix in group for word in range(each)]
-            pointer = self._pointer(step, thread, number)
+            pointer, immediate = self._address(step, thread, number)
             if step.stores:
+                store = partial(instructions.store_matrices, builder, pointer, immediate, kind=step.kind)
                 some = [words[place] for place in places]
-                condition = self._takes_part(step, number)
-                self._when(condition, lambda s=some, p=pointer: instructions.store_matrices(builder, p, s, suffix))
+                self._when(self._takes_part(step, number), partial(store, words=some))
             else:
-                found = instructions.load_matrices(builder, pointer, len(group), suffix)
+                found = instructions.load_matrices(builder, pointer, immediate, len(group), step.kind)
                 self._loaded.update(zip(places, found, strict=True))
         return words
 
@@ -248,7 +255,8 @@ def _store(builder: ir.IRBuilder, words: Words, pointer: ir.Value, bits: int) ->
     builder.store(value, pointer, align=bits // 8)
 
 
-def _load(builder: ir.IRBuilder, pointer: ir.Value, bits: int) -> list[ir.Value]:
+def load_words(builder: ir.IRBuilder, pointer: ir.Value, bits: int) -> list[ir.Value]:
+    """The words that a vector of shared memory fills; one narrower than a word is followed by zeros."""
     loaded = builder.load(pointer, typ=_memory_type(bits), align=bits // 8)
     if bits <= WORD:
         return [builder.zext(loaded, I32)]

@@ -6,13 +6,14 @@ instruction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from llvmlite import ir
 
 from weft.codegen.llvm.types import I32, intrinsic
 from weft.layout.planning.machine import Scope
+from weft.layout.planning.matrix import AccessKind
 
 GLOBAL: Final = 1
 SHARED: Final = 3
@@ -61,14 +62,21 @@ def assembly(
     return call
 
 
-def load_matrices(builder: ir.IRBuilder, address: ir.Value, count: int, kind: str) -> list[ir.Value]:
-    """``ldmatrix`` of ``count`` matrices; ``kind`` is a suffix (``.trans``), or ``.b8`` for matrices of bytes, two words each."""
-    words = 2 * count if kind == ".trans.b8" else count
-    shape = "m16n16" if kind == ".trans.b8" else "m8n8"
-    trans = ".trans" if kind else ""
-    type_ = "b8" if kind == ".trans.b8" else "b16"
+MATRIX_SUFFIXES: Final[Mapping[AccessKind, str]] = {"matrix": "", "transposed": ".trans", "bytes": ".trans.b8"}
+"""What ``ldmatrix`` and ``stmatrix`` are called for each kind of access."""
+
+
+def load_matrices(
+    builder: ir.IRBuilder, address: ir.Value, immediate: int, count: int, kind: AccessKind
+) -> list[ir.Value]:
+    """``ldmatrix`` of ``count`` matrices, ``immediate`` bytes behind an address; of bytes, two words each."""
+    suffix = MATRIX_SUFFIXES[kind]
+    words = 2 * count if kind == "bytes" else count
+    shape = "m16n16" if kind == "bytes" else "m8n8"
+    trans = ".trans" if suffix else ""
+    type_ = "b8" if kind == "bytes" else "b16"
     outputs = ", ".join(f"${i}" for i in range(words))
-    text = f"ldmatrix.sync.aligned.{shape}.x{count}{trans}.shared.{type_} {{{outputs}}}, [${words}];"
+    text = f"ldmatrix.sync.aligned.{shape}.x{count}{trans}.shared.{type_} {{{outputs}}}, [${words}+{immediate}];"
     result = ir.LiteralStructType([I32] * words) if words > 1 else I32
     found = assembly(
         builder,
@@ -81,12 +89,48 @@ def load_matrices(builder: ir.IRBuilder, address: ir.Value, count: int, kind: st
     return [builder.extract_value(found, i) for i in range(words)] if words > 1 else [found]
 
 
-def store_matrices(builder: ir.IRBuilder, address: ir.Value, words: Sequence[ir.Value], kind: str) -> None:
-    """``stmatrix`` of as many matrices as words; ``kind`` is a suffix, ``.trans`` or nothing."""
+def store_matrices(
+    builder: ir.IRBuilder, address: ir.Value, immediate: int, words: Sequence[ir.Value], kind: AccessKind
+) -> None:
+    """``stmatrix`` of as many matrices as words, ``immediate`` bytes behind an address."""
+    suffix = MATRIX_SUFFIXES[kind]
     inputs = ", ".join(f"${i + 1}" for i in range(len(words)))
-    text = f"stmatrix.sync.aligned.m8n8.x{len(words)}{kind}.shared.b16 [$0], {{{inputs}}};"
+    text = f"stmatrix.sync.aligned.m8n8.x{len(words)}{suffix}.shared.b16 [$0+{immediate}], {{{inputs}}};"
     constraints = ",".join(["r"] * (1 + len(words)) + ["~{memory}"])
     assembly(builder, ir.VoidType(), text, constraints, [_narrow(builder, address), *words], convergent=True)
+
+
+def copy_async(
+    builder: ir.IRBuilder,
+    target: ir.Value,
+    immediate: int,
+    source: ir.Value,
+    size: int,
+    enabled: ir.Value,
+    mask: ir.Value | None,
+    cache: str,
+) -> None:
+    """``cp.async`` of 4, 8 or 16 bytes from a global address to ``immediate`` bytes behind ``target``, if ``enabled``. Zeros are
+    written where ``mask`` is false. Copies of 16 bytes bypass the first cache, unless ``cache`` asks for it."""
+    level = "cg" if size == 16 and cache != ".ca" else "ca"
+    operands = [_narrow(builder, target), source, enabled]
+    constraints = "r,l,b"
+    text = f"@$2 cp.async.{level}.shared.global [$0+{immediate}], [$1], {size}"
+    if mask is not None:
+        operands.append(builder.select(mask, ir.Constant(I32, size), ir.Constant(I32, 0)))
+        constraints += ",r"
+        text += ", $3"
+    assembly(builder, ir.VoidType(), f"{text};", f"{constraints},~{{memory}}", operands)
+
+
+def commit(builder: ir.IRBuilder) -> None:
+    """The copies begun since the last commit become a group."""
+    assembly(builder, ir.VoidType(), "cp.async.commit_group;", "~{memory}", [])
+
+
+def wait(builder: ir.IRBuilder, pending: int) -> None:
+    """Waits until at most the latest ``pending`` groups of the thread's copies are under way."""
+    assembly(builder, ir.VoidType(), f"cp.async.wait_group {pending};", "~{memory}", [])
 
 
 def _narrow(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:

@@ -12,7 +12,7 @@ from weft.codegen.emit.control import CONTROL
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.emit.views import view_columns
-from weft.codegen.nvidia import access, instructions
+from weft.codegen.nvidia import access, buffers, instructions
 from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
@@ -58,6 +58,11 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.AtomicCasOp: access.atomic,
     tile.BarrierOp: _barrier,
     gpu.BarrierOp: _barrier,
+    gpu.AllocOp: buffers.alloc,
+    gpu.AsyncCopyOp: buffers.copy,
+    gpu.CommitOp: buffers.commit,
+    gpu.WaitOp: buffers.wait,
+    gpu.LocalLoadOp: buffers.load,
     tile.ConvertLayoutOp: _convert,
     tile.ReduceOp: _reduce,
     tile.DotOp: dot,

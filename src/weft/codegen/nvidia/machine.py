@@ -34,9 +34,13 @@ from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.layouts import AssignLayouts
 from weft.transforms.layouts.threads import ThreadRules
+from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
+from weft.transforms.nvidia.buffers import LayOutBuffers
 from weft.transforms.nvidia.operands import MatchOperands
+from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
+from weft.transforms.simplify import Simplify
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
@@ -56,9 +60,15 @@ class GpuMachine:
         return (
             *PIPELINE,
             MatchOperands(self.target.name),
+            PipelineLoads(self.target.name, options.stages, options.disjoint),
+            Simplify(),
+            Cse(),
+            Licm(),
+            Dce(),
             AssignLayouts(ThreadRules(self.target, options.warps)),
             Cse(),
             Dce(),
+            LayOutBuffers(self.target.name),
             AllocateScratch(self.target.name),
             PlaceBarriers(self.target.name, options.disjoint),
         )
@@ -99,8 +109,8 @@ class GpuMachine:
 
     def assembly(self, emitted: Emitted) -> str:
         """The PTX."""
-        parsed = llvm.parse_assembly(str(emitted.module))
         machine = target_machine(self.target)
+        parsed = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{emitted.module}')
         _optimise(parsed, machine)
         return machine.emit_assembly(parsed)
 
@@ -122,10 +132,16 @@ def _registers(builder: ir.IRBuilder, name: str) -> list[ir.Value]:
 
 
 @cache
-def target_machine(target: GpuTarget) -> Any:
-    """LLVM's machine for a target."""
+def _initialise() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.set_option("", "--nvptx-short-ptr")  # addresses in shared memory have 32 bits
+
+
+@cache
+def target_machine(target: GpuTarget) -> Any:
+    """LLVM's machine for a target."""
+    _initialise()
     version = (8, 4) if target.has("mma.f8") else (8, 0)  # of PTX: what the instructions that are emitted ask for
     return llvm.Target.from_triple(TRIPLE).create_target_machine(
         cpu=target.name, features=f"+ptx{version[0]}{version[1]}", opt=3

@@ -138,7 +138,13 @@ class Threads(Emit):
     def shared_address(self, offset: ir.Value, immediate: int) -> ir.Value:
         """The pointer to byte ``offset + immediate`` of the block's scratch."""
         at = self.builder.gep(self.shared, [self.builder.zext(offset, I64)], source_etype=ir.IntType(8))
-        return self.builder.gep(at, [ir.Constant(I64, immediate)], source_etype=ir.IntType(8)) if immediate else at
+        return self.behind(at, immediate)
+
+    def behind(self, pointer: ir.Value, immediate: int) -> ir.Value:
+        """The pointer to a byte behind a pointer."""
+        if not immediate:
+            return pointer
+        return self.builder.gep(pointer, [ir.Constant(I64, immediate)], source_etype=ir.IntType(8))
 
 
 def thread_columns(layout: LinearLayout) -> tuple[int, ...]:

@@ -461,6 +461,26 @@ def plan_access(
     return replace(tried[ranked[0][2]], reason=reason)
 
 
+def plan_vectors(
+    distributed: LinearLayout, memory: LinearLayout, bits: int, machine: MachineModel, inside: f2.Matrix
+) -> AccessPlan:
+    """Stores of a tensor in vectors of the register masks ``inside``, in their order: as many of them as the memory has next to
+    each other. Copies from global memory have these vectors at their other end, too. All other registers are units."""
+    columns = _map(distributed, memory)
+    _check(bits, machine, columns, "vector")
+    units = [unit for unit in f2.identity(len(columns.register)) if f2.apply(columns.register, unit)]
+    for size in range(len(inside), -1, -1):
+        taken = inside[:size]
+        across = tuple(unit for unit in units if unit not in taken)
+        others = (*f2.compose(columns.register, across), *columns.threads)
+        dense = f2.compose(columns.register, taken) == f2.identity(size)
+        if dense and not any(column & ((1 << size) - 1) for column in others):
+            return AccessPlan(
+                "vector", True, bits, columns, taken, across, (), machine, f"vectors of {bits << size} bits"
+            )
+    raise AssertionError("vectors of one element are always possible")
+
+
 def _widest(columns: Columns, way: AccessKind, bits: int, machine: MachineModel, stores: bool) -> _Split | str:
     """The split of a way, of the widest vectors that there are; why not, for a matrix way."""
     widest = (8 * machine.widest // bits).bit_length() - 1

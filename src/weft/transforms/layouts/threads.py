@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.ir import tile
+from weft.ir import gpu, tile
 from weft.ir.types import dtype_of, shape_of
 from weft.layout import (
     LinearLayout,
@@ -25,9 +25,10 @@ from weft.layout import (
     nvidia_mma_operand,
     plan_conversion,
 )
-from weft.target import GpuTarget, gpu
+from weft.target import GpuTarget
+from weft.target import gpu as target_of
 from weft.transforms.layouts.assign import AssignLayouts
-from weft.transforms.layouts.preferences import Preferences, contiguity
+from weft.transforms.layouts.preferences import Preferences, contiguity, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 from weft.transforms.nvidia.matrix import instruction_of
 
@@ -46,6 +47,12 @@ class ThreadRules(Preferences):
     def default(self, shape: Sequence[int]) -> LinearLayout:
         """Row-major, elements of 32 bits in vectors of 128."""
         return coalesced(shape, 32, self.warps)
+
+    def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """The preferred layouts; a copy into a buffer is laid out as a load."""
+        if isinstance(op, gpu.AsyncCopyOp):
+            return [same(op, self.anchor(op.pointer, facts))]
+        return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
         """Vectors along the dimension in which the pointers are most contiguous; where they are not at all, their own. Vectors
@@ -99,7 +106,7 @@ class AssignThreadLayouts(ModulePass):
     warps: int = 4
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        AssignLayouts(ThreadRules(gpu(self.target), self.warps)).apply(ctx, op)
+        AssignLayouts(ThreadRules(target_of(self.target), self.warps)).apply(ctx, op)
 
 
 def warp_grid(shape: Sequence[int], warps: int, *, whole_rows: bool = False) -> tuple[int, int]:
@@ -156,7 +163,7 @@ def _masks(pointer: SSAValue) -> list[SSAValue]:
     return [
         access.mask
         for access in accesses
-        if isinstance(access, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp)
+        if isinstance(access, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp | gpu.AsyncCopyOp)
         and access.pointer is pointer
         and access.mask is not None
     ]

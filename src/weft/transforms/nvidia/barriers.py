@@ -3,7 +3,8 @@
 The threads of a block run apart. The IR's order of accesses is that of the program, so the block has to wait where an access of
 one thread must come after an access of another:
 
-    shared memory   scratch is written while others may still read what was there before
+    shared memory   scratch or a buffer's slot is written while others may still read what was there before
+    copies          a slot is read that other threads have copied into, and waited for
     global memory   two accesses of the program that may touch one address, of which one writes, by different threads
     order           an access that releases comes after all that the block did; what follows one that acquires, after it
 
@@ -49,10 +50,13 @@ class Access:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes of shared memory that were used since the block last waited."""
+    """Bytes of shared memory that were used since the block last waited. Of a read of a buffer ``slot`` is the operand that names
+    its slot, if that is of the same iteration; ``landed``: copies of other threads have been waited for by them alone."""
 
     low: int
     high: int
+    slot: SSAValue | None = None
+    landed: bool = False
 
     def meets(self, other: Bytes) -> bool:
         """Whether the two share a byte."""
@@ -78,8 +82,12 @@ class Since:
         self.acquired |= other.acquired
 
     def earlier(self) -> Since:
-        """The same, seen from the next iteration: its pointers were others."""
-        return Since(set(self.shared), {replace(access, threads=None) for access in self.accesses}, self.acquired)
+        """The same, seen from the next iteration: its pointers and slots were others."""
+        return Since(
+            {replace(used, slot=None) for used in self.shared},
+            {replace(access, threads=None) for access in self.accesses},
+            self.acquired,
+        )
 
     def wait(self) -> None:
         """The block waits."""
@@ -173,6 +181,13 @@ class _Walk:
         use = use_of(op, self._target)
         if use is not None:
             found.shared.add(Bytes(scratch_of(op), scratch_of(op) + use.bytes))
+        match op:
+            case gpu.WaitOp():
+                found.shared.update(replace(_bytes(buffer), landed=True) for buffer in op.buffers)
+            case gpu.LocalLoadOp():
+                found.shared.add(replace(_bytes(op.buffer), slot=op.slot))
+            case _:
+                pass
         ordering = tile.ordering_of(op)
         told = use is not None  # an access that uses scratch does so to tell its value, and waits
         if ordering is not None and isinstance(op, tile.Access) and not told:
@@ -187,6 +202,17 @@ class _Walk:
             own = Bytes(scratch_of(op), scratch_of(op) + use.bytes)
             if any(own.meets(other) for other in since.shared):
                 return "scratch is still read"
+        match op:
+            case gpu.AsyncCopyOp():
+                own = _bytes(op.buffer)
+                if any(own.meets(other) and other.slot in (None, op.slot) for other in since.shared):
+                    return "the slot is still read"
+            case gpu.LocalLoadOp():
+                own = _bytes(op.buffer)
+                if any(own.meets(other) and other.landed for other in since.shared):
+                    return "other threads' copies"
+            case _:
+                pass
         ordering = tile.ordering_of(op)
         if ordering is None or not isinstance(op, tile.Access):
             return None
@@ -214,6 +240,13 @@ class _Walk:
     def _distinct(self, pointer: SSAValue) -> bool:
         """Whether the elements of a tile of pointers are known to be different addresses: they are one contiguous run."""
         return max(self._axis[pointer].contiguity) >= prod(shape_of(pointer))
+
+
+def _bytes(buffer: SSAValue) -> Bytes:
+    """The bytes of all slots of a buffer."""
+    alloc = buffer.owner
+    assert isinstance(alloc, gpu.AllocOp), "a buffer is the result of an alloc"
+    return Bytes(scratch_of(alloc), scratch_of(alloc) + gpu.buffer_of(buffer).bytes)
 
 
 def _access(op: tile.Access, *, writes: bool) -> Access:

@@ -1,4 +1,7 @@
-"""Scratch in shared memory: which ops need it, how much, and where it starts.
+"""Shared memory: where buffers start, which ops need scratch, how much, and where it starts.
+
+A buffer has its bytes from its alloc to its last use, or to the end of the loop that it is used in. Buffers and scratch that are
+not in use together may have the same bytes.
 
 An op uses its scratch only while it is carried out: to exchange elements between warps, or to tell all threads what one has
 read. So all ops might have the same bytes; then the block would have to wait before each, while that before is still read. Ops
@@ -8,7 +11,7 @@ waits where that is not so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -19,7 +22,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.ir import tile
+from weft.ir import gpu, tile
 from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
 from weft.layout import ReducePlan, plan_conversion, plan_reduce
 from weft.layout.planning.accesses import ALIGNMENT, Access
@@ -27,7 +30,8 @@ from weft.layout.planning.combining import Convert
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.plan import ConversionPlan
 from weft.layout.planning.steps import Barrier, Step, walk
-from weft.target import GpuTarget, gpu
+from weft.target import GpuTarget
+from weft.target import gpu as target_of
 from weft.transforms.nvidia.matrix import dot_scratch, instruction_of
 
 SCRATCH = "gpu.scratch"
@@ -36,6 +40,8 @@ SHARED = "gpu.shared"
 """The attribute of a kernel: the bytes of shared memory of a block."""
 
 
+BUFFER_ALIGNMENT: Final = 128
+"""Bytes: the start of a buffer is in the first bank."""
 TWO_PLACES: Final = 48 * 1024
 """The most bytes of a block for two places of scratch: more would leave fewer blocks resident."""
 
@@ -157,24 +163,68 @@ def shared_of(kernel: func.FuncOp) -> int:
 
 @dataclass(frozen=True)
 class AllocateScratch(ModulePass):
-    """Gives each op that needs scratch its place, and the kernel the sum."""
+    """Gives each buffer, and each op that needs scratch, its place, and the kernel the sum."""
 
     name = "allocate-scratch"
 
     target: str = "sm_90"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        target = gpu(self.target)
+        target = target_of(self.target)
         for kernel in op.body.block.ops:
             if isinstance(kernel, func.FuncOp):
                 _allocate(kernel, target)
 
 
 def _allocate(kernel: func.FuncOp, target: GpuTarget) -> None:
-    uses = [(op, use) for op in kernel.walk() if (use := use_of(op, target)) is not None]
+    """Buffers come first, each behind those that are in use at the same time; scratch lies behind the buffers in use."""
+    order = {op: number for number, op in enumerate(kernel.walk())}
+    placed: list[_Placed] = []
+    for alloc in [op for op in order if isinstance(op, gpu.AllocOp)]:
+        first, last = _lifetime(alloc, order)
+        low = max((other.high for other in placed if other.first <= last and first <= other.last), default=0)
+        size = gpu.buffer_of(alloc.result).bytes
+        placed.append(_Placed(first, last, low, low + -(-size // BUFFER_ALIGNMENT) * BUFFER_ALIGNMENT))
+        alloc.attributes[SCRATCH] = IntegerAttr(low, i64)
+
+    floors: dict[int, list[tuple[Operation, Use]]] = {}
+    for op, number in order.items():
+        if (use := use_of(op, target)) is not None:
+            floor = max((other.high for other in placed if other.first <= number <= other.last), default=0)
+            floors.setdefault(floor, []).append((op, use))
+    ends = [_take_turns(floor, uses) for floor, uses in floors.items()]
+    kernel.attributes[SHARED] = IntegerAttr(max([*ends, *(other.high for other in placed)], default=0), i64)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A buffer that is in use from one op to another, by their numbers, with its bytes."""
+
+    first: int
+    last: int
+    low: int
+    high: int
+
+
+def _lifetime(alloc: gpu.AllocOp, order: Mapping[Operation, int]) -> tuple[int, int]:
+    """The first and the last op, by number, at which a buffer is in use: if it is used in a loop, until the end of the loop."""
+    block = alloc.parent_block()
+    uses = [use.operation for use in alloc.result.uses]
+    ends = [order[op] for op in uses]
+    for op in uses:
+        parent: Operation | None = op
+        while parent is not None and parent.parent_block() is not block:
+            parent = parent.parent_op()
+        if parent is not None and parent is not op:
+            ends += [order[inner] for inner in parent.walk()]
+    return order[alloc], max(ends, default=order[alloc])
+
+
+def _take_turns(floor: int, uses: Sequence[tuple[Operation, Use]]) -> int:
+    """Places the scratch of ops from byte ``floor`` on, in two places if there is room; returns the end."""
     sizes = [-(-use.bytes // ALIGNMENT) * ALIGNMENT for _, use in uses]
     first, second = (max(sizes[start::2], default=0) for start in (0, 1))
-    apart = first + second <= TWO_PLACES
+    apart = floor + first + second <= TWO_PLACES
     for number, (op, _) in enumerate(uses):
-        op.attributes[SCRATCH] = IntegerAttr(first if apart and number % 2 else 0, i64)
-    kernel.attributes[SHARED] = IntegerAttr(first + second if apart else max(sizes, default=0), i64)
+        op.attributes[SCRATCH] = IntegerAttr(floor + (first if apart and number % 2 else 0), i64)
+    return floor + (first + second if apart else max(sizes, default=0))

@@ -83,6 +83,11 @@ def _swizzle(task: Task, way: Way, cut: Sequence[int]) -> f2.Matrix:
     return (*low, *subspaces.extend(index, whole), *index)
 
 
+def memory_columns(task: Task, way: Way) -> f2.Matrix:
+    """The columns of a memory that holds the whole tensor, for this way."""
+    return (*way.inner, *_swizzle(task, way, ()))
+
+
 def _cuts(way: Way) -> tuple[int, list[int], int]:
     """Bits of a whole scratch, the bits that rounds may cut it by, best first, and how many of these are registers of both."""
     source, destination = way.source, way.destination
@@ -100,7 +105,7 @@ def _scratch(task: Task, way: Way) -> Scratch | None:
     size, order, common = _cuts(way)
     limit = task.scratch * 8
     if size <= limit:
-        columns = (*way.inner, *_swizzle(task, way, ()))
+        columns = memory_columns(task, way)
         return Scratch(columns, len(columns), ((0, 1),), (), True)
     choices = [k for k in range(1, len(order) + 1) if size >> k <= limit]
     if not choices:

@@ -1,0 +1,65 @@
+"""The memory layouts of buffers, once it is known in which layouts threads fill and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from weft.ir import gpu
+from weft.ir.types import layout_of
+from weft.layout.algebra import f2
+from weft.layout.planning.buffers import BufferPlan, plan_buffer
+from weft.target import GpuTarget
+from weft.target import gpu as target_of
+from weft.transforms.axis import AxisInfo, analyse
+from weft.transforms.nvidia.groups import groups
+from weft.transforms.nvidia.prefetched import LEAST_BYTES
+
+
+@dataclass(frozen=True)
+class LayOutBuffers(ModulePass):
+    """Gives every buffer the memory layout in which its copies and reads are cheapest."""
+
+    name = "lay-out-buffers"
+
+    target: str = "sm_90"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        target = target_of(self.target)
+        for kernel in op.body.block.ops:
+            if not isinstance(kernel, func.FuncOp):
+                continue
+            allocs = [inner for inner in kernel.walk() if isinstance(inner, gpu.AllocOp)]
+            if not allocs:
+                continue
+            facts = analyse(kernel)
+            for alloc in allocs:
+                held = gpu.buffer_of(alloc.result)
+                plan = _plan(alloc, target, facts)
+                type_ = gpu.BufferType.of(held.slots.data, held.shape, held.dtype, plan.memory)
+                Rewriter.replace_value_with_new_type(alloc.result, type_)
+
+
+def copy_groups(op: gpu.AsyncCopyOp, facts: Mapping[SSAValue, AxisInfo]) -> f2.Matrix:
+    """The register masks that move inside what one thread may copy at once, by what is known of addresses and mask."""
+    mask = None if op.mask is None else facts.get(op.mask)
+    pointer = None if op.mask is not None and mask is None else facts.get(op.pointer)
+    return groups(layout_of(op.pointer), 8 * gpu.buffer_of(op.buffer).dtype.itemsize, pointer, mask).inside
+
+
+def _plan(alloc: gpu.AllocOp, target: GpuTarget, facts: Mapping[SSAValue, AxisInfo]) -> BufferPlan:
+    """Copies of one buffer are of one load, before the loop and in it: they have one layout; their facts may differ."""
+    uses = [use.operation for use in alloc.result.uses]
+    copies = [op for op in uses if isinstance(op, gpu.AsyncCopyOp)]
+    readers = dict.fromkeys(layout_of(op.result) for op in uses if isinstance(op, gpu.LocalLoadOp))
+    writer = layout_of(copies[0].pointer)
+    inside = min((copy_groups(copy, facts) for copy in copies), key=len)
+    bits = 8 * gpu.buffer_of(alloc.result).dtype.itemsize
+    return plan_buffer(writer, inside, tuple(readers), bits, target.model, 8 * LEAST_BYTES)

@@ -1,0 +1,147 @@
+"""Pipelined kernels in the emulator, all checks on, and their code: results by NumPy, the counts by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import weft
+import weft.language as tl
+from sampling import every
+
+pytestmark = pytest.mark.jit
+Array = NDArray[Any]
+
+
+@weft.jit
+def matmul(
+    a: Any,
+    b: Any,
+    c: Any,
+    k_size: Any,
+    along: Any,
+    across: Any,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    WIDE: tl.constexpr,
+) -> None:
+    """``b`` by rows (across = 1) or by columns; the last tile of K is masked."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left_at = a + rows[:, None] * k_size + depth[None, :]
+    right_at = b + depth[:, None] * along + columns[None, :] * across
+    total = tl.zeros((M, N), tl.int32 if WIDE == "int32" else tl.float32)
+    for k in range(0, k_size, K):
+        left = tl.load(left_at, mask=(depth < k_size - k)[None, :], other=0.0)
+        right = tl.load(right_at, mask=(depth < k_size - k)[:, None], other=0.0)
+        if WIDE == "int32":
+            total = tl.dot(left, right, total, out_dtype=tl.int32)
+        elif WIDE == "float16":
+            total = tl.dot(left.to(tl.float16), right.to(tl.float16), total)
+        else:
+            total = tl.dot(left, right, total, input_precision="tf32")
+        left_at += K
+        right_at += K * along
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+TYPES: dict[str, tuple[Any, str]] = {
+    "float16": (np.float16, ""),
+    "bfloat16": (ml_dtypes.bfloat16, ""),
+    "float32": (np.float32, ""),
+    "int8": (np.int8, "int32"),
+    "int8 as float16": (np.int8, "float16"),
+    "float8": (ml_dtypes.float8_e4m3fn, ""),
+}
+CASES = [
+    (name, order, stages, size)
+    for name in TYPES
+    for order in ("rows", "columns")
+    for stages in (1, 2, 3, 4)
+    for size in (32, 96, 176)
+]
+
+
+@pytest.mark.parametrize("case", every(7, CASES), ids=str)
+@pytest.mark.parametrize("target", every(2, ["sm_80", "sm_90"]))
+def test_matmul(case: tuple[str, str, int, int], target: str) -> None:
+    name, order, stages, size = case
+    dtype, wide = TYPES[name]
+    rng = np.random.default_rng(0)
+    a = rng.integers(-4, 5, (64, size)).astype(dtype)
+    b = rng.integers(-4, 5, (size, 32)).astype(dtype)
+    c = np.zeros((64, 32), np.int32 if wide == "int32" else np.float32)
+    given = b if order == "rows" else np.ascontiguousarray(b.T)
+    along, across = (32, 1) if order == "rows" else (1, size)
+    matmul.on(target)[(1,)](
+        a, given, c, size, along, across, M=64, N=32, K=32, WIDE=wide, num_stages=stages
+    )  # sums of small integers are exact
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+
+
+@weft.jit
+def plain(a: Any, b: Any, c: Any, k_size: Any, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr) -> None:
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, k_size, K):
+        left = tl.load(a + rows[:, None] * k_size + (k + depth)[None, :])
+        total = tl.dot(left, tl.load(b + (k + depth)[:, None] * N + columns[None, :]), total)
+    tl.store(c + rows[:, None] * N + columns[None, :], total)
+
+
+def compiled(stages: int) -> Any:
+    a, b, c = np.zeros((64, 128), np.float16), np.zeros((128, 64), np.float16), np.zeros((64, 64), np.float32)
+    return plain.compile(a, b, c, 128, M=64, N=64, K=32, target="sm_80", num_stages=stages)
+
+
+def test_the_code_of_a_pipelined_loop() -> None:
+    """64 x 32 and 32 x 64 float16: 4 KiB each, 2 copies of 16 bytes a thread and operand, in each of 2 groups before the loop and
+    of that in it. The left operand takes 16 matrices a warp, the right one as many: 4 ldmatrix.x4 each. One barrier is in the
+    loop, one behind it where scratch for the stores lies on buffers, one in the exchange."""
+    handle = compiled(3)
+    copies = re.findall(r"@%p\d+ cp\.async\.cg\.shared\.global \[%r\d+\+\d+\], \[%rd\d+\], 16;", handle.ptx)
+    assert len(copies) == 3 * 4
+    assert handle.ptx.count("cp.async.commit_group") == 3
+    assert re.findall(r"cp\.async\.wait_group (\d+)", handle.ptx) == ["1"]
+    assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 4
+    assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 4
+    assert handle.ptx.count("bar.sync 0") == 3
+    assert handle.shared == 3 * 2 * 4096
+
+
+def test_one_stage_is_not_pipelined() -> None:
+    assert "cp.async" not in compiled(1).ptx
+
+
+@weft.jit
+def two_dots(q: Any, k: Any, v: Any, out: Any, keys: Any, N: tl.constexpr, D: tl.constexpr, S: tl.constexpr) -> None:
+    """Two operands of different dots, one by columns; the loop's own number of stages; scratch in the loop beside buffers."""
+    rows, columns, dims = tl.arange(0, 64), tl.arange(0, N), tl.arange(0, D)
+    query = tl.load(q + rows[:, None] * D + dims[None, :])
+    result = tl.zeros((64, D), tl.float32)
+    for start in tl.range(0, keys, N, num_stages=S):
+        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
+        score = tl.dot(query, key)
+        score -= tl.min(score, 0)[None, :]
+        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
+        result = tl.dot(score.to(tl.float16), value, result)
+    tl.store(out + rows[:, None] * D + dims[None, :], result)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_two_dots_and_scratch_in_one_loop(stages: int) -> None:
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((64, 32), (96, 32), (96, 32)))
+    out = np.zeros((64, 32), np.float32)
+    profile = two_dots.profile("sm_80")[(1,)](q, k, v, out, 96, N=32, D=32, S=stages)
+    expected = np.zeros((64, 32), np.int64)
+    for start in range(0, 96, 32):
+        score = q.astype(np.int64) @ k[start : start + 32].astype(np.int64).T
+        expected += (score - score.min(0)) @ v[start : start + 32].astype(np.int64)
+    np.testing.assert_array_equal(out, expected)
+    assert profile.totals["shared_wavefronts"] == profile.totals["shared_ideal_wavefronts"]
