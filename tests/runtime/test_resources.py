@@ -63,6 +63,32 @@ def test_shared_memory_of_a_target(how: str) -> None:
     assert (str(copy), copy.buffers) == (str(error), error.buffers)
 
 
+@weft.jit
+def summed(a: Any, b: Any, c: Any, n: Any, K: tl.constexpr) -> None:
+    m, k = tl.arange(0, 16), tl.arange(0, K)
+    total = tl.zeros((16, 16), tl.float32)
+    for start in range(0, n, K):
+        left = tl.load(a + m[:, None] * n + start + k)
+        right = tl.load(b + (start + k)[:, None] * 16 + m)
+        total = tl.dot(left, right, total)
+    tl.store(c + m[:, None] * 16 + m, total)
+
+
+def test_the_buffers_of_a_pipelined_loop_name_the_loads() -> None:
+    """Seven stages of two operands of 16 x 256 float16, 8 KiB each: seven slots of each are 112 KiB, six are 96."""
+    a, b, c = np.ones((16, 512), np.float16), np.ones((512, 16), np.float16), np.zeros((16, 16), np.float32)
+    with pytest.raises(OutOfResources) as raised:
+        summed.compile(a, b, c, 512, K=256, target="sm_86", num_stages=8)
+    error = raised.value
+    line = summed.fn.__code__.co_firstlineno + 5
+    assert error.asked == 7 * 2 * 16 * 256 * 2
+    assert [(buffer.operation, buffer.start, buffer.size, buffer.frames[0].line) for buffer in error.buffers[:2]] == [
+        ("gpu.alloc", 0, 7 * 8192, line),
+        ("gpu.alloc", 7 * 8192, 7 * 8192, line + 1),
+    ]
+    assert summed.compile(a, b, c, 512, K=256, target="sm_86", num_stages=7).shared == 6 * 2 * 8192
+
+
 def test_a_target_with_more_takes_the_same_kernel() -> None:
     assert product.compile(*operands(1024), K=1024, target="sm_90").shared > 99 * 1024
 

@@ -34,11 +34,11 @@ def out_of_shared(kernel: str, target: GpuTarget, asked: int, module: ModuleOp) 
 def shared_buffers(module: ModuleOp, target: GpuTarget) -> list[SharedBuffer]:
     """The buffers in shared memory of a laid-out kernel, the largest first."""
     from weft.ir.location import positions
-    from weft.transforms.nvidia.scratch import scratch_of, use_of
+    from weft.transforms.nvidia.scratch import scratch_of, shared_bytes
 
     found = [
-        SharedBuffer(op.name, scratch_of(op), use.bytes, positions(op))
+        SharedBuffer(op.name, scratch_of(op), size, positions(op))
         for op in module.walk()
-        if (use := use_of(op, target)) is not None
+        if (size := shared_bytes(op, target))
     ]
     return sorted(found, key=lambda buffer: -buffer.size)

@@ -113,7 +113,11 @@ class _Pipeline:
     def run(self) -> None:
         """Rewrites the loop."""
         before = _Inserting(self._loop, lambda op: _before(self._loop, op))
-        buffers = [before.add(gpu.AllocOp(type_)).results[0] for type_ in self._types]
+        buffers: list[SSAValue] = []
+        for load, type_ in zip(self._loads, self._types, strict=True):
+            alloc = before.add(gpu.AllocOp(type_))
+            alloc.location = load.location
+            buffers.append(alloc.results[0])
         ahead = Ahead.first(self._loop, before.add, self._slice)
         for number in range(self._ahead):
             ahead = self._copy(ahead, before, buffers, before.number(number))

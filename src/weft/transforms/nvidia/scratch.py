@@ -124,6 +124,14 @@ def use_of(op: Operation, target: GpuTarget) -> Use | None:
     return Use(max(map(_bytes, plans)), waits=any(map(_waits, plans)))
 
 
+def shared_bytes(op: Operation, target: GpuTarget) -> int:
+    """The bytes of shared memory that an op holds: a buffer's, or those of its scratch."""
+    if isinstance(op, gpu.AllocOp):
+        return gpu.buffer_of(op.result).bytes
+    use = use_of(op, target)
+    return 0 if use is None else use.bytes
+
+
 def told_bytes(op: Operation) -> int:
     """The bytes in which threads that have read what only one may read tell the others; 0 where there is nothing to tell.
 
