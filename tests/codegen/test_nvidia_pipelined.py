@@ -145,3 +145,18 @@ def test_two_dots_and_scratch_in_one_loop(stages: int) -> None:
         expected += (score - score.min(0)) @ v[start : start + 32].astype(np.int64)
     np.testing.assert_array_equal(out, expected)
     assert profile.totals["shared_wavefronts"] == profile.totals["shared_ideal_wavefronts"]
+
+
+BYTES = [(np.int8, "int32", "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, "", "f32.e5m2.e5m2.f32")]
+
+
+@pytest.mark.parametrize(("dtype", "wide", "instruction"), BYTES)
+def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, wide: str, instruction: str) -> None:
+    """Each of 2 x 2 warps has 32 rows of 32 bytes of the left operand, and 32 columns of the right one: 1 KiB, two ldmatrix.x4.
+    The pairs of bytes of the right one are put in order by byte permutes."""
+    a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), np.int32 if wide else np.float32)
+    handle = matmul.compile(a, a, c, 64, 64, 1, M=64, N=64, K=32, WIDE=wide, target="sm_90")
+    assert f"mma.sync.aligned.m16n8k32.row.col.{instruction}" in handle.ptx
+    assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 2
+    assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 2
+    assert "ld.shared.b8" not in handle.ptx

@@ -7,7 +7,9 @@ from xdsl.dialects.func import FuncOp
 
 from weft.ir import tile
 from weft.ir.text import parse
-from weft.transforms.layouts.threads import chained, warp_grid
+from weft.layout import nvidia_mma, nvidia_mma_operand
+from weft.transforms.axis import analyse
+from weft.transforms.layouts.threads import along, chained, pair_columns, warp_grid
 
 
 @pytest.mark.parametrize(
@@ -45,3 +47,56 @@ def test_a_dot_is_chained_to_that_whose_left_operand_it_makes() -> None:
     (function,) = [op for op in parse(text).walk() if isinstance(op, FuncOp)]
     dots = [op for op in function.walk() if isinstance(op, tile.DotOp)]
     assert [chained(dot) for dot in dots] == [True, True, False]
+
+
+def test_pairs_of_columns_are_of_two_tiles_of_a_thread() -> None:
+    """The first of 2 x 2 warps has columns 0 to 7 and 16 to 23 of 32: bit 4 numbers its tiles. It becomes bit 0: the lane of
+    column c of tile t then reads column 2c + t (bits below bit 4 move up). A thread's results are four columns in a row."""
+    right = nvidia_mma_operand((32, 32), 1, 4, 2, (2, 2), (16, 8))
+    sums = nvidia_mma((32, 32), 2, (2, 2), (16, 8))
+    paired, results = pair_columns(right, sums)
+    assert str(right) == (
+        "{register: [(1,0),(2,0),(16,0),(0,16)], lane: [(4,0),(8,0),(0,1),(0,2),(0,4)], warp: [(0,8),(0,0)]}"
+        " -> [dim0: 32, dim1: 32]"
+    )
+    assert str(paired) == (
+        "{register: [(1,0),(2,0),(16,0),(0,1)], lane: [(4,0),(8,0),(0,2),(0,4),(0,8)], warp: [(0,16),(0,0)]}"
+        " -> [dim0: 32, dim1: 32]"
+    )
+    assert str(sums) == (
+        "{register: [(0,1),(8,0),(0,16)], lane: [(0,2),(0,4),(1,0),(2,0),(4,0)], warp: [(0,8),(16,0)]} -> [dim0: 32, dim1: 32]"
+    )
+    assert str(results) == (
+        "{register: [(0,2),(8,0),(0,1)], lane: [(0,4),(0,8),(1,0),(2,0),(4,0)], warp: [(0,16),(16,0)]} -> [dim0: 32, dim1: 32]"
+    )
+    narrow = nvidia_mma_operand((32, 16), 1, 4, 2, (2, 2), (16, 8)), nvidia_mma((32, 16), 2, (2, 2), (16, 8))
+    assert pair_columns(*narrow) == narrow
+
+
+def test_the_dimension_along_which_a_matrix_lies_in_memory() -> None:
+    text = """
+    func.func @k(%x: !tile.ptr<i8>, %n: tensor<32x32xi32>) {
+      %i = tile.arange 0 32 : tensor<32xi32>
+      %e = tile.expand_dims %i 0 : tensor<32xi32> to tensor<1x32xi32>
+      %b = tile.broadcast %e : tensor<1x32xi32> to tensor<32x32xi32>
+      %xs = tile.splat %x : !tile.ptr<i8> to tensor<32x32x!tile.ptr<i8>>
+      %p = tile.addptr %xs, %b : tensor<32x32x!tile.ptr<i8>>, tensor<32x32xi32> to tensor<32x32x!tile.ptr<i8>>
+      %v = tile.load %p : tensor<32x32x!tile.ptr<i8>> to tensor<32x32xi8>
+      %c = tile.cast %v : tensor<32x32xi8> to tensor<32x32xf16>
+      %t = tile.trans %c [1, 0] : tensor<32x32xf16> to tensor<32x32xf16>
+      %q = tile.addptr %xs, %n : tensor<32x32x!tile.ptr<i8>>, tensor<32x32xi32> to tensor<32x32x!tile.ptr<i8>>
+      %w = tile.load %q : tensor<32x32x!tile.ptr<i8>> to tensor<32x32xi8>
+      %s = tile.binary "add" %v, %v : tensor<32x32xi8>
+      %true = tile.constant 1 : i1
+      %zero = tile.constant 0 : i32
+      %buffer = gpu.alloc : !gpu.buffer<1 x tensor<32x32xi8>>
+      gpu.async_copy %p to %buffer[%zero] if %true : tensor<32x32x!tile.ptr<i8>> to !gpu.buffer<1 x tensor<32x32xi8>>
+      %l = gpu.local_load %buffer[%zero] : !gpu.buffer<1 x tensor<32x32xi8>> to tensor<32x32xi8>
+      func.return
+    }
+    """
+    (function,) = [op for op in parse(text).walk() if isinstance(op, FuncOp)]
+    values = {result.name_hint: result for op in function.walk() for result in op.results}
+    facts = analyse(function)
+    found = {name: along(values[name], facts) for name in ("v", "c", "t", "w", "s", "l")}
+    assert found == {"v": 1, "c": 1, "t": 0, "w": None, "s": None, "l": 1}

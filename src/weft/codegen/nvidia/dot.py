@@ -1,14 +1,16 @@
 """Dots: `mma.sync` on fragments, or fused multiply-adds of each thread on operands in shared memory.
 
 Which register of a fragment is which is read off the layouts: an instruction's tile starts at one element of the result, and the
-registers of lane 0 and warp 0 are looked up by the elements that PTX's fragment tables name (`_elements`). All other threads hold
-theirs in the same registers, because layouts are linear.
+operands' registers of lane 0 and warp 0 are looked up by the elements that PTX's fragment tables name (`_registers`). All other
+threads hold theirs in the same registers, because layouts are linear. An instruction's columns may be any of the tensor's: the
+right operand and the result say alike which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from typing import Final
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -27,6 +29,9 @@ from weft.transforms.axis import AxisInfo
 from weft.transforms.nvidia.groups import groups
 from weft.transforms.nvidia.matrix import MatrixInstruction, dot_scratch, instruction_of
 from weft.transforms.nvidia.scratch import scratch_of
+
+TILE: Final = 4
+"""Registers of a thread in the result of one matrix instruction."""
 
 
 def dot(threads: Threads, op: tile.DotOp) -> None:
@@ -49,10 +54,14 @@ def _registers(layout: LinearLayout) -> dict[tuple[int, ...], int]:
 def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File:
     builder = threads.builder
     per_word = 32 // dtype_of(op.a).bits
-    a, b, c = (_registers(layout_of(value)) for value in (op.a, op.b, op.result))
+    a, b = (_registers(layout_of(value)) for value in (op.a, op.b))
+    layout = layout_of(op.result)
+    copies = layout.duplicate_mask("register")
     files = [threads.files[value] for value in (op.a, op.b)]
     sums = dict(enumerate(_scalars(threads, op.acc)))
-    origins = sorted({(i - i % 16, j - j % 8) for i, j in c})
+    # A tile's accumulators are four registers in a row: of two neighbouring columns, then of the same eight rows below.
+    first = [r for r in range(0, layout.in_size("register"), TILE) if not r & copies]
+    tiles = sorted((layout.unflatten(f2.apply(layout.columns("register"), r)), r) for r in first)
     words: dict[tuple[int, tuple[int, ...]], ir.Value] = {}
 
     def word(operand: int, registers: Sequence[int]) -> ir.Value:
@@ -63,18 +72,16 @@ def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File
 
     half = 4 * per_word
     for k in range(0, shape_of(op.a)[1], form.k):
-        for i, j in origins:
+        for (i, j), start in tiles:
             left = [
                 word(0, [a[i + row, k + column + at] for at in range(per_word)])
                 for column in (0, half)
                 for row in (0, 8)
             ]
             right = [word(1, [b[k + row + at, j] for at in range(per_word)]) for row in (0, half)]
-            results = [c[i + row, j + column] for row in (0, 8) for column in (0, 1)]
+            results = range(start, start + TILE)
             found = _instruction(builder, form, left, right, [sums[r] for r in results])
             sums.update(zip(results, found, strict=True))
-    layout = layout_of(op.result)
-    copies = layout.duplicate_mask("register")
     return of_scalars(builder, [sums[r & ~copies] for r in range(layout.in_size("register"))])
 
 

@@ -37,7 +37,7 @@ class Preferences(ABC):
         """Whether a value may be stored under its ``own`` layout."""
 
     @abstractmethod
-    def dot(self, op: tile.DotOp) -> Sequence[OperandLayouts]:
+    def dot(self, op: tile.DotOp, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """The layouts of a dot."""
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
@@ -53,7 +53,7 @@ class Preferences(ABC):
             case tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
                 return [same(op, self._access(op.pointer, op.value, facts))]
             case tile.DotOp():
-                return self.dot(op)
+                return self.dot(op, facts)
             case tile.ReduceOp():
                 source = facts.layouts[facts.heaviest(op.sources)]
                 return [layouts(op, source, reduce(source, op.axis.value.data))]

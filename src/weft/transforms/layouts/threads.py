@@ -6,7 +6,7 @@ fragments (`weft.layout.nvidia_mma`); any other is computed by each thread for i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -27,6 +27,7 @@ from weft.layout import (
 )
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
+from weft.transforms.axis import AxisInfo
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
@@ -72,8 +73,12 @@ class ThreadRules(Preferences):
         """Whether it is the anchor, or has one element in all."""
         return own == anchor or not prod(own.shape) > 1
 
-    def dot(self, op: tile.DotOp) -> Sequence[OperandLayouts]:
-        """The fragments of the matrix instruction; without one, operands as they are loaded."""
+    def dot(self, op: tile.DotOp, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """The fragments of the matrix instruction; without one, operands as they are loaded.
+
+        Bytes of a right operand that lies in memory by rows come in pairs of neighbouring columns. Such a pair is of two tiles of
+        the instruction: both read it with the transposing ``ldmatrix`` and take a byte each (`pair_columns`).
+        """
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         if instruction_of(op, self.target) is not None:
             warps = warp_grid(result, self.warps, whole_rows=chained(op))
@@ -82,6 +87,8 @@ class ThreadRules(Preferences):
                 nvidia_mma_operand(shape, index, width, 2, warps, (16, 8)) for index, shape in enumerate((a, b))
             )
             sums = nvidia_mma(result, 2, warps, (16, 8))
+            if dtype_of(op.b).bits == 8 and not chained(op) and along(op.b, facts.axis) == 1:
+                right, sums = pair_columns(right, sums)
             return [OperandLayouts((left, right, sums), (sums,))]
         sums = blocked(result, (1, 1), (LANES // 8, 8), (self.warps, 1), (1, 0))
         return [OperandLayouts((self.default(a), self.default(b), sums), (sums,))]
@@ -155,6 +162,58 @@ def _into_dot(value: SSAValue) -> bool:
             elif use.operation.a is found:
                 return True
     return False
+
+
+def along(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> int | None:
+    """The dimension in which the memory is contiguous that a matrix comes from, through casts and transpositions; None where it
+    comes from elsewhere."""
+    turned = False
+    while True:
+        match value.owner:
+            case tile.TransOp() as op:
+                turned, value = not turned, op.source
+            case tile.CastOp() as op:
+                value = op.source
+            case tile.LoadOp() as op:
+                return _contiguous(op.pointer, axis, turned)
+            case gpu.LocalLoadOp() as op:
+                copies = (use.operation for use in op.buffer.uses if isinstance(use.operation, gpu.AsyncCopyOp))
+                return _contiguous(next(copies).pointer, axis, turned)
+            case _:
+                return None
+
+
+def _contiguous(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo], turned: bool) -> int | None:
+    info = axis.get(pointer)
+    if info is None or max(info.contiguity) == 1:
+        return None
+    best = max(range(info.rank), key=lambda d: info.contiguity[d])
+    return 1 - best if turned else best
+
+
+def pair_columns(right: LinearLayout, sums: LinearLayout) -> tuple[LinearLayout, LinearLayout]:
+    """The right operand and the result with other columns: neighbouring columns are those of a thread's first two tiles.
+
+    The lowest column bit that numbers a thread's tiles becomes bit 0, and the bits below it move up. Unchanged where a thread has
+    only one tile.
+    """
+    columns = right.shape[1]
+    tiles = [c.bit_length() - 1 for c in right.columns("register") if 0 < c < columns]
+    if not tiles:
+        return right, sums
+    bit = min(tiles)
+
+    def rotated(layout: LinearLayout) -> LinearLayout:
+        mask = (2 << bit) - 1
+
+        def place(column: int) -> int:
+            low = column & mask
+            return column & ~mask | (low << 1 & mask) | low >> bit
+
+        moved = {dim: tuple(map(place, layout.columns(dim))) for dim in layout.in_dims}
+        return LinearLayout.from_columns(moved, layout.outputs)
+
+    return rotated(right), rotated(sums)
 
 
 def _masks(pointer: SSAValue) -> list[SSAValue]:

@@ -55,7 +55,7 @@ class VectorRules(Preferences):
         lanes = own.columns("lane")
         return lanes == anchor.columns("lane") or not any(lanes)
 
-    def dot(self, op: tile.DotOp) -> Sequence[OperandLayouts]:
+    def dot(self, op: tile.DotOp, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """Two candidates: the first operand by rows or by columns."""
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         right, sums = self.default(b), self.default(result)
