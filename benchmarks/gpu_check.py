@@ -254,7 +254,18 @@ def run(device: Any) -> list[Row]:
     comparison = Comparison(device)
     Module.launch = lambda self, *args, **options: comparison.launch(self, *args, **options)  # pyright: ignore
     try:
-        code = pytest.main(["-q", "-p", "no:xdist", "-p", "no:cacheprovider", *map(str, TESTS)])
+        code = pytest.main(
+            [
+                "-q",
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+                "-p",
+                "no:xdist",
+                "-p",
+                "no:cacheprovider",
+                *map(str, TESTS),
+            ]
+        )
     finally:
         Module.launch = comparison.original
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import Any
 
-COMPILER = "triton" if __name__ == "__main__" else "weft"
+COMPILER = "triton" if __name__ in ("__main__", "gpu_kernels_of_triton") else "weft"
 jit = importlib.import_module(COMPILER).jit
 tl = importlib.import_module(f"{COMPILER}.language")
 

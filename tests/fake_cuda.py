@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+import time
 import types
 from collections import Counter
 from collections.abc import Sequence
@@ -50,6 +51,8 @@ class CUresult(IntEnum):
 
 class CUdevice_attribute(IntEnum):
     CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK = 12
+    CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
     CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
@@ -70,6 +73,9 @@ class CUpointer_attribute(IntEnum):
 
 
 ENUMERATIONS: Final = (CUresult, CUdevice_attribute, CUfunction_attribute, CUjit_option, CUpointer_attribute)
+
+EMULATE: Final = Module.launch
+"""As it is before `benchmarks/gpu.py` puts another in its place."""
 
 OK: Final = CUresult.CUDA_SUCCESS
 CODES: Final[dict[type[Fault], CUresult]] = {
@@ -256,9 +262,8 @@ class FakeDriver:
 
     def cuDeviceGetAttribute(self, attrib: Any, dev: Any, /) -> Any:
         card = self._card(self._check(dev, "device"))
-        return {12: card.registers, 75: card.capability[0], 76: card.capability[1], 97: card.shared}[
-            CUdevice_attribute(attrib)
-        ]
+        major, minor = card.capability
+        return {12: card.registers, 13: 1_400_000, 16: 100, 75: major, 76: minor, 97: card.shared}[attrib]
 
     def cuDevicePrimaryCtxRetain(self, dev: Any, /) -> Any:
         number: int = self._check(dev, "device")
@@ -317,6 +322,12 @@ class FakeDriver:
         self._current()
         allocation, offset = self._find(source, size)
         ctypes.memmove(target, allocation.start + offset, size)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: Any, /) -> Any:
+        self._current()
+        self._stream(stream)
+        (to, there), (of, here) = self._find(target, size), self._find(source, size)
+        ctypes.memmove(to.start + there, of.start + here, size)
 
     def cuPointerGetAttribute(self, attribute: Any, ptr: int, /) -> Any:
         CUpointer_attribute(attribute)
@@ -398,7 +409,16 @@ class FakeDriver:
         return self._handle("event", [0], int(self._current()))
 
     def cuEventRecord(self, hEvent: Any, hStream: Any, /) -> Any:
-        self._check(hEvent, "event")[0] = self._stream(hStream)
+        self._check(hEvent, "event")[:] = [self._stream(hStream), time.perf_counter()]
+
+    def cuEventSynchronize(self, hEvent: Any, /) -> Any:
+        self._check(hEvent, "event")
+
+    def cuEventElapsedTime(self, hStart: Any, hEnd: Any, /) -> Any:
+        first, last = (self._check(event, "event") for event in (hStart, hEnd))
+        if len(first) < 2 or len(last) < 2:
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE)
+        return 1000 * (last[1] - first[1])
 
     def cuEventDestroy(self, hEvent: Any, /) -> Any:
         self._check(hEvent, "event")
@@ -432,7 +452,7 @@ class FakeDriver:
         launch = Launch(function.name, grid, block, shared, stream, context.of, None)
         self.launches.append(launch)
         try:
-            launch.profile = function.module.launch(function.name, grid, block, arguments, shared=shared)
+            launch.profile = EMULATE(function.module, function.name, grid, block, arguments, shared=shared)
         except LaunchError:
             raise Refusal(CUresult.CUDA_ERROR_INVALID_VALUE) from None
         except Fault as fault:  # the launch is over; who calls next is told

@@ -122,6 +122,19 @@ def test_an_empty_grid_launches_nothing(driver: FakeDriver) -> None:
     assert not driver.launches
 
 
+def test_strided_views_are_launched_as_on_the_cpu(driver: FakeDriver) -> None:
+    """A kernel gets the address of the first element and steps by itself; overlapping views are not disjoint."""
+    whole = np.arange(256, dtype=np.float32)
+    on_card = Interface(driver, whole)
+    every_second = Interface(
+        driver, np.zeros(0, np.float32), data=(on_card.address + 4, False), shape=(64,), strides=(8,)
+    )
+    fresh(add)[(1,)](every_second, every_second, on_card, 64, BLOCK=64)
+    expected = whole.copy()
+    expected[:64] = 2 * whole[1:65]
+    np.testing.assert_array_equal(on_card.numpy(), expected)
+
+
 def test_arrays_without_elements_are_of_any_card(driver: FakeDriver) -> None:
     empty, one = Interface(driver, np.zeros(0, np.float32)), Interface(driver, np.ones(1, np.float32))
     fresh(add)[(1,)](empty, one, one, 0, BLOCK=128)
