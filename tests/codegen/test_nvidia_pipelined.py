@@ -133,18 +133,33 @@ def two_dots(q: Any, k: Any, v: Any, out: Any, keys: Any, N: tl.constexpr, D: tl
     tl.store(out + rows[:, None] * D + dims[None, :], result)
 
 
-@pytest.mark.parametrize("stages", [2, 4])
-def test_two_dots_and_scratch_in_one_loop(stages: int) -> None:
+def two_dots_arrays() -> tuple[Array, Array, Array, Array, Array]:
+    """Arguments, and what the last of them shall be."""
     rng = np.random.default_rng(1)
     q, k, v = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((64, 32), (96, 32), (96, 32)))
-    out = np.zeros((64, 32), np.float32)
-    profile = two_dots.profile("sm_80")[(1,)](q, k, v, out, 96, N=32, D=32, S=stages)
     expected = np.zeros((64, 32), np.int64)
     for start in range(0, 96, 32):
         score = q.astype(np.int64) @ k[start : start + 32].astype(np.int64).T
         expected += (score - score.min(0)) @ v[start : start + 32].astype(np.int64)
-    np.testing.assert_array_equal(out, expected)
+    return q, k, v, np.zeros((64, 32), np.float32), expected
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_two_dots_and_scratch_in_one_loop(stages: int) -> None:
+    *arrays, expected = two_dots_arrays()
+    profile = two_dots.profile("sm_80")[(1,)](*arrays, 96, N=32, D=32, S=stages)
+    np.testing.assert_array_equal(arrays[-1], expected)
     assert profile.totals["shared_wavefronts"] == profile.totals["shared_ideal_wavefronts"]
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_an_operand_from_outside_stays_in_shared_memory_where_registers_are_short(target: str) -> None:
+    *arrays, expected = two_dots_arrays()
+    handle = two_dots.compile(*arrays, 96, N=32, D=32, S=2, maxnreg=40, target=target)
+    assert handle.laid_out.count("gpu.local_store") == 1
+    assert "gpu.local_store" not in two_dots.compile(*arrays, 96, N=32, D=32, S=2, target=target).laid_out
+    two_dots.on(target)[(1,)](*arrays, 96, N=32, D=32, S=2, maxnreg=40)
+    np.testing.assert_array_equal(arrays[-1], expected)
 
 
 BYTES = [(np.int8, "int32", "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, "", "f32.e5m2.e5m2.f32")]

@@ -30,7 +30,7 @@ def check(plan: BufferPlan, writer: LinearLayout, readers: tuple[LinearLayout, .
     """What is copied is each element's number; what is read is the number of the element that the reader has there."""
     size = 1 << len(plan.memory.columns("offset"))
     buffer = np.full(size, -1)
-    plan.copies.store(numbers(writer), buffer)
+    plan.stores.store(numbers(writer), buffer)
     assert sorted(buffer) == list(range(size))
     for read, reader in zip(plan.reads, readers, strict=True):
         np.testing.assert_array_equal(read.load(buffer), numbers(reader))
@@ -70,10 +70,10 @@ def test_operands_of_matrix_instructions(name: str) -> None:
     writer = coalesced(shape, bits, 4, order, copied, copied * bits // 8)
     reader = nvidia_mma_operand(shape, index, width, 2, (2, 2), (16, 8))
     inside = vector(writer, shape[1] if order[0] == 0 else 1, copied)
-    plan = plan_buffer(writer, inside, (reader,), bits, AMPERE, 32)
+    plan = plan_buffer(writer, (reader,), bits, AMPERE, inside, 32)
     check(plan, writer, (reader,))
-    assert plan.copies.width == copied * bits
-    assert (plan.copies.cost.stores, plan.copies.cost.wavefronts) == copies
+    assert plan.stores.width == copied * bits
+    assert (plan.stores.cost.stores, plan.stores.cost.wavefronts) == copies
     assert (plan.reads[0].cost.loads, plan.reads[0].cost.wavefronts) == reads
 
 
@@ -82,7 +82,7 @@ def test_two_readers_share_a_buffer_without_conflicts() -> None:
     writer = coalesced((64, 64), 16, 4, (1, 0), 8, 16)
     left = nvidia_mma_operand((64, 64), 0, 2, 2, (2, 2), (16, 8))
     turned = trans(nvidia_mma_operand((64, 64), 1, 2, 2, (2, 2), (16, 8)), (1, 0))
-    plan = plan_buffer(writer, vector(writer, 1, 8), (left, turned), 16, HOPPER, 32)
+    plan = plan_buffer(writer, (left, turned), 16, HOPPER, vector(writer, 1, 8), 32)
     check(plan, writer, (left, turned))
     assert [str(read) for read in plan.reads] == ["ldmatrix 8 x x4", "ldmatrix 8 x x4"]
     assert [read.cost.wavefronts for read in plan.reads] == [128, 128]
@@ -92,15 +92,15 @@ def test_threads_with_copies_copy_once() -> None:
     """One warp holds all of the tile; three others hold it, too."""
     writer = blocked((16, 16), (1, 8), (16, 2), (4, 1), (1, 0))
     reader = nvidia_mma_operand((16, 16), 0, 2, 2, (1, 4), (16, 8))
-    plan = plan_buffer(writer, vector(writer, 1, 8), (reader,), 16, AMPERE, 32)
+    plan = plan_buffer(writer, (reader,), 16, AMPERE, vector(writer, 1, 8), 32)
     check(plan, writer, (reader,))
-    assert (plan.copies.idle, plan.copies.cost.wavefronts) == ((0, 3), 4)
+    assert (plan.stores.idle, plan.stores.cost.wavefronts) == ((0, 3), 4)
 
 
 def test_no_memory_lets_a_thread_copy_what_it_does_not_hold() -> None:
     writer = blocked((32, 32), (1, 1), (1, 32), (4, 1), (1, 0))
     with pytest.raises(ValueError, match="^plan_buffer: no memory layout lets a thread of .* copy 32 bits at once$"):
-        plan_buffer(writer, (), (writer,), 16, AMPERE, 32)
+        plan_buffer(writer, (writer,), 16, AMPERE, (), 32)
 
 
 GRIDS = ((1, 4), (2, 2), (4, 1))
@@ -130,5 +130,6 @@ def test_random_pairs_move_every_element(data: st.DataObject) -> None:
         )
     )
     machine = data.draw(st.sampled_from([AMPERE, HOPPER, replace(HOPPER, name="bytes", matrix_b8=True)]))
-    plan = plan_buffer(writer, inside, readers, bits, machine, min(32, bits << len(inside)))
-    check(plan, writer, readers)
+    check(plan_buffer(writer, readers, bits, machine, inside, min(32, bits << len(inside))), writer, readers)
+    stored = plan_buffer(writer, readers, bits, machine)
+    check(stored, writer, readers)

@@ -4,12 +4,12 @@ They are ops on whole tiles and blocks, as tile IR's are. Passes of `weft.transf
 
 # Buffers
 
-A buffer is shared memory for several tiles of one type, its *slots*; `AllocOp` makes it. Copies into it are asynchronous:
+A buffer is shared memory for several tiles of one type, its *slots*; `AllocOp` makes it. ``local_store`` writes a tile into a
+slot, ``local_load`` reads it. Copies into it are asynchronous:
 
     async_copy   begins to copy a tile from global memory into a slot
     commit       makes a group of the copies that were begun since the last commit
     wait         returns when at most ``pending`` of the latest groups are still under way
-    local_load   reads a slot as a tile
 
 Until its group has been waited for, a slot that is copied into must not be read (`weft.reference` raises). A buffer in a loop is
 used in turn: in one iteration, two slot operands that are different values are different slots. `PlaceBarriers` relies on that.
@@ -229,6 +229,26 @@ class WaitOp(BufferOp):
 
 
 @irdl_op_definition
+class LocalStoreOp(BufferOp):
+    """Writes a tile into a slot. Other threads see it behind a barrier."""
+
+    name = "gpu.local_store"
+    value = operand_def()
+    buffer = operand_def()
+    slot = operand_def(SLOT)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$value `to` $buffer `[` $slot `]` attr-dict `:` type($value) `to` type($buffer)"
+
+    def __init__(self, value: SSAValue, buffer: SSAValue, slot: SSAValue):
+        super().__init__(operands=[value, buffer, slot])
+
+    def verify_(self) -> None:
+        held = buffer_of(self.buffer)
+        if shape_of(self.value) != held.shape or element_of(self.value) != scalar(held.dtype):
+            raise VerifyException(f"gpu.local_store: {held} does not hold {self.value.type}")
+
+
+@irdl_op_definition
 class LocalLoadOp(BufferOp):
     """The tile in a slot, in any layout: it is free, and read again where it is wanted in another."""
 
@@ -262,5 +282,5 @@ class BarrierOp(TileOp):
         super().__init__(properties={"reason": StringAttr(reason)})
 
 
-Gpu = Dialect("gpu", [AllocOp, AsyncCopyOp, CommitOp, WaitOp, LocalLoadOp, BarrierOp], [BufferType])
+Gpu = Dialect("gpu", [AllocOp, AsyncCopyOp, CommitOp, WaitOp, LocalStoreOp, LocalLoadOp, BarrierOp], [BufferType])
 """The dialect."""

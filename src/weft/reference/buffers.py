@@ -37,6 +37,10 @@ class Buffers:
         self.held[self._slot(site, buffer, slot)] = values
         self.begun.append((buffer, slot))
 
+    def write(self, site: Site, buffer: SSAValue, slot: int, values: Array) -> None:
+        """Writes ``values`` at once."""
+        self.held[self._slot(site, buffer, slot)] = values
+
     def commit(self) -> None:
         """The copies begun since the last commit become a group."""
         self.groups.append(self.begun)

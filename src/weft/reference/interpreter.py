@@ -354,6 +354,12 @@ def _(program: Program, op: gpu.WaitOp, operands: Values) -> Values:
     return []
 
 
+@_means(gpu.LocalStoreOp)
+def _(program: Program, op: gpu.LocalStoreOp, operands: Values) -> Values:
+    program.buffers.write(program.site(op), op.buffer, int(program.values[op.slot]), operands[0])
+    return []
+
+
 @_means(gpu.LocalLoadOp)
 def _(program: Program, op: gpu.LocalLoadOp, operands: Values) -> Values:
     return [program.buffers.read(program.site(op), op.buffer, int(program.values[op.slot]))]

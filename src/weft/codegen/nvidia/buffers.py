@@ -5,14 +5,16 @@ Addresses are ``(thread ^ XOR) + immediate + slot * bytes``: `AccessPlan` has th
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia import instructions
-from weft.codegen.nvidia.exchange import Exchange, load_words
-from weft.codegen.nvidia.files import from_words, scalar
+from weft.codegen.nvidia.exchange import Exchange, load_words, store_words
+from weft.codegen.nvidia.files import from_words, scalar, words_of
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
 from weft.ir import gpu
 from weft.ir.types import layout_of
@@ -35,10 +37,8 @@ def copy(threads: Threads, op: gpu.AsyncCopyOp) -> None:
     plan = plan_vectors(layout, held.layout, bits, threads.target.model, copy_groups(op, threads.facts.axis))
     start = _slot(threads, op.buffer, op.slot)
     enabled = threads.scalar(op.enabled)
-    lanes, warps = plan.idle
-    if idle := lanes | warps << LANE_BITS:
-        first = builder.icmp_unsigned("==", builder.and_(threads.thread, ir.Constant(I32, idle)), ir.Constant(I32, 0))
-        enabled = builder.and_(enabled, first)
+    if (holder := _first(threads, plan)) is not None:
+        enabled = builder.and_(enabled, holder)
     for number in range(plan.instructions):
         register = f2.apply(plan.across, number)
         pointer = scalar(builder, threads.files[op.pointer], register)
@@ -55,6 +55,27 @@ def commit(threads: Threads, op: gpu.CommitOp) -> None:
 def wait(threads: Threads, op: gpu.WaitOp) -> None:
     """``cp.async.wait_group``."""
     instructions.wait(threads.builder, op.pending.value.data)
+
+
+def store(threads: Threads, op: gpu.LocalStoreOp) -> None:
+    """Writes a slot, as the cheapest plan says; of threads with copies of an element the first writes."""
+    builder, held = threads.builder, gpu.buffer_of(op.buffer)
+    element = element_of_value(op.value)
+    assert held.layout is not None, "buffers have layouts by now"
+    plan = plan_access(layout_of(op.value), held.layout, 8 * held.dtype.itemsize, threads.target.model, stores=True)
+    start = _slot(threads, op.buffer, op.slot)
+    stored = tuple(element.to_storage(builder, chunk) for chunk in threads.files[op.value])
+    words = Exchange(threads, 0).permute(plan.network, words_of(builder, stored))
+    each = len(words) // plan.instructions
+    holder = _first(threads, plan)
+    with builder.if_then(holder) if holder is not None else nullcontext():
+        for number in range(plan.instructions):
+            pointer, immediate = _address(threads, plan, number, start)
+            some = words[number * each : (number + 1) * each]
+            if plan.way == "vector":
+                store_words(builder, some, threads.behind(pointer, immediate), plan.width)
+            else:
+                instructions.store_matrices(builder, pointer, immediate, some, plan.way)
 
 
 def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
@@ -74,6 +95,16 @@ def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
     own = Exchange(threads, 0).permute(plan.network, words)
     stored = from_words(builder, own, element.storage_type(None), layout.in_size("register"))
     threads.files[op.result] = tuple(element.from_storage(builder, chunk) for chunk in stored)
+
+
+def _first(threads: Threads, plan: AccessPlan) -> ir.Value | None:
+    """Whether the thread is the first of those that hold the same; None where all threads take part."""
+    lanes, warps = plan.idle
+    idle = lanes | warps << LANE_BITS
+    if not idle:
+        return None
+    rest = threads.entry.and_(threads.thread, ir.Constant(I32, idle))
+    return threads.entry.icmp_unsigned("==", rest, ir.Constant(I32, 0))
 
 
 def _slot(threads: Threads, buffer: SSAValue, slot: SSAValue) -> ir.Value:

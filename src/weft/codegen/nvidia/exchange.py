@@ -184,7 +184,7 @@ class Exchange:
             places = range(number * each, (number + 1) * each)
             if step.stores:
                 some = [words[place] for place in places]
-                self._when(condition, lambda s=some, p=pointer: _store(builder, s, p, step.vector_bits))
+                self._when(condition, lambda s=some, p=pointer: store_words(builder, s, p, step.vector_bits))
             else:
                 loaded = self._load(condition, pointer, places, step.vector_bits)
                 self._loaded.update(zip(places, loaded, strict=True))
@@ -250,7 +250,8 @@ def _memory_type(bits: int) -> ir.Type:
     return ir.IntType(bits) if bits <= WORD else ir.VectorType(I32, bits // WORD)
 
 
-def _store(builder: ir.IRBuilder, words: Words, pointer: ir.Value, bits: int) -> None:
+def store_words(builder: ir.IRBuilder, words: Words, pointer: ir.Value, bits: int) -> None:
+    """Stores a vector to shared memory; one narrower than a word is the word's lowest bits."""
     value = of_scalars(builder, words)[0] if bits > WORD else builder.trunc(words[0], _memory_type(bits))
     builder.store(value, pointer, align=bits // 8)
 

@@ -62,6 +62,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     gpu.AsyncCopyOp: buffers.copy,
     gpu.CommitOp: buffers.commit,
     gpu.WaitOp: buffers.wait,
+    gpu.LocalStoreOp: buffers.store,
     gpu.LocalLoadOp: buffers.load,
     tile.ConvertLayoutOp: _convert,
     tile.ReduceOp: _reduce,

@@ -37,6 +37,7 @@ from weft.transforms.layouts.threads import ThreadRules
 from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.buffers import LayOutBuffers
+from weft.transforms.nvidia.invariants import MOST, ShareInvariants
 from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
@@ -61,6 +62,7 @@ class GpuMachine:
             *PIPELINE,
             MatchOperands(self.target.name),
             PipelineLoads(self.target.name, options.stages, options.disjoint),
+            ShareInvariants(self.target.name, options.warps, options.most_registers or MOST),
             Simplify(),
             Cse(),
             Licm(),

@@ -1,10 +1,10 @@
 """The memory layout of a buffer that one register layout fills and others read.
 
-A conversion through memory chooses its memory's layout for one store and one load (`ways.memory`). A buffer is filled by copies
-from global memory (``cp.async``), whose vectors are those of global memory too, and read by any number of layouts, often by
-``ldmatrix``. Each pair of the writer and a reader proposes the memories of its best ways. `plan_buffer` takes one with the widest
-copies, since narrower ones touch the sectors of global memory several times; of these the one in which the copies and all
-reads together are cheapest.
+A conversion through memory chooses its memory's layout for one store and one load (`ways.memory`). A buffer is filled by stores,
+or by copies from global memory (``cp.async``), whose vectors are those of global memory too. It is read by any number of
+layouts, often by ``ldmatrix``. Each pair of the writer and a reader proposes the memories of its best ways. `plan_buffer`
+takes one with the widest copies, since narrower ones touch the sectors of global memory several times; of these the one in
+which the copies and all reads together are cheapest.
 
 Law: the copies and reads of the plan move every element to its place (`AccessPlan.store`, `AccessPlan.load`).
 """
@@ -34,42 +34,46 @@ _TRIED: Final = 6
 
 @dataclass(frozen=True)
 class BufferPlan:
-    """A buffer's memory layout, the copies into it, and the reads of each reader, in their order."""
+    """A buffer's memory layout, the stores or copies into it, and the reads of each reader, in their order."""
 
     memory: LinearLayout
-    copies: AccessPlan
+    stores: AccessPlan
     reads: tuple[AccessPlan, ...]
 
     @property
     def cost(self) -> Cost:
-        """One copy of the tile and one read by each reader."""
-        return total([plan.cost for plan in (self.copies, *self.reads)])
+        """The tile is written once and read once by each reader."""
+        return total([plan.cost for plan in (self.stores, *self.reads)])
 
 
 @lru_cache(maxsize=512)
 def plan_buffer(
     writer: LinearLayout,
-    vector: f2.Matrix,
     readers: tuple[LinearLayout, ...],
     bits: int,
     machine: MachineModel,
-    least: int,
+    copied: f2.Matrix | None = None,
+    least: int = 0,
 ) -> BufferPlan:
     """The cheapest buffer for elements of ``bits``.
 
-    ``vector`` are the register masks of the writer that move inside what global memory lets a thread copy at once, lowest address
-    first; copies of fewer than ``least`` bits do not exist. `ValueError` where no memory allows a copy of that size.
+    ``copied``, for copies from global memory, are the register masks of the writer that move inside what a thread may copy at
+    once, lowest address first; copies of fewer than ``least`` bits do not exist. `ValueError` where no memory allows a copy of
+    that size.
     """
     warps = 1 << len(Places.of(writer).warp)
     best: tuple[int, float, int, BufferPlan] | None = None
-    for memory in _memories(writer, vector, readers, bits, machine):
-        copies = plan_vectors(writer, memory, bits, machine, vector)
-        if copies.width < least:
+    for memory in _memories(writer, copied, readers, bits, machine):
+        stores = (
+            plan_access(writer, memory, bits, machine, stores=True)
+            if copied is None
+            else plan_vectors(writer, memory, bits, machine, copied)
+        )
+        if stores.width < least:
             continue
         reads = tuple(plan_access(reader, memory, bits, machine) for reader in readers)
-        found = BufferPlan(memory, copies, reads)
-        price = clocks(found.cost, machine, warps)
-        rank = -copies.width, price, found.cost.instructions
+        found = BufferPlan(memory, stores, reads)
+        rank = 0 if copied is None else -stores.width, clocks(found.cost, machine, warps), found.cost.instructions
         if best is None or rank < best[:3]:
             best = *rank, found
     if best is None:
@@ -78,17 +82,23 @@ def plan_buffer(
 
 
 def _memories(
-    writer: LinearLayout, vector: f2.Matrix, readers: Sequence[LinearLayout], bits: int, machine: MachineModel
+    writer: LinearLayout,
+    copied: f2.Matrix | None,
+    readers: Sequence[LinearLayout],
+    bits: int,
+    machine: MachineModel,
 ) -> Iterator[LinearLayout]:
     """Memory layouts worth trying: those of the best ways from the writer to each reader."""
     seen: set[f2.Matrix] = set()
     source = Side(*Places.of(writer))
-    wanted = f2.compose(source.registers, vector)
     for reader in readers or (writer,):
         destination = Side(*Places.of(reader))
         task = Task(source, destination, bits, machine, local=False, scratch=machine.scratch)
-        ways = [way for way in all_ways(task) if way.store == "vector"]
-        for way in (_by_vectors(task, wanted), *sorted(ways, key=lambda one: _rank(task, one))[:_TRIED]):
+        ways = [way for way in all_ways(task) if copied is None or way.store == "vector"]
+        best = sorted(ways, key=lambda one: _rank(task, one))[:_TRIED]
+        if copied is not None:
+            best = [_by_vectors(task, f2.compose(source.registers, copied)), *best]
+        for way in best:
             columns = memory_columns(task, way)
             if columns not in seen:
                 seen.add(columns)

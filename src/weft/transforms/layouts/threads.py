@@ -50,9 +50,11 @@ class ThreadRules(Preferences):
         return coalesced(shape, 32, self.warps)
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
-        """The preferred layouts; a copy into a buffer is laid out as a load."""
+        """The preferred layouts; a copy into a buffer is laid out as a load, and what is stored in a buffer as it is."""
         if isinstance(op, gpu.AsyncCopyOp):
             return [same(op, self.anchor(op.pointer, facts))]
+        if isinstance(op, gpu.LocalStoreOp):
+            return [same(op, facts.layouts[op.value])]
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:

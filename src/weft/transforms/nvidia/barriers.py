@@ -4,7 +4,7 @@ The threads of a block run apart. The IR's order of accesses is that of the prog
 one thread must come after an access of another:
 
     shared memory   scratch or a buffer's slot is written while others may still read what was there before
-    copies          a slot is read that other threads have copied into, and waited for
+    slots           a slot is read that other threads have written, or copied into and waited for
     global memory   two accesses of the program that may touch one address, of which one writes, by different threads
     order           an access that releases comes after all that the block did; what follows one that acquires, after it
 
@@ -51,12 +51,12 @@ class Access:
 @dataclass(frozen=True)
 class Bytes:
     """Bytes of shared memory that were used since the block last waited. Of a read of a buffer ``slot`` is the operand that names
-    its slot, if that is of the same iteration; ``landed``: copies of other threads have been waited for by them alone."""
+    its slot, if that is of the same iteration. ``written``: by stores, or by copies that only their threads have waited for."""
 
     low: int
     high: int
     slot: SSAValue | None = None
-    landed: bool = False
+    written: bool = False
 
     def meets(self, other: Bytes) -> bool:
         """Whether the two share a byte."""
@@ -182,8 +182,10 @@ class _Walk:
         if use is not None:
             found.shared.add(Bytes(scratch_of(op), scratch_of(op) + use.bytes))
         match op:
+            case gpu.LocalStoreOp():
+                found.shared.add(replace(_bytes(op.buffer), written=True))
             case gpu.WaitOp():
-                found.shared.update(replace(_bytes(buffer), landed=True) for buffer in op.buffers)
+                found.shared.update(replace(_bytes(buffer), written=True) for buffer in op.buffers)
             case gpu.LocalLoadOp():
                 found.shared.add(replace(_bytes(op.buffer), slot=op.slot))
             case _:
@@ -203,14 +205,14 @@ class _Walk:
             if any(own.meets(other) for other in since.shared):
                 return "scratch is still read"
         match op:
-            case gpu.AsyncCopyOp():
+            case gpu.AsyncCopyOp() | gpu.LocalStoreOp():
                 own = _bytes(op.buffer)
                 if any(own.meets(other) and other.slot in (None, op.slot) for other in since.shared):
                     return "the slot is still read"
             case gpu.LocalLoadOp():
                 own = _bytes(op.buffer)
-                if any(own.meets(other) and other.landed for other in since.shared):
-                    return "other threads' copies"
+                if any(own.meets(other) and other.written for other in since.shared):
+                    return "other threads have written the slot"
             case _:
                 pass
         ordering = tile.ordering_of(op)

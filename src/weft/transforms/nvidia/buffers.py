@@ -55,11 +55,14 @@ def copy_groups(op: gpu.AsyncCopyOp, facts: Mapping[SSAValue, AxisInfo]) -> f2.M
 
 
 def _plan(alloc: gpu.AllocOp, target: GpuTarget, facts: Mapping[SSAValue, AxisInfo]) -> BufferPlan:
-    """Copies of one buffer are of one load, before the loop and in it: they have one layout; their facts may differ."""
+    """A buffer is stored to by one op, or all copies into it are of one load, before its loop and in it. These have one layout;
+    what is known of their addresses may differ."""
     uses = [use.operation for use in alloc.result.uses]
     copies = [op for op in uses if isinstance(op, gpu.AsyncCopyOp)]
-    readers = dict.fromkeys(layout_of(op.result) for op in uses if isinstance(op, gpu.LocalLoadOp))
-    writer = layout_of(copies[0].pointer)
-    inside = min((copy_groups(copy, facts) for copy in copies), key=len)
+    stores = [op for op in uses if isinstance(op, gpu.LocalStoreOp)]
+    readers = tuple(dict.fromkeys(layout_of(op.result) for op in uses if isinstance(op, gpu.LocalLoadOp)))
     bits = 8 * gpu.buffer_of(alloc.result).dtype.itemsize
-    return plan_buffer(writer, inside, tuple(readers), bits, target.model, 8 * LEAST_BYTES)
+    if stores:
+        return plan_buffer(layout_of(stores[0].value), readers, bits, target.model)
+    copied = min((copy_groups(copy, facts) for copy in copies), key=len)
+    return plan_buffer(layout_of(copies[0].pointer), readers, bits, target.model, copied, 8 * LEAST_BYTES)

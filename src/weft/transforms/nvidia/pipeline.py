@@ -26,23 +26,24 @@ Limit: a load whose ``num_stages`` is 1, or that is in an ``if`` inside the loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
 from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from weft import dtypes
 from weft.ir import gpu, tile
-from weft.ir.types import dtype_of, scalar, shape_of
+from weft.ir.types import dtype_of, shape_of
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.axis import analyse
 from weft.transforms.nvidia.ahead import Ahead, slice_of
+from weft.transforms.nvidia.inserting import Inserting
+from weft.transforms.nvidia.inserting import before as before_op
 from weft.transforms.nvidia.prefetched import feeding_dots
 
 NUM_STAGES: Final = "tile.num_stages"
@@ -112,7 +113,7 @@ class _Pipeline:
 
     def run(self) -> None:
         """Rewrites the loop."""
-        before = _Inserting(self._loop, lambda op: _before(self._loop, op))
+        before = Inserting(self._loop, lambda op: before_op(self._loop, op))
         buffers: list[SSAValue] = []
         for load, type_ in zip(self._loads, self._types, strict=True):
             alloc = before.add(gpu.AllocOp(type_))
@@ -123,7 +124,7 @@ class _Pipeline:
             ahead = self._copy(ahead, before, buffers, before.number(number))
         self._rebuild(buffers, ahead, before)
 
-    def _copy(self, ahead: Ahead, inserting: _Inserting, buffers: Sequence[SSAValue], slot: SSAValue) -> Ahead:
+    def _copy(self, ahead: Ahead, inserting: Inserting, buffers: Sequence[SSAValue], slot: SSAValue) -> Ahead:
         """The copies of the iteration that ``ahead`` is at, as a group; returns the iteration after it."""
         found = ahead.compute(self._slice, inserting.add)
         for load, buffer in zip(self._loads, buffers, strict=True):
@@ -134,7 +135,7 @@ class _Pipeline:
         inserting.add(gpu.CommitOp())
         return ahead.following(self._slice, found, inserting.add)
 
-    def _rebuild(self, buffers: Sequence[SSAValue], ahead: Ahead, before: _Inserting) -> None:
+    def _rebuild(self, buffers: Sequence[SSAValue], ahead: Ahead, before: Inserting) -> None:
         """The loop with the copies of the iteration ``ahead``, and its loads from slots."""
         loop, block = self._loop, self._loop.body.block
         end = block.last_op
@@ -148,16 +149,16 @@ class _Pipeline:
 
         first = block.first_op
         assert first is not None, "a block has a terminator"
-        start = _Inserting(loop, lambda op: block.insert_op_before(op, first))
+        start = Inserting(loop, lambda op: block.insert_op_before(op, first))
         start.add(gpu.WaitOp(self._ahead - 1, buffers))
         last = max(self._loads, key=lambda load: block.get_operation_index(load))
         behind = last.next_op
         assert behind is not None, "a block has a terminator"
-        copying = start if wraps else _Inserting(loop, lambda op: block.insert_op_before(op, behind))
+        copying = start if wraps else Inserting(loop, lambda op: block.insert_op_before(op, behind))
         inside = self._copy(inside, copying, buffers, target)
         for load, buffer in zip(self._loads, buffers, strict=True):
             self._read(load, buffer, slot)
-        finish = _Inserting(loop, lambda op: block.insert_op_before(op, end))
+        finish = Inserting(loop, lambda op: block.insert_op_before(op, end))
         following = self._following(slot, finish)
         end.operands = [*end.operands, following, *([slot] if wraps else []), *inside.values]
 
@@ -167,7 +168,7 @@ class _Pipeline:
         for old, result in zip(loop.results, new.results, strict=False):
             old.replace_all_uses_with(result)
             result.name_hint = old.name_hint
-        _before(loop, new)
+        before_op(loop, new)
         loop.detach()
         loop.erase()
 
@@ -176,7 +177,7 @@ class _Pipeline:
         block = load.parent_block()
         assert block is not None, "a load stands in a block"
         read: tile.TileOp = gpu.LocalLoadOp(buffer, slot)
-        inserting = _Inserting(load, lambda op: block.insert_op_before(op, load))
+        inserting = Inserting(load, lambda op: block.insert_op_before(op, load))
         inserting.add(read)
         if load.other is not None and load.mask is not None and not _is_zero(load.other):
             read = inserting.add(tile.SelectOp(load.mask, read.results[0], load.other))
@@ -184,35 +185,11 @@ class _Pipeline:
         load.result.replace_all_uses_with(read.results[0])
         block.erase_op(load)
 
-    def _following(self, slot: SSAValue, inserting: _Inserting) -> SSAValue:
+    def _following(self, slot: SSAValue, inserting: Inserting) -> SSAValue:
         """The slot of the next iteration."""
         after = inserting.add(tile.BinaryOp("add", slot, inserting.number(1))).results[0]
         last = inserting.add(tile.CompareOp("eq", after, inserting.number(self._slots))).results[0]
         return inserting.add(tile.SelectOp(last, inserting.number(0), after)).results[0]
-
-
-@dataclass(frozen=True)
-class _Inserting:
-    """A place to insert ops at, whose location is that of ``origin``."""
-
-    origin: Operation
-    insert: Callable[[Operation], None]
-
-    def add(self, op: tile.TileOp) -> tile.TileOp:
-        """Inserts an op."""
-        op.location = self.origin.location
-        self.insert(op)
-        return op
-
-    def number(self, value: int) -> SSAValue:
-        """An int32."""
-        return self.add(tile.ConstantOp(value, scalar(dtypes.int32))).results[0]
-
-
-def _before(place: Operation, op: Operation) -> None:
-    block = place.parent_block()
-    assert block is not None, f"{place.name} stands in no block"
-    block.insert_op_before(op, place)
 
 
 def _is_zero(value: SSAValue) -> bool:
