@@ -35,6 +35,11 @@ class Options:
         return dict(self.launch).get("num_ctas", 1)
 
     @property
+    def fusion(self) -> bool:
+        """Whether a GPU may add a product without rounding it first."""
+        return dict(self.launch).get("enable_fp_fusion", True)
+
+    @property
     def most_registers(self) -> int | None:
         """The registers that a thread may have at most; None: as many as the machine has."""
         return dict(self.launch).get("maxnreg")

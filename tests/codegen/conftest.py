@@ -288,7 +288,7 @@ class Emulated(Differential):
         self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False
     ) -> None:
         """Compiles a copy of the module to PTX and runs it."""
-        options = Options(disjoint=disjoint, launch=(("num_warps", self.warps),))
+        options = Options(disjoint=disjoint, launch=(("enable_fp_fusion", False), ("num_warps", self.warps)))
         compiled = compile_module(module.clone(), self.target, options)
         values: list[Any] = [np.uint8(a.item()) if is_number(a) and a.dtype == np.bool_ else a for a in arguments]
         emulator.Module(compiled.ptx).launch(compiled.symbol, grid, compiled.threads, values, shared=compiled.shared)

@@ -37,7 +37,7 @@ Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = frozenset({"fma", "f16c"})
 """That the target has fused multiply-add and converts float16."""
-VECTORS = {dtypes.float32, dtypes.int32, dtypes.uint8}
+VECTORS = {dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.int32, dtypes.uint8}
 """Types whose vectors are tested each time, not only nightly."""
 SIZE = 256
 
@@ -100,11 +100,11 @@ def all_targets(host: Compiler) -> None:
     llvm.initialize_all_asmprinters()
 
 
-def ptx_of(dtype: DType, lanes: int | None) -> str:
-    """PTX for sm_90 of all cases of a type."""
+def ptx_of(dtype: DType, lanes: int | None, target: str = "sm_90") -> str:
+    """PTX of all cases of a type."""
 
     def machine() -> llvm.TargetMachine:
-        return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu="sm_90", features="+ptx80", opt=3)
+        return llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=target, features="+ptx80", opt=3)
 
     parsed = llvm.parse_assembly(str(module_of(dtype, lanes, TRIPLE, FEATURES)))
     parsed.verify()
@@ -169,20 +169,23 @@ def on_cpu(host: Compiler, dtype: DType, lanes: int | None, operands: Sequence[A
 
 
 @pytest.mark.parametrize(
-    ("dtype", "lanes"),
+    ("dtype", "lanes", "target"),
     [
-        pytest.param(dtype, lanes, marks=[pytest.mark.nightly] * (lanes == 4 and dtype not in VECTORS))
-        for dtype in dtypes.ALL
-        for lanes in (None, 4)
+        *(
+            pytest.param(dtype, lanes, "sm_90", marks=[pytest.mark.nightly] * (lanes == 4 and dtype not in VECTORS))
+            for dtype in dtypes.ALL
+            for lanes in (None, 4)
+        ),
+        (dtypes.bfloat16, 4, "sm_80"),  # which has fma on bfloat16, and no sums and products
     ],
     ids=str,
 )
-def test_ptx_computes_what_the_cpu_does(host: Compiler, dtype: DType, lanes: int | None) -> None:
+def test_ptx_computes_what_the_cpu_does(host: Compiler, dtype: DType, lanes: int | None, target: str) -> None:
     """Bit for bit, but for which NaN, which of two zeros is the least or largest (`TIED_ZEROS`), and `APPROXIMATIONS`: both have
     fused multiply-add and round each operation once."""
     if not Module("", host.triple, host.features).fma:
         pytest.skip("the CPU has no fused multiply-add")
-    ptx = ptx_of(dtype, lanes)
+    ptx = ptx_of(dtype, lanes, target)
     assert ".extern" not in ptx
     emulated = Emulated(ptx)
     operands = operands_of(dtype)

@@ -2,12 +2,12 @@
 
 The edge cases of LLVM's instructions differ from weft's (division by zero and oversized shifts are
 undefined, `minnum` of a signalling NaN varies with the target), so each entry spells out what `weft.reference` defines.
-Nothing carries a fast-math flag: results do not depend on the target, except those of transcendental functions and of those that
-an NVIDIA GPU approximates (`weft.codegen.llvm.approximate`).
+Nothing carries a fast-math flag but the sums and products of a GPU that may be contracted. Results do not depend on the target,
+except those of transcendental functions and of those that a GPU approximates (`weft.codegen.llvm.approximate`).
 
 Operands are values in registers as `weft.codegen.llvm.types` represents them, all of one shape, scalar or vector; the
-result has that shape. Narrow floats are widened to float32, computed and rounded once; sign changes and choices among
-operands work on their bits.
+result has that shape. Narrow floats are widened to float32, computed and rounded once, or computed as such where the target does
+so with the same result; sign changes and choices among operands work on their bits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from weft.codegen.llvm import integer, vecmath
 from weft.codegen.llvm.approximate import approximated
 from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
 from weft.codegen.llvm.types import (
+    I16,
     constant,
     has,
     intrinsic,
+    like,
     llvm_type,
+    packed,
     splat,
     storage_type,
 )
@@ -114,6 +117,32 @@ def _instruction(name: str) -> Binary:
     return emit
 
 
+def _rounded(name: str) -> Binary:
+    """A sum, difference or product, rounded once.
+
+    A GPU computes narrow types as such. That gives what float32 gives: its results have so many bits that rounding them again is
+    harmless. ``contract`` lets LLVM, and ptxas after it, add a product without rounding it.
+    """
+
+    def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+        flags = ("contract",) if has(builder, "contract") else ()
+        operands = [_operand(builder, v, dtype) for v in (x, y)]
+        return _result(builder, getattr(builder, name)(*operands, flags=flags), dtype)
+
+    return emit
+
+
+def _operand(builder: ir.IRBuilder, x: ir.Value, dtype: DType) -> ir.Value:
+    """``x`` in the type in which the target adds and compares."""
+    half = packed(builder, dtype)
+    return builder.bitcast(x, like(x, half)) if half else widen(builder, x, dtype)
+
+
+def _result(builder: ir.IRBuilder, x: ir.Value, dtype: DType) -> ir.Value:
+    """A result in the type of `_operand` as ``dtype``."""
+    return builder.bitcast(x, like(x, I16)) if packed(builder, dtype) else narrow(builder, x, dtype)
+
+
 def _float_binary(function: Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]) -> Binary:
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         return narrow(builder, function(builder, widen(builder, x, dtype), widen(builder, y, dtype)), dtype)
@@ -131,10 +160,11 @@ def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
     float64 with NaN."""
 
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
-        wide_x, wide_y = widen(builder, x, dtype), widen(builder, y, dtype)
         if has(builder, "ptx") and not (propagate_nan and dtype.bits == 64):
             name = {"<": "min", ">": "max"}[predicate] + ("imum" if propagate_nan else "num")
-            return narrow(builder, intrinsic(builder, name, [wide_x, wide_y]), dtype)
+            operands = [_operand(builder, v, dtype) for v in (x, y)]
+            return _result(builder, intrinsic(builder, name, operands), dtype)
+        wide_x, wide_y = widen(builder, x, dtype), widen(builder, y, dtype)
         preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
         suspect = wide_x if propagate_nan else wide_y
         return builder.select(builder.fcmp_unordered("uno", suspect, suspect), x, preferred)
@@ -162,9 +192,7 @@ _OR = _instruction("or_")
 _XOR = _instruction("xor")
 
 _BINARY: dict[tuple[str, str], Binary] = {
-    ("add", FLOAT): _float_binary(lambda builder, x, y: builder.fadd(x, y)),
-    ("sub", FLOAT): _float_binary(lambda builder, x, y: builder.fsub(x, y)),
-    ("mul", FLOAT): _float_binary(lambda builder, x, y: builder.fmul(x, y)),
+    **{(kind, FLOAT): _rounded(f"f{kind}") for kind in ("add", "sub", "mul")},
     ("div", FLOAT): _float_binary(approximated("div", _quotient)),
     ("div_rn", FLOAT): _float_binary(_quotient),
     ("rem", FLOAT): _float_binary(vecmath.BINARY["fmod"]),
@@ -243,6 +271,9 @@ def compare(builder: ir.IRBuilder, kind: str, dtype: DType, x: ir.Value, y: ir.V
 
 
 def fma(builder: ir.IRBuilder, dtype: DType, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    """``a * b + c`` rounded once to the compute type, and from there to ``dtype``."""
+    """``a * b + c`` rounded once to the compute type, and from there to ``dtype``; to ``dtype`` at once where products may be
+    contracted and the target computes in it."""
+    if has(builder, "contract") and packed(builder, dtype):
+        return _result(builder, intrinsic(builder, "fma", [_operand(builder, v, dtype) for v in (a, b, c)]), dtype)
     wide = [widen(builder, v, dtype) for v in (a, b, c)]
     return narrow(builder, intrinsic(builder, "fma", wide), dtype)

@@ -1,9 +1,9 @@
 """Conversions between element types, each rounded exactly once.
 
-LLVM's `fptrunc` is not used: float64 to bfloat16 is then two roundings on most targets, or a call to compiler-rt; bfloat16's
-own instruction flushes subnormals; and float8 does not exist. All narrow floats share two routines that read the format's
-row in `weft.dtypes`: `widen` to float32, which is exact, and `narrow` from float32, which rounds to nearest even. float16
-uses the target's instruction where it has one.
+LLVM's `fptrunc` is not used on CPUs: float64 to bfloat16 is then two roundings on most targets, or a call to compiler-rt;
+bfloat16's own instruction flushes subnormals; and float8 does not exist. All narrow floats share two routines that read the
+format's row in `weft.dtypes`: `widen` to float32, which is exact, and `narrow` from float32, which rounds to nearest even.
+float16 uses the target's instruction where it has one, and on NVIDIA GPUs bfloat16, too.
 
 Whatever float32 cannot hold exactly (float64, integers of 32 and 64 bits) first becomes a float32 *rounded to odd*: the
 truncated value, its last bit set if anything was lost. Rounding that to a format with at least two bits fewer
@@ -17,7 +17,7 @@ from __future__ import annotations
 from llvmlite import ir
 
 from weft import dtypes
-from weft.codegen.llvm.types import F16, F32, F64, I16, I32, element_type, has, intrinsic, like, splat
+from weft.codegen.llvm.types import F16, F32, F64, I16, I32, element_type, has, intrinsic, like, packed, splat
 from weft.dtypes import DType
 
 _MANTISSA = 23
@@ -55,6 +55,8 @@ def widen(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
     """A value of a narrow float type as float32, exactly; other types pass unchanged."""
     if not is_narrow(dtype):
         return value
+    if half := packed(builder, dtype):
+        return builder.fpext(builder.bitcast(value, like(value, half)), like(value, F32))
     if dtype == dtypes.bfloat16:
         return builder.bitcast(_shifted_left(builder, value, 32, 16), like(value, F32))
     if has(builder, "half"):
@@ -69,6 +71,8 @@ def narrow(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
     """
     if not is_narrow(dtype):
         return value
+    if half := packed(builder, dtype):
+        return builder.bitcast(builder.fptrunc(value, like(value, half)), like(value, I16))
     if dtype == dtypes.bfloat16:
         return _round_to_bfloat16(builder, value)
     if dtype == dtypes.float16 and has(builder, "half"):

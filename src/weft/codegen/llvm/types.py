@@ -1,8 +1,9 @@
 """How element types and values are spelled in LLVM, and what llvmlite's builder lacks.
 
-LLVM's `half` and `bfloat` are not used: a target without instructions for them calls compiler-rt, which no process exports,
-and AVX512_BF16's conversion flushes subnormals. In a register every float narrower than 32 bits is an integer holding its
-*bits*, whatever the target; `weft.codegen.llvm.convert` widens and rounds.
+In a register every float narrower than 32 bits is an integer holding its *bits*, whatever the target;
+`weft.codegen.llvm.convert` widens and rounds. On CPUs LLVM's `half` and `bfloat` are not used: a target without instructions for
+them calls compiler-rt, which no process exports, and AVX512_BF16's conversion flushes subnormals. On NVIDIA GPUs arithmetic goes
+through them (`packed`), so that LLVM forms instructions on pairs.
 
 A value's shape is its LLVM type's: a scalar, or a vector of lanes. No function here or above takes the lane count of an
 operand; it asks the operand.
@@ -17,6 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from llvmlite import ir
 
+from weft import dtypes
 from weft.dtypes import DType
 
 I1 = ir.IntType(1)
@@ -25,18 +27,36 @@ I16 = ir.IntType(16)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 F16 = ir.HalfType()
+
+
+class BFloatType(ir.Type):
+    """LLVM's ``bfloat``, which llvmlite lacks. It has no constants: their bits are integers."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BFloatType)
+
+    def __hash__(self) -> int:
+        return hash(BFloatType)
+
+
+BF16 = BFloatType()
 F32 = ir.FloatType()
 F64 = ir.DoubleType()
 
 _WIDE_FLOATS = {32: F32, 64: F64}
+_HALVES: dict[DType, ir.Type] = {dtypes.float16: F16, dtypes.bfloat16: BF16}
 POINTER = ir.PointerType()
-_SUFFIXES: dict[ir.Type, str] = {F16: "f16", F32: "f32", F64: "f64"}
+_SUFFIXES: dict[ir.Type, str] = {F16: "f16", BF16: "bf16", F32: "f32", F64: "f64"}
 
 
 class Module(ir.Module):
     """An LLVM module for one target.
 
-    ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU.
+    ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU;
+    ``contract``: a product may be added without rounding it first, which only GPUs are asked for.
     Without ``half`` and ``fma`` (and in a plain `ir.Module`) conversions use integer arithmetic and transcendental functions
     call libm.
     """
@@ -49,6 +69,7 @@ class Module(ir.Module):
         self.half = self.ptx or arm or not features.isdisjoint({"f16c", "avx512f"})
         self.fma = self.ptx or arm or not features.isdisjoint({"fma", "avx512f"})
         self.scalef = "avx512f" in features
+        self.contract = self.ptx and "contract" in features
 
 
 def has(builder: ir.IRBuilder, feature: str) -> bool:
@@ -61,6 +82,11 @@ def element_type(dtype: DType) -> ir.Type:
     if dtype.is_float and dtype.bits >= 32:
         return _WIDE_FLOATS[dtype.bits]
     return ir.IntType(dtype.bits)
+
+
+def packed(builder: ir.IRBuilder, dtype: DType) -> ir.Type | None:
+    """LLVM's type of a narrow float that the target has arithmetic on; None where arithmetic is done in float32."""
+    return _HALVES.get(dtype) if has(builder, "ptx") else None
 
 
 def llvm_type(dtype: DType, lanes: int | None) -> ir.Type:

@@ -1,0 +1,138 @@
+"""Sums and products on GPUs: when a product is added without being rounded, and which types are computed in pairs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+
+pytestmark = pytest.mark.jit
+
+ELEMENTS = 1024
+"""Eight for each of 128 threads."""
+
+
+@weft.jit
+def product_and_sum(x: Any, y: Any, z: Any, out: Any, SUBTRACT: tl.constexpr) -> None:
+    i = tl.arange(0, 1024)
+    product = tl.load(x + i) * tl.load(y + i)
+    tl.store(out + i, tl.load(z + i) - product if SUBTRACT else product + tl.load(z + i))
+
+
+@weft.jit
+def arithmetic(x: Any, y: Any, out: Any, KIND: tl.constexpr) -> None:
+    i = tl.arange(0, 1024)
+    a = tl.load(x + i)
+    b = tl.load(y + i)
+    if KIND == "add":
+        result = a + b
+    elif KIND == "sub":
+        result = a - b
+    elif KIND == "mul":
+        result = a * b
+    elif KIND == "min":
+        result = tl.minimum(a, b)
+    elif KIND == "maxnan":
+        result = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    elif KIND == "neg":
+        result = -a
+    elif KIND == "abs":
+        result = tl.abs(a)
+    else:
+        result = tl.fma(a, b, a)
+    tl.store(out + i, result)
+
+
+def instructions(ptx: str) -> dict[str, int]:
+    """How often each arithmetic instruction on floats stands in a module."""
+    pattern = r"^\s*(?:@\S+\s+)?((?:add|sub|mul|fma|min|max|neg|abs|cvt|xor|and)\.[\w.]*(?:f16|f32|f64|f16x2|b32))\s"
+    names = re.findall(pattern, ptx, re.MULTILINE)
+    return {name: names.count(name) for name in sorted(set(names)) if not name.endswith("b32")}
+
+
+def operands(dtype: Any) -> list[Any]:
+    """Numbers whose products have more bits than the type, and addends that cancel what is left of them after rounding."""
+    rng = np.random.default_rng(2)
+    bits = np.finfo(dtype).nmant if dtype != ml_dtypes.bfloat16 else 7
+    x, y = ((1 + rng.integers(0, 1 << bits, ELEMENTS) / (1 << bits)).astype(dtype) for _ in range(2))
+    return [x, y, -(x * y)]
+
+
+@pytest.mark.parametrize("subtract", [False, True], ids=["sum", "difference"])
+@pytest.mark.parametrize(
+    ("dtype", "fused", "apart"),
+    [
+        (np.float32, {"fma.rn.f32": 8}, {"mul.rn.f32": 8, "{}.rn.f32": 8}),
+        (np.float64, {"fma.rn.f64": 8}, {"mul.rn.f64": 8, "{}.rn.f64": 8}),
+        (np.float16, {"fma.rn.f16x2": 4}, {"mul.rn.f16x2": 4, "{}.rn.f16x2": 4}),
+        (ml_dtypes.bfloat16, {"fma.rn.bf16x2": 4}, {"mul.rn.bf16x2": 4, "{}.rn.bf16x2": 4}),
+    ],
+    ids=["float32", "float64", "float16", "bfloat16"],
+)
+def test_a_product_is_added_unrounded_unless_fusion_is_off(
+    dtype: Any, fused: dict[str, int], apart: dict[str, int], subtract: bool
+) -> None:
+    """What is left of a product after its rounded value is taken away: exactly that with fusion, and 0 without."""
+    x, y, z = operands(dtype)
+    if subtract:
+        z = -z
+    rest = np.array([int(float(a) * 2**52) * int(float(b) * 2**52) for a, b in zip(x, y, strict=True)], object)
+    rest -= np.array([int(float(c) * 2**52) << 52 for c in np.abs(z)], object)
+    exact = np.array([int(r) / 2**104 for r in rest]) * (-1 if subtract else 1)
+    assert np.count_nonzero(exact) > 300
+    out = np.zeros(ELEMENTS, dtype)
+    for fusion, want, values in ((True, fused, exact), (False, apart, 0 * exact)):
+        kernel = product_and_sum.compile(x, y, z, out, SUBTRACT=subtract, target="sm_90", enable_fp_fusion=fusion)
+        found = {name: n for name, n in instructions(kernel.ptx).items() if not name.startswith("neg")}
+        assert found == {name.format("sub" if subtract else "add"): n for name, n in want.items()}
+        product_and_sum.on("sm_90")[(1,)](x, y, z, out, SUBTRACT=subtract, enable_fp_fusion=fusion)
+        assert (out.astype(np.float64) == values).all()
+    product_and_sum[(1,)](x, y, z, out, SUBTRACT=subtract)
+    assert not out.any()  # a CPU never fuses
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "target", "want"),
+    [
+        ("add", np.float16, "sm_80", "add.f16x2"),
+        ("sub", np.float16, "sm_80", "sub.f16x2"),
+        ("mul", np.float16, "sm_80", "mul.f16x2"),
+        ("min", np.float16, "sm_80", "min.f16x2"),
+        ("maxnan", np.float16, "sm_80", "max.NaN.f16x2"),
+        ("fma", np.float16, "sm_80", "fma.rn.f16x2"),
+        ("neg", np.float16, "sm_80", None),
+        ("abs", np.float16, "sm_80", None),
+        ("add", ml_dtypes.bfloat16, "sm_80", "fma.rn.bf16x2"),
+        ("mul", ml_dtypes.bfloat16, "sm_80", "fma.rn.bf16x2"),
+        ("add", ml_dtypes.bfloat16, "sm_90", "add.bf16x2"),
+        ("mul", ml_dtypes.bfloat16, "sm_90", "mul.bf16x2"),
+        ("min", ml_dtypes.bfloat16, "sm_80", "min.bf16x2"),
+        ("maxnan", ml_dtypes.bfloat16, "sm_80", "max.NaN.bf16x2"),
+        ("fma", ml_dtypes.bfloat16, "sm_80", "fma.rn.bf16x2"),
+    ],
+)
+def test_narrow_floats_are_computed_in_pairs(kind: str, dtype: Any, target: str, want: str | None) -> None:
+    """Four instructions for eight elements, no conversion; a sign is a bit of an integer operation."""
+    x, y, _ = operands(dtype)
+    ptx = arithmetic.compile(x, y, np.zeros_like(x), KIND=kind, target=target).ptx
+    assert instructions(ptx) == ({want: 4} if want else {})
+    assert want or len(re.findall(r"\b(?:xor|and)\.b32\b", ptx)) >= 4
+
+
+def test_float32_is_rounded_to_pairs_of_narrow_floats() -> None:
+    @weft.jit
+    def rounding(x: Any, out: Any) -> None:
+        i = tl.arange(0, 1024)
+        tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+    x = np.zeros(ELEMENTS, np.float32)
+    for dtype, name in ((np.float16, "f16x2"), (ml_dtypes.bfloat16, "bf16x2")):
+        ptx = rounding.compile(x, np.zeros(ELEMENTS, dtype), target="sm_80").ptx
+        assert len(re.findall(rf"\bcvt\.rn\.{name}\.f32\b", ptx)) == 4
+        assert len(re.findall(r"\bcvt\.rn\b", ptx)) == 4
