@@ -22,7 +22,7 @@ from weft.layout import (
 )
 from weft.layout import reduce as reduced_layout
 from weft.layout.planning.machine import HOPPER
-from weft.layout.planning.reduce import Halve, ReducePlan, plan_reduce
+from weft.layout.planning.reduce import Butterfly, Halve, ReducePlan, Redux, plan_reduce
 
 
 def held(layout: LinearLayout, tensor: NDArray[Any], block: int = 0) -> NDArray[Any]:
@@ -143,6 +143,43 @@ def test_copies_share_the_work() -> None:
     check(plan, source, 0)
 
 
+ROW = "{register: [1,2], lane: [4,8,16,32,64], warp: [128,256]} -> [dim0: 512]"
+
+
+def test_an_instruction_over_all_lanes() -> None:
+    """512 integers: 4 in each thread, then 32 lanes by one instruction in place of 5 shuffles, then 4 warps."""
+    source = LinearLayout.parse(ROW)
+    plan = plan_reduce(source, 0, 32, HOPPER, redux=True)
+    assert [step for step in plan.steps if isinstance(step, Redux | Butterfly)] == [Redux(1, 32)]
+    assert (plan.cost.reduces, plan.cost.shuffles) == (1, 0)
+    assert "all lanes by redux.sync" in plan.reason
+    check(plan, source, 0)
+    assert plan_reduce(source, 0, 32, HOPPER).cost.reduces == 0
+    assert plan_reduce(source, 0, 32, replace(HOPPER, redux=False), redux=True).cost.reduces == 0
+    assert plan_reduce(source, 0, 64, HOPPER, redux=True).cost.reduces == 0
+
+
+def test_the_instruction_takes_all_lanes_only() -> None:
+    """The axis is on 4 of 5 lane bits."""
+    source = LinearLayout.parse("{register: [], lane: [(1,0),(2,0),(4,0),(8,0),(0,1)]} -> [dim0: 16, dim1: 2]")
+    assert plan_reduce(source, 0, 32, HOPPER, redux=True).cost.reduces == 0
+
+
+@pytest.mark.parametrize(("warps", "counts"), [(1, (0, 32)), (16, (31, 0))])
+def test_many_registers_of_many_warps_are_halved(warps: int, counts: tuple[int, int]) -> None:
+    """32 results in 32 registers, of which each lane wants one: 31 shuffles and 93 selects and sums, or 32 instructions that take
+    as long as 64 shuffles. One warp waits less for the latter; many warps do the former in less time."""
+    across = [(0, 32 << bit) for bit in range(warps.bit_length() - 1)]
+    source = LinearLayout(
+        {"register": [(0, 1 << bit) for bit in range(5)], "lane": [(1 << bit, 0) for bit in range(5)], "warp": across},
+        {"dim0": 32, "dim1": 32 * warps},
+    )
+    inputs = {"register": [], "lane": [(1 << bit,) for bit in range(5)], "warp": [unit[1:] for unit in across]}
+    plan = plan_reduce(source, 0, 32, HOPPER, LinearLayout(inputs, {"dim0": 32 * warps}), redux=True)
+    assert (plan.cost.shuffles, plan.cost.reduces) == counts
+    check(plan, source, 0)
+
+
 def test_an_axis_in_registers_or_of_size_1_moves_nothing() -> None:
     source = blocked((4, 128), (4, 1), (1, 32), (1, 4), (1, 0))
     plan = plan_reduce(source, 0, 32, HOPPER)
@@ -196,7 +233,8 @@ def sources(draw: st.DrawFn) -> tuple[LinearLayout, int, LinearLayout | None]:
 @given(sources(), st.sampled_from((8, 16, 32, 64)))
 def test_every_plan_reduces(drawn: tuple[LinearLayout, int, LinearLayout | None], bits: int) -> None:
     source, axis, result = drawn
-    check(plan_reduce(source, axis, bits, HOPPER, result), source, axis)
+    for redux in (False, True):
+        check(plan_reduce(source, axis, bits, HOPPER, result, redux), source, axis)
 
 
 # Table 3

@@ -82,6 +82,14 @@ class ReduceOp(TileOp):
         block.add_ops([op, YieldOp(op.result)])
         return Region(block)
 
+    @property
+    def single_op(self) -> BinaryOp | None:
+        """The op that the region is on its two arguments; None for any other region."""
+        only, *rest = self.combine.block.ops
+        if isinstance(only, BinaryOp) and len(rest) == 1 and set(only.operands) == set(self.combine.block.args):
+            return only
+        return None
+
     def verify_(self) -> None:
         if not self.sources:
             raise VerifyException("tile.reduce needs at least one tensor")

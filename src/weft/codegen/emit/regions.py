@@ -52,15 +52,7 @@ def _evaluate(emit: Emit, block: Block, values: dict[SSAValue, ir.Value], lanes:
     raise AssertionError("the verifier asks blocks of a combine region to end by yielding")
 
 
-def single_op(op: tile.ReduceOp) -> tile.BinaryOp | None:
-    """The op that the region is on its two arguments; None for any other region."""
-    only, *rest = op.combine.block.ops
-    if isinstance(only, tile.BinaryOp) and len(rest) == 1 and set(only.operands) == set(op.combine.block.args):
-        return only
-    return None
-
-
 def commutes(op: tile.ReduceOp) -> bool:
     """Whether the region is one commutative op on its two arguments, whose bits do not depend on their order."""
-    only = single_op(op)
+    only = op.single_op
     return only is not None and tile.same_either_way(only.kind.data, dtype_of(only.result))

@@ -34,6 +34,12 @@ def shuffle_idx(builder: ir.IRBuilder, word: ir.Value, lane: ir.Value) -> ir.Val
     return intrinsic(builder, "nvvm.shfl.sync.idx.i32", [_ALL_LANES, word, lane, _CLAMP], I32, [])
 
 
+def reduce_lanes(builder: ir.IRBuilder, kind: str, word: ir.Value, *, signed: bool) -> ir.Value:
+    """``kind`` (one of `weft.transforms.nvidia.scratch.REDUX`) of the words of all lanes: ``redux.sync``."""
+    sign = "u" if kind in ("min", "max") and not signed else ""
+    return intrinsic(builder, f"nvvm.redux.sync.{sign}{kind}", [word, _ALL_LANES], I32, [])
+
+
 def permute(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, selector: ir.Value) -> ir.Value:
     """The bytes of ``a`` and ``b`` that the selector's nibbles name: ``prmt.b32``."""
     return intrinsic(builder, "nvvm.prmt", [a, b, selector], I32, [])

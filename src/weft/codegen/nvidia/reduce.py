@@ -15,17 +15,28 @@ from typing import Any, Final
 from llvmlite import ir
 
 from weft.codegen.emit.element import Element, element_of_value
-from weft.codegen.emit.regions import commutes, evaluate, single_op
-from weft.codegen.llvm.types import like
+from weft.codegen.emit.regions import commutes, evaluate
+from weft.codegen.llvm.types import I32, like
 from weft.codegen.nvidia import instructions
 from weft.codegen.nvidia.exchange import Exchange
-from weft.codegen.nvidia.files import File, count_of, element_type, from_words, scalar, take, words_of
+from weft.codegen.nvidia.files import (
+    WORD,
+    File,
+    count_of,
+    element_type,
+    from_words,
+    of_scalars,
+    scalar,
+    scalars,
+    take,
+    words_of,
+)
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
 from weft.ir.types import dtype_of, shape_of
 from weft.layout.algebra import f2
 from weft.layout.planning.combining import CombineStep, Convert
-from weft.layout.planning.reduce import Butterfly, Halve, InThread
+from weft.layout.planning.reduce import Butterfly, Halve, InThread, Redux
 from weft.layout.planning.steps import LaneExchange, Move, Parallel, Step
 from weft.transforms.nvidia.scratch import reduce_bits, reduce_plan, scratch_of
 
@@ -92,6 +103,18 @@ class Reduction:
         second = [tuple(builder.select(upper, a, b) for a, b in zip(x, y, strict=True)) for x, y in pairs]
         return self._combine(first, second)
 
+    def redux(self, step: Redux, files: list[File]) -> list[File]:
+        """All lanes' registers are combined by one instruction each."""
+        only = self._op.single_op
+        assert only is not None, "the plan has redux.sync for single ops only"
+        dtype, builder = dtype_of(only.result), self._threads.builder
+        found: list[ir.Value] = []
+        for value in scalars(builder, files[0]):
+            word = value if dtype.bits == WORD else (builder.sext if dtype.signed else builder.zext)(value, I32)
+            reduced = instructions.reduce_lanes(builder, only.kind.data, word, signed=dtype.signed)
+            found.append(reduced if dtype.bits == WORD else builder.trunc(reduced, value.type))
+        return [of_scalars(builder, found)]
+
     def halve(self, step: Halve, files: list[File]) -> list[File]:
         """Half of the registers are kept and combined with what the lane across a bit has of them."""
         builder, upper = self._threads.builder, self._threads.thread_bit(step.lane)
@@ -144,7 +167,7 @@ class Reduction:
 def _is_extreme(op: tile.ReduceOp) -> bool:
     """Whether the region is one minimum or maximum that PTX has an instruction for: it takes -0 to be below +0, so that its
     operands may be exchanged."""
-    only = single_op(op)
+    only = op.single_op
     if only is None:
         return False
     return only.kind.data in ("min", "max") or (only.kind.data in tile.TIED_ZEROS and dtype_of(only.result).bits < 64)
@@ -166,5 +189,6 @@ _RUN: Final[Mapping[type[CombineStep], Callable[[Reduction, Any, list[File]], li
     InThread: Reduction.in_thread,
     Butterfly: Reduction.butterfly,
     Halve: Reduction.halve,
+    Redux: Reduction.redux,
     Convert: Reduction.convert,
 }

@@ -98,12 +98,12 @@ class CombinePlan:
 
 
 def combining_latency(step: CombineStep, machine: MachineModel, warps: int) -> float:
-    """The clocks that a step waits in series: a conversion as `price.price` says, others for the shuffles of all registers
-    together, then for what combines."""
+    """The clocks that a step waits in series: a conversion as `price.price` says, others for the shuffles (or ``redux.sync``) of
+    all registers together, then for what combines."""
     if isinstance(step, Convert):
         waited = latency(step.plan.steps, machine)
         return waited * exposure(step.cost.scratch, 0, machine, warps) if step.cost.scratch else waited
-    shuffled = machine.latency.shuffle if step.cost.shuffles else 0
+    shuffled = machine.latency.shuffle if step.cost.shuffles or step.cost.reduces else 0
     return shuffled + (machine.latency.permute if step.combines else 0)
 
 

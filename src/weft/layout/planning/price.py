@@ -2,9 +2,9 @@
 
     price = the busiest pipe + exposed latency + spills
 
-Pipes. All pipes work at the same time, so the busiest one decides: shuffles and wavefronts share one, permutes have another, and
-every instruction has to be issued. Latency is what a block waits for in series: each exchange of lanes, each round of loads, each
-barrier by its scope. Other resident blocks hide it; scratch that leaves fewer of them exposes more of it:
+Pipes. All pipes work at the same time, so the busiest one decides: shuffles, wavefronts and ``redux.sync`` share one, permutes
+have another, and every instruction has to be issued. Latency is what a block waits for in series: each exchange of lanes, each
+round of loads, each barrier by its scope. Other resident blocks hide it; scratch that leaves fewer of them exposes more of it:
 
     exposed latency = latency x (resident blocks without the scratch / resident blocks with it)
 
@@ -44,6 +44,8 @@ def clocks(cost: Cost, machine: MachineModel, warps: int) -> float:
     lanes = warps * machine.lanes
     rate = machine.throughput
     data = cost.shuffles * lanes / rate.shuffle_lanes + cost.wavefronts / rate.wavefronts
+    if cost.reduces:
+        data += cost.reduces * lanes / rate.reduce_lanes
     arithmetic = cost.permutes * lanes / rate.permute_lanes
     issue = cost.instructions * warps / rate.instructions
     return max(data, arithmetic, issue)

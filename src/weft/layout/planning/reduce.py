@@ -6,6 +6,7 @@ The combine function is associative and commutative, as Triton's ``reduce`` assu
     registers                   a thread combines its own (`InThread`)              none
     lanes                       `Butterfly`: all r registers with a partner's       r for each of a bits: r a
                                 `Halve`: half of them, the partner has the rest     r/2 + r/4 + ..: r (1 - 2^-a)
+                                `Redux`: one instruction over all lanes             none; r instructions
     copies, before lanes        each copy keeps a share: selected, not sent         none
     warps                       one exchange through shared memory, then `InThread` none
 
@@ -24,8 +25,8 @@ share, combine it, and a second exchange makes the copies.
 
 Law: `ReducePlan.simulate` equals the reduction of the tensor, in every copy.
 
-Not covered: ``redux.sync`` (the emitter may use it for integers in place of butterflies over all lanes), combine functions that
-do not commute, and an axis that is split among blocks, which is refused.
+Not covered: ``redux.sync`` over half of the lanes, combine functions that do not commute, and an axis that is split among blocks,
+which is refused.
 """
 
 from __future__ import annotations
@@ -149,6 +150,33 @@ class Halve(CombineStep):
 
 
 @dataclass(frozen=True)
+class Redux(CombineStep):
+    """Each of a thread's ``registers`` is combined with those of all other lanes, by an instruction on integers of 32 bits. All
+    lanes have the results."""
+
+    registers: int
+    bits: int
+
+    @property
+    def cost(self) -> Cost:
+        """Narrower integers are taken out of their words and widened before, and packed after."""
+        return Cost(reduces=self.registers, permutes=2 * self.registers if self.bits < WORD_BITS else 0)
+
+    @property
+    def combines(self) -> int:
+        return 0
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        result = state[:, :1]
+        for lane in range(1, state.shape[1]):
+            result = combine(result, state[:, lane : lane + 1])
+        return result.repeat(state.shape[1], 1)
+
+    def __str__(self) -> str:
+        return f"{self.registers} redux.sync"
+
+
+@dataclass(frozen=True)
 class ReducePlan(CombinePlan):
     """How a distributed tensor is reduced into the layout ``result``."""
 
@@ -235,9 +263,10 @@ def _spreads(partial: _Partial, result: LinearLayout) -> Iterator[tuple[tuple[in
 
 
 def _within_warps(
-    start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel
+    start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel, redux: bool
 ) -> tuple[list[CombineStep], _Partial]:
-    """Copies take their shares, then the lanes of the axis are combined, by halving where ``spread`` says so."""
+    """Copies take their shares, then the lanes of the axis are combined, by halving where ``spread`` says so; with ``redux`` by
+    one instruction where all lanes remain."""
     steps: list[CombineStep] = []
     partial = start
     for place, unit in spread:
@@ -250,6 +279,8 @@ def _within_warps(
             register = partial.register.index(unit)
             steps.append(Halve(place, register, 1 << len(partial.register), bits))
             partial = partial.halved(place, unit)
+    if redux and 1 << len(partial.axis_lanes) == machine.lanes:
+        return [*steps, Redux(1 << len(partial.register), bits)], replace(partial, axis_lanes=())
     steps += [Butterfly(place, 1 << len(partial.register), bits) for place in partial.axis_lanes]
     return steps, replace(partial, axis_lanes=())
 
@@ -333,12 +364,18 @@ def _check(source: LinearLayout, axis: int, bits: int, machine: MachineModel, re
 
 @lru_cache(maxsize=1024)
 def plan_reduce(
-    source: LinearLayout, axis: int, bits: int, machine: MachineModel, result: LinearLayout | None = None
+    source: LinearLayout,
+    axis: int,
+    bits: int,
+    machine: MachineModel,
+    result: LinearLayout | None = None,
+    redux: bool = False,
 ) -> ReducePlan:
     """The cheapest plan that reduces a tensor of elements of ``bits``, distributed as ``source``, along ``axis``.
 
     ``result`` is the distributed layout of the results, on as many warps and blocks; by default that of `weft.layout.reduce`, in
-    which lanes and warps along the axis hold copies. `ValueError` says which argument is wrong.
+    which lanes and warps along the axis hold copies. ``redux``: the combine function is one that ``redux.sync`` has, on integers.
+    `ValueError` says which argument is wrong.
     """
     _check(source, axis, bits, machine, result)
     target = result if result is not None else transfer.reduce(source, axis)
@@ -346,8 +383,12 @@ def plan_reduce(
     warps = 1 << len(start.warp)
     best: tuple[float, list[CombineStep], str] | None = None
     plain = 0.0
-    for spread in dict.fromkeys(_spreads(start, target)):
-        within, partial = _within_warps(start, spread, bits, machine)
+    by_instruction = redux and machine.redux and bits <= WORD_BITS
+    ways = (
+        (spread, by) for spread in dict.fromkeys(_spreads(start, target)) for by in (False, True)[: 1 + by_instruction]
+    )
+    for spread, by in ways:
+        within, partial = _within_warps(start, spread, bits, machine, by)
         if first.kept != f2.identity(len(_columns(source, REGISTER))):
             within = [first, *within]
         if best is not None and combining_price(within, bits, machine, warps) >= best[0]:
@@ -360,6 +401,8 @@ def plan_reduce(
             what = f"{halved} of {len(start.axis_lanes)} lane bits by halving" + (
                 f", {1 << shared} copies take a share each" if shared else ""
             )
+            if any(isinstance(step, Redux) for step in within):
+                what = "all lanes by redux.sync"
             if best is None:
                 plain = price
             if best is None or price < best[0]:

@@ -46,9 +46,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a step or plan costs each thread (``shuffles``, ``permutes``: byte permutes, selects and packing, ``stores`` and
-    ``loads``: shared memory instructions), the whole block (``wavefronts``: shared memory transactions of all warps;
-    ``barriers``, of either scope), and in space (``scratch`` bytes, the most in use at once)."""
+    """What a step or plan costs.
+
+    Each thread: ``shuffles``, ``permutes`` (byte permutes, selects and packing), ``stores`` and ``loads`` (shared memory
+    instructions), ``reduces`` (``redux.sync``). The whole block: ``wavefronts`` (shared memory transactions of all warps),
+    ``barriers`` of either scope. In space: ``scratch`` bytes, the most in use at once.
+    """
 
     shuffles: int = 0
     permutes: int = 0
@@ -57,6 +60,7 @@ class Cost:
     wavefronts: int = 0
     barriers: int = 0
     scratch: int = 0
+    reduces: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -67,12 +71,13 @@ class Cost:
             self.wavefronts + other.wavefronts,
             self.barriers + other.barriers,
             max(self.scratch, other.scratch),
+            self.reduces + other.reduces,
         )
 
     @property
     def instructions(self) -> int:
         """Instructions of each thread."""
-        return self.shuffles + self.permutes + self.stores + self.loads
+        return self.shuffles + self.permutes + self.stores + self.loads + self.reduces
 
 
 def total(costs: Sequence[Cost]) -> Cost:

@@ -46,6 +46,10 @@ TWO_PLACES: Final = 48 * 1024
 """The most bytes of a block for two places of scratch: more would leave fewer blocks resident."""
 
 
+REDUX: Final = frozenset({"add", "min", "max", "and", "or", "xor"})
+"""What ``redux.sync`` does with integers of 32 bits."""
+
+
 @dataclass(frozen=True)
 class Use:
     """An op's use of its scratch: ``bytes``, and whether the block waits between its writes and its last reads."""
@@ -73,7 +77,14 @@ def reduce_plan(op: tile.ReduceOp, model: MachineModel) -> ReducePlan:
     """How a reduction is carried out."""
     result = op.results_[0]
     layout = layout_of(result) if shape_of(result) else None
-    return plan_reduce(layout_of(op.sources[0]), op.axis.value.data, reduce_bits(op), model, layout)
+    axis, bits = op.axis.value.data, reduce_bits(op)
+    return plan_reduce(layout_of(op.sources[0]), axis, bits, model, layout, _has_instruction(op))
+
+
+def _has_instruction(op: tile.ReduceOp) -> bool:
+    """Whether ``redux.sync`` has the combine function."""
+    only = op.single_op
+    return only is not None and only.kind.data in REDUX and dtype_of(only.result).is_integer
 
 
 def _plans(op: Operation, model: MachineModel) -> list[ConversionPlan]:
