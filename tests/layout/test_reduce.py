@@ -180,6 +180,19 @@ def test_many_registers_of_many_warps_are_halved(warps: int, counts: tuple[int, 
     check(plan, source, 0)
 
 
+def test_partial_results_are_not_copies() -> None:
+    """Copies take shares through shared memory here. Lanes 0 and 16 hold partial results of the same rows. The exchange must
+    keep both."""
+    source = LinearLayout.parse(
+        "{register: [(0,1),(0,2),(1,0),(2,0),(4,0),(8,0),(16,0)], lane: [(0,0),(0,0),(0,0),(0,0),(0,4)], warp: [(0,0),(0,0)]}"
+        " -> [dim0: 32, dim1: 8]"
+    )
+    plan = plan_reduce(source, 1, 64, HOPPER)
+    assert "copies take a share each" in plan.reason
+    assert plan.cost.stores
+    check(plan, source, 1)
+
+
 def test_an_axis_in_registers_or_of_size_1_moves_nothing() -> None:
     source = blocked((4, 128), (4, 1), (1, 32), (1, 4), (1, 0))
     plan = plan_reduce(source, 0, 32, HOPPER)

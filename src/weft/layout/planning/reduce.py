@@ -198,12 +198,16 @@ class _Partial:
     axis_warps: tuple[int, ...]
 
     def layout(self, parts: bool = False) -> LinearLayout:
-        """As a layout of the result tensor; with ``parts``, its last dimension is the axis's part in warps."""
-        bits = len(self.axis_warps) if parts else 0
-        warp = [column << bits for column in self.warp]
-        for part, place in enumerate(self.axis_warps[:bits]):
-            warp[place] = 1 << part
-        columns = {REGISTER: _up(self.register, bits), LANE: _up(self.lane, bits), WARP: tuple(warp)}
+        """As a layout of the result tensor; with ``parts``, its last dimension is the axis's part in warps and lanes. Without it
+        partial results look like copies of one another."""
+        places = [*((WARP, place) for place in self.axis_warps), *((LANE, place) for place in self.axis_lanes)]
+        bits = len(places) if parts else 0
+        found = {REGISTER: self.register, LANE: self.lane, WARP: self.warp}
+        parts_at = {place: 1 << part for part, place in enumerate(places[:bits])}
+        columns = {
+            dim: tuple(parts_at.get((dim, at), unit) for at, unit in enumerate(_up(units, bits)))
+            for dim, units in found.items()
+        }
         if self.block:
             columns[BLOCK] = _up(self.block, bits)
         return LinearLayout.from_columns(columns, (*self.outputs, *([(PART, bits)] if parts else [])))
@@ -273,7 +277,7 @@ def _within_warps(
         if place not in start.axis_lanes:
             partial = partial.halved(place, unit)
     if partial != start:
-        steps.append(Convert(plan_conversion(start.layout(), partial.layout(), bits, machine)))
+        steps.append(Convert(plan_conversion(start.layout(parts=True), partial.layout(parts=True), bits, machine)))
     for place, unit in spread:
         if place in start.axis_lanes:
             register = partial.register.index(unit)
