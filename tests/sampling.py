@@ -34,7 +34,16 @@ def grid(step: int, *axes: Sequence[Any]) -> list[Any]:
     ]
 
 
+def at_night() -> bool:
+    """Whether this is ``make nightly``, which has a Hypothesis profile of its own."""
+    return settings.get_profile("nightly").max_examples == settings().max_examples
+
+
+def sparse(step: int) -> int:
+    """The step of a sample of values: ``step`` nightly, ``3 * step + 1`` in ``make test``."""
+    return step if at_night() else 3 * step + 1
+
+
 def examples(count: int) -> settings:
     """How many examples a Hypothesis test asks for: a third of ``count`` in ``make test``, five times ``count`` nightly."""
-    nightly = settings.get_profile("nightly").max_examples == settings().max_examples
-    return settings(max_examples=5 * count if nightly else count // 3, deadline=None)
+    return settings(max_examples=5 * count if at_night() else count // 3, deadline=None)

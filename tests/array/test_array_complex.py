@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import weft.array as wa
+from sampling import grid
 from weft import semantics
 from weft.array import backends
 
@@ -47,8 +48,7 @@ CASES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("system", ["numpy", "jax"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "system"), grid(2, [*CASES], ["numpy", "jax"]))
 def test_agrees_with_numpy(name: str, system: str) -> None:
     exact = np.asarray(CASES[name](np, Z.astype("complex128"), W.astype("complex128"), R.astype("float64")))
     with semantics.use(system):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from array_programs import Program, close, differences, same
+from sampling import every
 from weft.semantics import SYSTEMS
 
 pytestmark = pytest.mark.jit
@@ -24,7 +25,7 @@ def check(seeds: range) -> None:
         assert not (found := differences(program)), f"seed {seed}: {found}\n{program.text}"
 
 
-@pytest.mark.parametrize("first", range(0, COUNT, 10))
+@pytest.mark.parametrize("first", every(2, range(0, COUNT, 10)))
 def test_random_programs_agree_with_the_reference(first: int) -> None:
     check(range(first, min(first + 10, COUNT)))
 

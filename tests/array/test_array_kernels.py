@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from array_graphs import Graph
+from sampling import every
 from weft import dtypes
 from weft.array import execute, memory, reference
 from weft.array.canonical import PARTS
@@ -74,7 +75,7 @@ def agrees(*outputs: Node) -> None:
         np.testing.assert_array_equal(got, want)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", every(2, range(40)))
 def test_random_graphs_agree_with_the_reference(seed: int) -> None:
     agrees(*Graph(seed).outputs())
 

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import weft.array as wa
+from sampling import grid
 from weft import dtypes
 
 TYPES = [
@@ -116,8 +117,7 @@ def test_shifts(name: str) -> None:
             check(getattr(operator, name), sample(dtype, 3), np.arange(15, dtype=dtype).reshape(3, 5))
 
 
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "mean"])
+@pytest.mark.parametrize(("name", "dtype"), grid(3, ["sum", "prod", "max", "min", "any", "all", "mean"], TYPES))
 def test_reductions(name: str, dtype: str, backend: str) -> None:
     array = sample(dtype, 4, (2, 3, 4))
     if name == "mean":  # the ends of the range would cancel, and what is left depends on the order
@@ -152,9 +152,9 @@ def test_extremes_give_nan_where_there_is_one(backend: str) -> None:
 MATRICES = [((2, 3), (3, 4)), ((3,), (3, 4)), ((2, 3), (3,)), ((3,), (3,)), ((5, 1, 2, 3), (4, 3, 2)), ((2, 0), (0, 3))]
 
 
-@pytest.mark.parametrize(("left", "right"), MATRICES)
-@pytest.mark.parametrize("dtype", ["int8", "uint32", "float32", "float64"])
-def test_matmul(left: tuple[int, ...], right: tuple[int, ...], dtype: str, backend: str) -> None:
+@pytest.mark.parametrize(("shapes", "dtype"), grid(2, MATRICES, ["int8", "uint32", "float32", "float64"]), ids=str)
+def test_matmul(shapes: tuple[tuple[int, ...], tuple[int, ...]], dtype: str, backend: str) -> None:
+    left, right = shapes
     x, y = sample_small(dtype, left), sample_small(dtype, right)
     result = wa.asarray(x, "numpy") @ y
     expected = x @ y

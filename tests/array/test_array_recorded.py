@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import weft.array as wa
+from sampling import grid
 from weft import dtypes, semantics
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -167,8 +168,11 @@ def jax_names(system: str) -> dict[str, Any]:
     return {"jnp": functions, "np": np, "jax": SimpleNamespace(jit=jit)}
 
 
-@pytest.mark.parametrize("row", list(rows("jax_promotion/values.csv")), ids=lambda r: r["expression"])
-@pytest.mark.parametrize("bits", ("64", "32"))
+@pytest.mark.parametrize(
+    ("row", "bits"),
+    grid(2, list(rows("jax_promotion/values.csv")), ("64", "32")),
+    ids=lambda value: value if isinstance(value, str) else value["expression"],
+)
 def test_jax(row: dict[str, str], bits: str, backend: str) -> None:
     system = "jax@0.10" if bits == "64" else "jax-x32@0.10"
     with semantics.use(system):

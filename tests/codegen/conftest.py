@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import llvmlite.binding as llvm
@@ -12,13 +13,15 @@ import numpy as np
 import pytest
 from llvmlite import ir
 from numpy.typing import NDArray
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from weft import dtypes, emulator, reference
 from weft import target as targets
-from weft.codegen import compile_module
+from weft.codegen import lay_out, machine_for
 from weft.codegen.llvm.arith import llvm_type, storage_type
 from weft.codegen.llvm.types import I1, I64, Module
+from weft.codegen.machine import Emitted
 from weft.dtypes import DType
 from weft.frontend import (
     Argument,
@@ -32,7 +35,7 @@ from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.options import Options
 from weft.runtime import executor, loader
-from weft.target import APPROXIMATIONS, GpuTarget
+from weft.target import APPROXIMATIONS, GpuTarget, Target
 
 Array = NDArray[Any]
 Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
@@ -172,6 +175,20 @@ def ulps_apart(found: Array, expected: Array) -> NDArray[np.int64]:
     return np.where(nan[0] & nan[1], 0, np.where(nan[0] | nan[1], np.iinfo(np.int64).max, apart))
 
 
+def _compiled(module: ModuleOp, target: Target, options: Options) -> Any:
+    """`compile_module` of a copy of the module. Where arrays that are disjoint change no line of LLVM IR, LLVM runs once."""
+    copy = module.clone()
+    lay_out(copy, target, options)
+    emitted = machine_for(target).emit(next(op for op in copy.ops if isinstance(op, func.FuncOp)), options)
+    return _finished(target, replace(emitted, module=str(emitted.module)))
+
+
+@functools.lru_cache(maxsize=1)
+def _finished(target: Target, emitted: Emitted) -> Any:
+    """What the runtime loads; LLVM takes modules as text."""
+    return machine_for(target).finish(emitted)
+
+
 @dataclass(frozen=True)
 class Differential:
     """Runs kernels natively and through the reference, and compares what they leave in the arrays."""
@@ -194,7 +211,7 @@ class Differential:
     ) -> None:
         """Compiles a copy of the module for this machine and runs it on one thread, as the ABI in
         `weft.codegen.kernel` says."""
-        compiled = compile_module(module.clone(), targets.host(), Options(disjoint=disjoint))
+        compiled = _compiled(module, targets.host(), Options(disjoint=disjoint))
         code = loader.load(compiled.object, compiled.symbol)
         slots = b"".join(map(_slot, arguments))
         block = ctypes.create_string_buffer(slots, max(8, len(slots)))
@@ -289,7 +306,7 @@ class Emulated(Differential):
     ) -> None:
         """Compiles a copy of the module to PTX and runs it."""
         options = Options(disjoint=disjoint, launch=(("enable_fp_fusion", False), ("num_warps", self.warps)))
-        compiled = compile_module(module.clone(), self.target, options)
+        compiled = _compiled(module, self.target, options)
         values: list[Any] = [np.uint8(a.item()) if is_number(a) and a.dtype == np.bool_ else a for a in arguments]
         emulator.Module(compiled.ptx).launch(compiled.symbol, grid, compiled.threads, values, shared=compiled.shared)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sampling import grid
 from weft import dtypes
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import integer_width
@@ -186,8 +187,7 @@ def test_float_choices_and_remainders(host: Compiler, lanes: int | None) -> None
             assert_equal(got, want, dtype, x, y, zeros_differ=kind == "rem")
 
 
-@pytest.mark.parametrize("lanes", [16, None])
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize(("dtype", "lanes"), grid(2, INTEGERS, [16, None]), ids=str)
 def test_integer_binary_kinds(host: Compiler, dtype: DType, lanes: int | None) -> None:
     """Every pair of 8-bit operands."""
     if lanes is None and dtype.bits == 8:

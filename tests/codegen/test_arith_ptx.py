@@ -39,6 +39,8 @@ FEATURES = frozenset({"fma", "f16c"})
 """That the target has fused multiply-add and converts float16."""
 VECTORS = {dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.int32, dtypes.uint8}
 """Types whose vectors are tested each time, not only nightly."""
+RARE = {dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.bfloat16, dtypes.float8_e5m2}
+"""Types that are tested nightly: another type of their kind is each time."""
 SIZE = 256
 
 
@@ -172,7 +174,9 @@ def on_cpu(host: Compiler, dtype: DType, lanes: int | None, operands: Sequence[A
     ("dtype", "lanes", "target"),
     [
         *(
-            pytest.param(dtype, lanes, "sm_90", marks=[pytest.mark.nightly] * (lanes == 4 and dtype not in VECTORS))
+            pytest.param(
+                dtype, lanes, "sm_90", marks=[pytest.mark.nightly] * (dtype not in VECTORS if lanes else dtype in RARE)
+            )
             for dtype in dtypes.ALL
             for lanes in (None, 4)
         ),

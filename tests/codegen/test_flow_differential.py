@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
-from sampling import grid
+from sampling import every, grid
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def early_return(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
     tl.store(out + tl.program_id(0) * N + i, v * v)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_early_return(differ: Differential, n: int) -> None:
     for x in (integers(n), integers(n) * 2, integers(n) * 2 + 1):
         differ(early_return, (4,), promises=[True], x=x, out=np.zeros(4 * n, np.int32), n=np.int32(3), N=n)
@@ -71,7 +71,7 @@ def branches(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
     tl.store(out + 2 * N + i, y + s)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_if_gives_tiles_and_scalars(differ: Differential, n: int) -> None:
     for taken in range(4):
         differ(branches, promises=[True], x=integers(n), out=np.zeros(3 * n, np.int32), n=np.int32(taken), N=n)
@@ -98,7 +98,7 @@ def nested(x: Any, out: Any, n: Any, m: Any, N: tl.constexpr) -> None:
     tl.store(out + 9 * N + i, b + count)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_nested_loops(differ: Differential, n: int) -> None:
     for outer, inner in ((0, 3), (3, 0), (1, 1), (4, 5)):
         out = np.zeros(10 * n, np.int32)
@@ -120,7 +120,7 @@ def until(x: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + N + i, tl.where(live, 1, 0) + rounds)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_while_on_a_reduction_of_a_carried_tile(differ: Differential, n: int) -> None:
     differ(until, promises=[True], x=integers(n), out=np.zeros(2 * n, np.int32), N=n)
 
@@ -147,7 +147,7 @@ def online_softmax(x: Any, out: Any, rows: Any, n: Any, M: tl.constexpr, N: tl.c
     tl.store(out + M * N + M + i, top, mask=i < rows)
 
 
-@pytest.mark.parametrize("sizes", [(1, 8), (2, 2), (16, 16), (64, 16), (4, 128), (32, 32)], ids=str)
+@pytest.mark.parametrize("sizes", every(2, [(1, 8), (2, 2), (16, 16), (64, 16), (4, 128), (32, 32)]), ids=str)
 def test_online_softmax(differ: Differential, sizes: tuple[int, int]) -> None:
     """Powers of two: every step is exact as long as the exponents stay close together."""
     m, n = sizes
@@ -223,7 +223,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("how", "sizes"), grid(2, WAYS, [(1, 4), (2, 2), (4, 32), (16, 16), (16, 64)]), ids=str)
+@pytest.mark.parametrize(("how", "sizes"), grid(4, WAYS, [(1, 4), (2, 2), (4, 32), (16, 16), (16, 64)]), ids=str)
 def test_accumulators(differ: Differential, how: str, sizes: tuple[int, int]) -> None:
     m, n = sizes
     rng = np.random.default_rng(0)
@@ -297,7 +297,7 @@ def moving_pointers(x: Any, out: Any, n: Any, step: Any, N: tl.constexpr) -> Non
     tl.store(out + n * N + i, tl.load(p) + tl.load(q) + offsets + mixed)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_tiles_that_a_loop_shifts(differ: Differential, n: int) -> None:
     for count, step in ((0, 1), (1, 5), (5, 2)):
         sizes = {"n": np.int32(count), "step": np.int32(step)}

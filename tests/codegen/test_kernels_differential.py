@@ -57,7 +57,7 @@ def masked(x: Any, fill: Any, out: Any, begin: Any, end: Any, N: tl.constexpr) -
     tl.store(out + 3 * N + i, a, mask=end > i)
 
 
-@pytest.mark.parametrize("dtype", every(2, dtypes.ALL), ids=str)
+@pytest.mark.parametrize("dtype", every(3, dtypes.ALL), ids=str)
 def test_masks_and_others(differ: Differential, dtype: DType) -> None:
     """Arrays end where the mask does, so that an access beyond it would be caught."""
     for n in (4, 16, 512):
@@ -221,7 +221,7 @@ def reductions(
 
 
 @pytest.mark.parametrize(
-    ("sizes", "axis"), grid(2, [(1, 1), (2, 4), (16, 1), (1, 32), (8, 64), (64, 16)], [0, 1]), ids=str
+    ("sizes", "axis"), grid(3, [(1, 1), (2, 4), (16, 1), (1, 32), (8, 64), (64, 16)], [0, 1]), ids=str
 )
 def test_sums_extrema_and_their_places(differ: Differential, sizes: tuple[int, int], axis: int) -> None:
     m, n = sizes

@@ -14,6 +14,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from sampling import grid
 
 pytestmark = [
     pytest.mark.jit,
@@ -21,6 +22,7 @@ pytestmark = [
 ]
 
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
+DOTS = ("float16", "bfloat16", "float32", "int8", "float8_e4m3fn", "float8_e5m2", "float64")
 
 
 @weft.jit
@@ -77,8 +79,10 @@ def test_row_reductions(target: str, tmp_path: Path) -> None:
     assert "0 bytes spill stores" in report
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "float8_e4m3fn", "float8_e5m2", "float64"])
+@pytest.mark.parametrize(
+    ("target", "dtype"),
+    grid(2, TARGETS, DOTS),
+)
 def test_dots(target: str, dtype: str, tmp_path: Path) -> None:
     numpy = weft.dtypes.parse(dtype).numpy
     total = {"int8": np.int32, "float64": np.float64}.get(dtype, np.float32)
@@ -86,16 +90,16 @@ def test_dots(target: str, dtype: str, tmp_path: Path) -> None:
     assemble(matmul.compile(a, a.copy(), c, 32, BLOCK=32, PRECISION="tf32", target=target), tmp_path)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize(("target", "dtype"), grid(2, TARGETS, ["int8", "int16", "int32", "int64"]))
 def test_conversions_through_shared_memory(target: str, dtype: str, tmp_path: Path) -> None:
     x = np.zeros((64, 64), dtype)
     report = assemble(transpose.compile(x, x.copy(), BLOCK=64, target=target), tmp_path)
     assert "0 bytes spill stores" in report
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["int16", "uint32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("target", "dtype"), grid(2, TARGETS, ["int16", "uint32", "int64", "float16", "float32", "float64"])
+)
 def test_atomics(target: str, dtype: str, tmp_path: Path) -> None:
     x = np.zeros(256, dtype)
     assemble(atomics.compile(x, x.copy(), np.zeros(1, np.int32), BLOCK=256, target=target), tmp_path)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
-from sampling import grid
+from sampling import every, grid
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def transpose_in_place(x: Any, N: tl.constexpr) -> None:
     tl.store(x + i[None, :] * N + i[:, None], tl.load(x + i[:, None] * N + i[None, :]))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 @pytest.mark.parametrize("kernel", [shift_up, shift_down, reverse])
 def test_a_tile_is_loaded_before_any_of_it_is_stored(differ: Differential, kernel: KernelFunction, n: int) -> None:
     differ(kernel, x=floats(n + 1), N=n)
@@ -90,7 +90,7 @@ def write_and_read_back(x: Any, index: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + i, tl.load(p))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 @pytest.mark.parametrize("kernel", [count_through_indices, write_and_read_back])
 def test_pointers_that_meet_at_an_address(differ: Differential, kernel: KernelFunction, n: int) -> None:
     """The same pointers in a load and a store do not make one loop, if one register's store changes another's load."""
@@ -108,7 +108,7 @@ def pointers_into_two_arrays(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + N + i, tl.load(p))
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_pointers_whose_array_is_unknown(differ: Differential, n: int) -> None:
     """That arrays are disjoint says nothing about a pointer that may be into either."""
     differ(pointers_into_two_arrays, x=integers(n), y=integers(n) + 1000, out=np.zeros(2 * n, np.int32), N=n)
@@ -124,7 +124,7 @@ def bounds_from_memory(x: Any, bound: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + N + i, v, mask=i < total)
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("n", every(2, SIZES))
 def test_masks_that_a_load_of_the_same_loop_decides(differ: Differential, n: int) -> None:
     for bound in (0, 1, n - 1, n, n + 1):
         x, out = floats(n) + np.float32(0.5), np.zeros(2 * n, np.float32)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from softmax import softmax
 from vector_add import add
 
+from sampling import grid
 from weft import dtypes
 
 Array = NDArray[Any]
@@ -88,8 +89,7 @@ def test_matmul(m: int, n: int, k: int, dtype: Any) -> None:
 
 
 @DTYPES
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("length", [1, 100, 192])
+@pytest.mark.parametrize(("length", "causal"), grid(2, [1, 100, 192], [False, True]))
 def test_attention(length: int, causal: bool, dtype: Any) -> None:
     q, k, v = (normal(dtype, 2, length, 64)[:, :, ::step].copy() for step in (1, -1, 1))
     scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(1, 2) / 8

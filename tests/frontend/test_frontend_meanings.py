@@ -177,7 +177,14 @@ def check(kernel: Any, names: Sequence[str], dtype: DType, *operands: Array) -> 
         assert_same(name, dtype, got, evaluate(name.removesuffix("_checked"), *operands), *operands)
 
 
-@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+SELDOM = (
+    *(dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.uint8),
+    *(dtypes.float8_e5m2, dtypes.bfloat16),
+)
+"""Types that are tested nightly: another type of their kind is always."""
+
+
+@pytest.mark.parametrize("dtype", some(dtypes.ALL, *SELDOM), ids=str)
 def test_meanings_of_one_operand(dtype: DType) -> None:
     values = edges(dtype)
     if dtype.bits == 16:
@@ -185,7 +192,7 @@ def test_meanings_of_one_operand(dtype: DType) -> None:
     check(unary, taking(1, dtype), dtype, padded(values))
 
 
-@pytest.mark.parametrize("dtype", some(dtypes.ALL, dtypes.uint8, dtypes.float8_e5m2), ids=str)
+@pytest.mark.parametrize("dtype", some(dtypes.ALL, *SELDOM), ids=str)
 def test_meanings_of_two_operands(dtype: DType) -> None:
     check(binary, taking(2, dtype), dtype, *pairs(dtype))
 
@@ -205,15 +212,12 @@ def test_meanings_of_three_operands(dtype: DType) -> None:
     check(ternary, ["select"], dtype, padded(np.arange(x.size) % 3 == 0), y, z)
 
 
-RARE = (
-    *(dtypes.int16, dtypes.int32, dtypes.uint8, dtypes.uint16),
-    *(dtypes.float8_e5m2, dtypes.bfloat16, dtypes.float64),
-)
-"""Sources of conversions that are converted nightly: another type of their kind is always."""
+THIRDS = tuple(dtypes.ALL[first::3] for first in range(3))
+"""The types in three groups."""
 
 
-@pytest.mark.parametrize("source", some(dtypes.ALL, *RARE), ids=str)
-def test_conversions(source: DType) -> None:
+@pytest.mark.parametrize(("source", "targets"), grid(4, dtypes.ALL, THIRDS), ids=str)
+def test_conversions(source: DType, targets: Sequence[DType]) -> None:
     values = edges(source)
     if source.is_float and source.bits > 8:
         ends = [s * 2.0**e for e in (7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1)]
@@ -222,10 +226,10 @@ def test_conversions(source: DType) -> None:
         with np.errstate(over="ignore"):
             values = np.concatenate([values, np.array(around + halves).astype(source.numpy)])
     x, names = padded(values), tuple(meanings.CONVERSIONS)
-    bits = tuple(d if d.is_bool else dtypes.parse(f"int{d.bits}") for d in dtypes.ALL)
-    out = np.zeros((len(dtypes.ALL), len(names), x.size), np.int64)
-    conversions[(x.size // TILE,)](x, out, names, dtypes.ALL, bits, TILE)
-    for target, bit_type, results in zip(dtypes.ALL, bits, out, strict=True):
+    bits = tuple(d if d.is_bool else dtypes.parse(f"int{d.bits}") for d in targets)
+    out = np.zeros((len(targets), len(names), x.size), np.int64)
+    conversions[(x.size // TILE,)](x, out, names, targets, bits, TILE)
+    for target, bit_type, results in zip(targets, bits, out, strict=True):
         for name, got in zip(names, results, strict=True):
             typed = got.astype(bit_type.numpy).view(target.numpy)
             assert_same(name, target, typed, convert(name, x, target), x)
@@ -234,15 +238,19 @@ def test_conversions(source: DType) -> None:
 INTEGRAL = tuple(d for d in dtypes.ALL if not d.is_float)
 
 
-@pytest.mark.parametrize(("dtype", "wide"), grid(2, INTEGRAL, [dtypes.int64, dtypes.uint64]), ids=str)
-def test_integers_of_two_types_compare_by_value(dtype: DType, wide: DType) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "wide", "others"),
+    grid(5, INTEGRAL, [dtypes.int64, dtypes.uint64], [INTEGRAL[first::3] for first in range(3)]),
+    ids=str,
+)
+def test_integers_of_two_types_compare_by_value(dtype: DType, wide: DType, others: Sequence[DType]) -> None:
     """Each dtype with every other, whose numbers come from one of the widest."""
     left, right = edges(dtype)[::3], edges(wide)
     x, y = (padded(v.ravel()) for v in np.meshgrid(left, right, indexing="ij"))
     names = tuple(meanings.COMPARISONS)
-    out = np.zeros((len(INTEGRAL), len(names), x.size), np.bool_)
-    comparisons[(x.size // TILE,)](x, y, out, names, INTEGRAL, TILE)
-    for other, results in zip(INTEGRAL, out, strict=True):
+    out = np.zeros((len(others), len(names), x.size), np.bool_)
+    comparisons[(x.size // TILE,)](x, y, out, names, others, TILE)
+    for other, results in zip(others, out, strict=True):
         numbers = convert("convert", y, other)
         for name, got in zip(names, results, strict=True):
             assert_same(name, dtypes.bool_, got, evaluate(name, x, numbers), x, numbers)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sampling import grid
 from weft.layout import LinearLayout, blocked, nvidia_mma
 from weft.layout.planning.accesses import Access, MatrixAccess, VectorAccess
 from weft.layout.planning.choose import plan_conversion, plan_memory
@@ -191,8 +192,7 @@ def spelled(steps: Sequence[Step], scratch: int, source: Any, target: Any, bits:
     )
 
 
-@pytest.mark.parametrize("bits", [8, 16, 32, 64])
-@pytest.mark.parametrize("scratch", [227 * 1024, 512])
+@pytest.mark.parametrize(("bits", "scratch"), grid(2, [8, 16, 32, 64], [227 * 1024, 512]))
 def test_random_plans(gpu_pair: Any, held: Any, bits: int, scratch: int) -> None:
     """Of all kinds, also in several rounds of a small scratch."""
     rng = random.Random(bits + scratch)

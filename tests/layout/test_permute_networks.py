@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import some
 from weft.layout import LinearLayout
 from weft.layout.planning import networks
 from weft.layout.planning.access import plan_access
@@ -213,7 +214,7 @@ def test_a_tree() -> None:
 # Networks in plans
 
 
-@pytest.mark.parametrize("bits", [4, 8, 16, 32])
+@pytest.mark.parametrize("bits", some([4, 8, 16, 32], 4, 32))
 def test_the_networks_of_plans(gpu_pair: Any, held: Any, bits: int) -> None:
     """Registers alone, before and after exchanges and of halves: `ConversionPlan.simulate` executes their networks."""
     rng = random.Random(bits)

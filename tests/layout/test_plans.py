@@ -48,7 +48,7 @@ def swapped(
 
 @pytest.mark.parametrize(
     ("bits", "machine"),
-    grid(2, [1, 2, 4, 8, 16, 32, 64], [HOPPER, AMPERE, CDNA]),
+    grid(4, [1, 2, 4, 8, 16, 32, 64], [HOPPER, AMPERE, CDNA]),
     ids=lambda value: value.name if isinstance(value, MachineModel) else str(value),
 )
 def test_plans_do_what_the_layouts_say(gpu_pair: Any, held: Any, bits: int, machine: MachineModel) -> None:

@@ -172,7 +172,7 @@ def sources(draw: st.DrawFn) -> tuple[LinearLayout, int, MachineModel]:
     return LinearLayout.from_columns(dims, outputs), axis, machine
 
 
-@examples(120)
+@examples(60)
 @given(sources(), st.sampled_from((8, 32, 64)), st.booleans())
 def test_every_plan_scans(drawn: tuple[LinearLayout, int, MachineModel], bits: int, reverse: bool) -> None:
     source, axis, machine = drawn

@@ -53,7 +53,7 @@ def swaps(register_bits: int, exchanged: int) -> tuple[Places, Places]:
     return first, second
 
 
-@pytest.mark.parametrize(("bits", "lane_bits"), grid(2, [1, 2, 4, 8, 16, 32, 64], [2, 5, 6]))
+@pytest.mark.parametrize(("bits", "lane_bits"), grid(4, [1, 2, 4, 8, 16, 32, 64], [2, 5, 6]))
 def test_steps_do_what_the_layouts_say(gpu_pair: Any, bits: int, lane_bits: int) -> None:
     rng = random.Random(100 * bits + lane_bits)
     seen: Counter[str] = Counter()

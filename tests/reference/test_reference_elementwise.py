@@ -16,6 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir.tile import BINARY, FLOAT, INTEGER, UNARY
@@ -109,7 +110,7 @@ def test_every_pair_of_bytes(dtype: DType, kind: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(data=st.data())
 def test_wide_integers(dtype: DType, data: st.DataObject) -> None:
     ends = st.sampled_from([dtype.min, dtype.max, 0, 1, dtype.max // 2, -1 if dtype.signed else 2])

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from sampling import examples
 from weft import dtypes
 from weft.dtypes import DType
 from weft.reference import numbers
@@ -157,7 +158,7 @@ def test_doubles_beside_a_midpoint(target: DType, data: st.DataObject, decode: D
 
 @pytest.mark.parametrize("target", FLOATS, ids=str)
 @pytest.mark.parametrize("source", [dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64], ids=str)
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_integers_to_float_round_once(source: DType, target: DType, data: st.DataObject, nearest: Nearest) -> None:
 

@@ -23,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 import weft.language as tl
 from fuzz.case import ARRAYS, load
 from fuzz.generator import generate
+from sampling import every
 from weft import dtypes
 from weft.codegen.compile import lay_out
 from weft.codegen.emit.views import view_columns
@@ -141,7 +142,7 @@ def number_type(number: bool | int | float) -> DType:
     return next(d for d in (dtypes.int32, dtypes.int64, dtypes.uint64) if d.min <= number <= d.max)
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 4))
+@pytest.mark.parametrize("seed", every(2, range(0, 60, 4)))
 def test_every_op_of_generated_kernels_agrees(seed: int, tmp_path: Path) -> None:
     """The generator's kernels, each on machines of three sizes."""
     for number in range(seed, seed + 4):

@@ -469,7 +469,7 @@ def memory_after(module: ModuleOp) -> list[Array]:
     return [a.view(f"u{a.itemsize}") for a in arrays]
 
 
-@settings(examples(80), derandomize=True)
+@settings(examples(48), derandomize=True)
 @given(st.integers(0, 2**32))
 def test_the_pipeline_keeps_the_meaning_of_random_modules(seed: int) -> None:
     module = Generator(seed).module()

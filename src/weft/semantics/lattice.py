@@ -56,6 +56,8 @@ class Lattice(Generic[N]):
 
     def _prove(self) -> Iterable[frozenset[N]]:
         for a, b in combinations(self.edges, 2):
+            if self.join(a, b) is not None:
+                continue
             minimal = self.minimal_upper_bounds(a, b)
             if len(minimal) > 1:
                 raise ValueError(
