@@ -84,6 +84,7 @@ CODES: Final[dict[type[Fault], CUresult]] = {
 }
 """What a fault is to a card; others are CUDA_ERROR_LAUNCH_FAILED."""
 
+DISABLE_TIMING: Final = 2
 REGISTERS: Final = 40
 """Of a thread, of every function."""
 
@@ -396,7 +397,7 @@ class FakeDriver:
             self._check(stream, "stream")
         elif stream not in (0, 1, 2) and int(stream) not in self.known_streams:
             raise Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE)
-        return int(stream) or 1
+        return int(stream)
 
     known_streams: set[int] = field(default_factory=set[int])
     """Numbers of streams that other libraries have made."""
@@ -406,25 +407,29 @@ class FakeDriver:
         self._stream(stream)
 
     def cuEventCreate(self, flags: int, /) -> Any:
-        return self._handle("event", [0], int(self._current()))
+        if flags not in (0, DISABLE_TIMING):
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_VALUE)
+        return self._handle("event", [flags], int(self._current()))
 
     def cuEventRecord(self, hEvent: Any, hStream: Any, /) -> Any:
-        self._check(hEvent, "event")[:] = [self._stream(hStream), time.perf_counter()]
+        self._check(hEvent, "event")[1:] = [self._stream(hStream), time.perf_counter()]
 
     def cuEventSynchronize(self, hEvent: Any, /) -> Any:
         self._check(hEvent, "event")
 
     def cuEventElapsedTime(self, hStart: Any, hEnd: Any, /) -> Any:
         first, last = (self._check(event, "event") for event in (hStart, hEnd))
-        if len(first) < 2 or len(last) < 2:
+        if len(first) < 3 or len(last) < 3 or DISABLE_TIMING in (first[0], last[0]):
             raise Refusal(CUresult.CUDA_ERROR_INVALID_HANDLE)
-        return 1000 * (last[1] - first[1])
+        return 1000 * (last[2] - first[2])
 
     def cuEventDestroy(self, hEvent: Any, /) -> Any:
         self._check(hEvent, "event")
 
     def cuStreamWaitEvent(self, hStream: Any, hEvent: Any, flags: int, /) -> Any:
-        self.waits.append((self._stream(hStream), self._check(hEvent, "event")[0]))
+        if flags:
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_VALUE)
+        self.waits.append((self._stream(hStream), self._check(hEvent, "event")[1]))
 
     def cuLaunchKernel(
         self,

@@ -19,7 +19,7 @@ from cuda_arrays import CupyArray, DLPack, Interface, OnCard, Tensor, fake_cupy,
 from fake_cuda import ENUMERATIONS, Card, CUresult, FakeDriver, install
 from weft import dtypes
 from weft.runtime import cuda_driver, memory
-from weft.runtime.cuda_device import target_of
+from weft.runtime.cuda_device import device, target_of
 
 pytestmark = pytest.mark.jit
 
@@ -139,6 +139,8 @@ def test_arrays_without_elements_are_of_any_card(driver: FakeDriver) -> None:
     empty, one = Interface(driver, np.zeros(0, np.float32)), Interface(driver, np.ones(1, np.float32))
     fresh(add)[(1,)](empty, one, one, 0, BLOCK=128)
     assert driver.calls["cuPointerGetAttribute"] == 2
+    fresh(add)[(1,)](one, empty, one, 0, BLOCK=128)
+    assert len(driver.launches) == 2
 
 
 def test_arrays_that_are_not_aligned_have_code_of_their_own(driver: FakeDriver) -> None:
@@ -170,6 +172,14 @@ def test_more_than_48_kib_of_shared_memory(driver: FakeDriver) -> None:
     np.testing.assert_array_equal(c.numpy(), expected)
 
 
+@pytest.mark.parametrize(("size", "asked"), [(48 * 1024, 0), (48 * 1024 + 1, 1)])
+def test_exactly_48_kib_need_no_attribute(size: int, asked: int, driver: FakeDriver) -> None:
+    x = np.zeros(128, np.float32)
+    handle = fresh(add).compile(x, x, x, 128, BLOCK=128, target="sm_80")
+    device(0).function("add", handle.ptx, handle.symbol, size)
+    assert driver.calls["cuFuncSetAttribute"] == asked
+
+
 # ---- streams, contexts, cards -------------------------------------------------------------------------------------------
 
 
@@ -179,7 +189,7 @@ def test_the_current_stream_of_the_arrays_library(driver: FakeDriver, monkeypatc
     monkeypatch.setitem(sys.modules, "cupy", fake_cupy(0x90))
     kernel = fresh(add)
     launched(kernel, lambda array: Tensor(driver, array))
-    launched(kernel, lambda array: CupyArray(driver, array, stream=0x90))
+    launched(kernel, lambda array: CupyArray(driver, array))
     launched(kernel, lambda array: Interface(driver, array, stream=0x50))
     launched(kernel, lambda array: Interface(driver, array))
     launched(kernel, lambda array: Interface(driver, array, stream=2))
@@ -200,12 +210,28 @@ def test_a_launch_waits_for_the_streams_of_other_arrays(driver: FakeDriver, monk
     monkeypatch.setattr(DLPack, "asked", [])
     x, y = numbers(128)
     out = Tensor(driver, np.zeros(128, np.float32))
-    fresh(add)[(1,)](Interface(driver, x, stream=0x50), DLPack(driver, y), out, 128, BLOCK=128)
+    kernel = fresh(add)
+    kernel[(1,)](Interface(driver, x, stream=0x50), DLPack(driver, y), out, 128, BLOCK=128)
     np.testing.assert_array_equal(out.numpy(), x + y)
     assert driver.launches[0].stream == 0x70
     assert driver.waits == [(0x70, 0x50), (0x70, 1)]
     assert driver.calls["cuEventCreate"] == driver.calls["cuEventDestroy"] == 2
     assert set(DLPack.asked) == {memory.LEGACY_STREAM}
+    driver.waits.clear()
+    named = Interface(driver, x, stream=0x50)
+    kernel[(1,)](named, named, out, 128, BLOCK=128)
+    assert driver.waits == [(0x70, 0x50)]
+
+
+def test_without_a_current_stream_the_first_that_is_named(driver: FakeDriver) -> None:
+    driver.known_streams = {0x50, 0x60}
+    first, second = (Interface(driver, np.ones(128, np.float32), stream=stream) for stream in (0x50, 0x60))
+    null = Interface(driver, np.ones(128, np.float32), stream=0)
+    kernel = fresh(add)
+    kernel[(1,)](first, second, null, 128, BLOCK=128)
+    kernel[(1,)](null, first, first, 128, BLOCK=128)
+    assert [launch.stream for launch in driver.launches] == [0x50, 1]
+    assert driver.waits == [(0x50, 0x60), (0x50, 1), (1, 0x50)]
 
 
 def test_dlpack_is_read_where_the_interface_names_no_stream(
@@ -274,11 +300,16 @@ def test_threads_have_contexts_of_their_own(driver: FakeDriver) -> None:
     ("capability", "target"),
     [
         ((7, 5), None),
+        ((7, 9), None),
         ((8, 0), "sm_80"),
+        ((8, 5), "sm_80"),
         ((8, 6), "sm_86"),
         ((8, 7), "sm_86"),
+        ((8, 8), "sm_86"),
         ((8, 9), "sm_89"),
+        ((8, 99), "sm_89"),
         ((9, 0), "sm_90a"),
+        ((9, 1), "sm_90"),
         ((10, 0), "sm_90"),
         ((12, 1), "sm_90"),
     ],
@@ -326,6 +357,11 @@ def test_arrays_in_several_places(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert refused(kernel, TypeError, here, here, host[::2], 128) == (
         f"kernel 'add': parameter 'out': found an array in the CPU's memory, but 'x' is on card 0{advice}"
+    )
+    with pytest.raises(TypeError) as raised:
+        fresh(mixed)[(1,)](True, host, here, 2.5, 7, True)
+    assert str(raised.value) == (
+        f"kernel 'mixed': parameter 'x': found an array in the CPU's memory, but 'wide' is on card 0{advice}"
     )
     assert refused(kernel.on("sm_80"), TypeError, here, here, here, 128) == (  # pyright: ignore[reportArgumentType]
         "kernel 'add': parameter 'x': found an array on a card, but the launch is emulated, which takes arrays in the "

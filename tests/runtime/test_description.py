@@ -13,8 +13,11 @@ import weft
 import weft.language as tl
 from cuda_arrays import Interface
 from fake_cuda import FakeDriver, install
-from weft import emulator
+from weft import dtypes, emulator
+from weft.dtypes import DType
 from weft.emulator.machine.variable_map import size_of
+from weft.frontend.signature import ScalarArgument
+from weft.runtime.description import LaunchDescription, parameters_of
 from weft.runtime.handles import GpuHandle
 
 pytestmark = pytest.mark.jit
@@ -138,6 +141,30 @@ def test_an_address_that_was_not_specialised_is_that_of_an_element() -> None:
     unaligned.pack(True, 0x1234, 0, 32, 2.5, 7, True)
     with pytest.raises(ValueError, match="multiples of 4"):
         unaligned.pack(True, 0x1232, 0, 32, 2.5, 7, True)
+
+
+@pytest.mark.parametrize(
+    "dtype", [d for d in dtypes.ALL if d.name not in ("bool", "bfloat16") and not d.name.startswith("float8")], ids=str
+)
+def test_scalars_of_every_type(dtype: DType) -> None:
+    """Behind a byte, each at a multiple of its size."""
+    signature = {"first": ScalarArgument(dtypes.int8), "second": ScalarArgument(dtype)}
+    launch = LaunchDescription("k", (1, 1, 1), (32, 1, 1), 0, parameters_of(signature))
+    expected = np.zeros(1, np.dtype([("first", "i1"), ("second", dtype.numpy)], align=True))
+    expected["first"], expected["second"] = -1, 5
+    assert launch.pack(-1, 5 if dtype.is_integer else 5.0) == expected.tobytes()
+
+
+def test_scalars_that_cannot_be_packed() -> None:
+    launch = LaunchDescription("k", (1, 1, 1), (32, 1, 1), 0, parameters_of({"x": ScalarArgument(dtypes.bfloat16)}))
+    with pytest.raises(ValueError, match="^parameter 'x': scalars of bfloat16 cannot be packed$"):
+        launch.pack(1.0)
+
+
+def test_the_largest_grid() -> None:
+    largest = (2**31 - 1, 65535, 1)
+    assert handle().description(largest).grid == largest
+    assert handle().description((1, 1, 65535)).grid == (1, 1, 65535)
 
 
 @pytest.mark.parametrize(

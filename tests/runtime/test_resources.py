@@ -131,6 +131,15 @@ def test_shared_memory_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_all_of_the_cards_shared_memory_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b, c = operands(512)
+    asked = product.compile(a, b, c, K=512, target="sm_80").shared
+    driver = install(monkeypatch, FakeDriver([Card(shared=asked)]))
+    out = Interface(driver, c)
+    weft.jit(product.fn)[(1,)](Interface(driver, a), Interface(driver, b), out, K=512)
+    np.testing.assert_array_equal(out.numpy(), a @ b)
+
+
 def test_registers_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = install(monkeypatch, FakeDriver())
     arrays = [Interface(driver, array) for array in operands(32)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -155,8 +155,3 @@ def check_grid(kernel: str, grid: Sequence[int]) -> None:
             raise ValueError(
                 f"kernel '{kernel}': a grid on a GPU has at most {most} programs in {axis}, found {size} in {tuple(grid)}"
             )
-
-
-def total_size(parameters: Iterable[Parameter]) -> int:
-    """The bytes of a block of parameters."""
-    return max((p.offset + p.size for p in parameters), default=0)
