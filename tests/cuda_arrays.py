@@ -71,7 +71,9 @@ class DLPack(OnCard):
         dtype = self.array.dtype
         code = 4 if dtype == dtypes.bfloat16.numpy else _CODES[dtype.kind]
         self._shape = (ctypes.c_int64 * self.array.ndim)(*self.array.shape)
-        self._tensor = DLTensor(self.address, 2, self.card, self.array.ndim, code, 8 * dtype.itemsize, 1, self._shape)
+        before = 64 if self.address else 0  # the data begin behind what the capsule points to
+        start, bits = self.address - before, 8 * dtype.itemsize
+        self._tensor = DLTensor(start, 2, self.card, self.array.ndim, code, bits, 1, self._shape, None, before)
         return _new_capsule(ctypes.addressof(self._tensor), b"dltensor", None)
 
 

@@ -237,6 +237,8 @@ class FakeDriver:
     # ---- cards and contexts --------------------------------------------------------------------------------------------
 
     def cuInit(self, flags: int, /) -> Any:
+        if flags:
+            raise Refusal(CUresult.CUDA_ERROR_INVALID_VALUE)
         if not self.cards:
             raise Refusal(CUresult.CUDA_ERROR_NO_DEVICE)
         self.initialised = True

@@ -177,7 +177,9 @@ def test_exactly_48_kib_need_no_attribute(size: int, asked: int, driver: FakeDri
     x = np.zeros(128, np.float32)
     handle = fresh(add).compile(x, x, x, 128, BLOCK=128, target="sm_80")
     device(0).function("add", handle.ptx, handle.symbol, size)
-    assert driver.calls["cuFuncSetAttribute"] == asked
+    device(0).function("add", handle.ptx, handle.symbol, size)
+    assert driver.calls["cuFuncSetAttribute"] == 2 * asked
+    assert driver.calls["cuModuleLoadDataEx"] == 1
 
 
 # ---- streams, contexts, cards -------------------------------------------------------------------------------------------
@@ -249,6 +251,17 @@ def test_dlpack_is_read_where_the_interface_names_no_stream(
     DLPack.asked.clear()
     launched(fresh(add), lambda array: Both(array, stream=None))
     assert not DLPack.asked
+    assert not driver.calls["cuPointerGetAttribute"]
+    launched(fresh(add), lambda array: Both(array, stream=None, typestr="<V2"), dtype=dtypes.bfloat16.numpy)
+    assert DLPack.asked
+
+
+def test_a_tensor_that_does_not_name_its_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = two_cards(monkeypatch)
+    tensor = Tensor(driver, np.ones(128, np.float32), 1)
+    tensor.device.index = None
+    fresh(add)[(1,)](tensor, tensor, tensor, 128, BLOCK=128)
+    assert driver.launches[0].card == 1
 
 
 def test_arrays_choose_the_card_and_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,8 +425,8 @@ def test_without_a_card(driver: FakeDriver) -> None:
 
 
 def test_a_card_that_the_driver_does_not_know(driver: FakeDriver) -> None:
-    x = Tensor(driver, np.ones(128, np.float32), 3)
-    assert refused(fresh(add), weft.CudaError, x, x, x, 128) == "found an array on card 3, but the driver knows 1 cards"
+    x = Tensor(driver, np.ones(128, np.float32), 1)
+    assert refused(fresh(add), weft.CudaError, x, x, x, 128) == "found an array on card 1, but the driver knows 1 cards"
 
 
 def test_a_card_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,6 +455,20 @@ def test_a_driver_that_is_too_old(
         return
     x = Interface(driver, np.ones(128, np.float32))
     assert refused(fresh(add), weft.CudaError, x, x, x, 128) == f"kernel 'add' is {message}: install a newer one"
+
+
+def test_ptx_of_earlier_versions_needs_no_driver_of_cuda_12(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(128, np.float32)
+    handle = fresh(add).compile(x, x, x, 128, BLOCK=128, target="sm_80")
+    driver = install(monkeypatch, FakeDriver(version=11080))
+    device(0).function("add", handle.ptx.replace(".version 8.0", ".version 7.8"), handle.symbol, 0)
+    assert driver.calls["cuModuleLoadDataEx"] == 1
+
+
+def test_an_error_that_the_driver_has_no_words_for(driver: FakeDriver) -> None:
+    driver.fail = dict.fromkeys(("cuInit", "cuGetErrorName", "cuGetErrorString"), CUresult.CUDA_ERROR_INVALID_VALUE)
+    x = Interface(driver, np.ones(128, np.float32))
+    assert refused(fresh(add), weft.CudaError, x, x, x, 128) == "cuInit: CUresult (1): unknown"
 
 
 def test_the_drivers_messages_about_a_module(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,7 @@ def test_arrays_on_a_card() -> None:
     memory = known(interface(strides=(4, -8), version=2))
     assert (memory.extent, memory.strides) == ((4096 - 16, 4096 + 4 + 4), (4, -8))
     assert known(interface(shape=())).strides == ()
+    assert known(interface(shape=(0,), data=(None, False))).extent == (0, 0)
 
 
 def test_an_array_on_a_card_of_a_type_that_weft_has_not() -> None:
