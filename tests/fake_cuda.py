@@ -455,6 +455,8 @@ class FakeDriver:
         small = min(*grid, *block) >= 1 and all(g <= m for g, m in zip(grid, (2**31 - 1, 65535, 65535), strict=True))
         if not small or bx * by * bz > 1024 or bz > 64 or not 0 <= shared <= function.dynamic or extra:
             raise Refusal(CUresult.CUDA_ERROR_INVALID_VALUE)
+        if REGISTERS * bx * by * bz > self._card(context.of).registers:
+            raise Refusal(CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
         arguments = [self._argument(data) for data in _parameters(function, parameters)]
         launch = Launch(function.name, grid, block, shared, stream, context.of, None)
         self.launches.append(launch)

@@ -13,7 +13,7 @@ import pytest
 import weft
 import weft.language as tl
 from cuda_arrays import Interface
-from fake_cuda import REGISTERS, Card, CUresult, FakeDriver, install
+from fake_cuda import REGISTERS, Card, FakeDriver, install
 from weft.ir.position import Position
 from weft.runtime.errors import OutOfResources, SharedBuffer
 
@@ -141,15 +141,16 @@ def test_all_of_the_cards_shared_memory_is_enough(monkeypatch: pytest.MonkeyPatc
 
 
 def test_registers_of_the_card(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = install(monkeypatch, FakeDriver())
+    driver = install(monkeypatch, FakeDriver([Card(registers=4096)]))
     arrays = [Interface(driver, array) for array in operands(32)]
-    driver.fail["cuLaunchKernel"] = CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
     with pytest.raises(OutOfResources) as raised:
         weft.jit(product.fn)[(1,)](*arrays, K=32)
     assert str(raised.value) == (
-        f"kernel 'product' on card 0 (Imaginary A100): out of registers: a block asks for {128 * REGISTERS} and may have 65536; "
+        f"kernel 'product' on card 0 (Imaginary A100): out of registers: a block asks for {128 * REGISTERS} and may have 4096; "
         "lower num_warps, or limit the registers of a thread with maxnreg"
     )
+    weft.jit(product.fn)[(1,)](*arrays, K=32, num_warps=2)
+    np.testing.assert_array_equal(arrays[2].numpy(), np.full((16, 16), 32))
 
 
 def test_nothing_of_it_is_kept_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
