@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -30,10 +31,14 @@ class WidenDot(ModulePass):
 
 
 def cast_operands(dot: tile.DotOp, wanted: DType) -> None:
-    """Casts both operands of a dot to a type, where they have another."""
+    """Casts both operands of a dot to a type, where they have another; one cast where both are one value."""
+    casts: dict[SSAValue, SSAValue] = {}
     for i in (0, 1):
-        if dtype_of(dot.operands[i]) != wanted:
-            cast = tile.CastOp(dot.operands[i], wanted)
-            cast.location = dot.location
-            Rewriter.insert_op(cast, InsertPoint.before(dot))
-            dot.operands[i] = cast.result
+        operand = dot.operands[i]
+        if dtype_of(operand) != wanted:
+            if operand not in casts:
+                cast = tile.CastOp(operand, wanted)
+                cast.location = dot.location
+                Rewriter.insert_op(cast, InsertPoint.before(dot))
+                casts[operand] = cast.result
+            dot.operands[i] = casts[operand]

@@ -1,5 +1,6 @@
 // RUN: weft opt %s --pass widen-dot
-// Operands narrower than the accumulator are cast to its type; operands of its type stay.
+// Operands narrower than the accumulator are cast to its type; operands of its type stay. A value
+// that is both operands is cast once.
 
 func.func @k(%a: tensor<2x4xf8E4M3FN>, %b: tensor<4x2xf16>, %c: tensor<2x2xf32>, %d: tensor<2x2xi8>, %e: tensor<2x2xi32>) {
   %r = tile.dot %a, %b, %c : tensor<2x4xf8E4M3FN>, tensor<4x2xf16> to tensor<2x2xf32>
@@ -11,7 +12,6 @@ func.func @k(%a: tensor<2x4xf8E4M3FN>, %b: tensor<4x2xf16>, %c: tensor<2x2xf32>,
 // CHECK:      [[A:%.*]] = tile.cast %a : tensor<2x4xf8E4M3FN> to tensor<2x4xf32>
 // CHECK-NEXT: [[B:%.*]] = tile.cast %b : tensor<4x2xf16> to tensor<4x2xf32>
 // CHECK-NEXT: %r = tile.dot [[A]], [[B]], %c : tensor<2x4xf32>, tensor<4x2xf32> to tensor<2x2xf32>
-// CHECK-NEXT: [[L:%.*]] = tile.cast %d : tensor<2x2xi8> to tensor<2x2xi32>
-// CHECK-NEXT: [[R:%.*]] = tile.cast %d : tensor<2x2xi8> to tensor<2x2xi32>
-// CHECK-NEXT: %s = tile.dot [[L]], [[R]], %e : tensor<2x2xi32>, tensor<2x2xi32> to tensor<2x2xi32>
+// CHECK-NEXT: [[D:%.*]] = tile.cast %d : tensor<2x2xi8> to tensor<2x2xi32>
+// CHECK-NEXT: %s = tile.dot [[D]], [[D]], %e : tensor<2x2xi32>, tensor<2x2xi32> to tensor<2x2xi32>
 // CHECK-NEXT: %t = tile.dot %c, %c, %r : tensor<2x2xf32>, tensor<2x2xf32> to tensor<2x2xf32>
