@@ -31,7 +31,7 @@ which is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -316,20 +316,40 @@ def _shared_among_warps(partial: _Partial) -> LinearLayout | None:
     return replace(partial, register=register, warp=warp, axis_warps=()).layout()
 
 
-def _endings(
-    partial: _Partial, result: LinearLayout, bits: int, machine: MachineModel
-) -> Iterator[tuple[str, list[CombineStep]]]:
-    """The ways from what each warp has to the result, named."""
-    if not partial.axis_warps:
+@dataclass(frozen=True)
+class _Ending:
+    """A way from what each warp has to the result: its name, the clocks that it waits in series at least, and its steps."""
+
+    name: str
+    least: float
+    build: Callable[[], list[CombineStep]]
+
+
+def least_exchange(machine: MachineModel) -> float:
+    """The clocks that any exchange across warps waits in series."""
+    return machine.latency.load + machine.latency.barrier("block")
+
+
+def _endings(partial: _Partial, result: LinearLayout, bits: int, machine: MachineModel) -> Iterator[_Ending]:
+    """The ways from what each warp has to the result."""
+
+    def within() -> list[CombineStep]:
         plan = plan_conversion(partial.layout(), result, bits, machine)
-        yield "", [Convert(plan)] if plan.steps else []
+        return [Convert(plan)] if plan.steps else []
+
+    if not partial.axis_warps:
+        yield _Ending("", 0, within)
         return
-    yield ", one exchange across warps", _across(partial, result, bits, machine)
+    least = least_exchange(machine)
+    yield _Ending(", one exchange across warps", least, lambda: _across(partial, result, bits, machine))
     shared = _shared_among_warps(partial)
     if shared is not None and shared != result:
-        exchange = _across(partial, shared, bits, machine)
-        copies = Convert(plan_conversion(shared, result, bits, machine))
-        yield ", an exchange across warps of shares, and one of the results", [*exchange, copies]
+
+        def twice() -> list[CombineStep]:
+            copies = Convert(plan_conversion(shared, result, bits, machine))
+            return [*_across(partial, shared, bits, machine), copies]
+
+        yield _Ending(", an exchange across warps of shares, and one of the results", 2 * least, twice)
 
 
 def _check(source: LinearLayout, axis: int, bits: int, machine: MachineModel, result: LinearLayout | None) -> None:
@@ -395,10 +415,11 @@ def plan_reduce(
         within, partial = _within_warps(start, spread, bits, machine, by)
         if first.kept != f2.identity(len(_columns(source, REGISTER))):
             within = [first, *within]
-        if best is not None and combining_price(within, bits, machine, warps) >= best[0]:
-            continue
-        for name, ending in _endings(partial, target, bits, machine):
-            steps = [*within, *ending]
+        spent = combining_price(within, bits, machine, warps)
+        for ending in _endings(partial, target, bits, machine):
+            if best is not None and spent + ending.least >= best[0]:
+                continue
+            steps = [*within, *ending.build()]
             price = combining_price(steps, bits, machine, warps)
             halved = sum(isinstance(step, Halve) for step in within)
             shared = len(spread) - halved
@@ -410,8 +431,48 @@ def plan_reduce(
             if best is None:
                 plain = price
             if best is None or price < best[0]:
-                best = price, steps, what + name
+                best = price, steps, what + ending.name
     if best is None:
         raise ValueError("plan_reduce: no way was found")
     price, steps, what = best
     return ReducePlan(tuple(steps), target, f"{what}: {price:.0f} clocks; by butterflies alone {plain:.0f}")
+
+
+@lru_cache(maxsize=1 << 14)
+def least_reduce(
+    source: LinearLayout,
+    axis: int,
+    bits: int,
+    machine: MachineModel,
+    result: LinearLayout | None = None,
+    redux: bool = False,
+) -> float:
+    """A lower bound of the price of `plan_reduce`, without planning a conversion: the steps that combine, and the latency of an
+    exchange across warps where the axis has bits there."""
+    target = result if result is not None else transfer.reduce(source, axis)
+    first, start = _in_thread(source, axis, bits)
+    warps = 1 << len(start.warp)
+    exchange = least_exchange(machine) if start.axis_warps else 0
+    steps = [first] if first.kept != f2.identity(len(_columns(source, REGISTER))) else []
+    by_instruction = redux and machine.redux and bits <= WORD_BITS
+    return exchange + min(
+        combining_price([*steps, *_combined(start, spread, bits, machine, by)], bits, machine, warps)
+        for spread in dict.fromkeys(_spreads(start, target))
+        for by in (False, True)[: 1 + by_instruction]
+    )
+
+
+def _combined(
+    start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel, redux: bool
+) -> list[CombineStep]:
+    """The steps of `_within_warps` that combine."""
+    steps: list[CombineStep] = []
+    halved = [place for place, _ in spread if place in start.axis_lanes]
+    registers = len(start.register) - (len(spread) - len(halved))
+    for place in halved:
+        steps.append(Halve(place, 0, 1 << registers, bits))
+        registers -= 1
+    places = [place for place in start.axis_lanes if place not in halved]
+    if redux and 1 << len(places) == machine.lanes:
+        return [*steps, Redux(1 << registers, bits)]
+    return steps + [Butterfly(place, 1 << registers, bits) for place in places]

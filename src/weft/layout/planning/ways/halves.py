@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from weft.layout.planning.accesses import ALIGNMENT, Access
 from weft.layout.planning.needs import Places
@@ -41,28 +42,46 @@ class Split:
     partner: int
 
 
-def split(a: Places, b: Places, bits: int) -> Split | None:
+class Halved(NamedTuple):
+    """Where a conversion splits: the warp bit, the tensor bits that leave it and enter it, the register bits of the source that
+    each half keeps, and a half's source and destination."""
+
+    warp_bit: int
+    out: int
+    into: int
+    kept: tuple[int, ...]
+    source: Places
+    destination: Places
+
+
+def halved(a: Places, b: Places, bits: int) -> Halved | None:
     """The halves at the first warp bit where a conversion has them, of whole words each. Requires no copies in registers."""
     for i, (out, into) in enumerate(zip(a.warp, b.warp, strict=True)):
         if not out or out == into or out not in b.register or (into and into not in a.register):
             continue
-        kept = [bit for bit, unit in enumerate(a.register) if unit != into]
+        kept = tuple([bit for bit, unit in enumerate(a.register) if unit != into])
         if bits << min(len(kept), len(b.register) - 1) < WORD_BITS:
             continue
-        by_warp = [0] * len(a.warp)
-        half = 1 << a.register.index(into) if into else 0
-        by_warp[i] = half
-        deal = Move.packed((*(1 << bit for bit in kept), half), (0,) * len(a.lane), tuple(by_warp), bits)
-        source = a._replace(register=tuple(a.register[bit] for bit in kept))
-        warp = list(b.warp)
-        warp[i] = out
-        destination = b._replace(register=tuple(unit for unit in b.register if unit != out), warp=tuple(warp))
-        upper = 1 << len(destination.register)
-        at = {unit: 1 << bit for bit, unit in enumerate(destination.register)} | {out: upper}
-        by_warp[i] = upper
-        gather = Move.packed(tuple(at[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
-        return Split(deal, source, destination, gather, 1 << i)
+        source = Places(tuple([a.register[bit] for bit in kept]), a.lane, a.warp)
+        warp = (*b.warp[:i], out, *b.warp[i + 1 :])
+        return Halved(i, out, into, kept, source, Places(tuple([u for u in b.register if u != out]), b.lane, warp))
     return None
+
+
+def split(a: Places, b: Places, bits: int) -> Split | None:
+    """The conversion as halves (`halved`)."""
+    found = halved(a, b, bits)
+    if found is None:
+        return None
+    by_warp = [0] * len(a.warp)
+    half = 1 << a.register.index(found.into) if found.into else 0
+    by_warp[found.warp_bit] = half
+    deal = Move.packed((*(1 << bit for bit in found.kept), half), (0,) * len(a.lane), tuple(by_warp), bits)
+    upper = 1 << len(found.destination.register)
+    at = {unit: 1 << bit for bit, unit in enumerate(found.destination.register)} | {found.out: upper}
+    by_warp[found.warp_bit] = upper
+    gather = Move.packed(tuple(at[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
+    return Split(deal, found.source, found.destination, gather, 1 << found.warp_bit)
 
 
 def relabelled(a: Places, b: Places) -> tuple[Places, Places]:
