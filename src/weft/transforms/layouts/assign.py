@@ -31,7 +31,8 @@ from xdsl.passes import ModulePass
 from weft.transforms.axis import analyse
 from weft.transforms.layouts.infer import Inference
 from weft.transforms.layouts.rewrite import Rewriting
-from weft.transforms.layouts.rules import LayoutFacts, LayoutRules
+from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, SolverRules
+from weft.transforms.layouts.solve import enter, solve
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ class AssignLayouts(ModulePass):
     name = "assign-layouts"
 
     rules: LayoutRules
+    solve: bool = False
+    """Whether to choose for whole functions (`weft.transforms.layouts.solve`), which never costs more than the preference order
+    by the machine's prices; then ``rules`` are `SolverRules`."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
@@ -48,6 +52,9 @@ class AssignLayouts(ModulePass):
                 facts = LayoutFacts(dict(analyse(function)))
                 inference = Inference(self.rules, facts)
                 inference.infer(function.body.block)
+                if self.solve:
+                    assert isinstance(self.rules, SolverRules), "only a machine that prices everything is solved for"
+                    enter(solve(function, self.rules, facts, inference.chosen), function, facts, inference.chosen)
                 rewriting = Rewriting(facts, inference.chosen)
                 rewriting.retype(function.body.block)
                 rewriting.convert(function.body.block)

@@ -19,7 +19,7 @@ def is_cloned(value: SSAValue, layout: LinearLayout, facts: LayoutFacts) -> bool
     if not isinstance(op, Operation):
         return False
     free = not facts.weights[value] and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.Elementwise))
-    return free or isinstance(op, tile.ShapeOp) or _splats(op, layout)
+    return free or isinstance(op, tile.ShapeOp) or (facts.spelling is None and _splats(op, layout))
 
 
 def cloned_from(value: SSAValue, layout: LinearLayout, facts: LayoutFacts) -> list[tuple[SSAValue, LinearLayout]]:
@@ -27,7 +27,7 @@ def cloned_from(value: SSAValue, layout: LinearLayout, facts: LayoutFacts) -> li
     op = value.owner
     if not isinstance(op, Operation) or not is_cloned(value, layout, facts):
         return []
-    source = op.source_layout(layout) if isinstance(op, tile.ShapeOp) else layout
+    source = facts.spelled(op.source_layout(layout)) if isinstance(op, tile.ShapeOp) else layout
     return [(operand, source) for operand in op.operands if is_tile(operand)]
 
 

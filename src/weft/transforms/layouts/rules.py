@@ -6,14 +6,16 @@ op, in program order. A solver may choose for a whole kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Operation, SSAValue
 
+from weft.ir import tile
 from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
+from weft.transforms.layouts.free import Free
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,13 @@ class LayoutFacts:
     axis: dict[SSAValue, AxisInfo]
     layouts: dict[SSAValue, LinearLayout] = field(default_factory=dict[SSAValue, LinearLayout])
     weights: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    free: Free = field(default_factory=Free)
+    spelling: Callable[[LinearLayout], LinearLayout] | None = None
+    """How a layout is spelled in the IR, among those equal up to the order of registers. None: as it comes."""
+
+    def spelled(self, layout: LinearLayout) -> LinearLayout:
+        """The layout as it is spelled in the IR."""
+        return layout if self.spelling is None else self.spelling(layout)
 
     def set(self, value: SSAValue, layout: LinearLayout, weight: int) -> None:
         """Enters a value."""
@@ -58,4 +67,50 @@ class LayoutRules(Protocol):
 
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
         """The price of converting a tile with elements of ``bits``: its plan's."""
+        ...
+
+
+@runtime_checkable
+class SolverRules(LayoutRules, Protocol):
+    """What a solver asks besides, to choose for a whole kernel (`weft.transforms.layouts.solve`)."""
+
+    def proposals(self, op: Operation, preferred: OperandLayouts, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """Layouts that the op would take by itself, besides the preferred ones; none for an op that does not care."""
+        ...
+
+    def with_operand(self, op: Operation, index: int, layout: LinearLayout) -> Sequence[OperandLayouts]:
+        """Layouts under which the op takes operand ``index`` as it is given; none where it cannot."""
+        ...
+
+    def with_result(self, op: Operation, preferred: OperandLayouts, layout: LinearLayout) -> Sequence[OperandLayouts]:
+        """Layouts under which the op makes its results as they are wanted; none where it cannot."""
+        ...
+
+    def combined(self, op: Operation, found: Sequence[OperandLayouts]) -> Sequence[OperandLayouts]:
+        """Layouts made of parts of those found for an op."""
+        ...
+
+    def joint(self, op: Operation, own: OperandLayouts, other: OperandLayouts) -> Sequence[OperandLayouts]:
+        """Layouts of an access that suit it and also the access for which ``other`` was proposed."""
+        ...
+
+    def given(self, path: Sequence[tile.ShapeOp], layout: LinearLayout) -> Sequence[LinearLayout]:
+        """Layouts that shape ops, in order, may give their result from a source under ``layout`` without a move."""
+        ...
+
+    def least_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
+        """A lower bound of `op_cost`, found without planning."""
+        ...
+
+    def least_conversion(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
+        """A lower bound of `conversion_cost`, found without planning."""
+        ...
+
+    def bits(self, value: SSAValue) -> int:
+        """The width of an element of a tile as it travels."""
+        ...
+
+    def spells(self, op: Operation | None) -> int:
+        """A rank: among layouts equal up to the order of registers the op of the lowest rank decides that order. The results of
+        rank 0 are in the order that the op proposes, always."""
         ...

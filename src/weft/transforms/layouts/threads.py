@@ -16,24 +16,40 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import gpu, tile
-from weft.ir.types import dtype_of, shape_of
+from weft.ir.types import dtype_of, is_tile, shape_of
 from weft.layout import (
     LinearLayout,
     blocked,
     coalesced,
+    expand_dims,
     nvidia_mma,
     nvidia_mma_operand,
     plan_conversion,
+    reduce,
 )
+from weft.layout.planning.bounds import least_conversion
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.axis import AxisInfo
 from weft.transforms.layouts.assign import AssignLayouts
-from weft.transforms.layouts.preferences import Preferences, contiguity, same
+from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+from weft.transforms.layouts.thread_prices import issued_permutes, op_price
+from weft.transforms.layouts.thread_proposals import (
+    access_layouts,
+    element_bytes,
+    grown,
+    joint_layouts,
+    reduction_layouts,
+    scattered,
+)
 from weft.transforms.nvidia.matrix import instruction_of
+from weft.transforms.nvidia.scratch import element_bits
 
 LANES = 32
+WANTED = 2
+"""Results of a reduction that are tried with all of its sources."""
+ACCESSES = (tile.LoadOp, tile.StoreOp, tile.AtomicRmwOp, tile.AtomicCasOp)
 
 
 @dataclass(frozen=True)
@@ -83,25 +99,110 @@ class ThreadRules(Preferences):
         """
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         if instruction_of(op, self.target) is not None:
-            warps = warp_grid(result, self.warps, whole_rows=chained(op))
-            width = 32 // dtype_of(op.a).bits
-            left, right = (
-                nvidia_mma_operand(shape, index, width, 2, warps, (16, 8)) for index, shape in enumerate((a, b))
-            )
-            sums = nvidia_mma(result, 2, warps, (16, 8))
-            if dtype_of(op.b).bits == 8 and not chained(op) and along(op.b, facts.axis) == 1:
-                right, sums = pair_columns(right, sums)
-            return [OperandLayouts((left, right, sums), (sums,))]
+            return [self._fragments(op, warp_grid(result, self.warps, whole_rows=chained(op)), facts)]
         sums = blocked(result, (1, 1), (LANES // 8, 8), (self.warps, 1), (1, 0))
         return [OperandLayouts((self.default(a), self.default(b), sums), (sums,))]
 
+    def _fragments(self, op: tile.DotOp, warps: tuple[int, int], facts: LayoutFacts) -> OperandLayouts:
+        """The fragments of the matrix instruction, for warps in so many rows and columns."""
+        width = 32 // dtype_of(op.a).bits
+        left, right = (
+            nvidia_mma_operand(shape_of(value), index, width, 2, warps, (16, 8))
+            for index, value in enumerate((op.a, op.b))
+        )
+        sums = nvidia_mma(shape_of(op.result), 2, warps, (16, 8))
+        if dtype_of(op.b).bits == 8 and not chained(op) and along(op.b, facts.axis) == 1:
+            right, sums = pair_columns(right, sums)
+        return OperandLayouts((left, right, sums), (sums,))
+
     def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
-        """Not asked: there is one candidate for each op."""
-        return 0.0
+        """Clocks; see `thread_prices`."""
+        return op_price(op, chosen, facts, facts.free, self.target)
+
+    def least_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
+        """`op_cost`, of a reduction the least of any plan."""
+        return op_price(op, chosen, facts, facts.free, self.target, exact=False)
 
     def conversion_cost(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
-        """The price of the plan."""
-        return plan_conversion(source, destination, bits, self.target.model).price
+        """The price of the plan, and of issuing its permutes: a kernel's other instructions do not let them hide."""
+        plan = plan_conversion(source, destination, bits, self.target.model)
+        return plan.price + issued_permutes(plan.cost.permutes, self.warps)
+
+    def least_conversion(self, source: LinearLayout, destination: LinearLayout, bits: int) -> float:
+        """By `weft.layout.planning.bounds`."""
+        least = least_conversion(source, destination, bits, self.target.model)
+        return least.price + issued_permutes(least.permutes, self.warps)
+
+    def bits(self, value: SSAValue) -> int:
+        """A bool travels as a byte, a pointer as 64 bits."""
+        return element_bits(value)
+
+    def spells(self, op: Operation | None) -> int:
+        """Dots, whose emission takes a tile's sums from four registers in a row; then what walks memory; then others."""
+        return 0 if isinstance(op, tile.DotOp) else 1 if isinstance(op, ACCESSES) else 2
+
+    def proposals(self, op: Operation, preferred: OperandLayouts, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """See `thread_proposals`."""
+        match op:
+            case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
+                return [same(op, layout) for layout in access_layouts(op, self.warps, facts)]
+            case tile.ReduceOp() if preferred.operands[0] is not None:
+                found = reduction_layouts(preferred.operands[0], op.axis.value.data)
+                return [_reduced(op, layout) for layout in found]
+            case tile.DotOp() if instruction_of(op, self.target) is not None:
+                rows = [1 << bit for bit in range(self.warps.bit_length())]
+                return [self._fragments(op, (count, self.warps // count), facts) for count in rows]
+            case _:
+                return []
+
+    def with_operand(self, op: Operation, index: int, layout: LinearLayout) -> Sequence[OperandLayouts]:
+        """Accesses and elementwise ops take any layout, and so does a reduction."""
+        if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
+            return [same(op, layout)]
+        if not isinstance(op, tile.ReduceOp):
+            return []
+        plain = _reduced(op, layout)
+        result = plain.results[0]
+        return [plain] if result is None else [plain, layouts(op, layout, scattered(result))]
+
+    def with_result(self, op: Operation, preferred: OperandLayouts, layout: LinearLayout) -> Sequence[OperandLayouts]:
+        """As `with_operand`. The source of a reduction has the axis in registers, or in the copies of the result, or has the
+        preferred layout."""
+        if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
+            return [same(op, layout)]
+        if not isinstance(op, tile.ReduceOp) or preferred.operands[0] is None:
+            return []
+        grew = grown(expand_dims(layout, op.axis.value.data), shape_of(op.sources[0]))
+        return [*(_reduced(op, source) for source in grew), layouts(op, preferred.operands[0], layout)]
+
+    def combined(self, op: Operation, found: Sequence[OperandLayouts]) -> Sequence[OperandLayouts]:
+        """Each source of a reduction with each of the first results that readers want."""
+        if not isinstance(op, tile.ReduceOp) or not is_tile(op.results_[0]):
+            return []
+        axis = op.axis.value.data
+        pairs = [(each.operands[0], each.results[0]) for each in found]
+        wanted = [
+            out for source, out in pairs if source is not None and out is not None and out != reduce(source, axis)
+        ]
+        sources = dict.fromkeys(source for source, _ in pairs if source is not None)
+        return [layouts(op, source, out) for out in list(dict.fromkeys(wanted))[:WANTED] for source in sources]
+
+    def joint(self, op: Operation, own: OperandLayouts, other: OperandLayouts) -> Sequence[OperandLayouts]:
+        """Vectors and sectors of both, in registers and lanes."""
+        mine, theirs = own.operands[0], other.operands[0]
+        if not isinstance(op, ACCESSES) or mine is None or theirs is None:
+            return []
+        return [same(op, layout) for layout in joint_layouts(mine, theirs, element_bytes(op))]
+
+    def given(self, path: Sequence[tile.ShapeOp], layout: LinearLayout) -> Sequence[LinearLayout]:
+        """A broadcast puts new elements in registers, or first where lanes and warps hold copies."""
+        found = [layout]
+        for op in path:
+            if isinstance(op, tile.BroadcastOp):
+                found = [each for layout in found for each in grown(layout, shape_of(op.result))]
+            else:
+                found = [op.result_layout(layout) for layout in found]
+        return found
 
 
 @dataclass(frozen=True)
@@ -113,9 +214,15 @@ class AssignThreadLayouts(ModulePass):
 
     target: str = "sm_90"
     warps: int = 4
+    solve: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        AssignLayouts(ThreadRules(target_of(self.target), self.warps)).apply(ctx, op)
+        AssignLayouts(ThreadRules(target_of(self.target), self.warps), self.solve).apply(ctx, op)
+
+
+def _reduced(op: tile.ReduceOp, source: LinearLayout) -> OperandLayouts:
+    """A reduction whose results stay where they come about."""
+    return layouts(op, source, reduce(source, op.axis.value.data))
 
 
 def warp_grid(shape: Sequence[int], warps: int, *, whole_rows: bool = False) -> tuple[int, int]:

@@ -78,10 +78,10 @@ def reduce_plan(op: tile.ReduceOp, model: MachineModel) -> ReducePlan:
     result = op.results_[0]
     layout = layout_of(result) if shape_of(result) else None
     axis, bits = op.axis.value.data, reduce_bits(op)
-    return plan_reduce(layout_of(op.sources[0]), axis, bits, model, layout, _has_instruction(op))
+    return plan_reduce(layout_of(op.sources[0]), axis, bits, model, layout, has_instruction(op))
 
 
-def _has_instruction(op: tile.ReduceOp) -> bool:
+def has_instruction(op: tile.ReduceOp) -> bool:
     """Whether ``redux.sync`` has the combine function."""
     only = op.single_op
     return only is not None and only.kind.data in REDUX and dtype_of(only.result).is_integer

@@ -1,6 +1,6 @@
-// RUN: weft opt %s --pass assign-thread-layouts{warps=2}
-// An array that is aligned to 16 bytes is loaded in vectors of four floats, by neighbouring lanes. The store is as wide:
-// before the transposition, elements are converted to the layout under which they come out so.
+// RUN: weft opt %s --pass "assign-thread-layouts{warps=2 solve=false}"
+// The preference order. An array that is aligned to 16 bytes is loaded in vectors of four floats, by neighbouring lanes. The store is
+// as wide: before the transposition, elements are converted to the layout under which they come out so.
 
 func.func @k(%x: !tile.ptr<f32> {tile.divisibility = 16 : i64}, %y: !tile.ptr<f32> {tile.divisibility = 16 : i64}) {
   %i = tile.arange 0 256 : tensor<256xi32>

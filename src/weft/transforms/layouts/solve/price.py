@@ -1,0 +1,65 @@
+"""The price of a function whose tiles have layouts: what the IR says, whoever chose them.
+
+Each op costs what the machine's rules say of the layouts in its types, each conversion what its plan costs, each times its trips.
+This walks the IR alone, so that it judges any assignment, and a solution's price can be checked against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import tile
+from weft.ir.types import is_tile, layout_of
+from weft.layout import LinearLayout
+from weft.transforms.axis import analyse
+from weft.transforms.effects import is_terminator
+from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
+from weft.transforms.layouts.solve.trips import Trips
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What an op of a function costs in one execution, and how often it is executed."""
+
+    op: Operation
+    price: float
+    trips: float
+
+
+def prices_of(function: func.FuncOp, rules: SolverRules) -> Iterator[Priced]:
+    """The price of every op that has one. Free values are charged to their readers."""
+    facts, trips = LayoutFacts(dict(analyse(function))), Trips()
+    for op in _ops(function.body.block):
+        if isinstance(op, tile.ConvertLayoutOp):
+            price = rules.conversion_cost(layout_of(op.source), layout_of(op.result), rules.bits(op.source))
+        elif isinstance(op, tile.ShapeOp) or any(is_tile(r) and facts.free.is_free(r) for r in op.results):
+            continue
+        elif any(map(is_tile, (*op.operands, *op.results))) and not op.regions or isinstance(op, tile.ReduceOp):
+            price = rules.op_cost(op, OperandLayouts(_layouts(op.operands), _layouts(op.results)), facts)
+        else:
+            continue
+        yield Priced(op, price, trips.of(op))
+
+
+def price_of(function: func.FuncOp, rules: SolverRules) -> float:
+    """The price of a function whose dead ops are gone."""
+    return sum(each.price * each.trips for each in prices_of(function, rules))
+
+
+def _layouts(values: Sequence[SSAValue]) -> tuple[LinearLayout | None, ...]:
+    return tuple([layout_of(value) if is_tile(value) else None for value in values])
+
+
+def _ops(block: Block) -> Iterator[Operation]:
+    for op in block.ops:
+        if is_terminator(op):
+            continue
+        yield op
+        if not isinstance(op, tile.ReduceOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from _ops(inner)

@@ -1,0 +1,167 @@
+"""The problem: variables, each with a choice of layouts to be made, and the values that pass between them.
+
+A *variable* is an op with tiles that are not free, or a carried value: a loop's argument with the loop's result, both blocks of a
+while loop, the result of a branch. A *held* value is a variable's result. Shape ops carry a layout from a held value to
+the operand that reads it (a path), free values follow whatever is asked for: neither is a variable.
+
+A *choice* gives each operand and result of a variable a layout. A user that wants a held value in another layout than its own
+pays a conversion; users that want the same layout share it. A conversion stands where the value is defined, so it is executed as
+often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.ir import tile
+from weft.ir.types import is_tile
+from weft.layout import LinearLayout
+from weft.transforms.effects import is_terminator
+from weft.transforms.layouts.free import Free
+from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+from weft.transforms.layouts.solve.trips import Trips
+
+
+@dataclass(frozen=True)
+class Input:
+    """A held value that a variable reads as its operand ``index``, through the shape ops of ``path``."""
+
+    value: SSAValue
+    path: tuple[tile.ShapeOp, ...]
+    index: int
+
+    def wanted(self, layout: LinearLayout) -> LinearLayout:
+        """The held value's layout under which the operand has ``layout`` and nothing moves."""
+        for op in reversed(self.path):
+            layout = op.source_layout(layout)
+        return layout
+
+    def given(self, layout: LinearLayout) -> LinearLayout:
+        """The operand's layout that a held value under ``layout`` gives without a move."""
+        for op in self.path:
+            layout = op.result_layout(layout)
+        return layout
+
+
+@dataclass
+class Variable:
+    """``op`` is None for a carried value, whose operands are then the values that it takes on."""
+
+    number: int
+    op: Operation | None
+    results: tuple[SSAValue, ...]
+    inputs: tuple[Input, ...]
+    preferred: OperandLayouts
+    trips: float
+
+
+@dataclass
+class Problem:
+    """The variables of a function; of each held value the variable that defines it, and its readers."""
+
+    variables: list[Variable] = field(default_factory=list[Variable])
+    owner: dict[SSAValue, Variable] = field(default_factory=dict[SSAValue, Variable])
+    readers: dict[SSAValue, list[tuple[Variable, Input]]] = field(
+        default_factory=dict[SSAValue, list[tuple[Variable, Input]]]
+    )
+    trips: Trips = field(default_factory=Trips)
+    free: Free = field(default_factory=Free)
+
+    def add(
+        self,
+        op: Operation | None,
+        results: Sequence[SSAValue],
+        operands: Sequence[SSAValue],
+        preferred: OperandLayouts,
+        trips: float,
+    ) -> None:
+        """Enters a variable."""
+        inputs = [found for i, value in enumerate(operands) if (found := self._input(value, i)) is not None]
+        variable = Variable(len(self.variables), op, tuple(results), tuple(inputs), preferred, trips)
+        self.variables.append(variable)
+        self.owner.update(dict.fromkeys(results, variable))
+        for found in inputs:
+            self.readers.setdefault(found.value, []).append((variable, found))
+
+    def _input(self, value: SSAValue, index: int) -> Input | None:
+        if not is_tile(value) or self.free.is_free(value):
+            return None
+        path: list[tile.ShapeOp] = []
+        while isinstance(value.owner, tile.ShapeOp):
+            path.append(value.owner)
+            value = value.owner.source
+        return Input(value, tuple(reversed(path)), index)
+
+
+def state(function: func.FuncOp, facts: LayoutFacts, chosen: dict[Operation, OperandLayouts]) -> Problem:
+    """The problem of a function, whose tiles have the layouts of the preference order in ``facts`` and ``chosen``."""
+    problem = Problem()
+    for op in _ops(function.body.block):
+        match op:
+            case scf.ForOp():
+                ends = _end(op.body.block).operands
+                rows = zip(op.res, op.body.block.args[1:], op.iter_args, ends, strict=True)
+                for result, argument, initial, passed in rows:
+                    _carry(problem, facts, (argument, result), (initial, passed))
+            case scf.WhileOp():
+                before, after = op.before_region.block, op.after_region.block
+                end = _end(before)
+                assert isinstance(end, scf.ConditionOp), "the verifier asks for it"
+                for argument, initial, passed in zip(before.args, op.arguments, _end(after).operands, strict=True):
+                    _carry(problem, facts, (argument,), (initial, passed))
+                for argument, result, passed in zip(after.args, op.res, end.args, strict=True):
+                    _carry(problem, facts, (argument, result), (passed,))
+            case scf.IfOp():
+                blocks = [region.block for region in (op.true_region, op.false_region) if region.blocks]
+                for i, result in enumerate(op.output):
+                    _carry(problem, facts, (result,), [_end(block).operands[i] for block in blocks])
+            case _ if op in chosen:
+                _enter(problem, op, chosen[op])
+            case _:
+                pass
+    return problem
+
+
+def _enter(problem: Problem, op: Operation, preferred: OperandLayouts) -> None:
+    if isinstance(op, tile.ShapeOp) or (len(op.results) == 1 and _is_free(problem, op.results[0])):
+        return
+    results = [result for result in op.results if is_tile(result)]
+    problem.add(op, results, op.operands, preferred, problem.trips.of(op))
+
+
+def _is_free(problem: Problem, value: SSAValue) -> bool:
+    return is_tile(value) and problem.free.is_free(value)
+
+
+def _carry(problem: Problem, facts: LayoutFacts, results: Sequence[SSAValue], operands: Sequence[SSAValue]) -> None:
+    if is_tile(results[0]):
+        layout = facts.layouts[results[0]]
+        choice = carried(layout, len(operands))
+        problem.add(None, results, operands, choice, 1.0)
+
+
+def carried(layout: LinearLayout, operands: int) -> OperandLayouts:
+    """The choice of a carried value."""
+    return OperandLayouts((layout,) * operands, (layout,))
+
+
+def _ops(block: Block) -> Iterator[Operation]:
+    """The ops of a block and of its inner regions, combine regions excluded; a terminator is part of its parent."""
+    for op in block.ops:
+        if is_terminator(op):
+            continue
+        yield op
+        if not isinstance(op, tile.ReduceOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from _ops(inner)
+
+
+def _end(block: Block) -> Operation:
+    end = block.last_op
+    assert end is not None, "the verifier asks structured control flow for terminators"
+    return end

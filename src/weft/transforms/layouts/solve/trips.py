@@ -1,0 +1,59 @@
+"""How often an op is executed for each execution of its kernel: a loop's constant bounds say it, else a guess."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from weft.transforms.constants import number_of
+
+LOOP: Final = 16.0
+"""Trips of a loop whose bounds are not constant."""
+WHILE: Final = 8.0
+BRANCH: Final = 0.5
+
+
+class Trips:
+    """Trips of blocks; answers are kept."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Block, float] = {}
+
+    def of_block(self, block: Block | None) -> float:
+        """How often a block is executed."""
+        if block is None:
+            return 1.0
+        if block not in self._blocks:
+            parent = block.parent_op()
+            if parent is None or isinstance(parent, func.FuncOp):
+                self._blocks[block] = 1.0
+            else:
+                self._blocks[block] = self.of_block(parent.parent_block()) * _times(parent)
+        return self._blocks[block]
+
+    def of(self, op: Operation) -> float:
+        """How often an op is executed."""
+        return self.of_block(op.parent_block())
+
+    def of_value(self, value: SSAValue) -> float:
+        """How often a value is defined."""
+        owner = value.owner
+        return self.of_block(owner) if isinstance(owner, Block) else self.of(owner)
+
+
+def _times(op: Operation) -> float:
+    """How often the blocks of an op are executed for each execution of it."""
+    match op:
+        case scf.ForOp():
+            start, stop, step = (number_of(value) for value in (op.lb, op.ub, op.step))
+            if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step > 0:
+                return float(max(0, -(-(stop - start) // step)))
+            return LOOP
+        case scf.WhileOp():
+            return WHILE
+        case scf.IfOp():
+            return BRANCH
+        case _:
+            return 1.0

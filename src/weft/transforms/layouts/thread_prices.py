@@ -1,0 +1,225 @@
+"""What ops cost on a GPU under their layouts: clocks of one multiprocessor for one block, as in `weft.layout.planning.price`.
+
+    op            price
+    access        requests (with the arithmetic of their addresses) to be issued, sectors moved, lines looked up
+    elementwise   instructions to be issued: each thread's different registers times the kind's instructions
+    reduction     its plan's price
+    dot           matrix instructions, or the multiply-adds of each thread
+    any           wavefronts by which operands are read from buffers
+    dot, reduce   spills: words of operands and results beyond a thread's registers, each stored and loaded
+
+A *request* is one instruction of a warp. Its sectors (32 bytes) and lines (128 bytes) are counted from the lanes' columns.
+Addresses are known along the dimension in which axis analysis finds runs. Elements outside a run are taken to be in other lines.
+
+The numbers rank layouts and predict no time. Not priced: latency of global memory, occupancy, what registers cost that other
+ops hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from xdsl.ir import Operation, SSAValue
+
+from weft.ir import tile
+from weft.ir.types import dtype_of, shape_of
+from weft.layout import LinearLayout, MachineModel, plan_reduce
+from weft.layout.planning.combining import combining_price
+from weft.layout.planning.permutes import WORD_BITS
+from weft.layout.planning.price import OTHER_REGISTERS
+from weft.layout.planning.reduce import least_reduce
+from weft.target import GpuTarget
+from weft.transforms.axis_info import AxisInfo
+from weft.transforms.layouts.free import Free, instructions_of
+from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+from weft.transforms.nvidia.groups import Groups, groups
+from weft.transforms.nvidia.matrix import instruction_of
+from weft.transforms.nvidia.scratch import element_bits, has_instruction, reduce_bits
+
+SECTOR: Final = 1.0
+"""Clocks of a sector of 32 bytes. Unmeasured: L2 gives a multiprocessor two a clock, global memory one in two to three clocks."""
+LINE: Final = 0.25
+"""Clocks of a line that a request looks up, besides its sectors. Unmeasured."""
+MATRIX: Final = 2.0
+"""Clocks of ``mma.sync.m16n8``: 2,048 products of float16, of which an A100 computes 1,024 a clock (its white paper)."""
+ATOMIC: Final = 1.0
+"""Clocks of an atomic on one element. Unmeasured."""
+
+REQUEST: Final = 3.0
+"""Instructions of a request: itself and the arithmetic of its address, besides what is computed for each element. From the
+PTX of matmuls that load fragments: 3.7 in all, of which the last addition is counted with the elements."""
+ISSUED: Final = 2.0
+"""Instructions of a warp that are issued in a clock: half of what the schedulers can. Unmeasured."""
+
+PERMUTE: Final = 2.0
+"""Instructions in the PTX for each permute of a plan."""
+REPACK: Final = 5.0
+"""Instructions in the PTX for each word that an access packs in another order than the layout; from 16-bit transposes."""
+
+_LINE_BYTES, _SECTOR_BYTES = 128, 32
+
+
+def nonzero(columns: Iterable[int]) -> int:
+    """How many bits tell different elements apart."""
+    return sum(map(bool, columns))
+
+
+def op_price(
+    op: Operation, chosen: OperandLayouts, facts: LayoutFacts, free: Free, target: GpuTarget, *, exact: bool = True
+) -> float:
+    """The clocks of one execution; for a reduction the least of any plan unless ``exact``."""
+    layouts = [layout for layout in (*chosen.operands, *chosen.results) if layout is not None]
+    if not layouts:
+        return 0.0
+    machine = target.model
+    match op:
+        case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp() if chosen.operands[0] is not None:
+            price = _access(op, chosen.operands[0], facts, free, machine)
+        case tile.ReduceOp():
+            price = _reduction(op, chosen, machine, exact) + _cones(op, chosen, free, machine)
+        case tile.DotOp():
+            price = _dot(op, chosen, target) + _cones(op, chosen, free, machine)
+        case _ if tile.is_a(op, tile.Elementwise):
+            cones = sum(free.cone(operand) for operand in op.operands)
+            price = _issued(_held(layouts[0]) * (instructions_of(op) + cones), layouts[0])
+        case _:
+            price = 0.0
+    return price + _read(op, chosen, free, machine) + _spills(op, chosen, machine)
+
+
+def _held(layout: LinearLayout) -> int:
+    """The different elements of a thread."""
+    return 1 << nonzero(layout.columns("register"))
+
+
+def _warps(layout: LinearLayout) -> int:
+    return layout.in_size("warp")
+
+
+def _issued(instructions: float, layout: LinearLayout) -> float:
+    """The clocks to issue instructions of each thread."""
+    return instructions * _warps(layout) / ISSUED
+
+
+def issued_permutes(permutes: int, warps: int) -> float:
+    """The clocks to issue a plan's permutes."""
+    return PERMUTE * permutes * warps / ISSUED
+
+
+def _cones(op: Operation, chosen: OperandLayouts, free: Free, machine: MachineModel) -> float:
+    """What the free operands cost."""
+    return sum(
+        _issued(_held(layout) * free.cone(operand), layout)
+        for operand, layout in zip(op.operands, chosen.operands, strict=True)
+        if layout is not None
+    )
+
+
+def _read(op: Operation, chosen: OperandLayouts, free: Free, machine: MachineModel) -> float:
+    """The wavefronts by which operands are read from buffers, each warp its own part, without conflicts."""
+    bits = sum(
+        free.read_bits(operand) * _warps(layout) * _held(layout) << nonzero(layout.columns("lane"))
+        for operand, layout in zip(op.operands, chosen.operands, strict=True)
+        if layout is not None
+    )
+    return bits / (8 * machine.wavefront_bytes * machine.throughput.wavefronts)
+
+
+def _access(
+    op: tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp,
+    layout: LinearLayout,
+    facts: LayoutFacts,
+    free: Free,
+    machine: MachineModel,
+) -> float:
+    value = op.result if isinstance(op, tile.LoadOp) else op.value
+    bits = 8 * dtype_of(value).itemsize
+    pointer = facts.axis.get(op.pointer)
+    mask = None if op.mask is None else facts.axis.get(op.mask)
+    known = None if op.mask is not None and mask is None else pointer
+    whole = isinstance(op, tile.LoadOp | tile.StoreOp)
+    found = groups(layout, bits, known, mask)
+    apart = len(found.across) + (0 if whole else len(found.inside))
+    stored = not isinstance(op, tile.LoadOp)
+    warps = _warps(layout)
+    active = 1 << nonzero(layout.columns("warp")) if stored else warps
+    cone = sum(free.cone(operand) for operand in op.operands)
+    sectors, lines = _touched(layout, bits // 8, pointer)
+    price = _issued((1 << apart) * (REQUEST + cone) + REPACK * _repacked(layout, bits, found), layout)
+    price += (1 << apart) * active * (sectors * SECTOR + lines * LINE)
+    if not whole:
+        price += (1 << apart) * active * (1 << nonzero(layout.columns("lane"))) * ATOMIC
+    return price
+
+
+def _repacked(layout: LinearLayout, bits: int, found: Groups) -> int:
+    """Words of a thread that an access packs in another order than the layout; thrice for four parts."""
+    within = (WORD_BITS // bits).bit_length() - 1
+    kept = [1 << bit for bit, column in enumerate(layout.columns("register")) if column]
+    apart = len(set(kept[:within]) - set(found.inside[:within]))
+    words = max(1, (bits << len(kept)) // WORD_BITS)
+    return ((1 << apart) - 1) * words
+
+
+def _touched(layout: LinearLayout, size: int, pointer: AxisInfo | None) -> tuple[int, int]:
+    """Sectors and lines of one request."""
+    shape = layout.shape
+    axis = 0 if pointer is None else max(range(len(shape)), key=lambda d: (min(pointer.contiguity[d], shape[d]), d))
+    run = 1 if pointer is None else min(pointer.contiguity[axis], shape[axis])
+    sectors = lines = 0
+    for basis in layout.bases("lane"):
+        if not any(basis):
+            continue
+        along = next(d for d, coordinate in enumerate(basis) if coordinate)
+        if pointer is not None and basis[along] < pointer.constancy[along]:
+            continue
+        offset = basis[along] * size if along == axis and basis[along] < run else _LINE_BYTES
+        sectors += offset >= _SECTOR_BYTES
+        lines += offset >= _LINE_BYTES
+    return 1 << sectors, 1 << lines
+
+
+def _reduction(op: tile.ReduceOp, chosen: OperandLayouts, machine: MachineModel, exact: bool) -> float:
+    source, result = chosen.operands[0], chosen.results[0]
+    assert source is not None, "the source of a reduction is a tile"
+    axis, bits, redux = op.axis.value.data, reduce_bits(op), has_instruction(op)
+    price = reduce_price if exact else least_reduce
+    return price(source, axis, bits, machine, result, redux) * len(op.sources)
+
+
+@lru_cache(maxsize=1 << 12)
+def reduce_price(
+    source: LinearLayout, axis: int, bits: int, machine: MachineModel, result: LinearLayout | None, redux: bool
+) -> float:
+    """The price of a reduction's plan."""
+    plan = plan_reduce(source, axis, bits, machine, result, redux)
+    return combining_price(plan.steps, bits, machine, _warps(source))
+
+
+def _dot(op: tile.DotOp, chosen: OperandLayouts, target: GpuTarget) -> float:
+    result = chosen.results[0]
+    assert result is not None, "the result of a dot is a tile"
+    depth = shape_of(op.a)[1]
+    held = _held(result)
+    found = instruction_of(op, target)
+    if found is not None:
+        return max(1, held // 4) * (depth // found.k) * _warps(result) * MATRIX
+    return _issued(2 * held * depth, result)
+
+
+def _spills(op: Operation, chosen: OperandLayouts, machine: MachineModel) -> float:
+    """The clocks of words that do not fit a thread's registers: each is stored and loaded, a wavefront each time. The sums of a
+    dot are counted once, since they stay where they are."""
+    if not isinstance(op, tile.DotOp | tile.ReduceOp):  # others go element by element
+        return 0.0
+    words: dict[SSAValue, int] = {}
+    pairs = [*zip(op.operands, chosen.operands, strict=True), *zip(op.results, chosen.results, strict=True)]
+    warps = 1
+    for value, layout in pairs:
+        if layout is not None and not (isinstance(op, tile.DotOp) and value is op.acc):
+            words[value] = max(1, _held(layout) * element_bits(value) // 32)
+            warps = _warps(layout)
+    excess = sum(words.values()) + OTHER_REGISTERS - machine.residency.registers_per_thread
+    return 2.0 * max(0, excess) * warps
