@@ -67,7 +67,7 @@ class GpuMachine:
             Cse(),
             Licm(),
             Dce(),
-            AssignLayouts(ThreadRules(self.target, options.warps)),
+            AssignLayouts(ThreadRules(self.target, options.warps), solve=True),
             Cse(),
             Dce(),
             LayOutBuffers(self.target.name),
