@@ -5,7 +5,7 @@ cheaper.
 
     needs       bound
     nothing     0
-    registers   what renaming and selecting costs: memory is never cheaper
+    registers   what renaming and selecting costs, or memory, whichever is less
     lanes       the least shuffles and one shuffle's latency, or memory, whichever is less
     warps       memory: all elements stored once and loaded once; or a half of them, while the other stays in its warp
 """
@@ -50,7 +50,9 @@ def least_conversion(source: LinearLayout, destination: LinearLayout, bits: int,
         case "registers":
             step = rename(a, b, bits)
             registers = len(a.register), len(b.register)
-            return Least(price((step,), machine, warps, registers=registers, bits=bits), step.permutes)
+            selected = price((step,), machine, warps, registers=registers, bits=bits)
+            stored = _through_memory(b, bits, machine) + memory_latency(machine, local=True)
+            return Least(selected, step.permutes) if selected < stored else Least(stored, 0)
         case _:
             shuffles = least_shuffles(a, b, bits, machine.shuffle_bits)
             shuffled = _shuffled(shuffles, machine, warps) + machine.latency.shuffle
