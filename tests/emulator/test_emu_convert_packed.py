@@ -13,6 +13,7 @@ import pytest
 
 from emulator_exact import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, Shape, logarithm, power, rounded
 from emulator_harness import execute
+from sampling import grid
 from weft.emulator import PTXError
 
 SHAPES = {"f16": F16, "bf16": BF16, "e4m3": E4M3, "e5m2": E5M2, "e2m3": E2M3, "e3m2": E3M2, "e2m1": E2M1}
@@ -98,8 +99,7 @@ def test_pairs_of_halves(name: str, words: str) -> None:
         assert part == [encoded(v, name, words.split("."), words[:2]) for v in values]
 
 
-@pytest.mark.parametrize("relu", ["", ".relu"])
-@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize(("name", "relu"), grid(2, NARROW, ["", ".relu"]))
 def test_narrow_pairs_from_singles(name: str, relu: str) -> None:
     x, y = singles(3), singles(4)
     text = f"cvt.rn.satfinite{relu}.{name}x2.f32 %d, %a, %b;"
@@ -112,8 +112,7 @@ def test_narrow_pairs_from_singles(name: str, relu: str) -> None:
         assert part == [encoded(v, name, ["satfinite", relu[1:]]) for v in values]
 
 
-@pytest.mark.parametrize("source", ["f16", "bf16"])
-@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize(("name", "source"), grid(2, NARROW, ["f16", "bf16"]))
 def test_narrow_pairs_from_every_half(name: str, source: str) -> None:
     upper = np.roll(ALL, 12345)
     packed = upper.astype(np.uint32) << 16 | ALL
@@ -137,9 +136,7 @@ def test_narrow_pairs_from_every_half(name: str, source: str) -> None:
         assert high == [codes[c] for c in upper.tolist()]
 
 
-@pytest.mark.parametrize("relu", ["", ".relu"])
-@pytest.mark.parametrize("name", ["f16", "bf16"])
-@pytest.mark.parametrize("source", NARROW)
+@pytest.mark.parametrize(("source", "name", "relu"), grid(2, NARROW, ["f16", "bf16"], ["", ".relu"]))
 def test_halves_from_every_narrow_pair(source: str, name: str, relu: str) -> None:
     if source == "e2m1":
         packed, declared = np.arange(256, dtype=np.uint16), ".reg .b8 %byte;"
@@ -222,8 +219,7 @@ def backwards(bits: int) -> int:
     return int(f"{bits:016b}"[::-1], 2)
 
 
-@pytest.mark.parametrize("relu", ["", ".relu"])
-@pytest.mark.parametrize("name", NARROW)
+@pytest.mark.parametrize(("name", "relu"), grid(2, NARROW, ["", ".relu"]))
 def test_stochastic_quadruples(name: str, relu: str) -> None:
     columns = [singles(seed) for seed in (10, 11, 12, 13)]
     noise = np.random.default_rng(14).integers(0, 1 << 32, 2048, dtype=np.uint32)

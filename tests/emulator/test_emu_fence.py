@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from emulator_harness import kernel, run
+from sampling import grid
 from weft.emulator.errors import Fault, OutOfBounds, PTXError, Trap, Undefined
 from weft.emulator.ops.fence import ASYNC, BOTH, MEMORY, NOTHING
 from weft.emulator.ops.printf import printf
@@ -200,9 +201,7 @@ FLAGS = ["", "-", "+", " ", "0", "#", "+0", "-#", " 0", "#0"]
 WIDTHS = ["", "1", "7", "20"]
 
 
-@pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("precision", ["", ".", ".0", ".3", ".10"])
+@pytest.mark.parametrize(("flags", "width", "precision"), grid(3, FLAGS, WIDTHS, ["", ".", ".0", ".3", ".10"]))
 def test_formats_are_those_of_c(flags: str, width: str, precision: str) -> None:
     for conversion in "diouxX":
         if conversion == "i" and precision:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import emulator_exact as exact
+from sampling import grid
 from weft.emulator.arith import formats
 from weft.emulator.arith.formats import FORMATS, Format
 
@@ -98,9 +99,9 @@ def inputs(shape: exact.Shape, seed: int) -> list[Fraction]:
     return [sign * value for value in found for sign in (1, -1) if value > 0]
 
 
-@pytest.mark.parametrize("saturating", [False, True], ids=["", "satfinite"])
-@pytest.mark.parametrize("mode", ["rn", "rna", "rz", "rm", "rp"])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    ("name", "mode", "saturating"), grid(2, [*SHAPES], ["rn", "rna", "rz", "rm", "rp"], [False, True])
+)
 def test_rounding_is_of_the_exact_value(name: str, mode: str, saturating: bool) -> None:
     target, shape = FORMATS[name], SHAPES[name]
     saturating = saturating or target.infinity is None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from emulator_harness import execute, kernel, run
 from emulator_isa import LEFT, RIGHT, Formula, accumulator, g, sizes, t, to_matrices, to_registers
+from sampling import grid
 from weft.emulator import PTXError, Undefined
 from weft.emulator.machine.program import Program
 from weft.emulator.ptx import parse
@@ -134,9 +135,9 @@ def compressed(
     return dense, stored, np.array(metadata, np.uint32)
 
 
-@pytest.mark.parametrize("variant", ["sp", "sp::ordered_metadata"])
-@pytest.mark.parametrize(("shape", "d", "a", "b", "c"), SPARSE)
-def test_every_instruction(shape: str, d: str, a: str, b: str, c: str, variant: str) -> None:
+@pytest.mark.parametrize(("types", "variant"), grid(2, SPARSE, ["sp", "sp::ordered_metadata"]), ids=str)
+def test_every_instruction(types: tuple[str, str, str, str, str], variant: str) -> None:
+    shape, d, a, b, c = types
     rng = np.random.default_rng(3)
     m, n, k = sizes(shape)
     bits = BITS[a]

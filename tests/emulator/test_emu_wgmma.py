@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from emulator_wgmma import DEPTH, DTYPES, Kernel, Matrix, Operand, launch
+from sampling import grid
 from weft.emulator.ptx import parse
 
 RNG = np.random.default_rng(915)
@@ -133,10 +134,9 @@ def test_swizzles_of_k_major_operands(swizzle: int, pad: int, types: tuple[str, 
     check(24, types[0], k_major(types[1], 1024, swizzle, pad), k_major(types[1], B_BASE, swizzle, pad))
 
 
-@pytest.mark.parametrize("swizzle", SWIZZLES)
-@pytest.mark.parametrize("pad", [0, 32])
-@pytest.mark.parametrize("kind", ["f16", "bf16"])
-@pytest.mark.parametrize("majors", ["MN MN", "MN K", "K MN"])
+@pytest.mark.parametrize(
+    ("swizzle", "pad", "kind", "majors"), grid(3, SWIZZLES, [0, 32], ["f16", "bf16"], ["MN MN", "MN K", "K MN"])
+)
 def test_swizzles_and_majors_of_16_bits(swizzle: int, pad: int, kind: str, majors: str) -> None:
     """128 columns: two atoms or more of every swizzle."""
     a_major, b_major = majors.split()
