@@ -175,3 +175,17 @@ def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, wide: str, i
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 2
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 2
     assert "ld.shared.b8" not in handle.ptx
+
+
+def test_few_threads_copy_a_small_tile() -> None:
+    """16 x 16 float8 are 256 bytes: 16 threads copy 16 bytes each. 128 threads would copy 2 bytes each, for which there is no
+    instruction."""
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-4, 5, (16, 16)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    c = np.zeros((16, 16), np.float32)
+    arguments = (a, b, c, 16, 16, 1)
+    tiles = {"M": 16, "N": 16, "K": 16, "WIDE": "", "num_stages": 2}
+    assert "cp.async.cg.shared.global" in matmul.compile(*arguments, **tiles, target="sm_80").ptx
+    profile = matmul.profile("sm_80")[(1,)](*arguments, **tiles)
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+    assert profile.totals["global_load_bytes"] == 2 * 256

@@ -10,7 +10,8 @@ A file is a Python module with the kernel (the function `kernel`), its ``GRID``,
     "out2": ("output", "float32", 64, "within", "out3", 1e-6)   at most 1e-6 * out3 apart
     "out3": ("bound", "float64", 64)              magnitudes for another output, not compared itself
     "in1": ("input", "float32", 64, "signs")      mostly zeros of both signs and NaN
-    "in2": ("alias", "float32", 16, "in1", 8)     16 elements of the memory of in1, from its element 8 on
+    "in2": ("input", "float16", 64, "small")      whole numbers from -4 to 3
+    "in3": ("alias", "float32", 16, "in1", 8)     16 elements of the memory of in1, from its element 8 on
     "sum0": ("counter", "int32", 16)              small integers to begin with, compared bit by bit
     "lock0": ("zeros", "int32", 1)                zeros to begin with, compared bit by bit
     "n0": ("number", 37)                          a run-time scalar
@@ -105,6 +106,8 @@ def values_for(case: Case) -> list[Any]:
             made.append(np.zeros(rest[1], dtypes.parse(rest[0]).numpy))
         elif kind == "bound":
             made.append(np.full(rest[1], np.inf))
+        elif rest[2:] == ["small"]:
+            made.append(np.asarray(random.integers(-4, 4, rest[1]), dtypes.parse(rest[0]).numpy))
         elif rest[2:] == ["signs"]:
             made.append(signs(random, dtypes.parse(rest[0]), rest[1]))
         elif kind in ARRAYS:

@@ -20,7 +20,7 @@ from collections.abc import Generator as Yields
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fuzz import expressions, together
+from fuzz import expressions, nests, together
 from fuzz.memory import Access, affine, masked
 from fuzz.typed import INTEGERS, Check, Shape, Typed, binary, cast, fits, lines_up, spelling, whole
 from weft import dtypes
@@ -165,6 +165,7 @@ class Generator:
                 (self.atomic, 0.6),
                 (self.call, 0.8),
                 (self.promise, 0.2),
+                (self.nest, 0.5 if len(self.scopes) == 1 and not self.together else 0),
             ]
         functions, weights = zip(*choices, strict=True)
         self.random.choices(functions, weights)[0]()
@@ -269,6 +270,10 @@ class Generator:
             self.statements(self.random.randint(0, 2))
             self.reassignment()
             self.emit(f"{counter.text} += 1")
+
+    def nest(self) -> None:
+        """A loop over a contraction."""
+        nests.nest(self)
 
     def promise(self) -> None:
         """Something true that the compiler may use."""

@@ -162,9 +162,9 @@ def test_an_overlap_that_the_launch_does_not_see_is_a_mismatch(tmp_path: Path, m
 
 
 def test_generated_kernels_have_every_feature() -> None:
-    """Bounds checks, arrays that overlap or are passed twice, zeros of both signs."""
+    """Bounds checks, arrays that overlap or are passed twice, zeros of both signs, operands of loops of dots."""
     texts = [generate(seed) for seed in range(60)]
-    for feature in ('("alias", ', '"signs")', "@weft.jit(checked=True)"):
+    for feature in ('("alias", ', '"signs")', '"small")', "@weft.jit(checked=True)"):
         assert sum(feature.replace('"', "'") in text for text in texts) > 5, feature
 
 

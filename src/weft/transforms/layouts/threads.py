@@ -68,14 +68,17 @@ class ThreadRules(Preferences):
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """The preferred layouts; a copy into a buffer is laid out as a load, and what is stored in a buffer as it is."""
         if isinstance(op, gpu.AsyncCopyOp):
-            return [same(op, self.anchor(op.pointer, facts))]
+            # A copy is of 4 bytes at least, best of 16: of a small tile some threads copy nothing.
+            held = prod(shape_of(op.pointer)) * dtype_of(op.pointer).itemsize
+            return [same(op, self.anchor(op.pointer, facts, max(1, 16 * LANES * self.warps // held)))]
         if isinstance(op, gpu.LocalStoreOp):
             return [same(op, facts.layouts[op.value])]
         return super().candidates(op, facts)
 
-    def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
+    def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:
         """Vectors along the dimension in which the pointers are most contiguous; where they are not at all, their own. Vectors
-        are not wider than the runs of equal mask values: a wider one is several accesses, each with gaps between threads."""
+        are not wider than the runs of equal mask values: a wider one is several accesses, each with gaps between threads. As many
+        as ``copies`` threads may hold the same for the sake of wider vectors."""
         shape = shape_of(pointer)
         runs = contiguity(pointer, facts)
         if max(runs) == 1 and facts.weights[pointer]:
@@ -85,7 +88,7 @@ class ThreadRules(Preferences):
         info = facts.axis.get(pointer)
         alignment = bits // 8 if info is None else max(bits // 8, info.divisibility[order[0]])
         run = min([runs[order[0]], *(_constancy(mask, order[0], facts) for mask in _masks(pointer))])
-        return coalesced(shape, bits, self.warps, order, run, min(alignment, 16))
+        return coalesced(shape, bits, self.warps, order, run, min(alignment, 16), copies=copies)
 
     def suits(self, own: LinearLayout, anchor: LinearLayout) -> bool:
         """Whether it is the anchor, or has one element in all."""

@@ -79,17 +79,11 @@ def width(load: tile.LoadOp, facts: Mapping[SSAValue, AxisInfo]) -> int:
     mask = None if load.mask is None else facts.get(load.mask)
     if pointer is None or (load.mask is not None and mask is None):
         return 1
-    size = dtype_of(load.result).itemsize
-    widths = [
-        min(
-            pointer.contiguity[axis],
-            pointer.divisibility[axis] // size,
-            extent,
-            extent if mask is None else mask.constancy[axis],
-        )
-        for axis, extent in enumerate(shape_of(load.pointer))
-    ]
-    return max(1, *widths)
+    shape, size = shape_of(load.pointer), dtype_of(load.result).itemsize
+    runs = [min(pointer.contiguity[axis], extent) for axis, extent in enumerate(shape)]
+    axis = max(range(len(shape)), key=lambda at: (runs[at], at))  # along which the layout rules lay out vectors
+    constancy = runs[axis] if mask is None else mask.constancy[axis]
+    return max(1, min(runs[axis], pointer.divisibility[axis] // size, constancy))
 
 
 def _apart(op: Operation, load: tile.LoadOp) -> bool:
