@@ -281,6 +281,23 @@ def test_estimates_of_what_is_common() -> None:
     assert found == 128 + 128 + MODEL.latency.load + MODEL.latency.block_barrier
 
 
+def test_the_estimate_of_a_conversion_by_halves() -> None:
+    """A warp bit trades places with a register bit and nothing else moves: half of the elements stay where they are. Of 64 x 64
+    float32 each warp stores and loads half of its part, 64 wavefronts of 128 bytes each way."""
+    lane = [(0, 2), (0, 4), (1, 0), (2, 0), (4, 0)]
+    source, destination = (
+        LinearLayout(
+            {"register": [(0, 1), (8, 0), (0, 32), (32, 0), into], "lane": lane, "warp": [(0, 8), out]},
+            {"dim0": 64, "dim1": 64},
+        )
+        for into, out in (((0, 16), (16, 0)), ((16, 0), (0, 16)))
+    )
+    plan = plan_conversion(source, destination, 32, MODEL)
+    waited = MODEL.latency.load + MODEL.latency.block_barrier
+    assert plan.kind == "halves"
+    assert least_conversion(source, destination, 32, MODEL).price == plan.price == 64 + 64 + waited
+
+
 def test_forms_tell_what_is_packed_in_a_word() -> None:
     first, second = (
         LinearLayout({"register": registers, "lane": [(4,)], "warp": []}, {"dim0": 16})
