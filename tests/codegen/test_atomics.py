@@ -14,8 +14,10 @@ import pytest
 import weft.language as tl
 from sampling import every
 from weft import dtypes
+from weft.codegen.nvidia.atomics import instruction_for
 from weft.dtypes import DType
 from weft.frontend import KernelFunction
+from weft.target import GpuTarget
 
 if TYPE_CHECKING:
     from codegen.conftest import Differential
@@ -101,3 +103,43 @@ def test_the_types_are_those_of_the_ops() -> None:
     """int1 has no atomics, float8 has exchanges alone; every other type is among the cases."""
     left = {d for d in dtypes.ALL if ("max", d) not in CASES}
     assert left == {dtypes.bool_, dtypes.float8_e4m3fn, dtypes.float8_e5m2}
+
+
+TABLE = {
+    "add": {
+        "int32": "add.u32",
+        "int64": "add.u64",
+        "uint32": "add.u32",
+        "uint64": "add.u64",
+        "float32": "add.f32",
+        "float64": "add.f64",
+        "float16": "add.noftz.f16",
+        "bfloat16": "add.noftz.bf16",
+    },
+    "min": {"int32": "min.s32", "int64": "min.s64", "uint32": "min.u32", "uint64": "min.u64"},
+    "max": {"int32": "max.s32", "int64": "max.s64", "uint32": "max.u32", "uint64": "max.u64"},
+    "xchg": {
+        "int32": "exch.b32",
+        "int64": "exch.b64",
+        "uint32": "exch.b32",
+        "uint64": "exch.b64",
+        "float32": "exch.b32",
+        "float64": "exch.b64",
+    },
+    **{
+        kind: {f"{sign}int{bits}": f"{kind}.b{bits}" for sign in ("", "u") for bits in (32, 64)}
+        for kind in ("and", "or", "xor")
+    },
+}
+"""Instructions of the PTX ISA, "atom", by kind and type; a loop does what is not here. bfloat16 sums are from sm_90 on."""
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_every_instruction_that_there_is_is_used(kind: str) -> None:
+    for dtype in dtypes.ALL:
+        if kind in ("and", "or", "xor") and dtype.is_float:
+            continue
+        name = TABLE[kind].get(dtype.name)
+        expected = None if name is None else f".{name}"
+        assert instruction_for(kind, dtype, GpuTarget(90)) == expected, dtype
+        assert instruction_for(kind, dtype, GpuTarget(80)) == (None if dtype == dtypes.bfloat16 else expected), dtype

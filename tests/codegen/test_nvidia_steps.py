@@ -23,7 +23,7 @@ from weft.layout.planning.choose import plan_conversion, plan_memory
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.permutes import FIRST_WORD, SECOND_WORD, Permute
 from weft.layout.planning.plan import ConversionPlan
-from weft.layout.planning.steps import LaneExchange, Move, Parallel, Step
+from weft.layout.planning.steps import Barrier, LaneExchange, Move, Parallel, Step
 from weft.target import GpuTarget
 from weft.transforms.nvidia import scratch
 
@@ -97,6 +97,13 @@ CASES = [
         exchanged(), exchanged((0, 4), (1, 5), (6, 7)), I8, frozenset({"idx", "bytes by thread"}), make=plan_conversion
     ),
     Case(exchanged(), exchanged((0, 4), (1, 5), (6, 7)), I32, frozenset({"idx", "select"}), make=plan_conversion),
+    Case(  # warps with copies have scratch of their own
+        layout((1, 2, 4), (8, 16, 32, 64, 128), (0, 0), 8),
+        layout((32, 64, 128), (1, 2, 4, 8, 16), (0, 0), 8),
+        I32,
+        frozenset({"barrier of the warp"}),
+        make=plan_conversion,
+    ),
     Case(
         layout((1,), (2, 4, 8, 16, 0), (32, 0), 6),
         layout((32,), (1, 2, 4, 8, 0), (16, 0), 6),
@@ -145,6 +152,8 @@ def kinds(plan: ConversionPlan) -> Iterator[str]:
                 yield from permute_kinds(network.permutes)
         elif isinstance(step, Move):
             yield from permute_kinds(step.network.permutes)
+        elif isinstance(step, Barrier):
+            yield f"barrier of the {step.scope}"
         elif isinstance(step, Parallel):
             yield "parallel"
 
