@@ -32,8 +32,7 @@ class Lines:
         module.add_named_metadata(
             "llvm.module.flags", module.add_metadata([I32(2), "Debug Info Version", I32(_VERSION)])
         )
-        here = positions(kernel)
-        chain = here or _first_positions(kernel)
+        chain = _first_positions(kernel)
         outer = chain[-1] if chain else Position("<unknown>", 0, 0, kernel.sym_name.data)
         self._unit = module.add_debug_info(
             "DICompileUnit",
@@ -97,5 +96,5 @@ class Lines:
 
 
 def _first_positions(kernel: func.FuncOp) -> tuple[Position, ...]:
-    """Where the kernel's first op with a place stands."""
+    """Where the kernel stands, or its first op with a place."""
     return next((chain for op in kernel.walk() if (chain := positions(op))), ())
