@@ -17,6 +17,7 @@ from weft import dtypes
 from weft.codegen.nvidia.atomics import instruction_for
 from weft.dtypes import DType
 from weft.frontend import KernelFunction
+from weft.ir.unsupported import UnsupportedOpError
 from weft.target import GpuTarget
 
 if TYPE_CHECKING:
@@ -83,6 +84,10 @@ def test_what_memory_holds_afterwards(differ: Differential, case: tuple[str, DTy
     x, own, values = drawn(dtype, SIZE), drawn(dtype, N)[::-1].copy(), drawn(dtype, N)
     at = np.random.default_rng(1).integers(0, SIZE, N).astype(np.int32)
     arguments: dict[str, Any] = {"x": x, "at": at, "values": values, "own": own, "old": np.zeros_like(own)}
+    if dtype.bits < differ.least_atomic_bits:
+        with pytest.raises(UnsupportedOpError, match=f"^tile.atomic_rmw has no instruction for {dtype} on sm_"):
+            differ(update, promises=[True], **arguments, n=np.int32(n), KIND=kind, N=N)
+        return
     after = differ(update, promises=[True], **arguments, n=np.int32(n), KIND=kind, N=N)
 
     combine = MEANING[kind]
