@@ -20,8 +20,11 @@ from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, pointer, scalar, shape_of
 from weft.reference.interpreter import Program
 from weft.reference.memory import Memory
+from weft.reference.programs import finish
 from weft.transforms import axis
 from weft.transforms.axis import AxisInfo
+from weft.transforms.axis_boxes import box_of
+from weft.transforms.axis_info import Box
 
 Array = NDArray[Any]
 EXACT = ("add", "sub", "mul", "shl")
@@ -73,6 +76,11 @@ def check(value: SSAValue, array: Array, info: AxisInfo) -> None:
         assert np.all(runs[:, 0] % info.divisibility[d] == 0), f"divisibility along {d} of {where}"
         steady = groups_of(array, d, info.constancy[d])
         assert np.all(steady == steady[:, :1]), f"constancy along {d} of {where}"
+    box = box_of(info)
+    for d, (step, group) in enumerate(box.along):
+        assert np.all(np.diff(groups_of(array, d, group), axis=1) == step * box.unit), f"box along {d} of {where}"
+    firsts = array.reshape(array.shape or (1,))[tuple(slice(None, None, group) for group in box.groups)].astype(object)
+    assert np.all(firsts % box.divisor == 0), f"divisor of boxes of {where}"
     if info.constant is not None:
         assert np.all(array == info.constant), f"constant of {where}"
     if info.nonnegative:
@@ -89,7 +97,8 @@ def run_checked(module: ModuleOp, arguments: list[Array], numbers: list[int], gr
     with np.errstate(all="ignore"):
         for index in range(grid):
             program = Program(Memory(arguments), (grid, 1, 1), (index, 0, 0), Checked(claims))
-            program.run(function.body.block, values)
+            finish(program.run(function.body.block, values))
+            assert all(result in program.values for op in function.body.block.ops for result in op.results)
     return claims
 
 
@@ -252,6 +261,78 @@ def test_random_functions(block: int) -> None:
         except OverflowedError:
             continue
     assert checked > 20
+
+
+def grid_of_numbers(generator: Generator) -> SSAValue:
+    """A tile of 8 x 16: an index along one of its dimensions, partly constant, or with gaps, times and plus constants."""
+    choose = generator.random.choice
+    dimension = choose((0, 1))
+    size = (8, 16)[dimension]
+    start = choose((0, 0, 4, 3, -8))
+    index = generator.add(tile.ArangeOp(0, size))
+    if start:
+        index = generator.add(tile.BinaryOp("add", index, splat_of(generator, start, (size,))))
+    for kind, numbers in (("div", (2, 4)), ("rem", (2, 4)), ("mul", (2, 8, 16, 3, -4)), ("shl", (1, 4))):
+        if generator.random.random() < 0.35:
+            index = generator.add(tile.BinaryOp(kind, index, splat_of(generator, choose(numbers), (size,))))
+    if generator.random.random() < 0.2:
+        index = generator.add(tile.CastOp(generator.add(tile.CastOp(index, dtypes.uint32)), dtypes.int64))
+        index = generator.add(tile.CastOp(index, dtypes.int32))
+    wide = generator.add(tile.ExpandDimsOp(index, 1 - dimension))
+    return generator.add(tile.BroadcastOp(wide, (8, 16)))
+
+
+def splat_of(generator: Generator, number: int, shape: tuple[int, ...]) -> SSAValue:
+    return generator.add(tile.SplatOp(generator.add(tile.ConstantOp(number, scalar(dtypes.int32))), shape))
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_random_addresses_of_two_dimensions(block: int) -> None:
+    """Sums of rows and columns, transposed and reshaped: what is claimed of several dimensions together holds."""
+    large = 0
+    for seed in range(block * 100, block * 100 + 100):
+        function = func.FuncOp(
+            "k", ([POINTER], []), arg_attrs=ArrayAttr([DictionaryAttr({axis.DIVISIBILITY: IntegerAttr(16, i64)})])
+        )
+        generator = Generator(seed, function.body.block)
+        total = grid_of_numbers(generator)
+        for _ in range(generator.random.choice((1, 1, 2))):
+            total = generator.add(
+                tile.BinaryOp(generator.random.choice(("add", "add", "sub")), total, grid_of_numbers(generator))
+            )
+        base = generator.add(tile.SplatOp(function.body.block.args[0], (8, 16)))
+        value = generator.add(tile.AddPtrOp(base, total)) if generator.random.random() < 0.7 else total
+        if generator.random.random() < 0.3:
+            value = generator.add(tile.TransOp(value, (1, 0)))
+        for shape in generator.random.sample([(128,), (4, 32), (2, 4, 16), (16, 1, 8), (64, 2), (8, 16)], 2):
+            value = generator.add(tile.ReshapeOp(value, shape))
+        function.body.block.add_op(func.ReturnOp())
+        module = ModuleOp([function])
+        module.verify()
+        try:
+            claims = run_checked(module, [aligned(dtypes.float32, 16)], [], grid=1)
+        except OverflowedError:
+            continue
+        large += sum(sum(g > 1 for g in box_of(info).groups) > 1 for info in claims.values())
+    assert large > 50
+
+
+@pytest.mark.parametrize(
+    ("steps", "groups", "sizes", "flat"),
+    [
+        ((4, 1), (512, 4), (512, 4), ([1, 0], 2048)),
+        ((4, 1), (8, 4), (512, 4), ([1, 0], 32)),
+        ((8, 1), (512, 4), (512, 4), ([1], 4)),  # gaps between rows
+        ((1, 64), (2, 16), (64, 16), ([0], 2)),
+        ((2, 1), (16, 2), (16, 4), ([1], 2)),  # rows break off before the next begins
+        ((0, 1), (16, 4), (16, 4), ([1], 4)),
+        ((3, 0), (16, 4), (16, 4), ([], 1)),
+    ],
+)
+def test_dimensions_that_continue_one_another(
+    steps: tuple[int, ...], groups: tuple[int, ...], sizes: tuple[int, ...], flat: tuple[list[int], int]
+) -> None:
+    assert Box(steps, groups, 16).flat(sizes) == flat
 
 
 Kernel = Callable[[str, str], ModuleOp]

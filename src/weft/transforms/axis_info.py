@@ -28,6 +28,8 @@ it is the c-group's first number plus a multiple of g. A group coarser than c st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
@@ -47,11 +49,65 @@ def lowest_bit(number: int) -> int:
 
 
 @dataclass(frozen=True)
+class Box:
+    """What is known along all dimensions together; see `weft.transforms.axis_boxes`. ``steps`` are in elements, ``unit`` is the
+    bytes of one for pointers."""
+
+    steps: tuple[int, ...]
+    groups: tuple[int, ...]
+    divisor: int
+    unit: int = 1
+
+    @property
+    def along(self) -> list[tuple[int, int]]:
+        """Step and group of each dimension."""
+        return list(zip(self.steps, self.groups, strict=True))
+
+    def cut(self, groups: tuple[int, ...]) -> Box:
+        """The same in smaller groups, powers of two: a box begins at any multiple of them."""
+        pairs = zip(self.steps, groups, self.groups, strict=True)
+        starts = [lowest_bit(step * group * self.unit) for step, group, old in pairs if group < old]
+        steps = tuple(step if group > 1 else 0 for step, group in zip(self.steps, groups, strict=True))
+        return Box(steps, groups, min([self.divisor, *starts]), self.unit)
+
+    def alignment(self, free: AbstractSet[tuple[int, int]]) -> int:
+        """What divides the numbers where these bits of indices (dimension, place) are 0, whatever the others are."""
+        fixed = [
+            lowest_bit(step * self.unit) << place
+            for d, (step, group) in enumerate(self.along)
+            for place in range(group.bit_length() - 1)
+            if step and (d, place) not in free
+        ]
+        return min([self.divisor, *fixed])
+
+    def flat(self, sizes: Sequence[int]) -> tuple[list[int], int]:
+        """The dimensions along which neighbours continue one another, the fastest first, and how many elements that makes."""
+        order: list[int] = []
+        run = 1
+        while True:
+            left = (d for d, (step, group) in enumerate(self.along) if d not in order and step == run and group > 1)
+            d = next(left, None)
+            if d is None:
+                return order, run
+            order.append(d)
+            run *= min(self.groups[d], sizes[d])
+            if self.groups[d] < sizes[d]:
+                return order, run
+
+    def join(self, other: Box) -> Box:
+        """What holds of both."""
+        pairs = zip(self.along, other.along, strict=True)
+        groups = tuple(min(g, h) if s == t else 1 for (s, g), (t, h) in pairs)
+        x, y = self.cut(groups), other.cut(groups)
+        return replace(x, divisor=min(x.divisor, y.divisor))
+
+
+@dataclass(frozen=True)
 class AxisInfo:
     """What is known of one value; the module defines the three tuples, one entry a dimension.
 
     ``constant``: the number in every element, where known. ``nonnegative``: no element is below 0. ``unit``: what one
-    step of contiguity adds, the itemsize for pointers.
+    step of contiguity adds, the itemsize for pointers. ``box``: what is known of all dimensions together, where that is more.
     """
 
     contiguity: tuple[int, ...]
@@ -60,6 +116,7 @@ class AxisInfo:
     constant: int | None = None
     nonnegative: bool = False
     unit: int = 1
+    box: Box | None = None
 
     @property
     def rank(self) -> int:
@@ -97,6 +154,7 @@ class AxisInfo:
             self.constant if self.constant == other.constant else None,
             self.nonnegative and other.nonnegative,
             self.unit,
+            self.box.join(other.box) if self.box and other.box else None,
         )
 
     @property

@@ -20,6 +20,7 @@ from xdsl.ir import Operation
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer, shape_of
+from weft.transforms.axis_boxes import with_box
 from weft.transforms.axis_info import MAX, AxisInfo, constant_info, lowest_bit, sizes_of, uniform, unknown
 
 Infos = Sequence[AxisInfo]
@@ -28,7 +29,9 @@ Infos = Sequence[AxisInfo]
 def transfer(op: Operation, operands: Infos) -> list[AxisInfo]:
     """What is known of the op's results."""
     rule = _RULES.get(type(op))
-    return [unknown(result.type) for result in op.results] if rule is None else [rule(op, operands)]
+    if rule is None:
+        return [unknown(result.type) for result in op.results]
+    return [with_box(op, operands, rule(op, operands))]
 
 
 # Elementwise ops. Every one keeps common constancy; the rest are the functions of the tables.

@@ -31,6 +31,8 @@ from weft.layout.planning.bounds import least_conversion
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.axis import AxisInfo
+from weft.transforms.axis_boxes import box_of
+from weft.transforms.axis_info import Box
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
@@ -76,9 +78,9 @@ class ThreadRules(Preferences):
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:
-        """Vectors along the dimension in which the pointers are most contiguous; where they are not at all, their own. Vectors
-        are not wider than the runs of equal mask values: a wider one is several accesses, each with gaps between threads. As many
-        as ``copies`` threads may hold the same for the sake of wider vectors."""
+        """Vectors along the dimension in which the pointers are most contiguous, and on along those that continue it; where they
+        are not contiguous at all, their own. Vectors are not wider than the runs of equal mask values: a wider one is several
+        accesses, each with gaps between threads. As many as ``copies`` threads may hold the same for the sake of wider vectors."""
         shape = shape_of(pointer)
         runs = contiguity(pointer, facts)
         if max(runs) == 1 and facts.weights[pointer]:
@@ -87,7 +89,12 @@ class ThreadRules(Preferences):
         bits = 8 * dtype_of(pointer).itemsize
         info = facts.axis.get(pointer)
         alignment = bits // 8 if info is None else max(bits // 8, info.divisibility[order[0]])
-        run = min([runs[order[0]], *(_constancy(mask, order[0], facts) for mask in _masks(pointer))])
+        run = min([runs[order[0]], *(_constancy(mask, order[:1], shape, facts) for mask in _masks(pointer))])
+        if info is not None and (found := _continued(box_of(info), shape, runs[order[0]])) is not None:
+            ahead, run, aligned = found
+            order = [*ahead, *(d for d in order if d not in ahead)]
+            alignment = max(bits // 8, aligned)
+            run = min([run, *(_constancy(mask, ahead, shape, facts) for mask in _masks(pointer))])
         return coalesced(shape, bits, self.warps, order, run, min(alignment, 16), copies=copies)
 
     def suits(self, own: LinearLayout, anchor: LinearLayout) -> bool:
@@ -340,7 +347,22 @@ def _masks(pointer: SSAValue) -> list[SSAValue]:
     ]
 
 
-def _constancy(mask: SSAValue, axis: int, facts: LayoutFacts) -> int:
-    """How many neighbours along an axis have one mask value."""
+def _constancy(mask: SSAValue, order: Sequence[int], shape: Sequence[int], facts: LayoutFacts) -> int:
+    """How many neighbours have one mask value, along the first dimension of an order and on along those after it."""
     info = facts.axis.get(mask)
-    return 1 if info is None else info.constancy[axis]
+    count = 1
+    for axis in order if info is not None else ():
+        count *= info.constancy[axis]
+        if info.constancy[axis] < shape[axis]:
+            break
+    return count
+
+
+def _continued(box: Box, shape: Sequence[int], run: int) -> tuple[list[int], int, int] | None:
+    """The dimensions whose pointers follow one another, how many elements that makes, and their alignment in bytes; None where
+    that is no more than ``run``."""
+    order, length = box.flat(shape)
+    if length <= run:
+        return None
+    inside = {(d, place) for d in order for place in range(shape[d].bit_length() - 1)}
+    return order, length, box.alignment(inside)

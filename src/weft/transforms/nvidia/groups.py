@@ -12,6 +12,8 @@ from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.layout.planning.accesses import span
 from weft.transforms.axis import AxisInfo
+from weft.transforms.axis_boxes import box_of
+from weft.transforms.axis_info import Box
 
 WIDEST: Final = 128
 """Bits of the widest access to global memory."""
@@ -39,6 +41,8 @@ def groups(layout: LinearLayout, bits: int, pointer: AxisInfo | None, mask: Axis
     columns = layout.columns("register")
     kept = [1 << bit for bit, column in enumerate(columns) if column]
     best: list[int] = []
+    if pointer is not None:
+        best = _boxed(layout, bits, box_of(pointer), mask)
     stride = 1
     for axis in reversed(range(len(layout.shape))):
         if pointer is not None:
@@ -46,6 +50,27 @@ def groups(layout: LinearLayout, bits: int, pointer: AxisInfo | None, mask: Axis
             best = found if len(found) > len(best) else best
         stride *= layout.shape[axis]
     return Groups(tuple(best), tuple(bit for bit in kept if bit not in best))
+
+
+def _boxed(layout: LinearLayout, bits: int, pointer: Box, mask: AxisInfo | None) -> list[int]:
+    """The register bits that walk addresses from an element on, across dimensions, as far as one access may go."""
+    places = {column: bit for bit, column in enumerate(layout.columns("register"))}
+    stride = 1
+    found: dict[int, tuple[int, int, int]] = {}  # by what a bit of an index adds: the register's bit, dimension, place
+    for axis in reversed(range(len(layout.shape))):
+        size = layout.shape[axis]
+        for place in range(size.bit_length() - 1):
+            held = places.get(stride << place)
+            inside = 1 << place < min(pointer.groups[axis], size if mask is None else mask.constancy[axis])
+            if held is not None and inside:
+                found.setdefault(pointer.steps[axis] << place, (held, axis, place))
+        stride *= size
+    chosen: list[tuple[int, int, int]] = []
+    while bits << len(chosen) < WIDEST and (next_ := found.get(1 << len(chosen))) is not None:
+        chosen.append(next_)
+    while chosen and pointer.alignment({(axis, place) for _, axis, place in chosen}) * 8 < bits << len(chosen):
+        chosen.pop()
+    return [1 << held for held, _, _ in chosen]
 
 
 def _along(
