@@ -326,7 +326,7 @@ def test_random_addresses_of_two_dimensions(block: int) -> None:
         ((1, 64), (2, 16), (64, 16), ([0], 2)),
         ((2, 1), (16, 2), (16, 4), ([1], 2)),  # rows break off before the next begins
         ((0, 1), (16, 4), (16, 4), ([1], 4)),
-        ((3, 0), (16, 4), (16, 4), ([], 1)),
+        ((3, 0), (16, 4), (16, 4), (list[int](), 1)),
     ],
 )
 def test_dimensions_that_continue_one_another(

@@ -133,23 +133,38 @@ def _reshape(op: tile.ReshapeOp, x: AxisInfo) -> Box:
     return Box(tuple(steps), tuple(groups), divisor if left <= 1 else 1, box.unit)
 
 
-_RULES: Final[Mapping[type[Operation], Callable[..., Box | None]]] = {
+_Rule = Callable[..., Box | None]
+
+
+def _sum_of_pointer(op: tile.AddPtrOp, x: AxisInfo, y: AxisInfo) -> Box:
+    return _sum(box_of(x), box_of(y))
+
+
+def _same(op: Operation, x: AxisInfo) -> Box:
+    return box_of(x)
+
+
+def _trans(op: tile.TransOp, x: AxisInfo) -> Box:
+    return _pick(box_of(x), op.permutation)
+
+
+_RULES: Final[Mapping[type[Operation], _Rule]] = {
     tile.BinaryOp: _binary,
-    tile.AddPtrOp: lambda op, x, y: _sum(box_of(x), box_of(y)),
+    tile.AddPtrOp: _sum_of_pointer,
     tile.CastOp: _cast,
-    tile.HintOp: lambda op, x: box_of(x),
-    tile.ConvertLayoutOp: lambda op, x: box_of(x),
+    tile.HintOp: _same,
+    tile.ConvertLayoutOp: _same,
     tile.BroadcastOp: _broadcast,
     tile.ExpandDimsOp: _expand_dims,
-    tile.TransOp: lambda op, x: _pick(box_of(x), op.permutation),
+    tile.TransOp: _trans,
     tile.ReshapeOp: _reshape,
 }
 
 
 def with_box(op: Operation, operands: Sequence[AxisInfo], result: AxisInfo) -> AxisInfo:
     """What is known of an op's result, with the box that follows from its operands' if that says more."""
-    rule: Callable[..., Box | None] | None = _RULES.get(type(op))
-    found: Any = None if rule is None else rule(op, *operands)
+    rule: Any = _RULES.get(type(op))
+    found: Box | None = None if rule is None else rule(op, *operands)
     plain = result if result.box is None else replace(result, box=None)
     if found is None:
         return plain

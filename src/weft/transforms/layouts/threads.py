@@ -351,7 +351,9 @@ def _constancy(mask: SSAValue, order: Sequence[int], shape: Sequence[int], facts
     """How many neighbours have one mask value, along the first dimension of an order and on along those after it."""
     info = facts.axis.get(mask)
     count = 1
-    for axis in order if info is not None else ():
+    if info is None:
+        return count
+    for axis in order:
         count *= info.constancy[axis]
         if info.constancy[axis] < shape[axis]:
             break
