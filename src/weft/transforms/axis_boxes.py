@@ -23,7 +23,7 @@ Kept are sums, products with a constant, and changes of shape; what else is know
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -133,9 +133,6 @@ def _reshape(op: tile.ReshapeOp, x: AxisInfo) -> Box:
     return Box(tuple(steps), tuple(groups), divisor if left <= 1 else 1, box.unit)
 
 
-_Rule = Callable[..., Box | None]
-
-
 def _sum_of_pointer(op: tile.AddPtrOp, x: AxisInfo, y: AxisInfo) -> Box:
     return _sum(box_of(x), box_of(y))
 
@@ -148,7 +145,7 @@ def _trans(op: tile.TransOp, x: AxisInfo) -> Box:
     return _pick(box_of(x), op.permutation)
 
 
-_RULES: Final[Mapping[type[Operation], _Rule]] = {
+_RULES: Final[Mapping[type[Operation], Any]] = {
     tile.BinaryOp: _binary,
     tile.AddPtrOp: _sum_of_pointer,
     tile.CastOp: _cast,

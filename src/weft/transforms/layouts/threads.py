@@ -80,7 +80,7 @@ class ThreadRules(Preferences):
     def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:
         """Vectors along the dimension in which the pointers are most contiguous, and on along those that continue it; where they
         are not contiguous at all, their own. Vectors are not wider than the runs of equal mask values: a wider one is several
-        accesses, each with gaps between threads. As many as ``copies`` threads may hold the same for the sake of wider vectors."""
+        accesses, each with gaps between threads. As many as ``copies`` threads may hold the same, for wider vectors."""
         shape = shape_of(pointer)
         runs = contiguity(pointer, facts)
         if max(runs) == 1 and facts.weights[pointer]:
