@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import gpu_kernels
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
@@ -43,8 +44,12 @@ KINDS: Final = {
     "float16": "fp16",
     "int32": "i32",
     "int8": "i8",
+    "bfloat16": "bf16",
+    "float8_e5m2": "fp8e5",
     "int16": "i16",
 }
+NARROW: Final = {"bfloat16": ml_dtypes.bfloat16, "float8_e5m2": ml_dtypes.float8_e5m2}
+"""Types that NumPy does not have."""
 PTX_VERSION: Final = 84
 """That Triton shall emit, so that an older ptxas takes it."""
 
@@ -65,7 +70,7 @@ class Case:
 
 
 def floats(*shape: int, dtype: str = "float32") -> Array:
-    return RNG.uniform(-1, 1, shape).astype(dtype)
+    return RNG.uniform(-1, 1, shape).astype(NARROW.get(dtype, dtype))
 
 
 def integers(bound: int, *shape: int, dtype: str = "int32") -> Array:
@@ -100,7 +105,7 @@ def _matmul(name: str, dtype: str, precision: str, tolerance: float, m: int, n: 
         a, b = (
             integers(100, *s, dtype=dtype)
             if dtype == "int8"
-            else (integers(8, *s) / 8 if precision == "tf32" else floats(*s)).astype(dtype)
+            else (integers(8, *s) / 8 if precision == "tf32" else floats(*s)).astype(NARROW.get(dtype, dtype))
             for s in shapes
         )
         return [a, b, np.zeros((2 * m, 2 * n), "int32" if dtype == "int8" else "float32"), 2 * n, 128]
@@ -131,6 +136,54 @@ def _sums(name: str, axis: int, rows: int, columns: int) -> Case:
         {"ROWS": rows, "COLUMNS": columns, "AXIS": axis},
         1e-6,
     )
+
+
+def _leaky(a: Array, b: Array, *_: Any) -> Array:
+    product = _product(a, b)
+    return np.where(product >= 0, product, 0.01 * product)
+
+
+def _causal(q: Array, k: Array, v: Array, _out: Array, scale: float) -> Array:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    score = np.where(np.tril(np.ones((len(q), len(k)), bool)), q @ k.T * scale, -np.inf)
+    return _softmax(score) @ v
+
+
+def _scores(q: Array, k: Array, scale: float) -> Array:
+    return q.astype(np.float64) @ k.astype(np.float64).T * scale
+
+
+def _backward_arguments() -> list[Any]:
+    """Queries, keys, values, the gradient of the result; by rows log2 of the sums, and products of result and gradient."""
+    scale = 0.125
+    q, k, v, dout = (floats(128, 64, dtype="float16") for _ in range(4))
+    score = _scores(q, k, scale)
+    logs = np.log2(np.exp(score).sum(1))
+    delta = (_softmax(score) @ v.astype(np.float64) * dout.astype(np.float64)).sum(1)
+    return [q, k, v, dout, logs.astype("float32"), delta.astype("float32"), np.zeros((256, 64), "float32"), 128, scale]
+
+
+def _backward(q: Array, k: Array, v: Array, dout: Array, _logs: Array, delta: Array, *rest: Any) -> Array:
+    scale = rest[-1]
+    weight = _softmax(_scores(q, k, scale))
+    grad = dout.astype(np.float64)
+    dscore = weight * (grad @ v.astype(np.float64).T - delta[:, None])
+    return np.concatenate([dscore.T @ q.astype(np.float64) * scale, weight.T @ grad])
+
+
+def _norm_arguments() -> list[Any]:
+    x = floats(8, 1000)
+    scale = 1 / np.sqrt(x.astype(np.float64).var(1) + 1e-5)
+    means = x.astype(np.float64).mean(1)
+    out = np.zeros((8, 1000), "float32")
+    return [x, floats(1000), floats(8, 1000), means.astype("float32"), scale.astype("float32"), out, 1000]
+
+
+def _norm_backward(x: Array, weight: Array, dy: Array, mean: Array, scale: Array, *_: Any) -> Array:
+    x, gradient = x.astype(np.float64), dy.astype(np.float64) * weight
+    normal = (x - mean[:, None]) * scale[:, None]
+    first, second = ((normal * gradient).mean(1, keepdims=True), gradient.mean(1, keepdims=True))
+    return (gradient - (normal * first + second)) * scale[:, None]
 
 
 CASES: Final = (
@@ -167,7 +220,40 @@ CASES: Final = (
     _transpose("int32", 64, 64),
     _matmul("f16", "float16", "ieee", 1e-6, 64, 64, 32),
     _matmul("tf32", "float32", "tf32", 1e-6, 64, 64, 32),
+    _matmul("bf16", "bfloat16", "ieee", 1e-6, 64, 64, 32),
+    _matmul("f8", "float8_e5m2", "ieee", 1e-6, 64, 64, 64),
     _matmul("int8", "int8", "ieee", 0.0, 64, 64, 64),
+    Case(
+        "matmul f16 x int8 64x64x32",
+        "mixed_matmul",
+        (2, 2),
+        lambda: [
+            floats(128, 128, dtype="float16"),
+            integers(100, 128, 128, dtype="int8"),
+            np.zeros((128, 128), "float32"),
+            128,
+            128,
+        ],
+        lambda a, b, *_: a.astype(np.float64) @ b.astype(np.float64),
+        {"M": 64, "N": 64, "K": 32},
+        1e-6,
+    ),
+    Case(
+        "matmul of the tutorial 128x64x32",
+        "tutorial_matmul",
+        (4,),
+        lambda: [
+            floats(240, 112, dtype="float16"),
+            floats(112, 128, dtype="float16"),
+            np.zeros((240, 128), "float16"),
+            240,
+            128,
+            112,
+        ],
+        _leaky,
+        {"M": 128, "N": 64, "K": 32, "GROUP": 8, "ACTIVATION": 1},
+        1e-3,
+    ),
     Case(
         "attention forward D=64",
         "attention",
@@ -177,6 +263,41 @@ CASES: Final = (
         {"M": 64, "N": 64, "D": 64},
         2e-3,
         {"num_stages": 2},
+    ),
+    Case(
+        "attention causal D=64",
+        "causal_attention",
+        (2,),
+        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 0.125],
+        _causal,
+        {"M": 64, "N": 32, "D": 64},
+        2e-3,
+    ),
+    Case(
+        "attention backward D=64",
+        "attention_backward",
+        (2,),
+        _backward_arguments,
+        _backward,
+        {"M": 32, "N": 64, "D": 64},
+        2e-3,
+    ),
+    Case(
+        "layer norm backward 8x1000",
+        "layer_norm_backward",
+        (8,),
+        _norm_arguments,
+        _norm_backward,
+        {"BLOCK": 1024},
+        1e-5,
+    ),
+    Case(
+        "rows by number 64x64",
+        "rows_of",
+        (2,),
+        lambda: [floats(100, 64), RNG.integers(0, 100, 64).astype("int32"), np.zeros((64, 64), "float32")],
+        lambda table, numbers, _: table[numbers],
+        {"COLUMNS": 64, "BLOCK": 32},
     ),
     Case(
         "histogram 4000",

@@ -103,6 +103,122 @@ def attention(q, k, v, out, keys, scale, M: tl.constexpr, N: tl.constexpr, D: tl
 
 
 @jit
+def tutorial_matmul(
+    a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, GROUP: tl.constexpr, ACTIVATION: tl.constexpr
+):
+    """The tutorial's: programs in groups of rows, indices that wrap around, a masked last tile, carried pointers, activation."""
+    program = tl.program_id(0)
+    rows_of_tiles, columns_of_tiles = tl.cdiv(m, M), tl.cdiv(n, N)
+    in_group = GROUP * columns_of_tiles
+    first = program // in_group * GROUP
+    size = min(rows_of_tiles - first, GROUP)
+    row, column = first + program % in_group % size, program % in_group // size
+    tl.assume(row >= 0)
+    tl.assume(column >= 0)
+    rows, columns, depth = (row * M + tl.arange(0, M)) % m, (column * N + tl.arange(0, N)) % n, tl.arange(0, K)
+    left_at = a + (rows[:, None] * k + depth[None, :])
+    right_at = b + (depth[:, None] * n + columns[None, :])
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for step in range(0, tl.cdiv(k, K)):
+        left = tl.load(left_at, mask=depth[None, :] < k - step * K, other=0.0)
+        right = tl.load(right_at, mask=depth[:, None] < k - step * K, other=0.0)
+        total = tl.dot(left, right, total)
+        left_at += K
+        right_at += K * n
+    if ACTIVATION:
+        total = tl.where(total >= 0, total, 0.01 * total)
+    rows, columns = row * M + tl.arange(0, M), column * N + tl.arange(0, N)
+    inside = (rows[:, None] < m) & (columns[None, :] < n)
+    tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16), mask=inside)
+
+
+@jit
+def mixed_matmul(a, b, c, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """8-bit weights, cast where they are multiplied."""
+    rows, columns, depth = (
+        tl.program_id(0) * M + tl.arange(0, M),
+        tl.program_id(1) * N + tl.arange(0, N),
+        tl.arange(0, K),
+    )
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
+        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
+        total = tl.dot(left, right.to(tl.float16), total)
+    tl.store(c + rows[:, None] * n + columns[None, :], total)
+
+
+@jit
+def causal_attention(q, k, v, out, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Keys up to the query's own; the blocks behind the diagonal are not visited."""
+    block = tl.program_id(0)
+    rows = block * M + tl.arange(0, M)
+    columns, dims = tl.arange(0, N), tl.arange(0, D)
+    query = tl.load(q + rows[:, None] * D + dims[None, :])
+    largest = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    result = tl.zeros((M, D), tl.float32)
+    for start in range(0, (block + 1) * M, N):
+        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
+        score = tl.dot(query, key) * (scale * 1.44269504)
+        score = tl.where(rows[:, None] >= (start + columns)[None, :], score, -1e6)
+        following = tl.maximum(largest, tl.max(score, 1))
+        weight = tl.exp2(score - following[:, None])
+        shrink = tl.exp2(largest - following)
+        total = total * shrink + tl.sum(weight, 1)
+        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
+        result = tl.dot(weight.to(tl.float16), value, result * shrink[:, None])
+        largest = following
+    tl.store(out + rows[:, None] * D + dims[None, :], result / total[:, None])
+
+
+@jit
+def attention_backward(
+    q, k, v, dout, logs, delta, dkv, queries, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
+):
+    """The gradients of N keys, then of their values, from all queries."""
+    keys, dims, some = tl.program_id(0) * N + tl.arange(0, N), tl.arange(0, D), tl.arange(0, M)
+    key = tl.load(k + keys[:, None] * D + dims[None, :])
+    value = tl.load(v + keys[:, None] * D + dims[None, :])
+    dk, dv = tl.zeros((N, D), tl.float32), tl.zeros((N, D), tl.float32)
+    for start in range(0, queries, M):
+        rows = start + some
+        turned = tl.load(q + rows[None, :] * D + dims[:, None])
+        weight = tl.exp2(tl.dot(key, turned) * (scale * 1.44269504) - tl.load(logs + rows)[None, :])
+        grad = tl.load(dout + rows[:, None] * D + dims[None, :])
+        dv = tl.dot(weight.to(tl.float16), grad, dv)
+        dweight = tl.dot(value, tl.trans(grad))
+        dscore = (weight * (dweight - tl.load(delta + rows)[None, :])).to(tl.float16)
+        dk = tl.dot(dscore, tl.trans(turned), dk)
+    tl.store(dkv + keys[:, None] * D + dims[None, :], dk * scale)
+    tl.store(dkv + queries * D + keys[:, None] * D + dims[None, :], dv)
+
+
+@jit
+def layer_norm_backward(x, weight, dy, mean, scale, dx, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    value = tl.load(x + row * columns + at, mask=mask, other=0.0)
+    gradient = tl.load(dy + row * columns + at, mask=mask, other=0.0) * tl.load(weight + at, mask=mask, other=0.0)
+    factor = tl.load(scale + row)
+    normal = tl.where(mask, (value - tl.load(mean + row)) * factor, 0.0)
+    first = tl.sum(normal * gradient, 0) / columns
+    second = tl.sum(gradient, 0) / columns
+    tl.store(dx + row * columns + at, (gradient - (normal * first + second)) * factor, mask=mask)
+
+
+@jit
+def rows_of(table, numbers, out, COLUMNS: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows of a table by their numbers."""
+    rows, columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), tl.arange(0, COLUMNS)
+    found = tl.load(numbers + rows)
+    tl.store(
+        out + rows[:, None] * COLUMNS + columns[None, :], tl.load(table + found[:, None] * COLUMNS + columns[None, :])
+    )
+
+
+@jit
 def histogram(x, bins, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
