@@ -99,4 +99,4 @@ def test_the_dimension_along_which_a_matrix_lies_in_memory() -> None:
     values = {result.name_hint: result for op in function.walk() for result in op.results}
     facts = analyse(function)
     found = {name: along(values[name], facts) for name in ("v", "c", "t", "w", "s", "l")}
-    assert found == {"v": 1, "c": 1, "t": 0, "w": None, "s": None, "l": 1}
+    assert found == {"v": (1, 8), "c": (1, 8), "t": (0, 8), "w": None, "s": None, "l": (1, 8)}

@@ -17,7 +17,23 @@ from __future__ import annotations
 from llvmlite import ir
 
 from weft import dtypes
-from weft.codegen.llvm.types import F16, F32, F64, I16, I32, element_type, has, intrinsic, like, packed, splat
+from weft.codegen.llvm.types import (
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    element_type,
+    has,
+    intrinsic,
+    lanes_of,
+    like,
+    packed,
+    scalar_type,
+    shuffle,
+    splat,
+)
 from weft.dtypes import DType
 
 _MANTISSA = 23
@@ -81,8 +97,13 @@ def narrow(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
 
 
 def _shifted_left(builder: ir.IRBuilder, value: ir.Value, width: int, amount: int) -> ir.Value:
-    """The bits of ``value`` in ``width`` bits, moved up by ``amount``."""
+    """The bits of ``value`` in ``width`` bits, moved up by ``amount``. Bytes of a vector that become the upper halves of 16 bits
+    are interleaved with zeros: one byte permute for two of them on a GPU, where shifts are done one by one."""
     type_ = like(value, ir.IntType(width))
+    count = lanes_of(value)
+    if count is not None and (scalar_type(value), width, amount) == (I8, 16, 8):
+        places = [place for lane in range(count) for place in (count, lane)]
+        return builder.bitcast(shuffle(builder, value, places, ir.Constant(value.type, None)), type_)
     return builder.shl(builder.zext(value, type_), splat(amount, type_))
 
 

@@ -121,7 +121,7 @@ class ThreadRules(Preferences):
             for index, value in enumerate((op.a, op.b))
         )
         sums = nvidia_mma(shape_of(op.result), 2, warps, (16, 8))
-        if dtype_of(op.b).bits == 8 and not chained(op) and along(op.b, facts.axis) == 1:
+        if not chained(op) and along(op.b, facts.axis) == (1, 8):
             right, sums = pair_columns(right, sums)
         return OperandLayouts((left, right, sums), (sums,))
 
@@ -283,9 +283,9 @@ def _into_dot(value: SSAValue) -> bool:
     return False
 
 
-def along(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> int | None:
-    """The dimension in which the memory is contiguous that a matrix comes from, through casts and transpositions; None where it
-    comes from elsewhere."""
+def along(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> tuple[int, int] | None:
+    """The dimension in which the memory is contiguous that a matrix comes from, through casts and transpositions, and the bits of
+    an element there; None where it comes from elsewhere."""
     turned = False
     while True:
         match value.owner:
@@ -297,17 +297,18 @@ def along(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> int | None:
                 return _contiguous(op.pointer, axis, turned)
             case gpu.LocalLoadOp() as op:
                 copies = (use.operation for use in op.buffer.uses if isinstance(use.operation, gpu.AsyncCopyOp))
-                return _contiguous(next(copies).pointer, axis, turned)
+                copy = next(copies, None)
+                return None if copy is None else _contiguous(copy.pointer, axis, turned)
             case _:
                 return None
 
 
-def _contiguous(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo], turned: bool) -> int | None:
+def _contiguous(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo], turned: bool) -> tuple[int, int] | None:
     info = axis.get(pointer)
     if info is None or max(info.contiguity) == 1:
         return None
     best = max(range(info.rank), key=lambda d: info.contiguity[d])
-    return 1 - best if turned else best
+    return 1 - best if turned else best, dtype_of(pointer).bits
 
 
 def pair_columns(right: LinearLayout, sums: LinearLayout) -> tuple[LinearLayout, LinearLayout]:
