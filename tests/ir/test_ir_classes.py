@@ -48,6 +48,8 @@ def test_classes_of_some_ops() -> None:
         tile.AddPtrOp: "Elementwise",
         tile.ConvertLayoutOp: "Conversion",
         tile.ReduceOp: "Collective",
+        tile.GatherOp: "Collective",
+        tile.ScanOp: "Collective",
         tile.LoadOp: "memory",
         tile.YieldOp: "terminator",
         tile.ProgramIdOp: "GridFact",

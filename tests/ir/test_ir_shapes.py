@@ -47,12 +47,27 @@ def recounted(op: Operation) -> bool:
     return old != () != new and math.prod(old) == math.prod(new)
 
 
+def scanned(op: Operation) -> bool:
+    return len({shape_of(value) for value in (*op.operands, *op.results)}) == 1
+
+
+def gathered(op: Operation) -> bool:
+    assert isinstance(op, tile.GatherOp)
+    source, index, axis = list(shape_of(op.source)), list(shape_of(op.index)), op.axis.value.data
+    if shape_of(op.result) != tuple(index) or not len(source) == len(index) > axis:
+        return False
+    del source[axis], index[axis]
+    return source == index
+
+
 FITS: Final[dict[type[Operation], Callable[[Operation], bool]]] = {
     tile.ConstantOp: lambda op: True,
     tile.SplatOp: lambda op: shape_of(op.operands[0]) == () != shape_of(op.results[0]),
     tile.BroadcastOp: grown,
     tile.ReshapeOp: recounted,
     tile.ReduceOp: reduced,
+    tile.ScanOp: scanned,
+    tile.GatherOp: gathered,
 }
 """Ops that some of the new shapes fit, and which."""
 

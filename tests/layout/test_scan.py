@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sampling import examples
 from weft.layout import LinearLayout, blocked, nvidia_mma, sliced
 from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
-from weft.layout.planning.scan import ScanPlan, plan_scan
+from weft.layout.planning.scan import Bit, ScanPlan, Shift, plan_scan
 
 PRIME = 1_000_003
 
@@ -209,3 +209,33 @@ def test_refusals(fails: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError) as caught:
         fails()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("order", ["rl", "lr", "lrlr", "rlrrl", "llrrlr"])
+def test_a_shift_as_a_thread_carries_it_out(order: str, reverse: bool) -> None:
+    """A lane reads what `stops` says: the first stop whose bit is set (clear, in reverse); so does what it is offered."""
+    places = {"r": 0, "l": 0}
+    along: list[Bit] = []
+    for where in order:
+        along.append(Bit("register" if where == "r" else "lane", places[where]))
+        places[where] += 1
+    shift = Shift(tuple(along), 1 << places["r"], 32, reverse)
+    state = np.arange(32 << places["r"]).reshape(1, 32, -1)
+    found = np.empty_like(state)
+    for lane in range(32):
+        for register in range(shift.registers):
+            *at, last = shift.stops(register)
+            taken = next((s for s in at if s.lane is not None and (lane >> s.lane & 1) != reverse), last)
+            offering = lane ^ taken.flips
+            assert taken == next((s for s in at if s.lane is not None and (offering >> s.lane & 1) == reverse), last)
+            found[0, lane, register] = state[0, offering, taken.register]
+    np.testing.assert_array_equal(found, shift.apply(state, affine))
+    size = 1 << len(order)
+    numbers = np.zeros(state.shape, dtype=np.int64)
+    for index in np.ndindex(state.shape):
+        for place, bit in enumerate(along):
+            numbers[index] |= (index[2 if bit.dim == "register" else 1] >> bit.at & 1) << place
+    step = 1 if reverse else -1
+    before = numbers.reshape(-1)[found]
+    np.testing.assert_array_equal(before, (numbers + step) % size)

@@ -267,6 +267,36 @@ def test_reduce_whose_region_ignores_its_arguments(apply: Apply) -> None:
     assert apply(reduction("2x3", 1, "tensor<2xi32>", body), ("i32", ints(2)), ("i32", ints(2, 3))).tolist() == [4, 4]
 
 
+def test_scan_along_each_axis_and_from_the_end(apply: Apply) -> None:
+    """``p + 2 q`` does not commute: the order of operands is seen."""
+    body = """^bb0(%p: i32, %q: i32):
+      %two = tile.constant 2 : i32
+      %d = tile.binary "mul" %q, %two : i32
+      %s = tile.binary "add" %p, %d : i32
+      tile.yield %s : i32
+    }"""
+    x = ("i32", np.array([[1, 2, 3], [4, 5, 6]], I32))
+    expected = {
+        (0, ""): [[1, 2, 3], [9, 12, 15]],
+        (1, ""): [[1, 5, 11], [4, 14, 26]],
+        (0, " reverse"): [[6, 9, 12], [4, 5, 6]],
+        (1, " reverse"): [[9, 7, 3], [24, 16, 6]],
+    }
+    for (axis, reverse), values in expected.items():
+        text = f"%r = tile.scan %a axis {axis}{reverse} : tensor<2x3xi32> to tensor<2x3xi32> {{\n{body}"
+        assert apply(text, ("i32", ints(2, 3)), x).tolist() == values
+
+
+def test_gather_along_each_axis(apply: Apply) -> None:
+    """An index outside of the axis gives 0."""
+    x = ("i32", np.array([[1, 2, 3], [4, 5, 6]], I32))
+    text = "%r = tile.gather %a, %b axis 1 : tensor<2x3xi32>, tensor<2x4xi32> to tensor<2x4xi32>"
+    index = ("i32", np.array([[2, 2, 0, 3], [1, -1, 0, 2]], I32))
+    assert apply(text, ("i32", ints(2, 4)), x, index).tolist() == [[3, 3, 1, 0], [5, 0, 4, 6]]
+    text = "%r = tile.gather %a, %b axis 0 : tensor<2x3xi32>, tensor<1x3xi32> to tensor<1x3xi32>"
+    assert apply(text, ("i32", ints(1, 3)), x, ("i32", np.array([[1, 0, 1]], I32))).tolist() == [[4, 2, 6]]
+
+
 def dot(a: str, b: str, acc: str, m: int = 2, k: int = 2, n: int = 2) -> str:
     return f"%r = tile.dot %a, %b, %c : tensor<{m}x{k}x{a}>, tensor<{k}x{n}x{b}> to tensor<{m}x{n}x{acc}>"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeAlias
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -30,7 +30,7 @@ from weft.dtypes import DType
 from weft.ir.base import TileOp
 from weft.ir.classes import Collective
 from weft.ir.elementwise import BinaryOp
-from weft.ir.types import dtype_of, element_of, is_pointer, scalar, shape_of, tensor
+from weft.ir.types import dtype_of, element_of, has_layout, is_pointer, layout_of, scalar, shape_of, tensor
 
 
 @irdl_op_definition
@@ -39,7 +39,7 @@ class YieldOp(TileOp):
 
     name = "tile.yield"
     values = var_operand_def()
-    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ReduceOp), Pure()))
+    traits = lazy_traits_def(lambda: (IsTerminator(), HasParent(ReduceOp, ScanOp), Pure()))
     assembly_format = "$values attr-dict `:` type($values)"
 
     def __init__(self, *values: SSAValue):
@@ -85,34 +85,126 @@ class ReduceOp(TileOp):
     @property
     def single_op(self) -> BinaryOp | None:
         """The op that the region is on its two arguments; None for any other region."""
-        only, *rest = self.combine.block.ops
-        if isinstance(only, BinaryOp) and len(rest) == 1 and set(only.operands) == set(self.combine.block.args):
-            return only
-        return None
+        return _single_op(self.combine)
 
     def verify_(self) -> None:
-        if not self.sources:
-            raise VerifyException("tile.reduce needs at least one tensor")
-        shape = shape_of(self.sources[0])
-        if not 0 <= self.axis.value.data < len(shape):
-            raise VerifyException(f"tile.reduce: axis {self.axis.value.data} is out of range for rank {len(shape)}")
+        shape = _verify_axis(self)
         expected = list(shape)
         del expected[self.axis.value.data]
-        if len(self.results_) != len(self.sources):
-            raise VerifyException(f"tile.reduce of {len(self.sources)} tensors gives {len(self.results_)} results")
-        for source, result in zip(self.sources, self.results_, strict=True):
-            if shape_of(source) != shape:
-                raise VerifyException(f"tile.reduce: shapes {shape} and {shape_of(source)} differ")
-            if shape_of(result) != tuple(expected) or element_of(result) != element_of(source):
-                wanted = tensor(element_of(source), expected)
-                raise VerifyException(f"tile.reduce of {source.type}: expected {wanted}, found {result.type}")
-        arguments = [a.type for a in self.combine.block.args]
-        elements = [element_of(s) for s in self.sources]
-        if arguments != elements + elements:
-            raise VerifyException("tile.reduce: the combine region takes the accumulators' types, then the elements'")
-        end = self.combine.block.last_op
-        if not isinstance(end, YieldOp) or [v.type for v in end.values] != elements:
-            raise VerifyException("tile.reduce: the combine region ends by yielding the accumulators' types")
+        _verify_combining(self, shape, expected)
+
+
+@irdl_op_definition
+class ScanOp(TileOp):
+    """All prefixes of ``n`` tensors of one shape along ``axis``: element i of the results combines the elements 0 to i of the
+    sources; with ``reverse`` the elements from the last down to i. The combine region is that of `ReduceOp`: its first ``n``
+    arguments combine earlier elements than the others. It is associative; how elements are grouped is not specified."""
+
+    name = "tile.scan"
+    axis = prop_def(IntegerAttr[I64])
+    reverse = opt_prop_def(UnitAttr)
+    sources = var_operand_def()
+    combine = region_def("single_block")
+    results_ = var_result_def()
+    traits = traits_def(RecursiveMemoryEffect(), Collective())
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$sources `axis` $axis (`reverse` $reverse^)? attr-dict `:` type($sources) `to` type($results_) $combine"
+    )
+
+    def __init__(self, sources: Sequence[SSAValue], axis: int, combine: Region, *, reverse: bool = False):
+        super().__init__(
+            operands=sources,
+            properties={"axis": IntegerAttr(axis, i64), "reverse": UnitAttr() if reverse else None},
+            regions=[combine],
+            result_types=[source.type for source in sources],
+        )
+
+    @property
+    def single_op(self) -> BinaryOp | None:
+        """As of `ReduceOp`."""
+        return _single_op(self.combine)
+
+    def verify_(self) -> None:
+        shape = _verify_axis(self)
+        _verify_combining(self, shape, shape)
+
+
+CombiningOp: TypeAlias = ReduceOp | ScanOp
+"""Ops with a combine region."""
+
+
+def _single_op(combine: Region) -> BinaryOp | None:
+    only, *rest = combine.block.ops
+    if isinstance(only, BinaryOp) and len(rest) == 1 and set(only.operands) == set(combine.block.args):
+        return only
+    return None
+
+
+def _verify_axis(op: CombiningOp) -> tuple[int, ...]:
+    """The shape of the sources."""
+    if not op.sources:
+        raise VerifyException(f"{op.name} needs at least one tensor")
+    shape = shape_of(op.sources[0])
+    if not 0 <= op.axis.value.data < len(shape):
+        raise VerifyException(f"{op.name}: axis {op.axis.value.data} is out of range for rank {len(shape)}")
+    return shape
+
+
+def _verify_combining(op: CombiningOp, shape: Sequence[int], expected: Sequence[int]) -> None:
+    """Sources have one shape, results the expected one; the region is of their elements."""
+    if len(op.results_) != len(op.sources):
+        raise VerifyException(f"{op.name} of {len(op.sources)} tensors gives {len(op.results_)} results")
+    for source, result in zip(op.sources, op.results_, strict=True):
+        if shape_of(source) != shape:
+            raise VerifyException(f"{op.name}: shapes {shape} and {shape_of(source)} differ")
+        if shape_of(result) != tuple(expected) or element_of(result) != element_of(source):
+            wanted = tensor(element_of(source), expected)
+            raise VerifyException(f"{op.name} of {source.type}: expected {wanted}, found {result.type}")
+    arguments = [a.type for a in op.combine.block.args]
+    elements = [element_of(s) for s in op.sources]
+    if arguments != elements + elements:
+        raise VerifyException(f"{op.name}: the combine region takes the accumulators' types, then the elements'")
+    end = op.combine.block.last_op
+    if not isinstance(end, YieldOp) or [v.type for v in end.values] != elements:
+        raise VerifyException(f"{op.name}: the combine region ends by yielding the accumulators' types")
+
+
+@irdl_op_definition
+class GatherOp(TileOp):
+    """``result[.., i, ..] = source[.., index[.., i, ..], ..]`` along ``axis``: the result has the shape of the index, which
+    differs from the source's at most along the axis. An index outside of the axis gives an unspecified value (the reference
+    gives 0)."""
+
+    name = "tile.gather"
+    axis = prop_def(IntegerAttr[I64])
+    source = operand_def()
+    index = operand_def()
+    result = result_def()
+    traits = traits_def(Pure(), Collective())
+    assembly_format = "$source `,` $index `axis` $axis attr-dict `:` type($source) `,` type($index) `to` type($result)"
+
+    def __init__(self, source: SSAValue, index: SSAValue, axis: int):
+        layout = layout_of(index) if has_layout(index) else None
+        super().__init__(
+            operands=[source, index],
+            properties={"axis": IntegerAttr(axis, i64)},
+            result_types=[tensor(element_of(source), shape_of(index), layout)],
+        )
+
+    def verify_(self) -> None:
+        source, index, axis = shape_of(self.source), shape_of(self.index), self.axis.value.data
+        if not 0 <= axis < len(source):
+            raise VerifyException(f"tile.gather: axis {axis} is out of range for rank {len(source)}")
+        if len(index) != len(source) or any(
+            a != b for d, (a, b) in enumerate(zip(source, index, strict=True)) if d != axis
+        ):
+            raise VerifyException(f"tile.gather: shapes {source} and {index} differ in more than dimension {axis}")
+        if is_pointer(self.index) or not dtype_of(self.index).is_integer:
+            raise VerifyException(f"tile.gather: an index is an integer, found {element_of(self.index)}")
+        if shape_of(self.result) != index or element_of(self.result) != element_of(self.source):
+            wanted = tensor(element_of(self.source), index)
+            raise VerifyException(f"tile.gather of {self.source.type}: expected {wanted}, found {self.result.type}")
 
 
 _ACCUMULATORS: Final = (dtypes.float32, dtypes.float64, dtypes.int32)

@@ -14,7 +14,8 @@ Meaning, where it is not obvious, is defined by `weft.reference`; in short:
   reference's choice (`weft.reference.elementwise` lists them);
 - float arithmetic on types narrower than float32 is computed in float32 and rounded once (`weft.dtypes`);
 - a masked-off lane of a load gives ``other`` or, without it, an unspecified value (the reference gives 0);
-- ``reduce`` applies the combine region along the axis in an unspecified order.
+- ``reduce`` applies the combine region along the axis in an unspecified order, ``scan`` in that of the axis;
+- ``gather`` gives an unspecified value (the reference gives 0) where the index is outside of the axis.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from weft.ir.classes import (
     View,
     is_a,
 )
-from weft.ir.collective import PRECISIONS, DotOp, ReduceOp, YieldOp
+from weft.ir.collective import PRECISIONS, CombiningOp, DotOp, GatherOp, ReduceOp, ScanOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
     BitcastOp,
@@ -99,7 +100,7 @@ Tile = Dialect(
         SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp, ConvertLayoutOp,
         UnaryOp, BinaryOp, CompareOp, SelectOp, FmaOp, CastOp, BitcastOp, HintOp, AssumeOp,
         AddPtrOp, LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp, BarrierOp,
-        YieldOp, ReduceOp, DotOp,
+        YieldOp, ReduceOp, ScanOp, GatherOp, DotOp,
     ],
     [PointerType, LayoutAttr],
 )  # fmt: skip
@@ -116,5 +117,5 @@ __all__ = [
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
     "Access", "is_access", "Ordering", "ordering_of", "may_exchange",
     "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
-    "YieldOp", "ReduceOp", "DotOp", "PRECISIONS",
+    "YieldOp", "CombiningOp", "ReduceOp", "ScanOp", "GatherOp", "DotOp", "PRECISIONS",
 ]  # fmt: skip

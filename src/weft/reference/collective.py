@@ -1,4 +1,4 @@
-"""Reductions and products: ops whose result element depends on many elements.
+"""Reductions, scans, gathers and products: ops whose result element depends on many elements.
 
 The IR leaves the order of summation open. The reference reduces from index 0 upwards in the region's own
 types, and sums a dot product in float64, rounded once to the accumulator's type: what every other order approximates.
@@ -37,6 +37,26 @@ def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise
             for accumulator, value in zip(accumulators, combined, strict=True):
                 accumulator[index] = value
     return accumulators
+
+
+def scan(sources: Sequence[Array], axis: int, combine: Combine, *, reverse: bool, elementwise: bool) -> list[Array]:
+    """The prefixes of ``sources``, of one shape, along ``axis``; with ``reverse`` from the last element down. ``elementwise`` as
+    of `reduce`."""
+    size = sources[0].shape[axis]
+    order = list(reversed(range(size))) if reverse else list(range(size))
+    prefixes = [
+        reduce([np.take(s, order[: end + 1], axis) for s in sources], axis, combine, elementwise=elementwise)
+        for end in range(size)
+    ]
+    at = [order.index(i) for i in range(size)]
+    return [np.stack([prefixes[end][k] for end in at], axis) for k in range(len(sources))]
+
+
+def gather(source: Array, index: Array, axis: int) -> Array:
+    """``source`` at ``index`` along ``axis``; 0 where the index is outside of it."""
+    size = source.shape[axis]
+    places = np.clip(index, 0, size - 1).astype(np.int64)
+    return np.where((index >= 0) & (index < size), np.take_along_axis(source, places, axis), np.zeros((), source.dtype))
 
 
 def dot(dtype: DType, a: Array, b: Array, acc: Array) -> Array:

@@ -383,6 +383,24 @@ def _(program: Program, op: tile.ReduceOp, operands: Values) -> Values:
     )
 
 
+@_means(tile.ScanOp)
+def _(program: Program, op: tile.ScanOp, operands: Values) -> Values:
+    block = op.combine.block
+    return collective.scan(
+        operands,
+        op.axis.value.data,
+        lambda a: finish(program.run(block, a)),
+        reverse=op.reverse is not None,
+        elementwise=not any(inner.regions for inner in block.ops),
+    )
+
+
+@_means(tile.GatherOp)
+def _(program: Program, op: tile.GatherOp, operands: Values) -> Values:
+    source, index = operands
+    return [collective.gather(source, index, op.axis.value.data)]
+
+
 @_means(tile.DotOp)
 def _(program: Program, op: tile.DotOp, operands: Values) -> Values:
     return [collective.dot(dtype_of(op.acc), *operands)]

@@ -65,7 +65,7 @@ class _Analysis:
                     self._for(op)
                 case scf.WhileOp():
                     self._while(op)
-                case tile.ReduceOp():
+                case tile.ReduceOp() | tile.ScanOp():
                     self._enter(op.combine.block, [unknown(a.type) for a in op.combine.block.args])
                     self._set(op.results, transfer(op, ()))
                 case tile.AssumeOp() if block is self.entry:

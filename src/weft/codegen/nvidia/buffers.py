@@ -37,7 +37,7 @@ def copy(threads: Threads, op: gpu.AsyncCopyOp) -> None:
     plan = plan_vectors(layout, held.layout, bits, threads.target.model, copy_groups(op, threads.facts.axis))
     start = _slot(threads, op.buffer, op.slot)
     enabled = threads.scalar(op.enabled)
-    if (holder := _first(threads, plan)) is not None:
+    if (holder := first_holder(threads, plan)) is not None:
         enabled = builder.and_(enabled, holder)
     for number in range(plan.instructions):
         register = f2.apply(plan.across, number)
@@ -67,7 +67,7 @@ def store(threads: Threads, op: gpu.LocalStoreOp) -> None:
     stored = tuple(element.to_storage(builder, chunk) for chunk in threads.files[op.value])
     words = Exchange(threads, 0).permute(plan.network, words_of(builder, stored))
     each = len(words) // plan.instructions
-    holder = _first(threads, plan)
+    holder = first_holder(threads, plan)
     with builder.if_then(holder) if holder is not None else nullcontext():
         for number in range(plan.instructions):
             pointer, immediate = _address(threads, plan, number, start)
@@ -97,7 +97,7 @@ def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
     threads.files[op.result] = tuple(element.from_storage(builder, chunk) for chunk in stored)
 
 
-def _first(threads: Threads, plan: AccessPlan) -> ir.Value | None:
+def first_holder(threads: Threads, plan: AccessPlan) -> ir.Value | None:
     """Whether the thread is the first of those that hold the same; None where all threads take part."""
     lanes, warps = plan.idle
     idle = lanes | warps << LANE_BITS
@@ -105,6 +105,14 @@ def _first(threads: Threads, plan: AccessPlan) -> ir.Value | None:
         return None
     rest = threads.entry.and_(threads.thread, ir.Constant(I32, idle))
     return threads.entry.icmp_unsigned("==", rest, ir.Constant(I32, 0))
+
+
+def address_columns(plan: AccessPlan) -> list[int]:
+    """The bytes by which the bits of a thread's number, lane and then warp, move the address that it gives."""
+    lanes = len(plan.columns.lane) if plan.way == "vector" else LANE_BITS
+    own = list(plan.addressed)
+    rows = len(own) - len(plan.columns.warp) - len(plan.columns.block)
+    return [*own[:rows], *[0] * (lanes - rows), *own[rows : rows + len(plan.columns.warp)]]
 
 
 def _slot(threads: Threads, buffer: SSAValue, slot: SSAValue) -> ir.Value:
@@ -119,11 +127,7 @@ def _slot(threads: Threads, buffer: SSAValue, slot: SSAValue) -> ir.Value:
 def _address(threads: Threads, plan: AccessPlan, number: int, start: ir.Value) -> tuple[ir.Value, int]:
     """The address that a thread gives to an instruction, as a pointer and an offset behind it."""
     builder = threads.builder
-    lanes = len(plan.columns.lane) if plan.way == "vector" else LANE_BITS
-    own = list(plan.addressed)
-    rows = len(own) - len(plan.columns.warp) - len(plan.columns.block)
-    columns = [*own[:rows], *[0] * (lanes - rows), *own[rows : rows + len(plan.columns.warp)]]
-    thread = threads.linear(columns)
+    thread = threads.linear(address_columns(plan))
     xor, immediate = f2.apply(plan.xors, number), f2.apply(plan.immediates, number)
     at = builder.xor(thread, ir.Constant(I32, xor)) if xor else thread
     return threads.shared_address(builder.add(at, start), 0), immediate

@@ -16,7 +16,9 @@ from weft.codegen.nvidia import access, buffers, instructions
 from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
+from weft.codegen.nvidia.gather import gather
 from weft.codegen.nvidia.reduce import Reduction
+from weft.codegen.nvidia.scan import Scan
 from weft.codegen.nvidia.threads import Threads
 from weft.codegen.nvidia.tiles import TILES
 from weft.ir import gpu, tile
@@ -44,6 +46,10 @@ def _reduce(threads: Threads, op: tile.ReduceOp) -> None:
     Reduction(threads, op).run()
 
 
+def _scan(threads: Threads, op: tile.ScanOp) -> None:
+    Scan(threads, op).run()
+
+
 def _barrier(threads: Threads, op: tile.BarrierOp | gpu.BarrierOp) -> None:
     instructions.barrier(threads.builder, "block")
 
@@ -66,6 +72,8 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     gpu.LocalLoadOp: buffers.load,
     tile.ConvertLayoutOp: _convert,
     tile.ReduceOp: _reduce,
+    tile.ScanOp: _scan,
+    tile.GatherOp: gather,
     tile.DotOp: dot,
 }
 """What a GPU does for each op."""

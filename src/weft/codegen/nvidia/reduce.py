@@ -1,35 +1,28 @@
 """Reductions: the steps of a `ReducePlan`, each combining whole files.
 
-Several tensors reduced together take the same steps. Their plan is that of the widest element; narrower ones travel in elements
-of that width.
-
 A combine function that does not commute is called with the lower lane's values first. So all threads with copies of a result
 compute it from the same operands in the same order, and have equal bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from llvmlite import ir
 
-from weft.codegen.emit.element import Element, element_of_value
-from weft.codegen.emit.regions import commutes, evaluate
-from weft.codegen.llvm.types import I32, like
+from weft.codegen.emit.regions import commutes
+from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia import instructions
-from weft.codegen.nvidia.exchange import Exchange
+from weft.codegen.nvidia.combine import Combining
 from weft.codegen.nvidia.files import (
     WORD,
     File,
     count_of,
-    element_type,
-    from_words,
     of_scalars,
     scalar,
     scalars,
     take,
-    words_of,
 )
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
@@ -37,20 +30,15 @@ from weft.ir.types import dtype_of, shape_of
 from weft.layout.algebra import f2
 from weft.layout.planning.combining import CombineStep, Convert
 from weft.layout.planning.reduce import Butterfly, Halve, InThread, Redux
-from weft.layout.planning.steps import LaneExchange, Move, Parallel, Step
-from weft.transforms.nvidia.scratch import reduce_bits, reduce_plan, scratch_of
+from weft.transforms.nvidia.scratch import reduce_plan
 
 
-class Reduction:
+class Reduction(Combining[tile.ReduceOp]):
     """One reduction being carried out; the state is one file for each tensor."""
 
     def __init__(self, threads: Threads, op: tile.ReduceOp):
-        self._threads = threads
-        self._op = op
-        self._elements = [element_of_value(source) for source in op.sources]
+        super().__init__(threads, op)
         self._ordered = not (commutes(op) or _is_extreme(op))
-        self._base = scratch_of(op)
-        self._used_scratch = False
 
     def run(self) -> None:
         """Emits the reduction and enters its results."""
@@ -62,14 +50,6 @@ class Reduction:
                 self._threads.files[result] = file
             else:
                 self._threads.scalars[result] = scalar(self._threads.builder, file, 0)
-
-    def _combine(self, first: Sequence[File], second: Sequence[File]) -> list[File]:
-        """The combine function on whole files, vector by vector."""
-        chunks = [
-            evaluate(self._threads, self._op.combine.block, [*accumulators, *elements])
-            for accumulators, elements in zip(zip(*first, strict=True), zip(*second, strict=True), strict=True)
-        ]
-        return [tuple(file) for file in zip(*chunks, strict=True)]
 
     def in_thread(self, step: InThread, files: list[File]) -> list[File]:
         """Each thread combines its own registers."""
@@ -83,25 +63,22 @@ class Reduction:
             half = count_of(files[0]) // 2
             low = [take(builder, file, range(half)) for file in files]
             high = [take(builder, file, range(half, 2 * half)) for file in files]
-            files = self._combine(low, high)
+            files = self.combined(low, high)
         return files
 
     def butterfly(self, step: Butterfly, files: list[File]) -> list[File]:
         """All registers are combined with those of the lane across a bit."""
-        other = [
-            self._shuffled(file, element, 1 << step.lane) for file, element in zip(files, self._elements, strict=True)
-        ]
-        return self._combine_lanes(step.lane, files, other)
+        return self._combine_lanes(step.lane, files, self.across_lanes(files, step.lane))
 
     def _combine_lanes(self, lane: int, mine: list[File], other: list[File]) -> list[File]:
         """Combines with the partner's, the lower lane's values first where that matters."""
         if not self._ordered:
-            return self._combine(mine, other)
+            return self.combined(mine, other)
         builder, upper = self._threads.builder, self._threads.thread_bit(lane)
         pairs = list(zip(mine, other, strict=True))
         first = [tuple(builder.select(upper, b, a) for a, b in zip(x, y, strict=True)) for x, y in pairs]
         second = [tuple(builder.select(upper, a, b) for a, b in zip(x, y, strict=True)) for x, y in pairs]
-        return self._combine(first, second)
+        return self.combined(first, second)
 
     def redux(self, step: Redux, files: list[File]) -> list[File]:
         """All lanes' registers are combined by one instruction each."""
@@ -120,48 +97,12 @@ class Reduction:
         builder, upper = self._threads.builder, self._threads.thread_bit(step.lane)
         low = [r for r in range(step.registers) if not r >> step.bit & 1]
         kept: list[File] = []
-        received: list[File] = []
-        for file, element in zip(files, self._elements, strict=True):
+        sent: list[File] = []
+        for file in files:
             halves = take(builder, file, low), take(builder, file, [r | 1 << step.bit for r in low])
             kept.append(tuple(builder.select(upper, b, a) for a, b in zip(*halves, strict=True)))
-            sent = tuple(builder.select(upper, a, b) for a, b in zip(*halves, strict=True))
-            received.append(self._shuffled(sent, element, 1 << step.lane))
-        return self._combine_lanes(step.lane, kept, received)
-
-    def _shuffled(self, file: File, element: Element, mask: int) -> File:
-        """The file of the lane whose number differs by ``mask``."""
-        builder = self._threads.builder
-        stored = tuple(element.to_storage(builder, chunk) for chunk in file)
-        words = [instructions.shuffle_bfly(builder, word, mask) for word in words_of(builder, stored)]
-        got = from_words(builder, words, element_type(stored), count_of(file))
-        return tuple(element.from_storage(builder, chunk) for chunk in got)
-
-    def convert(self, step: Convert, files: list[File]) -> list[File]:
-        """Partial results change places."""
-        return [self._converted(step, file, element) for file, element in zip(files, self._elements, strict=True)]
-
-    def _converted(self, step: Convert, file: File, element: Element) -> File:
-        """One tensor after the conversion; narrower elements than the plan's travel in its width."""
-        builder = self._threads.builder
-        bits = reduce_bits(self._op)
-        if step.plan.scratch is not None:
-            if self._used_scratch:
-                instructions.barrier(builder, "block")
-            self._used_scratch = True
-        stored = tuple(element.to_storage(builder, chunk) for chunk in file)
-        own, narrow, wide = element_type(stored), ir.IntType(8 * element.size), ir.IntType(bits)
-        widens = 8 * element.size < bits
-        if widens:
-            stored = tuple(
-                builder.zext(builder.bitcast(chunk, like(chunk, narrow)), like(chunk, wide)) for chunk in stored
-            )
-        words = Exchange(self._threads, self._base).run(step.plan.steps, words_of(builder, stored))
-        moved = from_words(builder, words, element_type(stored), registers_after(step.plan.steps, count_of(file)))
-        if widens:
-            moved = tuple(
-                builder.bitcast(builder.trunc(chunk, like(chunk, narrow)), like(chunk, own)) for chunk in moved
-            )
-        return tuple(element.from_storage(builder, chunk) for chunk in moved)
+            sent.append(tuple(builder.select(upper, a, b) for a, b in zip(*halves, strict=True)))
+        return self._combine_lanes(step.lane, kept, self.across_lanes(sent, step.lane))
 
 
 def _is_extreme(op: tile.ReduceOp) -> bool:
@@ -171,18 +112,6 @@ def _is_extreme(op: tile.ReduceOp) -> bool:
     if only is None:
         return False
     return only.kind.data in ("min", "max") or (only.kind.data in tile.TIED_ZEROS and dtype_of(only.result).bits < 64)
-
-
-def registers_after(steps: Sequence[Step], registers: int) -> int:
-    """How many registers a thread holds after the steps of a conversion, if it held ``registers`` before."""
-    for step in steps:
-        if isinstance(step, Move):
-            registers = 1 << len(step.registers)
-        elif isinstance(step, LaneExchange):
-            registers = 1 << step.registers
-        elif isinstance(step, Parallel):
-            registers = 2 * registers_after(step.stays, registers // 2)
-    return registers
 
 
 _RUN: Final[Mapping[type[CombineStep], Callable[[Reduction, Any, list[File]], list[File]]]] = {

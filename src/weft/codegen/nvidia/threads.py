@@ -20,7 +20,7 @@ from xdsl.traits import IsTerminator
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering, Slot
 from weft.codegen.emit.control import ScalarSlot
 from weft.codegen.emit.element import element_of_value
-from weft.codegen.llvm.types import I32, I64, intrinsic
+from weft.codegen.llvm.types import I32, I64, intrinsic, splat
 from weft.codegen.nvidia.debug import Lines
 from weft.codegen.nvidia.files import File, chunk_sizes
 from weft.ir.types import layout_of, shape_of
@@ -118,7 +118,7 @@ class Threads(Emit):
         """
         key = tuple(columns)
         if key not in self._linear:
-            self._linear[key] = _linear(self.entry, self.thread, key)
+            self._linear[key] = xor_of_columns(self.entry, self.thread, key)
         return self._linear[key]
 
     def thread_bit(self, bit: int) -> ir.Value:
@@ -153,8 +153,9 @@ def thread_columns(layout: LinearLayout) -> tuple[int, ...]:
     return (*layout.columns("lane"), *warps)
 
 
-def _linear(builder: ir.IRBuilder, thread: ir.Value, columns: Sequence[int]) -> ir.Value:
-    """The XOR of columns by the bits of ``thread``: bits that move by one distance are moved together."""
+def xor_of_columns(builder: ir.IRBuilder, number: ir.Value, columns: Sequence[int]) -> ir.Value:
+    """The XOR of columns by the bits of ``number``, an i32 or a vector of them: bits that move by one distance are moved
+    together."""
     moved: dict[int, int] = {}
     for bit, column in enumerate(columns):
         for place in range(column.bit_length()):
@@ -162,9 +163,9 @@ def _linear(builder: ir.IRBuilder, thread: ir.Value, columns: Sequence[int]) -> 
                 moved[place - bit] = moved.get(place - bit, 0) | 1 << bit
     result: ir.Value | None = None
     for distance, mask in sorted(moved.items()):
-        part = builder.and_(thread, ir.Constant(I32, mask))
+        part = builder.and_(number, splat(mask, number.type))
         if distance:
             shift = builder.shl if distance > 0 else builder.lshr
-            part = shift(part, ir.Constant(I32, abs(distance)))
+            part = shift(part, splat(abs(distance), number.type))
         result = part if result is None else builder.xor(result, part)
-    return ir.Constant(I32, 0) if result is None else result
+    return splat(0, number.type) if result is None else result

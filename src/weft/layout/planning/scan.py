@@ -28,9 +28,10 @@ axis that is split among blocks is refused.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from weft.layout.algebra import f2
@@ -42,6 +43,7 @@ from weft.layout.planning.choose import plan_conversion
 from weft.layout.planning.combining import Combine, CombinePlan, CombineStep, Convert, combining_price, words
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.needs import Places
+from weft.layout.planning.plan import ConversionPlan
 from weft.layout.planning.steps import Cost, total
 
 if TYPE_CHECKING:
@@ -86,13 +88,18 @@ class Serial(CombineStep):
     def combines(self) -> int:
         return self.registers - (self.registers >> len(self.along))
 
+    @property
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """The registers by their place along the axis, in the order in which they are combined. Registers at one place of two
+        groups belong together."""
+        mask = sum(1 << at for at in self.along)
+        rest = [r for r in range(self.registers) if not r & mask]
+        places = [sum((n >> i & 1) << at for i, at in enumerate(self.along)) for n in range(1 << len(self.along))]
+        return tuple(tuple(r | place for r in rest) for place in (reversed(places) if self.reverse else places))
+
     def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
-        numbers = _numbers([Bit("register", at) for at in self.along], state.shape)[0, 0]
         state = state.copy()
-        order = range(1, 1 << len(self.along))
-        for number in reversed(range(len(order))) if self.reverse else order:
-            own = (numbers == number).nonzero()[0]
-            before = (numbers == (number + 1 if self.reverse else number - 1)).nonzero()[0]
+        for before, own in pairwise(self.groups):
             state[:, :, own] = combine(state[:, :, before], state[:, :, own])
         return state
 
@@ -121,11 +128,19 @@ class AcrossLane(CombineStep):
     def combines(self) -> int:
         return self.registers
 
+    @property
+    def reads(self) -> tuple[int, int]:
+        """The lane that is read from, as two masks: the bits of the own lane's number that are cleared, and those that are set
+        then."""
+        own = 1 << self.lane
+        return (self.below, own) if self.reverse else (own, self.below)
+
     def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
         import numpy as np
 
         lanes = np.arange(len(state[0]))
-        last = lanes & ~self.below | 1 << self.lane if self.reverse else lanes & ~(1 << self.lane) | self.below
+        cleared, put = self.reads
+        last = lanes & ~cleared | put
         takes = (lanes >> self.lane & 1) == (0 if self.reverse else 1)
         return np.where(takes[None, :, None], combine(state[:, last], state), state)
 
@@ -133,9 +148,23 @@ class AcrossLane(CombineStep):
         return f"{self.cost.shuffles} shfl.idx to lanes {'without' if self.reverse else 'with'} {1 << self.lane}"
 
 
+class Stop(NamedTuple):
+    """Where the step to the element before may end: at lane bit ``lane`` (None: wherever it has got to). The element is in
+    ``register`` of the lane whose number differs by ``flips``."""
+
+    lane: int | None
+    flips: int
+    register: int
+
+
 @dataclass(frozen=True)
 class Shift(CombineStep):
-    """Each element becomes the one before it along ``along`` (after it, in reverse); the first keeps its own."""
+    """Each element becomes the one before it along ``along`` (after it, in reverse); the first becomes the last, which no step
+    uses.
+
+    The step to the element before is a subtraction of 1: it goes through the bits that are 0 (1, in reverse), flips each, and
+    ends with the first that is 1 (0). Bits of registers are known; at a bit of the lane it ends for some lanes and goes on for
+    others (`stops`)."""
 
     along: tuple[Bit, ...]
     registers: int
@@ -152,6 +181,21 @@ class Shift(CombineStep):
         chosen = any(bit.dim == REGISTER for bit in self.along[lowest:])
         return Cost(shuffles=moved, permutes=moved * chosen)
 
+    def stops(self, register: int) -> tuple[Stop, ...]:
+        """Where the element before that of ``register`` is: a lane takes the first stop whose lane bit is set in its number
+        (clear, in reverse), or else the last stop."""
+        found: list[Stop] = []
+        flips, source = 0, register
+        for bit in self.along:
+            if bit.dim == REGISTER:
+                source ^= 1 << bit.at
+                if (register >> bit.at & 1) != self.reverse:
+                    return (*found, Stop(None, flips, source))
+            else:
+                flips ^= 1 << bit.at
+                found.append(Stop(bit.at, flips, source))
+        return (*found, Stop(None, flips, source))
+
     @property
     def combines(self) -> int:
         return 0
@@ -162,7 +206,7 @@ class Shift(CombineStep):
         index = np.indices(state.shape)
         numbers = _numbers(self.along, state.shape)
         size = 1 << len(self.along)
-        before = np.minimum(numbers + 1, size - 1) if self.reverse else np.maximum(numbers - 1, 0)
+        before = (numbers + (1 if self.reverse else -1)) % size
         source = {WARP: index[0], LANE: index[1].copy(), REGISTER: index[2].copy()}
         for place, bit in enumerate(self.along):
             source[bit.dim] = source[bit.dim] & ~(1 << bit.at) | (before >> place & 1) << bit.at
@@ -202,18 +246,46 @@ class Carry(CombineStep):
         own = self.registers - (self.registers >> len(self.along) if registers else 0)
         return own + sum(step.combines for step in self.steps)
 
+    @property
+    def lanes_below(self) -> int:
+        """The bits of a lane's number that are set (cleared, in reverse) in that of the lane that has its totals."""
+        return _mask(self.below, LANE)
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The registers that hold totals."""
+        mask = _mask(self.below, REGISTER)
+        return tuple(r if self.reverse else r | mask for r in range(self.registers) if not r & mask)
+
+    @property
+    def total_of(self) -> tuple[int, ...]:
+        """For each register the place in `totals` of what it is combined with."""
+        mask = _mask(self.below, REGISTER)
+        place = {r: at for at, r in enumerate(r for r in range(self.registers) if not r & mask)}
+        return tuple(place[r & ~mask] for r in range(self.registers))
+
+    @property
+    def threads(self) -> tuple[int, int]:
+        """The bits of ``along`` in the lane's and in the warp's number, as masks."""
+        return _mask(self.along, LANE), _mask(self.along, WARP)
+
+    def takes(self, register: int) -> bool | None:
+        """Whether the register has anything before it: True, False, or None where it has in threads with a bit of `threads` set
+        (clear, in reverse)."""
+        mask = _mask(self.along, REGISTER)
+        if register & mask != (mask if self.reverse else 0):
+            return True
+        return None if any(self.threads) else False
+
     def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
         import numpy as np
 
-        lane_mask, register_mask = _mask(self.below, LANE), _mask(self.below, REGISTER)
         lanes = np.arange(len(state[0]))
-        lanes = lanes & ~lane_mask if self.reverse else lanes | lane_mask
-        firsts = [r for r in range(self.registers) if not r & register_mask]
-        totals = state[:, lanes][:, :, [r if self.reverse else r | register_mask for r in firsts]]
+        lanes = lanes & ~self.lanes_below if self.reverse else lanes | self.lanes_below
+        totals = state[:, lanes][:, :, self.totals]
         for step in self.steps:
             totals = step.apply(totals, combine)
-        place = {r: at for at, r in enumerate(firsts)}
-        before = totals[:, :, [place[r & ~register_mask] for r in range(self.registers)]]
+        before = totals[:, :, self.total_of]
         numbers = _numbers(self.along, state.shape)
         takes = numbers != ((1 << len(self.along)) - 1 if self.reverse else 0)
         return np.where(takes, combine(before, state), state)
@@ -231,6 +303,19 @@ class ScanPlan(CombinePlan):
     axis: int
     reverse: bool
     reason: str
+
+    @property
+    def conversions(self) -> tuple[ConversionPlan, ...]:
+        """The plans of all conversions, in order."""
+        return tuple(step.plan for step in _walk(self.steps) if isinstance(step, Convert))
+
+
+def _walk(steps: Sequence[CombineStep]) -> Iterator[CombineStep]:
+    """All steps, and those within."""
+    for step in steps:
+        yield step
+        if isinstance(step, Carry):
+            yield from _walk(step.steps)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class Rewriting:
             for result in op.results:
                 self._retype(result)
             for region in op.regions:
-                if isinstance(op, tile.ReduceOp):
+                if isinstance(op, tile.CombiningOp):
                     continue
                 for inner in region.blocks:
                     self.retype(inner)
@@ -57,7 +57,7 @@ class Rewriting:
                 if layout is not None and self._facts.layouts[op.operands[i]] != layout:
                     op.operands[i] = self._in_layout(op.operands[i], layout)
             for region in op.regions:
-                if isinstance(op, tile.ReduceOp):
+                if isinstance(op, tile.CombiningOp):
                     continue
                 for inner in region.blocks:
                     self.convert(inner)

@@ -68,13 +68,19 @@ class ThreadRules(Preferences):
         return coalesced(shape, 32, self.warps)
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
-        """The preferred layouts; a copy into a buffer is laid out as a load, and what is stored in a buffer as it is."""
+        """The preferred layouts. A copy into a buffer is laid out as a load, what is stored in a buffer as it is, a gather's
+        result as its index, a scan's results as its heaviest source."""
         if isinstance(op, gpu.AsyncCopyOp):
             # A copy is of 4 bytes at least, best of 16: of a small tile some threads copy nothing.
             held = prod(shape_of(op.pointer)) * dtype_of(op.pointer).itemsize
             return [same(op, self.anchor(op.pointer, facts, max(1, 16 * LANES * self.warps // held)))]
         if isinstance(op, gpu.LocalStoreOp):
             return [same(op, facts.layouts[op.value])]
+        if isinstance(op, tile.GatherOp):
+            index = facts.layouts[op.index]
+            return [OperandLayouts((facts.layouts[op.source], index), (index,))]
+        if isinstance(op, tile.ScanOp):
+            return [same(op, facts.layouts[facts.heaviest(op.sources)])]
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:

@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.ir.types import shape_of
+from weft.ir.unsupported import UnsupportedOpError
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity
@@ -39,6 +40,12 @@ class VectorRules(Preferences):
     def default(self, shape: Sequence[int]) -> LinearLayout:
         """Row-major vectors."""
         return _vector(tuple(shape), self.lanes)
+
+    def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
+        """The preferred layouts; gathers and scans have none yet."""
+        if isinstance(op, tile.GatherOp | tile.ScanOp):
+            raise UnsupportedOpError(op, "is not supported on CPUs yet", hint="compile the kernel for a GPU")
+        return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:
         """The layout whose lanes walk the dimension along which the pointers are most contiguous; where they are not at

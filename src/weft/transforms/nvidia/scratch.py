@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 
 from weft.ir import gpu, tile
 from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
-from weft.layout import ReducePlan, plan_conversion, plan_reduce
+from weft.layout import GatherPlan, ReducePlan, ScanPlan, plan_conversion, plan_gather, plan_reduce, plan_scan
 from weft.layout.planning.accesses import ALIGNMENT, Access
 from weft.layout.planning.combining import Convert
 from weft.layout.planning.machine import MachineModel
@@ -63,8 +63,8 @@ def element_bits(value: SSAValue) -> int:
     return 64 if is_pointer(value) else 8 * dtype_of(value).itemsize
 
 
-def reduce_bits(op: tile.ReduceOp) -> int:
-    """The bits in which a reduction's tensors travel: those of the widest."""
+def combining_bits(op: tile.CombiningOp) -> int:
+    """The bits in which the tensors of a reduction or scan travel: those of the widest."""
     return max(map(element_bits, op.sources))
 
 
@@ -77,8 +77,20 @@ def reduce_plan(op: tile.ReduceOp, model: MachineModel) -> ReducePlan:
     """How a reduction is carried out."""
     result = op.results_[0]
     layout = layout_of(result) if shape_of(result) else None
-    axis, bits = op.axis.value.data, reduce_bits(op)
+    axis, bits = op.axis.value.data, combining_bits(op)
     return plan_reduce(layout_of(op.sources[0]), axis, bits, model, layout, has_instruction(op))
+
+
+def scan_plan(op: tile.ScanOp, model: MachineModel) -> ScanPlan:
+    """How a scan is carried out."""
+    layout, axis = layout_of(op.sources[0]), op.axis.value.data
+    return plan_scan(layout, axis, combining_bits(op), model, op.reverse is not None)
+
+
+def gather_plan(op: tile.GatherOp, model: MachineModel) -> GatherPlan:
+    """How a gather is carried out."""
+    source, index = layout_of(op.source), layout_of(op.index)
+    return plan_gather(source, index, op.axis.value.data, element_bits(op.source), model)
 
 
 def has_instruction(op: tile.ReduceOp) -> bool:
@@ -93,6 +105,8 @@ def _plans(op: Operation, model: MachineModel) -> list[ConversionPlan]:
             return [conversion_plan(op, model)]
         case tile.ReduceOp():
             return [step.plan for step in reduce_plan(op, model).steps if isinstance(step, Convert)]
+        case tile.ScanOp():
+            return list(scan_plan(op, model).conversions)
         case _:
             return []
 
@@ -129,6 +143,9 @@ def use_of(op: Operation, target: GpuTarget) -> Use | None:
         return Use(told, waits=True)
     if isinstance(op, tile.DotOp):
         return Use(dot_scratch(op).bytes, waits=True) if instruction_of(op, target) is None else None
+    if isinstance(op, tile.GatherOp):
+        memory = gather_plan(op, target.model).memory
+        return None if memory is None else Use(memory.cost.scratch, waits=memory.scope == "block")
     plans = [plan for plan in _plans(op, target.model) if plan.scratch is not None]
     if not plans:
         return None
