@@ -22,7 +22,7 @@ def test_every_elementwise_op_has_code_for_all_machines() -> None:
 
 
 def test_every_op_has_code_on_the_cpu() -> None:
-    """All but what only a register loop computes (generators, shape ops, reductions), ends of combine regions, and refused ops."""
+    """All but what only a register loop computes (generators, shape ops, reductions), ends of regions, and what is refused."""
     in_loops = {tile.SplatOp, tile.ArangeOp, tile.ReduceOp, tile.YieldOp, *with_trait(tile.Shape)}
     refused = {tile.ScanOp, tile.GatherOp}
     assert set(tile.Tile.operations) - in_loops - refused <= set(machine_for(host()).lowerings)
