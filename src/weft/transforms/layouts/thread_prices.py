@@ -36,7 +36,7 @@ from weft.transforms.layouts.free import Free, instructions_of
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 from weft.transforms.nvidia.groups import Groups, groups
 from weft.transforms.nvidia.matrix import instruction_of
-from weft.transforms.nvidia.scratch import element_bits, has_instruction, reduce_bits
+from weft.transforms.nvidia.scratch import element_bits, has_instruction, combining_bits
 
 SECTOR: Final = 1.0
 """Clocks of a sector of 32 bytes. Unmeasured: L2 gives a multiprocessor two a clock, global memory one in two to three clocks."""
@@ -184,7 +184,7 @@ def _touched(layout: LinearLayout, size: int, pointer: AxisInfo | None) -> tuple
 def _reduction(op: tile.ReduceOp, chosen: OperandLayouts, machine: MachineModel, exact: bool) -> float:
     source, result = chosen.operands[0], chosen.results[0]
     assert source is not None, "the source of a reduction is a tile"
-    axis, bits, redux = op.axis.value.data, reduce_bits(op), has_instruction(op)
+    axis, bits, redux = op.axis.value.data, combining_bits(op), has_instruction(op)
     price = reduce_price if exact else least_reduce
     return price(source, axis, bits, machine, result, redux) * len(op.sources)
 

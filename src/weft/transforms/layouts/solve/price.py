@@ -38,7 +38,7 @@ def prices_of(function: func.FuncOp, rules: SolverRules) -> Iterator[Priced]:
             price = rules.conversion_cost(layout_of(op.source), layout_of(op.result), rules.bits(op.source))
         elif isinstance(op, tile.ShapeOp) or any(is_tile(r) and facts.free.is_free(r) for r in op.results):
             continue
-        elif any(map(is_tile, (*op.operands, *op.results))) and not op.regions or isinstance(op, tile.ReduceOp):
+        elif any(map(is_tile, (*op.operands, *op.results))) and not op.regions or isinstance(op, tile.CombiningOp):
             price = rules.op_cost(op, OperandLayouts(_layouts(op.operands), _layouts(op.results)), facts)
         else:
             continue
@@ -59,7 +59,7 @@ def _ops(block: Block) -> Iterator[Operation]:
         if is_terminator(op):
             continue
         yield op
-        if not isinstance(op, tile.ReduceOp):
+        if not isinstance(op, tile.CombiningOp):
             for region in op.regions:
                 for inner in region.blocks:
                     yield from _ops(inner)

@@ -155,7 +155,7 @@ def _ops(block: Block) -> Iterator[Operation]:
         if is_terminator(op):
             continue
         yield op
-        if not isinstance(op, tile.ReduceOp):
+        if not isinstance(op, tile.CombiningOp):
             for region in op.regions:
                 for inner in region.blocks:
                     yield from _ops(inner)
