@@ -36,7 +36,7 @@ from weft.transforms.layouts.free import Free, instructions_of
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 from weft.transforms.nvidia.groups import Groups, groups
 from weft.transforms.nvidia.matrix import instruction_of
-from weft.transforms.nvidia.scratch import element_bits, has_instruction, combining_bits
+from weft.transforms.nvidia.scratch import combining_bits, element_bits, has_instruction
 
 SECTOR: Final = 1.0
 """Clocks of a sector of 32 bytes. Unmeasured: L2 gives a multiprocessor two a clock, global memory one in two to three clocks."""
