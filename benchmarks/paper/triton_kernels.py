@@ -1,0 +1,36 @@
+"""The kernels that Triton compiles for the scripts of this folder. It is run by an interpreter that has triton 3.9, with a list
+of requests on its standard input; weft is not imported."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+
+@triton.jit
+def gather(x, index, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + at, tl.gather(tl.load(x + at), tl.load(index + at), 1))
+
+
+def compiled(request: dict[str, Any]) -> dict[str, Any]:
+    """PTX, bytes of shared memory, and the seconds that Triton took without ptxas's."""
+    kernel = globals()[request["kernel"]]
+    kinds = request["signature"] | dict.fromkeys(request["constants"], "constexpr")
+    aligned = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in request["signature"]}
+    source = ASTSource(fn=kernel, signature=kinds, constexprs=request["constants"], attrs=aligned)
+    started = time.perf_counter()
+    made = triton.compile(source, target=GPUTarget("cuda", request["target"], 32), options=request["options"])
+    seconds = time.perf_counter() - started
+    return {"ptx": made.asm["ptx"], "shared": made.metadata.shared, "seconds": seconds}
+
+
+if __name__ == "__main__":
+    json.dump([compiled(request) for request in json.load(sys.stdin)], sys.stdout)
