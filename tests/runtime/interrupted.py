@@ -203,12 +203,14 @@ def storm() -> None:
 def hail() -> None:
     """A timer's handler raises every few microseconds to milliseconds, wherever the main thread is: up to two times a launch,
     since a third could come before the handler of the second has begun."""
-    left = 0
+    left, over = 0, False
     rng = random.Random(0)
 
     def handler(number: int, frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, rng.choice((3e-5, 1e-4, 3e-4, 1e-3)) * rng.random())
         nonlocal left
+        if over:  # a handler that is late must not set the timer again: Python's end would be interrupted
+            return
+        signal.setitimer(signal.ITIMER_REAL, rng.choice((3e-5, 1e-4, 3e-4, 1e-3)) * rng.random())
         if left:
             left -= 1
             raise KeyboardInterrupt
@@ -234,6 +236,7 @@ def hail() -> None:
         add_one[(13,)](x, 200_000, 16384)
         assert (x == 6).all(), np.unique(x)
         launches += 1
+    over = True
     signal.setitimer(signal.ITIMER_REAL, 0)
     works()
     sys.stdout.write(f"{launches} {interrupts}\n")
