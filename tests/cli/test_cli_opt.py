@@ -10,7 +10,7 @@ import pytest
 
 from filechecking import assert_filecheck
 from weft.cli import main
-from weft.transforms import PASSES
+from weft.transforms.passes import PASSES
 
 KERNELS = """\
 import weft

@@ -13,7 +13,7 @@ import pytest
 
 from filechecking import assert_filecheck
 from weft.cli import main
-from weft.transforms import PASSES
+from weft.transforms.passes import PASSES
 
 HERE = Path(__file__).parent / "filecheck"
 FILES = sorted(HERE.glob("*/*.mlir"))

@@ -135,7 +135,7 @@ def _pass(spelled: str) -> ModulePass:
     from xdsl.utils.arg_spec import parse_spec
     from xdsl.utils.exceptions import ArgSpecParseError
 
-    from weft.transforms import PASSES
+    from weft.transforms.passes import PASSES
 
     try:
         spec = parse_spec(spelled)
@@ -161,7 +161,7 @@ def _near(name: str, names: list[str]) -> str:
 
 def _listed() -> str:
     """The passes with their summaries, and the default order."""
-    from weft.transforms import PASSES
+    from weft.transforms.passes import PASSES
 
     width = max(map(len, PASSES))
     lines = [f"  {name:<{width}}  {_summary(one)}" for name, one in sorted(PASSES.items())]

@@ -9,10 +9,8 @@ from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from weft.codegen.cpu.machine import CpuMachine
 from weft.codegen.kernel import CompiledKernel, GpuKernel
 from weft.codegen.machine import Emitted, Machine
-from weft.codegen.nvidia.machine import GpuMachine
 from weft.options import Options
 from weft.target import CpuTarget, GpuTarget, Target
 
@@ -20,11 +18,13 @@ from weft.target import CpuTarget, GpuTarget, Target
 @cache
 def machine_for(target: Target) -> Machine:
     """The machine that compiles for a target."""
-    match target:
-        case CpuTarget():
-            return CpuMachine(target)
-        case GpuTarget():
-            return GpuMachine(target)
+    if isinstance(target, CpuTarget):
+        from weft.codegen.cpu.machine import CpuMachine  # not at import: neither machine waits for the other
+
+        return CpuMachine(target)
+    from weft.codegen.nvidia.machine import GpuMachine
+
+    return GpuMachine(target)
 
 
 def lay_out(module: ModuleOp, target: Target, options: Options | None = None) -> None:

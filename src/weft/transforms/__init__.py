@@ -1,7 +1,7 @@
 """Passes over tile IR, and analyses of it.
 
 `PIPELINE` has the target-independent passes in their order; a machine adds its own (`weft.codegen.machine`).
-`weft.transforms.axis` analyses index arithmetic.
+`weft.transforms.passes` has all by name, `weft.transforms.axis` analyses index arithmetic.
 """
 
 from __future__ import annotations
@@ -16,41 +16,8 @@ from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
-from weft.transforms.invariant_loads import MarkInvariantLoads
-from weft.transforms.layouts import AssignVectorLayouts
-from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
-from weft.transforms.nvidia.barriers import PlaceBarriers
-from weft.transforms.nvidia.buffers import LayOutBuffers
-from weft.transforms.nvidia.invariants import ShareInvariants
-from weft.transforms.nvidia.operands import MatchOperands
-from weft.transforms.nvidia.pipeline import PipelineLoads
-from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.simplify import Simplify
-from weft.transforms.widen_dot import WidenDot
-
-PASSES: Final[dict[str, type[ModulePass]]] = {
-    one.name: one
-    for one in (
-        AllocateScratch,
-        AssignThreadLayouts,
-        AssignVectorLayouts,
-        Cse,
-        Dce,
-        LayOutBuffers,
-        Licm,
-        MarkInvariantLoads,
-        MatchOperands,
-        PipelineLoads,
-        PlaceBarriers,
-        RaiseFlags,
-        ShareInvariants,
-        Simplify,
-        UniformCarry,
-        WidenDot,
-    )
-}
-"""Every pass by its name. ``weft opt`` runs them one by one; each has FileCheck files in ``tests/transforms/filecheck``."""
 
 PIPELINE: Final[tuple[ModulePass, ...]] = (
     RaiseFlags(),
@@ -74,4 +41,4 @@ def optimise(module: ModuleOp) -> None:
         one.apply(context, module)
 
 
-__all__ = ["PASSES", "PIPELINE", "Cse", "Dce", "Licm", "Simplify", "optimise"]
+__all__ = ["PIPELINE", "Cse", "Dce", "Licm", "Simplify", "optimise"]
