@@ -165,7 +165,8 @@ class ThreadRules(Preferences):
             case tile.ReduceOp() if preferred.operands[0] is not None:
                 found = reduction_layouts(preferred.operands[0], op.axis.value.data)
                 return [_reduced(op, layout) for layout in found]
-            case tile.DotOp() if instruction_of(op, self.target) is not None:
+            case tile.DotOp() if instruction_of(op, self.target) is not None and not chained(op):
+                # Chained dots keep whole rows: other splits are cheaper by price, which knows of no lifetimes, and spill.
                 rows = [1 << bit for bit in range(self.warps.bit_length())]
                 return [self._fragments(op, (count, self.warps // count), facts) for count in rows]
             case _:
