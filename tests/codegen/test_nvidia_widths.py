@@ -56,8 +56,9 @@ def widths(ptx: str) -> dict[str, list[str]]:
 
 def bits(form: str) -> int:
     """The bits that an access of a form moves."""
-    vector, width = re.fullmatch(r"(?:\.v(\d))?\.[bu](\d+)", form).groups()  # type: ignore[union-attr]
-    return int(vector or 1) * int(width)
+    found = re.fullmatch(r"(?:\.v(\d))?\.[bu](\d+)", form)
+    assert found, f"{form} is no form of a load or store"
+    return int(found[1] or 1) * int(found[2])
 
 
 @pytest.mark.parametrize("reshaped", [False, True], ids=["sum", "reshape"])

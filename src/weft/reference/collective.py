@@ -6,7 +6,8 @@ types, and sums a dot product in float64, rounded once to the accumulator's type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -24,32 +25,36 @@ def reduce(sources: Sequence[Array], axis: int, combine: Combine, *, elementwise
     With ``elementwise`` the region means the same on whole arrays and is given them; otherwise (it has control flow)
     it is given the scalars of one index after the other.
     """
-    first, *rest = ([np.take(s, i, axis) for s in sources] for i in range(sources[0].shape[axis]))
-    accumulators = [np.array(a) for a in first]
-    shape = accumulators[0].shape
-    for elements in rest:
-        if elementwise:
-            combined = combine([*accumulators, *elements])
-            accumulators = [v if v.shape == shape else np.broadcast_to(v, shape) for v in combined]
-            continue
-        for index in np.ndindex(shape):
-            combined = combine([np.asarray(x[index]) for x in (*accumulators, *elements)])
-            for accumulator, value in zip(accumulators, combined, strict=True):
-                accumulator[index] = value
-    return accumulators
+    *_, total = _prefixes(sources, axis, range(sources[0].shape[axis]), combine, elementwise=elementwise)
+    return total
 
 
 def scan(sources: Sequence[Array], axis: int, combine: Combine, *, reverse: bool, elementwise: bool) -> list[Array]:
     """The prefixes of ``sources``, of one shape, along ``axis``; with ``reverse`` from the last element down. ``elementwise`` as
     of `reduce`."""
-    size = sources[0].shape[axis]
-    order = list(reversed(range(size))) if reverse else list(range(size))
-    prefixes = [
-        reduce([np.take(s, order[: end + 1], axis) for s in sources], axis, combine, elementwise=elementwise)
-        for end in range(size)
-    ]
-    at = [order.index(i) for i in range(size)]
-    return [np.stack([prefixes[end][k] for end in at], axis) for k in range(len(sources))]
+    places = range(sources[0].shape[axis])
+    order = places[::-1] if reverse else places
+    found = zip(*_prefixes(sources, axis, order, combine, elementwise=elementwise), strict=True)
+    return [np.stack(prefixes[:: -1 if reverse else 1], axis) for prefixes in found]
+
+
+def _prefixes(
+    sources: Sequence[Array], axis: int, order: Iterable[int], combine: Combine, *, elementwise: bool
+) -> Iterator[list[Array]]:
+    """What is accumulated after each element, in the order of their indices."""
+
+    def combined(accumulators: list[Array], elements: list[Array]) -> list[Array]:
+        shape = accumulators[0].shape
+        if elementwise:
+            return [np.broadcast_to(v, shape) for v in combine([*accumulators, *elements])]
+        following = [np.empty_like(a) for a in accumulators]
+        for index in np.ndindex(shape):
+            values = combine([np.asarray(x[index]) for x in (*accumulators, *elements)])
+            for array, value in zip(following, values, strict=True):
+                array[index] = value
+        return following
+
+    return accumulate(([np.take(s, i, axis) for s in sources] for i in order), combined)
 
 
 def gather(source: Array, index: Array, axis: int) -> Array:

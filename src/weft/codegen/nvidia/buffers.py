@@ -100,11 +100,7 @@ def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
 def first_holder(threads: Threads, plan: AccessPlan) -> ir.Value | None:
     """Whether the thread is the first of those that hold the same; None where all threads take part."""
     lanes, warps = plan.idle
-    idle = lanes | warps << LANE_BITS
-    if not idle:
-        return None
-    rest = threads.entry.and_(threads.thread, ir.Constant(I32, idle))
-    return threads.entry.icmp_unsigned("==", rest, ir.Constant(I32, 0))
+    return threads.without(lanes | warps << LANE_BITS)
 
 
 def address_columns(plan: AccessPlan) -> list[int]:

@@ -160,10 +160,7 @@ class Exchange:
     def _takes_part(self, step: Access, number: int, idle_lanes: int = 0) -> ir.Value | None:
         """Whether the thread takes part in an instruction; None where all threads do."""
         addresses, builder, threads = step.addresses, self._threads.builder, self._threads
-        condition: ir.Value | None = None
-        if idle := idle_lanes | step.idle_warps << LANE_BITS:
-            rest = builder.and_(threads.thread, ir.Constant(I32, idle))
-            condition = builder.icmp_unsigned("==", rest, ir.Constant(I32, 0))
+        condition = threads.without(idle_lanes | step.idle_warps << LANE_BITS)
         if not step.guarded:
             return condition
         low, high = step.granules

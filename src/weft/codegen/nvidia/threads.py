@@ -128,7 +128,10 @@ class Threads(Emit):
     def first_copy(self, columns: Sequence[int]) -> ir.Value | None:
         """Whether this thread is the first of those that hold the same: its number has no bit whose column is 0. None where no
         threads hold the same."""
-        mask = sum(1 << bit for bit, column in enumerate(columns) if not column)
+        return self.without(sum(1 << bit for bit, column in enumerate(columns) if not column))
+
+    def without(self, mask: int) -> ir.Value | None:
+        """Whether this thread's number has no bit of the mask; None for a mask without bits."""
         if not mask:
             return None
         return self.entry.icmp_unsigned("==", self.entry.and_(self.thread, ir.Constant(I32, mask)), ir.Constant(I32, 0))
