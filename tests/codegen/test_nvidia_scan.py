@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ANY = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+SECOND = {dtypes.int8: dtypes.int8, dtypes.int16: dtypes.int8, dtypes.int32: dtypes.int32, dtypes.int64: dtypes.int32}
+"""The type of an affine map's second number: never wider than the first, whose products wrap; else maps do not associate."""
 
 
 def affine(first: DType, second: DType) -> Region:
@@ -78,7 +80,7 @@ def scanned(
     """A scan beside NumPy's."""
     size, layout = shape[0] * shape[1], reshape(flat, shape)
     rng = np.random.default_rng(size)
-    types = [dtype] if kind == "add" else [dtype, dtypes.int32]
+    types = [dtype] if kind == "add" else [dtype, SECOND[dtype]]
     arrays = [rng.integers(-4, 5, size).astype(type_.numpy) for type_ in types]
     kernel = Laid()
     sources = [
