@@ -70,18 +70,19 @@ def _repeatable(op: Operation) -> bool:
 
 @dataclass(frozen=True)
 class Ahead:
-    """An iteration of a loop: its induction variable, whether it is ``enabled``, and the carried values of the slice."""
+    """An iteration of a slice's loop: its induction variable, whether it is ``enabled``, and the carried values of the slice."""
 
-    loop: scf.ForOp
+    part: Slice
     induction: SSAValue
     enabled: SSAValue
     carried: tuple[SSAValue, ...]
 
     @staticmethod
-    def first(loop: scf.ForOp, add: Add, part: Slice) -> Ahead:
+    def first(part: Slice, add: Add) -> Ahead:
         """The loop's first iteration."""
+        loop = part.loop
         enabled = add(tile.CompareOp("lt", loop.lb, loop.ub)).results[0]
-        return Ahead(loop, loop.lb, enabled, tuple(loop.iter_args[i] for i in part.carried))
+        return Ahead(part, loop.lb, enabled, tuple(loop.iter_args[i] for i in part.carried))
 
     @property
     def values(self) -> tuple[SSAValue, ...]:
@@ -93,16 +94,16 @@ class Ahead:
         induction, enabled, *carried = values
         return replace(self, induction=induction, enabled=enabled, carried=tuple(carried))
 
-    def compute(self, part: Slice, add: Add) -> dict[SSAValue, SSAValue]:
+    def compute(self, add: Add) -> dict[SSAValue, SSAValue]:
         """Inserts the slice's ops for this iteration; returns what stands for each of the body's values. Loads read nothing where
         the iteration is not enabled."""
-        block = self.loop.body.block
+        part = self.part
+        block = part.loop.body.block
         found: dict[SSAValue, SSAValue] = {block.args[0]: self.induction}
         found |= {block.args[1 + i]: value for i, value in zip(part.carried, self.carried, strict=True)}
         for op in part.ops:
             clone = self._load(op, found, add) if isinstance(op, tile.LoadOp) else op.clone(found)
-            location = op.location
-            add(clone).location = location
+            add(clone).location = op.location
             found.update(zip(op.results, clone.results, strict=True))
         return found
 
@@ -114,18 +115,18 @@ class Ahead:
         both = enabled if mask is None else add(tile.BinaryOp("and", mask, enabled)).results[0]
         return tile.LoadOp(pointer, both, other, cache=op.cache.data, evict=op.evict.data)
 
-    def following(self, part: Slice, found: dict[SSAValue, SSAValue], add: Add) -> Ahead:
+    def following(self, found: dict[SSAValue, SSAValue], add: Add) -> Ahead:
         """The next iteration, after `compute` has found this one's values."""
-        end = self.loop.body.block.last_op
+        loop = self.part.loop
+        end = loop.body.block.last_op
         assert end is not None, "the verifier asks scf.for for a terminator"
-        loop = self.loop
         left = add(tile.BinaryOp("sub", loop.ub, self.induction)).results[0]
         sizes = [add(tile.BitcastOp(value, _unsigned(dtype_of(value)))).results[0] for value in (left, loop.step)]
         more = add(tile.CompareOp("gt", *sizes)).results[0]
         enabled = add(tile.BinaryOp("and", self.enabled, more)).results[0]
         induction = add(tile.BinaryOp("add", self.induction, loop.step)).results[0]
-        yielded = [end.operands[i] for i in part.carried]
-        return Ahead(loop, induction, enabled, tuple(found.get(value, value) for value in yielded))
+        yielded = [end.operands[i] for i in self.part.carried]
+        return Ahead(self.part, induction, enabled, tuple(found.get(value, value) for value in yielded))
 
 
 def _unsigned(dtype: DType) -> DType:

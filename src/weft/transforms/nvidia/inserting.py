@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -14,23 +13,19 @@ from weft.ir.types import scalar
 
 @dataclass(frozen=True)
 class Inserting:
-    """A place to insert ops at, whose location is that of ``origin``."""
+    """Inserts ops in front of ``place``. Their location is that of ``origin``."""
 
+    place: Operation
     origin: Operation
-    insert: Callable[[Operation], None]
 
     def add(self, op: tile.TileOp) -> tile.TileOp:
-        """Inserts an op."""
+        """Inserts an op, and returns it."""
+        block = self.place.parent_block()
+        assert block is not None, f"{self.place.name} stands in no block"
         op.location = self.origin.location
-        self.insert(op)
+        block.insert_op_before(op, self.place)
         return op
 
     def number(self, value: int) -> SSAValue:
         """An int32."""
         return self.add(tile.ConstantOp(value, scalar(dtypes.int32))).results[0]
-
-
-def before(place: Operation, op: Operation) -> None:
-    block = place.parent_block()
-    assert block is not None, f"{place.name} stands in no block"
-    block.insert_op_before(op, place)

@@ -23,12 +23,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
-from weft import dtypes
 from weft.ir import gpu, tile
-from weft.ir.types import dtype_of, is_pointer, is_tile, scalar, shape_of
+from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 from weft.target import gpu as target_of
 from weft.transforms.layouts.threads import chained, warp_grid
-from weft.transforms.nvidia.inserting import Inserting, before
+from weft.transforms.nvidia.inserting import Inserting
 from weft.transforms.nvidia.matrix import instruction_of
 
 OTHERS: Final = 24
@@ -95,12 +94,12 @@ def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
 
 def _share(loop: scf.ForOp, dots: Sequence[tile.DotOp], value: SSAValue) -> None:
     """Stores a value before the loop, and has the dots read it."""
-    start = Inserting(loop, lambda op: before(loop, op))
+    start = Inserting(loop, loop)
     buffer = start.add(gpu.AllocOp(gpu.BufferType.of(1, shape_of(value), dtype_of(value)))).results[0]
-    slot = start.add(tile.ConstantOp(0, scalar(dtypes.int32))).results[0]
+    slot = start.number(0)
     start.add(gpu.LocalStoreOp(value, buffer, slot))
     for dot in dots:
-        inside = Inserting(dot, lambda op, dot=dot: before(dot, op))
+        inside = Inserting(dot, dot)
         for index in (0, 1):
             if dot.operands[index] is value:
                 read = inside.add(gpu.LocalLoadOp(buffer, slot)).results[0]

@@ -21,7 +21,10 @@ Slots. With one slot more than copies under way, an iteration waits once: behind
 iteration before, which is the one that is written next. Where shared memory has no room for it, the copy comes after the last
 use of the slot it goes into, and a second barrier between them.
 
-Limit: a load whose ``num_stages`` is 1, or that is in an ``if`` inside the loop, stays as it is.
+A copy keeps the load's advice for the first cache (``.ca``); the other advice, which no result depends on, is ignored.
+
+Limit: loads of a loop whose ``num_stages`` is 0 or 1, and loads in an ``if`` inside the loop, stay as they are. Whether there is
+room for a further slot is decided by the loop's own buffers; operands kept in shared memory (`invariants`) and scratch are extra.
 """
 
 from __future__ import annotations
@@ -32,9 +35,10 @@ from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialects import func, scf
-from xdsl.dialects.builtin import IntAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.ir import gpu, tile
 from weft.ir.types import dtype_of, shape_of
@@ -43,7 +47,6 @@ from weft.target import gpu as target_of
 from weft.transforms.axis import analyse
 from weft.transforms.nvidia.ahead import Ahead, slice_of
 from weft.transforms.nvidia.inserting import Inserting
-from weft.transforms.nvidia.inserting import before as before_op
 from weft.transforms.nvidia.prefetched import feeding_dots
 
 NUM_STAGES: Final = "tile.num_stages"
@@ -78,13 +81,7 @@ class PipelineLoads(ModulePass):
 def stages_of(loop: scf.ForOp, default: int) -> int:
     """The iterations of a loop that are to be under way."""
     own = loop.attributes.get(NUM_STAGES)
-    match own:
-        case IntegerAttr():
-            return own.value.data
-        case IntAttr():
-            return own.data
-        case _:
-            return default
+    return own.value.data if isinstance(own, IntegerAttr) else default
 
 
 def _trips(loop: scf.ForOp) -> int:
@@ -113,27 +110,27 @@ class _Pipeline:
 
     def run(self) -> None:
         """Rewrites the loop."""
-        before = Inserting(self._loop, lambda op: before_op(self._loop, op))
+        before = Inserting(self._loop, self._loop)
         buffers: list[SSAValue] = []
         for load, type_ in zip(self._loads, self._types, strict=True):
             alloc = before.add(gpu.AllocOp(type_))
             alloc.location = load.location
             buffers.append(alloc.results[0])
-        ahead = Ahead.first(self._loop, before.add, self._slice)
+        ahead = Ahead.first(self._slice, before.add)
         for number in range(self._ahead):
             ahead = self._copy(ahead, before, buffers, before.number(number))
         self._rebuild(buffers, ahead, before)
 
     def _copy(self, ahead: Ahead, inserting: Inserting, buffers: Sequence[SSAValue], slot: SSAValue) -> Ahead:
         """The copies of the iteration that ``ahead`` is at, as a group; returns the iteration after it."""
-        found = ahead.compute(self._slice, inserting.add)
+        found = ahead.compute(inserting.add)
         for load, buffer in zip(self._loads, buffers, strict=True):
             mask = None if load.mask is None else found.get(load.mask, load.mask)
             pointer = found.get(load.pointer, load.pointer)
             copy = gpu.AsyncCopyOp(pointer, mask, buffer, slot, ahead.enabled, load.cache.data)
             inserting.add(copy).location = load.location
         inserting.add(gpu.CommitOp())
-        return ahead.following(self._slice, found, inserting.add)
+        return ahead.following(found, inserting.add)
 
     def _rebuild(self, buffers: Sequence[SSAValue], ahead: Ahead, before: Inserting) -> None:
         """The loop with the copies of the iteration ``ahead``, and its loads from slots."""
@@ -149,17 +146,16 @@ class _Pipeline:
 
         first = block.first_op
         assert first is not None, "a block has a terminator"
-        start = Inserting(loop, lambda op: block.insert_op_before(op, first))
+        start = Inserting(first, loop)
         start.add(gpu.WaitOp(self._ahead - 1, buffers))
         last = max(self._loads, key=lambda load: block.get_operation_index(load))
         behind = last.next_op
         assert behind is not None, "a block has a terminator"
-        copying = start if wraps else Inserting(loop, lambda op: block.insert_op_before(op, behind))
+        copying = start if wraps else Inserting(behind, loop)
         inside = self._copy(inside, copying, buffers, target)
         for load, buffer in zip(self._loads, buffers, strict=True):
             self._read(load, buffer, slot)
-        finish = Inserting(loop, lambda op: block.insert_op_before(op, end))
-        following = self._following(slot, finish)
+        following = self._following(slot, Inserting(end, loop))
         end.operands = [*end.operands, following, *([slot] if wraps else []), *inside.values]
 
         new = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, *initial], loop.detach_region(loop.body))
@@ -168,22 +164,20 @@ class _Pipeline:
         for old, result in zip(loop.results, new.results, strict=False):
             old.replace_all_uses_with(result)
             result.name_hint = old.name_hint
-        before_op(loop, new)
+        Rewriter.insert_op(new, InsertPoint.before(loop))
         loop.detach()
         loop.erase()
 
     def _read(self, load: tile.LoadOp, buffer: SSAValue, slot: SSAValue) -> None:
         """Replaces a load by one from a slot; ``other`` is chosen where the mask is false, unless it is zero as the slot is."""
-        block = load.parent_block()
-        assert block is not None, "a load stands in a block"
-        read: tile.TileOp = gpu.LocalLoadOp(buffer, slot)
-        inserting = Inserting(load, lambda op: block.insert_op_before(op, load))
-        inserting.add(read)
+        inserting = Inserting(load, load)
+        read = inserting.add(gpu.LocalLoadOp(buffer, slot))
         if load.other is not None and load.mask is not None and not _is_zero(load.other):
             read = inserting.add(tile.SelectOp(load.mask, read.results[0], load.other))
         read.results[0].name_hint = load.result.name_hint
         load.result.replace_all_uses_with(read.results[0])
-        block.erase_op(load)
+        load.detach()
+        load.erase()
 
     def _following(self, slot: SSAValue, inserting: Inserting) -> SSAValue:
         """The slot of the next iteration."""
