@@ -143,7 +143,7 @@ def _leaky(a: Array, b: Array, *_: Any) -> Array:
     return np.where(product >= 0, product, 0.01 * product)
 
 
-def _causal(q: Array, k: Array, v: Array, _out: Array, scale: float) -> Array:
+def _causal(q: Array, k: Array, v: Array, _out: Array, _keys: int, scale: float) -> Array:
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     score = np.where(np.tril(np.ones((len(q), len(k)), bool)), q @ k.T * scale, -np.inf)
     return _softmax(score) @ v
@@ -225,7 +225,7 @@ CASES: Final = (
     _matmul("int8", "int8", "ieee", 0.0, 64, 64, 64),
     Case(
         "matmul f16 x int8 64x64x32",
-        "mixed_matmul",
+        "matmul",
         (2, 2),
         lambda: [
             floats(128, 128, dtype="float16"),
@@ -235,7 +235,7 @@ CASES: Final = (
             128,
         ],
         lambda a, b, *_: a.astype(np.float64) @ b.astype(np.float64),
-        {"M": 64, "N": 64, "K": 32},
+        {"M": 64, "N": 64, "K": 32, "KIND": "mixed", "PRECISION": "ieee"},
         1e-6,
     ),
     Case(
@@ -260,17 +260,17 @@ CASES: Final = (
         (2,),
         lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125],
         _attention,
-        {"M": 64, "N": 64, "D": 64},
+        {"M": 64, "N": 64, "D": 64, "CAUSAL": False},
         2e-3,
         {"num_stages": 2},
     ),
     Case(
         "attention causal D=64",
-        "causal_attention",
+        "attention",
         (2,),
-        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 0.125],
+        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125],
         _causal,
-        {"M": 64, "N": 32, "D": 64},
+        {"M": 64, "N": 32, "D": 64, "CAUSAL": True},
         2e-3,
     ),
     Case(

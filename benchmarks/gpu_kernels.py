@@ -74,6 +74,8 @@ def matmul(
     for start in range(0, k, K):
         left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
         right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
+        if KIND == "mixed":
+            right = right.to(tl.float16)
         if KIND == "int":
             total = tl.dot(left, right, total, out_dtype=tl.int32)
         else:
@@ -82,16 +84,23 @@ def matmul(
 
 
 @jit
-def attention(q, k, v, out, keys, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
-    rows = tl.program_id(0) * M + tl.arange(0, M)
+def attention(
+    q, k, v, out, keys, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr, CAUSAL: tl.constexpr = False
+):
+    """Causal: keys up to the query's own; the blocks behind the diagonal are not visited."""
+    block = tl.program_id(0)
+    rows = block * M + tl.arange(0, M)
     columns, dims = tl.arange(0, N), tl.arange(0, D)
     query = tl.load(q + rows[:, None] * D + dims[None, :])
     largest = tl.full((M,), -float("inf"), tl.float32)
     total = tl.zeros((M,), tl.float32)
     result = tl.zeros((M, D), tl.float32)
-    for start in range(0, keys, N):
+    last = (block + 1) * M if CAUSAL else keys
+    for start in range(0, last, N):
         key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
         score = tl.dot(query, key) * (scale * 1.44269504)
+        if CAUSAL:
+            score = tl.where(rows[:, None] >= (start + columns)[None, :], score, -1e6)
         following = tl.maximum(largest, tl.max(score, 1))
         weight = tl.exp2(score - following[:, None])
         shrink = tl.exp2(largest - following)
@@ -130,46 +139,6 @@ def tutorial_matmul(
     rows, columns = row * M + tl.arange(0, M), column * N + tl.arange(0, N)
     inside = (rows[:, None] < m) & (columns[None, :] < n)
     tl.store(c + rows[:, None] * n + columns[None, :], total.to(tl.float16), mask=inside)
-
-
-@jit
-def mixed_matmul(a, b, c, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    """8-bit weights, cast where they are multiplied."""
-    rows, columns, depth = (
-        tl.program_id(0) * M + tl.arange(0, M),
-        tl.program_id(1) * N + tl.arange(0, N),
-        tl.arange(0, K),
-    )
-    total = tl.zeros((M, N), tl.float32)
-    for start in range(0, k, K):
-        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
-        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
-        total = tl.dot(left, right.to(tl.float16), total)
-    tl.store(c + rows[:, None] * n + columns[None, :], total)
-
-
-@jit
-def causal_attention(q, k, v, out, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
-    """Keys up to the query's own; the blocks behind the diagonal are not visited."""
-    block = tl.program_id(0)
-    rows = block * M + tl.arange(0, M)
-    columns, dims = tl.arange(0, N), tl.arange(0, D)
-    query = tl.load(q + rows[:, None] * D + dims[None, :])
-    largest = tl.full((M,), -float("inf"), tl.float32)
-    total = tl.zeros((M,), tl.float32)
-    result = tl.zeros((M, D), tl.float32)
-    for start in range(0, (block + 1) * M, N):
-        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
-        score = tl.dot(query, key) * (scale * 1.44269504)
-        score = tl.where(rows[:, None] >= (start + columns)[None, :], score, -1e6)
-        following = tl.maximum(largest, tl.max(score, 1))
-        weight = tl.exp2(score - following[:, None])
-        shrink = tl.exp2(largest - following)
-        total = total * shrink + tl.sum(weight, 1)
-        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
-        result = tl.dot(weight.to(tl.float16), value, result * shrink[:, None])
-        largest = following
-    tl.store(out + rows[:, None] * D + dims[None, :], result / total[:, None])
 
 
 @jit
