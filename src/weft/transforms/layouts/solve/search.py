@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
 from weft.transforms.layouts.solve.candidates import Candidates
@@ -117,21 +117,6 @@ class Solution:
     rounds: int
     quota: int
     planned: int
-
-    @property
-    def differing(self) -> list[tuple[Operation, OperandLayouts, OperandLayouts]]:
-        """Of each op that differs: the op, its choice, and that of the preference order."""
-        number = self.forms.number
-
-        def forms(choice: OperandLayouts) -> list[int | None]:
-            return [None if each is None else number(each) for each in (*choice.operands, *choice.results)]
-
-        rows = zip(self.problem.variables, self.choices, strict=True)
-        return [
-            (variable.op, choice, variable.preferred)
-            for variable, choice in rows
-            if variable.op is not None and forms(choice) != forms(variable.preferred)
-        ]
 
 
 def solve(
