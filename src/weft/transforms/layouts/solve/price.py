@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.transforms.axis import analyse
-from weft.transforms.effects import is_terminator
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
-from weft.transforms.layouts.solve.trips import Trips
+from weft.transforms.layouts.solve.trips import Trips, ops_of
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Priced:
 def prices_of(function: func.FuncOp, rules: SolverRules) -> Iterator[Priced]:
     """The price of every op that has one. Free values are charged to their readers."""
     facts, trips = LayoutFacts(dict(analyse(function))), Trips()
-    for op in _ops(function.body.block):
+    for op in ops_of(function.body.block):
         if isinstance(op, tile.ConvertLayoutOp):
             price = rules.conversion_cost(layout_of(op.source), layout_of(op.result), rules.bits(op.source))
         elif isinstance(op, tile.ShapeOp) or any(is_tile(r) and facts.free.is_free(r) for r in op.results):
@@ -52,14 +51,3 @@ def price_of(function: func.FuncOp, rules: SolverRules) -> float:
 
 def _layouts(values: Sequence[SSAValue]) -> tuple[LinearLayout | None, ...]:
     return tuple([layout_of(value) if is_tile(value) else None for value in values])
-
-
-def _ops(block: Block) -> Iterator[Operation]:
-    for op in block.ops:
-        if is_terminator(op):
-            continue
-        yield op
-        if not isinstance(op, tile.CombiningOp):
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from _ops(inner)

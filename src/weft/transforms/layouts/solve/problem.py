@@ -11,7 +11,7 @@ often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func, scf
@@ -20,10 +20,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.ir import tile
 from weft.ir.types import is_tile
 from weft.layout import LinearLayout
-from weft.transforms.effects import is_terminator
 from weft.transforms.layouts.free import Free
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
-from weft.transforms.layouts.solve.trips import Trips
+from weft.transforms.layouts.solve.trips import Trips, ops_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Problem:
 def state(function: func.FuncOp, facts: LayoutFacts, chosen: dict[Operation, OperandLayouts]) -> Problem:
     """The problem of a function, whose tiles have the layouts of the preference order in ``facts`` and ``chosen``."""
     problem = Problem()
-    for op in _ops(function.body.block):
+    for op in ops_of(function.body.block):
         match op:
             case scf.ForOp():
                 ends = _end(op.body.block).operands
@@ -147,18 +146,6 @@ def _carry(problem: Problem, facts: LayoutFacts, results: Sequence[SSAValue], op
 def carried(layout: LinearLayout, operands: int) -> OperandLayouts:
     """The choice of a carried value."""
     return OperandLayouts((layout,) * operands, (layout,))
-
-
-def _ops(block: Block) -> Iterator[Operation]:
-    """The ops of a block and of its inner regions, combine regions excluded; a terminator is part of its parent."""
-    for op in block.ops:
-        if is_terminator(op):
-            continue
-        yield op
-        if not isinstance(op, tile.CombiningOp):
-            for region in op.regions:
-                for inner in region.blocks:
-                    yield from _ops(inner)
 
 
 def _end(block: Block) -> Operation:

@@ -1,18 +1,33 @@
-"""How often an op is executed for each execution of its kernel: a loop's constant bounds say it, else a guess."""
+"""The ops of a function that have prices, and how often each is executed: a loop's constant bounds say it, else a guess."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
+from weft.ir import tile
 from weft.transforms.constants import number_of
+from weft.transforms.effects import is_terminator
 
 LOOP: Final = 16.0
 """Trips of a loop whose bounds are not constant."""
 WHILE: Final = 8.0
 BRANCH: Final = 0.5
+
+
+def ops_of(block: Block) -> Iterator[Operation]:
+    """The ops of a block and of its inner regions, combine regions excluded; a terminator is part of its parent."""
+    for op in block.ops:
+        if is_terminator(op):
+            continue
+        yield op
+        if not isinstance(op, tile.CombiningOp):
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from ops_of(inner)
 
 
 class Trips:
