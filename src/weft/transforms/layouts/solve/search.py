@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
 from weft.transforms.layouts.solve.candidates import Candidates
