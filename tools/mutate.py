@@ -28,6 +28,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+_LEFT = re.compile(rf"^(?:\S*/)?([^/\s]+):(\d+): (?:{SURVIVED}|{UNTESTED}): (.*)$", re.MULTILINE)
+"""A mutant that no test has noticed, as `shown` prints it: file, line, kind and change."""
+
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
@@ -39,6 +42,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--kind", action="append", choices=KINDS, help="only these kinds of change")
     parser.add_argument("--function", metavar="REGEX", help="only in functions (Class.name) that match")
     parser.add_argument("--line", action="append", type=int, metavar="N", help="only on these lines")
+    parser.add_argument(
+        "--again", type=Path, metavar="FILE", help="only those that FILE, an earlier output, has as left"
+    )
     parser.add_argument("--patience", type=float, default=10, metavar="S", help="seconds beyond which a mutant hangs")
     parser.add_argument(
         "--verbose", action="store_true", help="print the killed mutants too, with the test that failed"
@@ -51,11 +57,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> list[tuple[Path, Mutant]]:
     """The mutants that the options ask for."""
+    left = None if options.again is None else set(_LEFT.findall(options.again.read_text()))
     found: list[tuple[Path, Mutant]] = []
     for path in map(Path.resolve, options.modules):
         for mutant in mutants_of(path.read_bytes()):
             of_kind = not options.kind or mutant.kind in options.kind
             there = not options.line or mutant.line in options.line
+            there &= left is None or (path.name, str(mutant.line), f"{mutant.kind}: {mutant.change}") in left
             if of_kind and there and (not options.function or re.search(options.function, mutant.function or "")):
                 found.append((path, mutant))
     if options.sample is not None and options.sample < len(found):
@@ -124,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 progress.console.print(shown(outcome, root), markup=False, highlight=False, soft_wrap=True)
 
         campaign = Campaign(root, mutants, report, ready, options.patience, options.budget)
-        quiet = ["-p", "no:cacheprovider", "--capture=no"]
+        quiet = ["-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=no"]
         status = pytest.main([*shlex.split(options.tests), *quiet], plugins=[campaign])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         console.print(f"mutate: pytest ended with {pytest.ExitCode(status).name}", markup=False)

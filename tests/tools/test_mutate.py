@@ -122,6 +122,19 @@ def test_survivors_are_shown_with_their_line(package: Path) -> None:
     assert (package / "src" / "tiny" / "core.py").read_text() == before
 
 
+def test_what_an_earlier_run_left_is_taken_again(package: Path) -> None:
+    """Of that run's output; a mutant that it killed, and one whose kind the options do not name, is not."""
+    (package / "earlier.txt").write_text(
+        "src/tiny/core.py:14: survived: constant: 0  ->  1\n"
+        "src/tiny/core.py:15: killed by tests/test_tiny.py::test_total: deleted: continue\n"
+        "src/tiny/core.py:26: no test: constant: 1  ->  2\n"
+        "src/tiny/core.py:26: no test: operator: value + 1  ->  (value - 1)\n"
+    )
+    status, lines = mutate(package, "--list", "--kind", "constant", "--kind", "deleted", "--again", "earlier.txt")
+    assert status == 0
+    assert lines == ["core.py:14: constant: 0  ->  1", "core.py:26: constant: 1  ->  2"]
+
+
 def test_functions_are_replaced_without_a_new_process(package: Path) -> None:
     """Also where a conftest hides what exists from the garbage collector, as that of weft does."""
     (package / "tests" / "conftest.py").write_text(
@@ -133,6 +146,13 @@ def test_functions_are_replaced_without_a_new_process(package: Path) -> None:
         "src/tiny/core.py:15: killed by tests/test_tiny.py::test_total: deleted: continue",
         "src/tiny/core.py:16: killed by tests/test_tiny.py::test_total: deleted: result += value",
     ]
+
+
+def test_a_module_that_tests_import_late_is_replaced_as_well(package: Path) -> None:
+    tests = package / "tests" / "test_tiny.py"
+    tests.write_text("def test_total():\n    from tiny.core import total\n\n    assert total([1, -2, 3]) == 4\n")
+    _, lines = mutate(package, "--function", "total", "--kind", "deleted", "--verbose")
+    assert "src/tiny/core.py:15: killed by tests/test_tiny.py::test_total: deleted: continue" in lines
 
 
 def test_a_table_is_changed_in_a_copy_of_the_sources(package: Path) -> None:

@@ -2,15 +2,16 @@
 
 pytest collects the tests once. A forked process runs them all, unchanged, and reports which lines of the modules under test each
 of them executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
-only the tests that execute its line run: those that killed other mutants first, then the fastest. Tables, defaults and class
-bodies cannot be replaced this way: for these mutants pytest runs in a new process, on a temporary copy of the sources. The
-checkout is never written to.
+only the tests that execute its line run: first those that killed other mutants, are fast, and execute much of the module.
+Tables, defaults and class bodies cannot be replaced this way: for these mutants pytest runs in a new process, on a temporary
+copy of the sources. The checkout is never written to.
 """
 
 from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import itertools
 import os
 import pickle
@@ -86,6 +87,8 @@ class Campaign:
         items = {item.nodeid: item for item in session.items}
         self._sources = {path: path.read_bytes() for path, _ in self.mutants}  # they may be edited while this runs
         files = {str(path): path for path in self._sources}
+        for path in self._sources:  # a function can be replaced once it is there, and tests may import it as they run
+            importlib.import_module(".".join(path.relative_to(self.root / "src").with_suffix("").parts))
         gc.unfreeze()  # a conftest may have frozen the functions, and then they are not listed
         known = gc.get_objects()
         functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
@@ -110,8 +113,9 @@ class Campaign:
         functions: Sequence[FunctionType],
         copy: _Copy,
     ) -> Outcome:
-        executing = [test for test, files in baseline.lines.items() if _executes(files.get(str(path), set()), mutant)]
-        executing.sort(key=lambda test: baseline.seconds[test] / (1 + self._kills[test]))
+        reached = {test: files.get(str(path), set[int]()) for test, files in baseline.lines.items()}
+        executing = [test for test, lines in reached.items() if _executes(lines, mutant)]
+        executing.sort(key=lambda test: baseline.seconds[test] / (len(reached[test]) * (1 + self._kills[test])))
         if not executing:
             return Outcome(path, mutant, UNTESTED)
         ends = list(itertools.accumulate(baseline.seconds[test] for test in executing))
