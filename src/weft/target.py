@@ -137,6 +137,7 @@ GPU_FEATURES: Final[Mapping[str, tuple[int, bool]]] = {
     "redux.sync": (80, False),
     "atom.f16": (80, False),
     "mma.f8": (89, False),
+    "mma.m16.f64": (90, False),
     "atom.bf16": (90, False),
     "stmatrix": (90, False),
     "tma": (90, False),

@@ -35,13 +35,11 @@ def matmul(
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     left_at = a + rows[:, None] * k_size + depth[None, :]
     right_at = b + depth[:, None] * along + columns[None, :] * across
-    total = tl.zeros((M, N), tl.int32 if WIDE == "int32" else tl.float32)
+    total = tl.zeros((M, N), tl.int32 if WIDE == "int32" else tl.float64 if WIDE == "float64" else tl.float32)
     for k in range(0, k_size, K):
         left = tl.load(left_at, mask=(depth < k_size - k)[None, :], other=0.0)
         right = tl.load(right_at, mask=(depth < k_size - k)[:, None], other=0.0)
-        if WIDE == "int32":
-            total = tl.dot(left, right, total, out_dtype=tl.int32)
-        elif WIDE == "float16":
+        if WIDE == "float16":
             total = tl.dot(left.to(tl.float16), right.to(tl.float16), total)
         else:
             total = tl.dot(left, right, total, input_precision="tf32")
@@ -57,6 +55,8 @@ TYPES: dict[str, tuple[Any, str]] = {
     "int8": (np.int8, "int32"),
     "int8 as float16": (np.int8, "float16"),
     "float8": (ml_dtypes.float8_e4m3fn, ""),
+    "float64": (np.float64, "float64"),
+    "uint8": (np.uint8, "int32"),
 }
 CASES = [
     (name, order, stages, size)
@@ -75,7 +75,7 @@ def test_matmul(case: tuple[str, str, int, int], target: str) -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(-4, 5, (64, size)).astype(dtype)
     b = rng.integers(-4, 5, (size, 32)).astype(dtype)
-    c = np.zeros((64, 32), np.int32 if wide == "int32" else np.float32)
+    c = np.zeros((64, 32), {"int32": np.int32, "float64": np.float64}.get(wide, np.float32))
     given = b if order == "rows" else np.ascontiguousarray(b.T)
     along, across = (32, 1) if order == "rows" else (1, size)
     matmul.on(target)[(1,)](
@@ -160,6 +160,21 @@ def test_an_operand_from_outside_stays_in_shared_memory_where_registers_are_shor
     assert "gpu.local_store" not in two_dots.compile(*arrays, 96, N=32, D=32, S=2, target=target).laid_out
     two_dots.on(target)[(1,)](*arrays, 96, N=32, D=32, S=2, maxnreg=40)
     np.testing.assert_array_equal(arrays[-1], expected)
+
+
+@pytest.mark.parametrize(("target", "tile"), [("sm_80", "m8n8k4"), ("sm_90", "m16n8k16")])
+def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) -> None:
+    """``ldmatrix`` gives a thread 32 bits, so elements of 64 are read by vectors."""
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-9, 9, (64, 32)).astype(np.float64), rng.integers(-9, 9, (32, 32)).astype(np.float64)
+    c = np.zeros((64, 32))
+    tiles = {"M": 64, "N": 32, "K": 16, "WIDE": "float64"}
+    handle = matmul.compile(a, b, c, 32, 32, 1, **tiles, target=target)
+    assert f"mma.sync.aligned.{tile}.row.col.f64.f64.f64.f64" in handle.ptx
+    assert "cp.async.cg.shared.global" in handle.ptx
+    profile = matmul.profile(target)[(1,)](a, b, c, 32, 32, 1, **tiles)
+    np.testing.assert_array_equal(c, a @ b)
+    assert profile.totals["shared_load_wavefronts"] == profile.totals["shared_load_ideal_wavefronts"]
 
 
 BYTES = [(np.int8, "int32", "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, "", "f32.e5m2.e5m2.f32")]

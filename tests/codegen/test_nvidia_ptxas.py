@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
-DOTS = ("float16", "bfloat16", "float32", "int8", "float8_e4m3fn", "float8_e5m2", "float64")
+DOTS = ("float16", "bfloat16", "float32", "int8", "float8_e4m3fn", "float8_e5m2", "float64", "uint8")
 
 
 @weft.jit
@@ -85,7 +85,7 @@ def test_row_reductions(target: str, tmp_path: Path) -> None:
 )
 def test_dots(target: str, dtype: str, tmp_path: Path) -> None:
     numpy = weft.dtypes.parse(dtype).numpy
-    total = {"int8": np.int32, "float64": np.float64}.get(dtype, np.float32)
+    total = {"int8": np.int32, "uint8": np.int32, "float64": np.float64}.get(dtype, np.float32)
     a, c = np.zeros((32, 32), numpy), np.zeros((32, 32), total)
     assemble(matmul.compile(a, a.copy(), c, 32, BLOCK=32, PRECISION="tf32", target=target), tmp_path)
 

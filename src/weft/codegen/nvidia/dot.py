@@ -8,7 +8,7 @@ right operand and the result say alike which.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
@@ -16,7 +16,7 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.types import F32, I32, storage_type
+from weft.codegen.llvm.types import F32, F64, I16, I32, storage_type
 from weft.codegen.nvidia import instructions
 from weft.codegen.nvidia.files import File, of_scalars, scalar, vector_of
 from weft.codegen.nvidia.threads import FileSlot, Threads, thread_columns
@@ -30,8 +30,10 @@ from weft.transforms.nvidia.groups import groups
 from weft.transforms.nvidia.matrix import MatrixInstruction, dot_scratch, instruction_of
 from weft.transforms.nvidia.scratch import scratch_of
 
-TILE: Final = 4
-"""Registers of a thread in the result of one matrix instruction."""
+LANES: Final = 32
+
+_REGISTERS: Final[Mapping[ir.Type, str]] = {I32: "r", F32: "f", F64: "d"}
+"""Types of an instruction's registers, and the letters by which inline assembly takes them."""
 
 
 def dot(threads: Threads, op: tile.DotOp) -> None:
@@ -52,37 +54,53 @@ def _registers(layout: LinearLayout) -> dict[tuple[int, ...], int]:
 
 
 def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File:
-    builder = threads.builder
-    per_word = 32 // dtype_of(op.a).bits
+    builder, per = threads.builder, form.per_register
     a, b = (_registers(layout_of(value)) for value in (op.a, op.b))
     layout = layout_of(op.result)
     copies = layout.duplicate_mask("register")
-    files = [threads.files[value] for value in (op.a, op.b)]
-    sums = dict(enumerate(_scalars(threads, op.acc)))
-    # A tile's accumulators are four registers in a row: of two neighbouring columns, then of the same eight rows below.
-    first = [r for r in range(0, layout.in_size("register"), TILE) if not r & copies]
-    tiles = sorted((layout.unflatten(f2.apply(layout.columns("register"), r)), r) for r in first)
+    files = [threads.files[value] for value in (op.a, op.b, op.acc)]
     words: dict[tuple[int, tuple[int, ...]], ir.Value] = {}
 
     def word(operand: int, registers: Sequence[int]) -> ir.Value:
         key = operand, tuple(registers)
         if key not in words:
-            words[key] = builder.bitcast(vector_of(builder, files[operand], registers), I32)
+            vector = vector_of(builder, files[operand], registers)
+            words[key] = builder.bitcast(vector, F64 if form.left.bits == 64 else I32)
         return words[key]
 
-    half = 4 * per_word
+    # A tile's sums are registers in a row: of two neighbouring columns, then of the same eight rows below.
+    size = form.m * 8 // LANES
+    first = [r for r in range(0, layout.in_size("register"), size) if not r & copies]
+    tiles = sorted((layout.unflatten(f2.apply(layout.columns("register"), r)), r) for r in first)
+    sums = {start: _packed(builder, files[2], range(start, start + size), form) for start in first}
     for k in range(0, shape_of(op.a)[1], form.k):
+        steps = range(k, k + form.k, 4 * per)
         for (i, j), start in tiles:
-            left = [
-                word(0, [a[i + row, k + column + at] for at in range(per_word)])
-                for column in (0, half)
-                for row in (0, 8)
-            ]
-            right = [word(1, [b[k + row + at, j] for at in range(per_word)]) for row in (0, half)]
-            results = range(start, start + TILE)
-            found = _instruction(builder, form, left, right, [sums[r] for r in results])
-            sums.update(zip(results, found, strict=True))
-    return of_scalars(builder, [sums[r & ~copies] for r in range(layout.in_size("register"))])
+            left = [word(0, [a[i + row, s + at] for at in range(per)]) for s in steps for row in range(0, form.m, 8)]
+            right = [word(1, [b[s + at, j] for at in range(per)]) for s in steps]
+            sums[start] = _instruction(builder, form, left, right, sums[start])
+    found = {
+        start + at: value for start, each in sums.items() for at, value in enumerate(_unpacked(builder, each, form))
+    }
+    return of_scalars(builder, [found[r & ~copies] for r in range(layout.in_size("register"))])
+
+
+def _packed(builder: ir.IRBuilder, file: File, registers: Sequence[int], form: MatrixInstruction) -> list[ir.Value]:
+    """Sums as an instruction takes them: two of float16 in a word, others each by itself."""
+    if form.sums.bits != 16:
+        return [scalar(builder, file, r) for r in registers]
+    return [
+        builder.bitcast(vector_of(builder, file, pair), I32)
+        for pair in zip(registers[::2], registers[1::2], strict=True)
+    ]
+
+
+def _unpacked(builder: ir.IRBuilder, sums: Sequence[ir.Value], form: MatrixInstruction) -> list[ir.Value]:
+    """The sums one by one."""
+    if form.sums.bits != 16:
+        return list(sums)
+    pairs = [builder.bitcast(word, ir.VectorType(I16, 2)) for word in sums]
+    return [builder.extract_element(pair, ir.Constant(I32, at)) for pair in pairs for at in (0, 1)]
 
 
 def _instruction(
@@ -92,22 +110,16 @@ def _instruction(
     right: Sequence[ir.Value],
     sums: Sequence[ir.Value],
 ) -> list[ir.Value]:
-    """One ``mma.sync.aligned.m16n8``: 4 words of the left operand, 2 of the right one, 4 accumulators."""
-    type_, letter = (F32, "f") if form.accumulator == "f32" else (I32, "r")
-    text = (
-        f"mma.sync.aligned.m16n8k{form.k}.row.col.{form.accumulator}.{form.operand}.{form.operand}.{form.accumulator} "
-        "{$0,$1,$2,$3}, {$4,$5,$6,$7}, {$8,$9}, {$10,$11,$12,$13};"
-    )
-    constraints = ",".join([f"={letter}"] * 4 + ["r"] * 6 + [letter] * 4)
-    result = instructions.assembly(
-        builder, ir.LiteralStructType([type_] * 4), text, constraints, [*left, *right, *sums], convergent=True
-    )
-    return [builder.extract_value(result, i) for i in range(4)]
-
-
-def _scalars(threads: Threads, value: SSAValue) -> list[ir.Value]:
-    file = threads.files[value]
-    return [scalar(threads.builder, file, r) for r in range(layout_of(value).in_size("register"))]
+    """One ``mma.sync``: registers of the left operand, of the right one, and of the sums, which it returns anew."""
+    places = iter(range(len(left) + len(right) + 2 * len(sums)))
+    lists = [", ".join(f"${next(places)}" for _ in each) for each in (sums, left, right, sums)]
+    text = f"{form.name} " + ", ".join(f"{{{each}}}" for each in lists) + ";"
+    results = [f"={_REGISTERS[value.type]}" for value in sums]
+    operands = [*left, *right, *sums]
+    constraints = ",".join([*results, *(_REGISTERS[value.type] for value in operands)])
+    type_ = ir.LiteralStructType([value.type for value in sums])
+    result = instructions.assembly(builder, type_, text, constraints, operands, convergent=True)
+    return [builder.extract_value(result, i) for i in range(len(sums))]
 
 
 def _multiply_add(threads: Threads, op: tile.DotOp) -> File:

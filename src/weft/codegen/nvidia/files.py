@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I32, lanes_of, scalar_type, shuffle
+from weft.codegen.llvm.types import F64, I32, intrinsic, lanes_of, scalar_type, shuffle
 
 CHUNK: Final = 16
 """Elements of a vector. Measured: longer ones compile no faster."""
@@ -108,6 +108,8 @@ def words_of(builder: ir.IRBuilder, file: File) -> list[ir.Value]:
 def from_words(builder: ir.IRBuilder, words: Sequence[ir.Value], element: ir.Type, registers: int) -> File:
     """The file of ``registers`` elements that these words hold."""
     bits = width_of(element)
+    if bits == 2 * WORD:
+        return of_scalars(builder, [_joined(builder, words[2 * r : 2 * r + 2], element) for r in range(registers)])
     chunks: list[ir.Value] = []
     at = 0
     for size in chunk_sizes(registers):
@@ -121,6 +123,11 @@ def from_words(builder: ir.IRBuilder, words: Sequence[ir.Value], element: ir.Typ
         cast = builder.bitcast(vector, ir.VectorType(element, held))
         chunks.append(cast if held == size else shuffle(builder, cast, range(size)))
     return tuple(chunks)
+
+
+def _joined(builder: ir.IRBuilder, words: Sequence[ir.Value], element: ir.Type) -> ir.Value:
+    """Two words as one element of 64 bits, the low one first: ``mov.b64``. A bitcast becomes four instructions."""
+    return builder.bitcast(intrinsic(builder, "nvvm.lohi.i2d", list(words), F64, []), element)
 
 
 def vector_of(builder: ir.IRBuilder, file: File, registers: Sequence[int]) -> ir.Value:

@@ -42,8 +42,6 @@ SECTOR: Final = 1.0
 """Clocks of a sector of 32 bytes. Unmeasured: L2 gives a multiprocessor two a clock, global memory one in two to three clocks."""
 LINE: Final = 0.25
 """Clocks of a line that a request looks up, besides its sectors. Unmeasured."""
-MATRIX: Final = 2.0
-"""Clocks of ``mma.sync.m16n8``: 2,048 products of float16, of which an A100 computes 1,024 a clock (its white paper)."""
 ATOMIC: Final = 1.0
 """Clocks of an atomic on one element. Unmeasured."""
 
@@ -205,7 +203,7 @@ def _dot(op: tile.DotOp, chosen: OperandLayouts, target: GpuTarget) -> float:
     held = _held(result)
     found = instruction_of(op, target)
     if found is not None:
-        return max(1, held // 4) * (depth // found.k) * _warps(result) * MATRIX
+        return max(1, held * 4 // found.m) * (depth // found.k) * _warps(result) * found.shape.clocks
     return _issued(2 * held * depth, result)
 
 

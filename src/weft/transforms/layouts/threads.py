@@ -45,7 +45,7 @@ from weft.transforms.layouts.thread_proposals import (
     reduction_layouts,
     scattered,
 )
-from weft.transforms.nvidia.matrix import instruction_of
+from weft.transforms.nvidia.matrix import MatrixInstruction, instruction_of
 from weft.transforms.nvidia.scratch import element_bits
 
 LANES = 32
@@ -114,22 +114,11 @@ class ThreadRules(Preferences):
         the instruction: both read it with the transposing ``ldmatrix`` and take a byte each (`pair_columns`).
         """
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
-        if instruction_of(op, self.target) is not None:
-            return [self._fragments(op, warp_grid(result, self.warps, whole_rows=chained(op)), facts)]
+        if (found := instruction_of(op, self.target)) is not None:
+            grid = warp_grid(result, self.warps, found.m, whole_rows=chained(op))
+            return [_fragments(op, found, grid, facts)]
         sums = blocked(result, (1, 1), (LANES // 8, 8), (self.warps, 1), (1, 0))
         return [OperandLayouts((self.default(a), self.default(b), sums), (sums,))]
-
-    def _fragments(self, op: tile.DotOp, warps: tuple[int, int], facts: LayoutFacts) -> OperandLayouts:
-        """The fragments of the matrix instruction, for warps in so many rows and columns."""
-        width = 32 // dtype_of(op.a).bits
-        left, right = (
-            nvidia_mma_operand(shape_of(value), index, width, 2, warps, (16, 8))
-            for index, value in enumerate((op.a, op.b))
-        )
-        sums = nvidia_mma(shape_of(op.result), 2, warps, (16, 8))
-        if not chained(op) and along(op.b, facts.axis) == (1, 8):
-            right, sums = pair_columns(right, sums)
-        return OperandLayouts((left, right, sums), (sums,))
 
     def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
         """Clocks; see `thread_prices`."""
@@ -154,7 +143,7 @@ class ThreadRules(Preferences):
         return element_bits(value)
 
     def spells(self, op: Operation | None) -> int:
-        """Dots, whose emission takes a tile's sums from four registers in a row; then what walks memory; then others."""
+        """Dots, whose emission takes a tile's sums from registers in a row; then what walks memory; then others."""
         return 0 if isinstance(op, tile.DotOp) else 1 if isinstance(op, ACCESSES) else 2
 
     def proposals(self, op: Operation, preferred: OperandLayouts, facts: LayoutFacts) -> Sequence[OperandLayouts]:
@@ -165,10 +154,10 @@ class ThreadRules(Preferences):
             case tile.ReduceOp() if preferred.operands[0] is not None:
                 found = reduction_layouts(preferred.operands[0], op.axis.value.data)
                 return [_reduced(op, layout) for layout in found]
-            case tile.DotOp() if instruction_of(op, self.target) is not None and not chained(op):
+            case tile.DotOp() if (found := instruction_of(op, self.target)) is not None and not chained(op):
                 # Chained dots keep whole rows: other splits are cheaper by price, which knows of no lifetimes, and spill.
                 rows = [1 << bit for bit in range(self.warps.bit_length())]
-                return [self._fragments(op, (count, self.warps // count), facts) for count in rows]
+                return [_fragments(op, found, (count, self.warps // count), facts) for count in rows]
             case _:
                 return []
 
@@ -242,11 +231,27 @@ def _reduced(op: tile.ReduceOp, source: LinearLayout) -> OperandLayouts:
     return layouts(op, source, reduce(source, op.axis.value.data))
 
 
-def warp_grid(shape: Sequence[int], warps: int, *, whole_rows: bool = False) -> tuple[int, int]:
-    """How warps divide a result of (M, N): whoever has more tiles left is divided; with ``whole_rows`` the rows first."""
+def _fragments(
+    op: tile.DotOp, instruction: MatrixInstruction, warps: tuple[int, int], facts: LayoutFacts
+) -> OperandLayouts:
+    """The fragments of a matrix instruction, for warps in so many rows and columns."""
+    size = instruction.m, 8
+    left, right = (
+        nvidia_mma_operand(shape_of(value), index, instruction.per_register, 2, warps, size)
+        for index, value in enumerate((op.a, op.b))
+    )
+    sums = nvidia_mma(shape_of(op.result), 2, warps, size)
+    if not chained(op) and along(op.b, facts.axis) == (1, 8):
+        right, sums = pair_columns(right, sums)
+    return OperandLayouts((left, right, sums), (sums,))
+
+
+def warp_grid(shape: Sequence[int], warps: int, tile_rows: int = 16, *, whole_rows: bool = False) -> tuple[int, int]:
+    """How warps divide a result of (M, N) into tiles of ``tile_rows`` x 8: whoever has more tiles left is divided; with
+    ``whole_rows`` the rows first."""
     rows, columns = 1, 1
     while rows * columns < warps:
-        left = shape[0] // rows // 16
+        left = shape[0] // rows // tile_rows
         if (whole_rows and left > 1) or left >= shape[1] // columns // 8:
             rows *= 2
         else:

@@ -12,7 +12,7 @@ an operand is repeated in the warps that share its rows or columns. The largest 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -28,7 +28,7 @@ from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 from weft.target import gpu as target_of
 from weft.transforms.layouts.threads import chained, warp_grid
 from weft.transforms.nvidia.inserting import Inserting
-from weft.transforms.nvidia.matrix import instruction_of
+from weft.transforms.nvidia.matrix import MatrixInstruction, matrix_dots
 
 OTHERS: Final = 24
 """Registers of a thread for addresses, and for operands that are read just before they are multiplied."""
@@ -50,15 +50,11 @@ class ShareInvariants(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(self.target)
         for loop in [inner for inner in op.walk() if isinstance(inner, scf.ForOp)]:
-            dots = [
-                inner
-                for inner in loop.body.block.ops
-                if isinstance(inner, tile.DotOp) and instruction_of(inner, target) is not None
-            ]
+            dots = matrix_dots(loop.body.block, target)
             for value in self._shared(loop, dots):
                 _share(loop, dots, value)
 
-    def _shared(self, loop: scf.ForOp, dots: Sequence[tile.DotOp]) -> list[SSAValue]:
+    def _shared(self, loop: scf.ForOp, dots: Mapping[tile.DotOp, MatrixInstruction]) -> list[SSAValue]:
         """The operands to keep in shared memory."""
         carried = sum(self._words(argument) for argument in loop.body.block.args[1:] if is_tile(argument))
         end = loop.body.block.last_op
@@ -66,7 +62,7 @@ class ShareInvariants(ModulePass):
         results = max((self._words(dot.result) for dot in dots if dot.result not in yielded), default=0)
         outside: dict[SSAValue, int] = {}
         for dot in dots:
-            rows, columns = warp_grid(shape_of(dot.result), self.warps, whole_rows=chained(dot))
+            rows, columns = warp_grid(shape_of(dot.result), self.warps, dots[dot].m, whole_rows=chained(dot))
             for value, copies in ((dot.a, columns), (dot.b, rows)):
                 if _is_outside(value, loop):
                     outside[value] = max(outside.get(value, 0), self._words(value) * copies)
@@ -92,7 +88,7 @@ def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
     return block is not loop.body.block
 
 
-def _share(loop: scf.ForOp, dots: Sequence[tile.DotOp], value: SSAValue) -> None:
+def _share(loop: scf.ForOp, dots: Iterable[tile.DotOp], value: SSAValue) -> None:
     """Stores a value before the loop, and has the dots read it."""
     start = Inserting(loop, loop)
     buffer = start.add(gpu.AllocOp(gpu.BufferType.of(1, shape_of(value), dtype_of(value)))).results[0]

@@ -1,6 +1,6 @@
 """Dot operands in a type that a matrix instruction takes.
 
-Before ``sm_89`` no instruction multiplies float8, and none multiplies two different types of floats. Where a wider type holds all
+Before ``sm_89`` no instruction multiplies float8, and none multiplies floats of different sizes. Where a wider type holds all
 values of both operands and has an instruction, they are cast to it, which is exact: float8 to float16. What is left is multiplied
 by each thread.
 """
@@ -17,7 +17,7 @@ from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.target import GpuTarget, gpu
-from weft.transforms.nvidia.matrix import MATRIX_INSTRUCTIONS, fits, instruction_of
+from weft.transforms.nvidia.matrix import MATRIX_FAMILIES, instruction_of, shape_for
 from weft.transforms.widen_dot import cast_operands
 
 
@@ -45,8 +45,9 @@ def _type_for(dot: tile.DotOp, target: GpuTarget) -> DType | None:
     total = dtype_of(dot.acc)
     types = [
         dtype
-        for (dtype, accumulator), instruction in MATRIX_INSTRUCTIONS.items()
-        if accumulator == total and target.has(instruction.feature) and fits(dot, instruction)
+        for family in MATRIX_FAMILIES
+        if total in family.accumulators and shape_for(dot, family, target) is not None
+        for dtype in family.operands
     ]
     return min((dtype for dtype in types if all(_holds(dtype, one) for one in operands)), key=_bits, default=None)
 

@@ -13,7 +13,7 @@ from weft.ir.types import dtype_of, shape_of
 from weft.target import GpuTarget
 from weft.transforms.axis import AxisInfo, base_argument
 from weft.transforms.nvidia.ahead import slice_of
-from weft.transforms.nvidia.matrix import instruction_of
+from weft.transforms.nvidia.matrix import matrix_dots
 
 LEAST_BYTES: Final = 4
 """What a thread copies at least (PTX ISA, ``cp.async``)."""
@@ -24,7 +24,7 @@ def feeding_dots(
 ) -> Sequence[tile.LoadOp]:
     """The loads directly in a loop that reach a matrix instruction in it and may be copied ahead, in their order."""
     block = loop.body.block
-    dots = [op for op in block.ops if isinstance(op, tile.DotOp) and instruction_of(op, target) is not None]
+    dots = matrix_dots(block, target)
     if not dots or not target.has("cp.async"):
         return []
     reaching = _reaching([operand for dot in dots for operand in (dot.a, dot.b)], loop)
