@@ -148,6 +148,22 @@ def test_functions_are_replaced_without_a_new_process(package: Path) -> None:
     ]
 
 
+def test_a_function_that_another_has_made_is_replaced(package: Path) -> None:
+    """``double`` is made at import; the code of ``times`` runs no more."""
+    (package / "src" / "tiny" / "core.py").write_text(
+        "def times(n):\n    def product(x):\n        return [y * n for y in x]\n\n    return product\n\n\ndouble = times(2)\n"
+    )
+    (package / "tests" / "test_tiny.py").write_text(
+        "from tiny.core import double\n\n\ndef test_double():\n    assert double([3]) == [6]\n"
+    )
+    status, lines = mutate(package, "--function", "times", "--verbose")
+    assert status == 0
+    assert [line for line in lines if line.startswith("src/")] == [
+        "src/tiny/core.py:3: killed by tests/test_tiny.py::test_double: empty loop: x  ->  ()",
+        "src/tiny/core.py:3: killed by tests/test_tiny.py::test_double: operator: y * n  ->  (y // n)",
+    ]
+
+
 def test_a_module_that_tests_import_late_is_replaced_as_well(package: Path) -> None:
     tests = package / "tests" / "test_tiny.py"
     tests.write_text("def test_total():\n    from tiny.core import total\n\n    assert total([1, -2, 3]) == 4\n")

@@ -125,14 +125,11 @@ class Campaign:
         if mutant.function is not None:
             tests = {items[test]: self.patience + 5 * baseline.seconds[test] for test in executing}
             source, name = self._sources[path], mutant.function
-            pairs = zip(
-                *(
-                    _codes(compile(t, str(path), "exec", dont_inherit=True), name)
-                    for t in (source, mutant.apply(source))
-                ),
-                strict=True,
-            )
-            found = _forked(lambda: _first_failure(list(pairs), functions, tests), seconds)
+            texts = (source, mutant.apply(source))
+            before, after = (_codes(compile(text, str(path), "exec", dont_inherit=True), name) for text in texts)
+            pairs = zip(before, after, strict=True)
+            if len(before) == len(after):
+                found = _forked(lambda: _first_failure(pairs, functions, tests), seconds)
         if found is NotImplemented:
             found = copy.run(path, mutant, self._sources[path], executing, seconds)
         outcome = _outcome(path, mutant, found)
@@ -249,8 +246,8 @@ def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Seque
 def _first_failure(
     codes: Iterable[tuple[CodeType, CodeType]], functions: Sequence[FunctionType], seconds: Mapping[pytest.Item, float]
 ) -> Any:
-    """The first of the tests that fails with the second code in place of the first; None if none does, NotImplemented where
-    code cannot be replaced. A test that takes longer than its seconds ends the process by SIGALRM."""
+    """The first of the tests that fails with the second code of each pair in place of the first; None if none does,
+    NotImplemented where code cannot be replaced. A test that takes longer than its seconds ends the process by SIGALRM."""
     replaced = 0
     for before, after in codes:
         for function in functions:
@@ -272,9 +269,17 @@ def _first_failure(
 
 
 def _codes(code: CodeType, name: str) -> list[CodeType]:
-    """The code objects of that qualified name, in order."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return [found for c in inner for found in ([c] if c.co_qualname == name else _codes(c, name))]
+    """The code objects of that qualified name and of the functions in them, which may have been made before, in order; not
+    those of comprehensions, which are made anew each time."""
+    inner = [
+        constant for constant in code.co_consts if isinstance(constant, CodeType) and not _is_comprehension(constant)
+    ]
+    there = [c for c in inner if c.co_qualname == name or c.co_qualname.startswith(f"{name}.<locals>.")]
+    return [found for c in inner for found in ([c] if c in there else []) + _codes(c, name)]
+
+
+def _is_comprehension(code: CodeType) -> bool:
+    return code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 # ---- the tests, in a new process ------------------------------------------------------------------------------------
