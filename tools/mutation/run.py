@@ -2,7 +2,8 @@
 
 pytest collects the tests once. A forked process runs them all, unchanged, and reports which lines of the modules under test each
 of them executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
-only the tests that execute its line run: first those that killed other mutants, are fast, and execute much of the module.
+only the tests that execute its line run: first those that killed other mutants, then of each test function the case that is fast
+and executes much of the module, then its other cases.
 Tables, defaults and class bodies cannot be replaced this way: for these mutants pytest runs in a new process, on a temporary
 copy of the sources. The checkout is never written to.
 """
@@ -116,6 +117,13 @@ class Campaign:
         reached = {test: files.get(str(path), set[int]()) for test, files in baseline.lines.items()}
         executing = [test for test, lines in reached.items() if _executes(lines, mutant)]
         executing.sort(key=lambda test: baseline.seconds[test] / (len(reached[test]) * (1 + self._kills[test])))
+        turns: Counter[str] = Counter()
+        turn: dict[str, int] = {}
+        for test in executing:  # cases of one function are alike: one of each function comes before the second of any
+            function = test.partition("[")[0]
+            turn[test] = turns[function]
+            turns[function] += 1
+        executing.sort(key=lambda test: -1 if self._kills[test] else turn[test])
         if not executing:
             return Outcome(path, mutant, UNTESTED)
         ends = list(itertools.accumulate(baseline.seconds[test] for test in executing))
