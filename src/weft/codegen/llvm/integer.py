@@ -34,16 +34,20 @@ from weft.dtypes import DType
 def divide(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
     """The quotient rounded toward zero; ``x / 0 == 0``."""
     by_zero, divisor = _safe_divisor(builder, dtype, x, y)
-    return builder.select(by_zero, splat(0, x.type), _quotient(builder, dtype, x, divisor))
+    if _divides_as_float(builder, x, y):
+        quotient = _float_quotient(builder, dtype, x, divisor)
+    else:
+        quotient = (builder.sdiv if dtype.signed else builder.udiv)(x, divisor)
+    return builder.select(by_zero, splat(0, x.type), quotient)
 
 
 def remainder(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
     """``x - x / y * y``, which has the sign of ``x``; ``x rem 0 == x``."""
     by_zero, divisor = _safe_divisor(builder, dtype, x, y)
-    if isinstance(y, ir.Constant) or not _divides_as_float(builder, x):
-        rest = (builder.srem if dtype.signed else builder.urem)(x, divisor)
+    if _divides_as_float(builder, x, y):
+        rest = builder.sub(x, builder.mul(_float_quotient(builder, dtype, x, divisor), divisor))
     else:
-        rest = builder.sub(x, builder.mul(_quotient(builder, dtype, x, divisor), divisor))
+        rest = (builder.srem if dtype.signed else builder.urem)(x, divisor)
     return builder.select(by_zero, x, rest)
 
 
@@ -58,14 +62,15 @@ def _safe_divisor(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value)
     return by_zero, builder.select(harmful, splat(1, y.type), y)
 
 
-def _divides_as_float(builder: ir.IRBuilder, x: ir.Value) -> bool:
-    return not has(builder, "ptx") and lanes_of(x) is not None and integer_width(x) <= 32
+def _divides_as_float(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> bool:
+    """Whether floats are the fastest way to divide by ``y``."""
+    if has(builder, "ptx") or isinstance(y, ir.Constant):
+        return False
+    return lanes_of(x) is not None and integer_width(x) <= 32
 
 
-def _quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Value) -> ir.Value:
+def _float_quotient(builder: ir.IRBuilder, dtype: DType, x: ir.Value, divisor: ir.Value) -> ir.Value:
     """``x / divisor`` for a divisor that does no harm."""
-    if isinstance(divisor, ir.Constant) or not _divides_as_float(builder, x):
-        return (builder.sdiv if dtype.signed else builder.udiv)(x, divisor)
     # Integers of 16 bits convert in the lanes of 32, where the hardware converts; float32 has 24 > 16 + 1 bits.
     float_ = like(x, F64 if dtype.bits == 32 else F32)
     middle = like(x, I32)

@@ -1,0 +1,94 @@
+"""Which instruction of LLVM does it, where several give the same numbers on the machine at hand.
+
+A slower one, or one that LLVM leaves undefined for some values, is noticed by no comparison of results.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from llvmlite import ir
+
+from codegen.conftest import Compiler
+from weft import dtypes
+from weft.codegen.llvm import arith
+from weft.dtypes import DType
+
+if TYPE_CHECKING:
+    from codegen.conftest import Emit
+
+X86 = "x86_64-unknown-linux-gnu"
+MACHINES = {
+    "plain": Compiler("x86-64", frozenset(), X86),
+    "haswell": Compiler("haswell", frozenset({"fma", "f16c", "avx2"}), X86),
+    "ptx": Compiler("sm_90", frozenset(), "nvptx64-nvidia-cuda"),
+}
+
+
+def opcodes(compiler: Compiler, emit: Emit, sources: list[DType], target: DType, lanes: int | None = 16) -> set[str]:
+    """The instructions that LLVM is given, before it changes any."""
+    text = str(compiler.module(emit, sources, target, lanes))
+    return set(re.findall(r"^\s+(?:%\S+ = )?(\w+) ", text, re.MULTILINE))
+
+
+REMAINDER = {"fdiv": "fdiv", "sdiv": "srem", "udiv": "urem"}
+"""The remainder's instruction beside that of the quotient."""
+
+
+@pytest.mark.parametrize(
+    ("machine", "dtype", "lanes", "expected"),
+    [
+        ("haswell", dtypes.int8, 16, "fdiv"),
+        ("haswell", dtypes.uint16, 16, "fdiv"),
+        ("haswell", dtypes.int32, 16, "fdiv"),
+        ("haswell", dtypes.uint32, 16, "fdiv"),
+        ("haswell", dtypes.int64, 16, "sdiv"),
+        ("haswell", dtypes.uint64, 16, "udiv"),
+        ("haswell", dtypes.int32, None, "sdiv"),
+        ("haswell", dtypes.uint32, None, "udiv"),
+        ("ptx", dtypes.int32, 2, "sdiv"),
+    ],
+    ids=str,
+)
+def test_vectors_of_up_to_32_bits_are_divided_as_floats(
+    machine: str, dtype: DType, lanes: int | None, expected: str
+) -> None:
+    """LLVM takes a division of vectors apart. By a constant it multiplies."""
+    compiler = MACHINES[machine]
+    instruction = "sdiv" if dtype.signed else "udiv"
+
+    def divisions(kind: str, divisor: ir.Value | None) -> set[str]:
+        sources = [dtype, dtype] if divisor is None else [dtype]
+        found = opcodes(
+            compiler, lambda b, v: arith.binary(b, kind, dtype, v[0], divisor or v[1]), sources, dtype, lanes
+        )
+        return found & {"sdiv", "udiv", "srem", "urem", "fdiv"}
+
+    assert divisions("div", None) == {expected}
+    assert divisions("rem", None) == {REMAINDER[expected]}
+    assert divisions("div", arith.constant(dtype, 7, lanes)) == {instruction}
+    assert divisions("rem", arith.constant(dtype, 7, lanes)) == {REMAINDER[instruction]}
+
+
+@pytest.mark.parametrize("source", [d for d in dtypes.ALL if d.is_float], ids=str)
+def test_floats_become_unsigned_only_where_none_is_negative(source: DType) -> None:
+    """``fptoui`` of a negative number is poison: of what has been clamped to an unsigned type of 32 or 64 bits it is not."""
+    for target in dtypes.ALL:
+        if target.is_integer:
+            found = opcodes(
+                MACHINES["haswell"], lambda b, v, t=target: arith.cast(b, v[0], source, t), [source], target
+            )
+            unsigned = not target.signed and target.bits >= 32
+            assert found & {"fptosi", "fptoui"} == {"fptoui" if unsigned else "fptosi"}, target
+
+
+@pytest.mark.parametrize("machine", ["plain", "haswell"])
+def test_narrow_floats_use_the_conversions_of_float16_where_there_are_any(machine: str) -> None:
+    half, compiler, f32 = machine == "haswell", MACHINES[machine], dtypes.float32
+    for dtype in (dtypes.float16, dtypes.float8_e4m3fn, dtypes.float8_e5m2, dtypes.bfloat16):
+        widened = opcodes(compiler, lambda b, v, d=dtype: arith.cast(b, v[0], d, f32), [dtype], f32)
+        assert ("fpext" in widened) == (half and dtype != dtypes.bfloat16), dtype
+        narrowed = opcodes(compiler, lambda b, v, d=dtype: arith.cast(b, v[0], f32, d), [f32], dtype)
+        assert ("fptrunc" in narrowed) == (half and dtype == dtypes.float16), dtype
