@@ -255,6 +255,19 @@ _KNOWN_BY_NAME: Final[dict[str, DType]] = _spellings(KNOWN)
 _BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {dtype.numpy: dtype for dtype in ALL}
 
 
+def lossless(source: DType, target: DType) -> bool:
+    """Whether every value of ``source`` is a value of ``target``."""
+    if source.is_bool:
+        return True
+    if target.is_bool or (source.is_float and not target.is_float):
+        return source == target
+    if not target.is_float:
+        return target.min <= source.min and source.max <= target.max
+    if source.is_float:
+        return source.mantissa <= target.mantissa and source.exponent <= target.exponent
+    return source.bits - source.signed <= target.mantissa + 1
+
+
 def parse(name: str) -> DType:
     """The type that a NumPy, ml_dtypes or Triton spelling names; `ValueError` for an unknown one."""
     try:

@@ -83,6 +83,9 @@ CASES = [
     case("sm_90", DOUBLES, (32, 16, 32), "m16n8k16.f64.f64.f64.f64"),
     case("sm_80", (F16, F16, F32), (32, 16, 32), "m16n8k16.f32.f16.f16.f32"),
     case("sm_80", (F16, F16, F32), (32, 16, 8), "m16n8k8.f32.f16.f16.f32"),
+    case("sm_80", (F16, F16, F16), (32, 16, 32), "m16n8k16.f16.f16.f16.f16"),
+    case("sm_90", (F16, F16, F16), (16, 32, 8), "m16n8k8.f16.f16.f16.f16"),
+    case("sm_90", (F16, dtypes.float8_e5m2, F16), (16, 16, 16), "m16n8k16.f16.f16.f16.f16"),
     case("sm_80", (BF16, BF16, F32), (32, 16, 32), "m16n8k16.f32.bf16.bf16.f32"),
     case("sm_86", (BF16, BF16, F32), (16, 8, 8), "m16n8k8.f32.bf16.bf16.f32"),
     case("sm_80", (F32, F32, F32), (32, 16, 16), "m16n8k8.f32.tf32.tf32.f32"),
@@ -168,3 +171,14 @@ def test_a_dot_by_its_instruction(case: Case, warps: int, tmp_path: Path) -> Non
     emulator.Module(kernel.ptx).launch("kernel", 1, kernel.threads, [*arrays, result], shared=kernel.shared)
     wide = np.float64 if case.sums.is_float else np.int64
     np.testing.assert_array_equal(result, arrays[2].astype(wide) + arrays[0].astype(wide) @ arrays[1].astype(wide))
+
+
+def test_sums_of_float16_are_rounded_behind_each_instruction() -> None:
+    """2049 lies between the float16 2048 and 2050 and becomes 2048: once behind the first 16 products, and again behind the rest.
+    All products at once give 2050."""
+    a, b, c = np.zeros((16, 32), np.float16), np.ones((32, 8), np.float16), np.zeros((16, 8), np.float16)
+    a[:, 0], a[:, 1], a[:, 16] = 2048, 1, 1
+    kernel = Dot(case("sm_80", (F16, F16, F16), (16, 8, 32), "m16n8k16.f16.f16.f16.f16")).compiled(1)
+    result = np.zeros((16, 8), np.float16)
+    emulator.Module(kernel.ptx).launch("kernel", 1, kernel.threads, [a, b, c, result], shared=kernel.shared)
+    assert (result == 2048).all()

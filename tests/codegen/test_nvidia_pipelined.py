@@ -29,17 +29,18 @@ def matmul(
     M: tl.constexpr,
     N: tl.constexpr,
     K: tl.constexpr,
-    WIDE: tl.constexpr,
+    HALF: tl.constexpr,
 ) -> None:
-    """``b`` by rows (across = 1) or by columns; the last tile of K is masked."""
+    """``b`` by rows (across = 1) or by columns; the last tile of K is masked. Sums are in the dtype of ``c``, products of float16
+    where ``HALF``."""
     rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     left_at = a + rows[:, None] * k_size + depth[None, :]
     right_at = b + depth[:, None] * along + columns[None, :] * across
-    total = tl.zeros((M, N), tl.int32 if WIDE == "int32" else tl.float64 if WIDE == "float64" else tl.float32)
+    total = tl.zeros((M, N), c.dtype.element_ty)
     for k in range(0, k_size, K):
         left = tl.load(left_at, mask=(depth < k_size - k)[None, :], other=0.0)
         right = tl.load(right_at, mask=(depth < k_size - k)[:, None], other=0.0)
-        if WIDE == "float16":
+        if HALF:
             total = tl.dot(left.to(tl.float16), right.to(tl.float16), total)
         else:
             total = tl.dot(left, right, total, input_precision="tf32")
@@ -48,16 +49,19 @@ def matmul(
     tl.store(c + rows[:, None] * N + columns[None, :], total)
 
 
-TYPES: dict[str, tuple[Any, str]] = {
-    "float16": (np.float16, ""),
-    "bfloat16": (ml_dtypes.bfloat16, ""),
-    "float32": (np.float32, ""),
-    "int8": (np.int8, "int32"),
-    "int8 as float16": (np.int8, "float16"),
-    "float8": (ml_dtypes.float8_e4m3fn, ""),
-    "float64": (np.float64, "float64"),
-    "uint8": (np.uint8, "int32"),
+TYPES: dict[str, tuple[Any, Any, bool]] = {
+    "float16": (np.float16, np.float32, False),
+    "bfloat16": (ml_dtypes.bfloat16, np.float32, False),
+    "float32": (np.float32, np.float32, False),
+    "int8": (np.int8, np.int32, False),
+    "int8 as float16": (np.int8, np.float32, True),
+    "float8": (ml_dtypes.float8_e4m3fn, np.float32, False),
+    "float64": (np.float64, np.float64, False),
+    "uint8": (np.uint8, np.int32, False),
+    "float16 in float16": (np.float16, np.float16, False),
 }
+"""Of operands and sums, and whether operands are cast to float16."""
+
 CASES = [
     (name, order, stages, size)
     for name in TYPES
@@ -71,15 +75,15 @@ CASES = [
 @pytest.mark.parametrize("target", every(2, ["sm_80", "sm_90"]))
 def test_matmul(case: tuple[str, str, int, int], target: str) -> None:
     name, order, stages, size = case
-    dtype, wide = TYPES[name]
+    dtype, sums, half = TYPES[name]
     rng = np.random.default_rng(0)
     a = rng.integers(-4, 5, (64, size)).astype(dtype)
     b = rng.integers(-4, 5, (size, 32)).astype(dtype)
-    c = np.zeros((64, 32), {"int32": np.int32, "float64": np.float64}.get(wide, np.float32))
+    c = np.zeros((64, 32), sums)
     given = b if order == "rows" else np.ascontiguousarray(b.T)
     along, across = (32, 1) if order == "rows" else (1, size)
     matmul.on(target)[(1,)](
-        a, given, c, size, along, across, M=64, N=32, K=32, WIDE=wide, num_stages=stages
+        a, given, c, size, along, across, M=64, N=32, K=32, HALF=half, num_stages=stages
     )  # sums of small integers are exact
     np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
 
@@ -168,7 +172,7 @@ def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) 
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (64, 32)).astype(np.float64), rng.integers(-9, 9, (32, 32)).astype(np.float64)
     c = np.zeros((64, 32))
-    tiles = {"M": 64, "N": 32, "K": 16, "WIDE": "float64"}
+    tiles = {"M": 64, "N": 32, "K": 16, "HALF": False}
     handle = matmul.compile(a, b, c, 32, 32, 1, **tiles, target=target)
     assert f"mma.sync.aligned.{tile}.row.col.f64.f64.f64.f64" in handle.ptx
     assert "cp.async.cg.shared.global" in handle.ptx
@@ -177,15 +181,15 @@ def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) 
     assert profile.totals["shared_load_wavefronts"] == profile.totals["shared_load_ideal_wavefronts"]
 
 
-BYTES = [(np.int8, "int32", "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, "", "f32.e5m2.e5m2.f32")]
+BYTES = [(np.int8, np.int32, "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, np.float32, "f32.e5m2.e5m2.f32")]
 
 
-@pytest.mark.parametrize(("dtype", "wide", "instruction"), BYTES)
-def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, wide: str, instruction: str) -> None:
+@pytest.mark.parametrize(("dtype", "sums", "instruction"), BYTES)
+def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, sums: Any, instruction: str) -> None:
     """Each of 2 x 2 warps has 32 rows of 32 bytes of the left operand, and 32 columns of the right one: 1 KiB, two ldmatrix.x4.
     The pairs of bytes of the right one are put in order by byte permutes."""
-    a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), np.int32 if wide else np.float32)
-    handle = matmul.compile(a, a, c, 64, 64, 1, M=64, N=64, K=32, WIDE=wide, target="sm_90")
+    a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), sums)
+    handle = matmul.compile(a, a, c, 64, 64, 1, M=64, N=64, K=32, HALF=False, target="sm_90")
     assert f"mma.sync.aligned.m16n8k32.row.col.{instruction}" in handle.ptx
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 2
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 2
@@ -199,7 +203,7 @@ def test_few_threads_copy_a_small_tile() -> None:
     a, b = (rng.integers(-4, 5, (16, 16)).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
     c = np.zeros((16, 16), np.float32)
     arguments = (a, b, c, 16, 16, 1)
-    tiles = {"M": 16, "N": 16, "K": 16, "WIDE": "", "num_stages": 2}
+    tiles = {"M": 16, "N": 16, "K": 16, "HALF": False, "num_stages": 2}
     assert "cp.async.cg.shared.global" in matmul.compile(*arguments, **tiles, target="sm_80").ptx
     profile = matmul.profile("sm_80")[(1,)](*arguments, **tiles)
     np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))

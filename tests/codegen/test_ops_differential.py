@@ -361,6 +361,7 @@ PRODUCTS = [
 OPERANDS = {
     dtypes.float32: (dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2),
     dtypes.float64: (dtypes.float64, dtypes.float32),
+    dtypes.float16: (dtypes.float16, dtypes.float8_e5m2),
     dtypes.int32: (dtypes.int8, dtypes.uint8, dtypes.int32),
 }
 

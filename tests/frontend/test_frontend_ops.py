@@ -213,7 +213,17 @@ CASES = [
     ),
     # products
     ("tl.dot(G, G.T)", "trans constant dot", "float32[4, 4]"),
-    ("tl.dot(G.to(tl.float16), G.T.to(tl.float16), out_dtype=tl.float16)", "cast trans cast constant dot cast", "float16[4, 4]"),
+    ("tl.dot(G.to(tl.float16), G.T.to(tl.float16), out_dtype=tl.float16)", "cast trans cast constant dot", "float16[4, 4]"),
+    (
+        "tl.dot(G.to(tl.float16), G.T.to(tl.float16), tl.zeros((4, 4), tl.bfloat16))",
+        "cast trans cast constant cast dot cast",
+        "bfloat16[4, 4]",
+    ),
+    (
+        "tl.dot(G.to(tl.bfloat16), G.T.to(tl.bfloat16), out_dtype=tl.float16)",
+        "cast trans cast constant dot cast",
+        "float16[4, 4]",
+    ),
     ("tl.dot(G, G.T, acc=tl.zeros((4, 4), tl.float32), allow_tf32=False)", "trans constant dot", "float32[4, 4]"),
     ("tl.dot(G.to(tl.int8), G.T.to(tl.int8))", "cast trans cast constant dot", "int32[4, 4]"),
     ("tl.dot(G.to(tl.float64), G.T.to(tl.float64), input_precision='ieee')", "cast trans cast constant dot", "float64[4, 4]"),

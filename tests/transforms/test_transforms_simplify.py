@@ -474,7 +474,7 @@ def test_lossless_means_a_round_trip(source: DType) -> None:
             there = numbers.cast(values, source, target)
             back = numbers.cast(there, target, source)
             kept = same_values(values, back) and same_values(exactly(values), exactly(there))
-        assert identities.lossless(source, target) == kept, f"{source} -> {target}"
+        assert dtypes.lossless(source, target) == kept, f"{source} -> {target}"
 
 
 @pytest.mark.parametrize("dtype", [dtypes.bool_, dtypes.int8, dtypes.uint8], ids=str)

@@ -26,7 +26,7 @@ from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
-from weft.dtypes import DType
+from weft.dtypes import DType, lossless
 from weft.ir.base import TileOp
 from weft.ir.classes import Collective
 from weft.ir.elementwise import BinaryOp
@@ -207,7 +207,7 @@ class GatherOp(TileOp):
             raise VerifyException(f"tile.gather of {self.source.type}: expected {wanted}, found {self.result.type}")
 
 
-_ACCUMULATORS: Final = (dtypes.float32, dtypes.float64, dtypes.int32)
+_ACCUMULATORS: Final = (dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32)
 
 
 PRECISIONS: Final = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
@@ -217,13 +217,13 @@ products of narrower parts. A machine may always compute more precisely than the
 
 def _fits(dtype: DType, acc: DType) -> bool:
     """Whether every value of ``dtype`` is one of the accumulator's."""
-    return dtype.kind is acc.kind and dtype.bits + (acc.signed and not dtype.signed) <= acc.bits
+    return dtype.kind is acc.kind and lossless(dtype, acc)
 
 
 @irdl_op_definition
 class DotOp(TileOp):
     """``acc + a @ b`` for ``a: [M, K]``, ``b: [K, N]``, ``acc: [M, N]``. Products and sums are in ``acc``'s type
-    (float32, float64 or int32); the order of summation is not specified and multiply-adds may be fused.
+    (float16, float32, float64 or int32) or a wider one; the order of summation is not specified and multiply-adds may be fused.
 
     ``input_precision`` is a word of `PRECISIONS`. ``max_num_imprecise_acc`` permits that many products of float8 to be summed
     in less than float32 before their sum is added; absent, the machine chooses."""
@@ -260,7 +260,9 @@ class DotOp(TileOp):
         if not (len(a) == len(b) == len(acc) == 2 and a[1] == b[0] and acc == (a[0], b[1])):
             raise VerifyException(f"tile.dot: shapes {a} @ {b} do not give {acc}")
         if is_pointer(self.acc) or dtype_of(self.acc) not in _ACCUMULATORS:
-            raise VerifyException(f"tile.dot accumulates in float32, float64 or int32, found {element_of(self.acc)}")
+            raise VerifyException(
+                f"tile.dot accumulates in float16, float32, float64 or int32, found {element_of(self.acc)}"
+            )
         for operand in (self.a, self.b):
             if is_pointer(operand) or not _fits(dtype_of(operand), dtype_of(self.acc)):
                 raise VerifyException(

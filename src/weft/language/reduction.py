@@ -107,9 +107,10 @@ def dot(
     """``acc + input @ other`` for matrices [M, K] and [K, N] of one dtype.
 
     Sums are in float32 (float64 for float64, int32 for int8); these are the result's dtype too. float16 or bfloat16 as
-    ``out_dtype`` or ``acc`` round the result once. ``input_precision`` (``ieee``, the default, ``tf32``,
-    ``tf32x3``, ``bf16x3``, ``bf16x6``) says how few bits of float32 operands may be multiplied; ``allow_tf32`` is an older
-    spelling of ``tf32`` and ``ieee``. ``max_num_imprecise_acc`` permits that many products of float8 to be summed in less than
-    float32. Both reach tile IR; a CPU computes exactly as with ``ieee``.
+    ``out_dtype`` or ``acc`` round the result once; but where operands are float16, too, a GPU rounds each sum of 16 products to
+    float16, as with Triton. ``input_precision`` (``ieee``, the default, ``tf32``, ``tf32x3``, ``bf16x3``, ``bf16x6``) says how
+    few bits of float32 operands may be multiplied; ``allow_tf32`` is an older spelling of ``tf32`` and ``ieee``.
+    ``max_num_imprecise_acc`` permits that many products of float8 to be summed in less than float32. Both reach tile IR; a CPU
+    computes exactly as with ``ieee``.
     """
     ...

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from weft.dtypes import DType
+from weft.dtypes import DType, lossless
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_pointer
 from weft.transforms.constants import constant_like, number_of, ones
@@ -140,19 +140,6 @@ def select(op: tile.SelectOp) -> Replacement:
     if op.result.type == op.condition.type and number_of(op.lhs) == 1 and number_of(op.rhs) == 0:
         return op.condition
     return None
-
-
-def lossless(source: DType, target: DType) -> bool:
-    """Whether every value of ``source`` is a value of ``target``."""
-    if source.is_bool:
-        return True
-    if target.is_bool or (source.is_float and not target.is_float):
-        return source == target
-    if not target.is_float:
-        return target.min <= source.min and source.max <= target.max
-    if source.is_float:
-        return source.mantissa <= target.mantissa and source.exponent <= target.exponent
-    return source.bits - source.signed <= target.mantissa + 1
 
 
 def cast(op: tile.CastOp) -> Replacement:

@@ -14,15 +14,15 @@ func.func @dot(%a: f32) {
 
 // -----
 
-// CHECK: tile.dot accumulates in float32, float64 or int32, found f16
-func.func @dot(%a: tensor<2x2xf16>) {
-  %r = tile.dot %a, %a, %a : tensor<2x2xf16>, tensor<2x2xf16> to tensor<2x2xf16>
+// CHECK: tile.dot accumulates in float16, float32, float64 or int32, found bf16
+func.func @dot(%a: tensor<2x2xbf16>) {
+  %r = tile.dot %a, %a, %a : tensor<2x2xbf16>, tensor<2x2xbf16> to tensor<2x2xbf16>
   func.return
 }
 
 // -----
 
-// CHECK: tile.dot accumulates in float32, float64 or int32, found !tile.ptr<f32>
+// CHECK: tile.dot accumulates in float16, float32, float64 or int32, found !tile.ptr<f32>
 func.func @dot(%a: tensor<2x2x!tile.ptr<f32>>) {
   %r = tile.dot %a, %a, %a : tensor<2x2x!tile.ptr<f32>>, tensor<2x2x!tile.ptr<f32>> to tensor<2x2x!tile.ptr<f32>>
   func.return
@@ -33,6 +33,14 @@ func.func @dot(%a: tensor<2x2x!tile.ptr<f32>>) {
 // CHECK: tile.dot: f64 does not fit accumulators of float32
 func.func @dot(%a: tensor<2x2xf64>, %c: tensor<2x2xf32>) {
   %r = tile.dot %a, %a, %c : tensor<2x2xf64>, tensor<2x2xf64> to tensor<2x2xf32>
+  func.return
+}
+
+// -----
+
+// CHECK: tile.dot: bf16 does not fit accumulators of float16
+func.func @dot(%a: tensor<2x2xbf16>, %c: tensor<2x2xf16>) {
+  %r = tile.dot %a, %a, %c : tensor<2x2xbf16>, tensor<2x2xbf16> to tensor<2x2xf16>
   func.return
 }
 

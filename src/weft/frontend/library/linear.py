@@ -25,6 +25,9 @@ SUMS: Final[dict[DType, DType]] = {
 }
 """Operand dtype -> the dtype products are summed in."""
 
+NARROW: Final = dtypes.float16
+"""Of these operands sums may be in their own dtype, where the kernel asks for such a result."""
+
 
 @implements(tl.dot)
 def _dot(
@@ -43,20 +46,18 @@ def _dot(
     imprecise = _imprecise(max_num_imprecise_acc, left)
     sums = SUMS[left.dtype]
     shape = (left.shape[0], right.shape[1])
-    if acc is None:
-        result = sums if out_dtype is None else dtype_of(out_dtype, "out_dtype")
-        start = b.constant(0, sums, shape)
-    else:
-        start = tile_of(b, acc, "acc")
-        result = start.dtype
-        if start.shape != shape:
-            raise CompilationError(f"'acc' has shape {start.shape}, but the product has {shape}", argument="acc")
-        start = b.cast(start, sums)
+    given = None if acc is None else tile_of(b, acc, "acc")
+    result = given.dtype if given is not None else sums if out_dtype is None else dtype_of(out_dtype, "out_dtype")
+    if given is not None and given.shape != shape:
+        raise CompilationError(f"'acc' has shape {given.shape}, but the product has {shape}", argument="acc")
     if result.is_float != sums.is_float or (not result.is_float and result != sums) or result.bits > sums.bits:
         argument = "out_dtype" if acc is None else "acc"
         raise CompilationError(
             f"products of {left.dtype} are summed in {sums}, which does not give {result}", argument=argument
         )
+    if left.dtype == right.dtype == result == NARROW:
+        sums = NARROW
+    start = b.constant(0, sums, shape) if given is None else b.cast(given, sums)
     op = b.emit(tile.DotOp(left.ssa, right.ssa, start.ssa, precision=precision, imprecise=imprecise))
     return b.cast(Tensor(op.result, sums, shape), result)
 

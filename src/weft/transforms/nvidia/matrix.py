@@ -40,7 +40,9 @@ class MatrixFamily:
 
 MATRIX_FAMILIES: Final = (
     MatrixFamily(
-        (dtypes.float16,), (dtypes.float32,), [MatrixShape(16, 16, "mma.f16"), MatrixShape(16, 8, "mma.f16", 1.0)]
+        (dtypes.float16,),
+        (dtypes.float16, dtypes.float32),
+        [MatrixShape(16, 16, "mma.f16"), MatrixShape(16, 8, "mma.f16", 1.0)],
     ),
     MatrixFamily(
         (dtypes.bfloat16,), (dtypes.float32,), [MatrixShape(16, 16, "mma.bf16"), MatrixShape(16, 8, "mma.bf16", 1.0)]

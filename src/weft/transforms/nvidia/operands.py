@@ -2,7 +2,7 @@
 
 Before ``sm_89`` no instruction multiplies float8, and none multiplies floats of different sizes. Where a wider type holds all
 values of both operands and has an instruction, they are cast to it, which is exact: float8 to float16. What is left is multiplied
-by each thread.
+by each thread, and sums of float16 are then in float32.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.dtypes import DType
+from weft.dtypes import DType, lossless
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.target import GpuTarget, gpu
 from weft.transforms.nvidia.matrix import MATRIX_FAMILIES, instruction_of, shape_for
-from weft.transforms.widen_dot import cast_operands
+from weft.transforms.widen_dot import cast_operands, widen_sums
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,17 @@ class MatchOperands(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = gpu(self.target)
         for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
+            if instruction_of(dot, target) is not None:
+                continue
             wanted = _type_for(dot, target)
             if wanted is not None:
                 cast_operands(dot, wanted)
+            else:
+                widen_sums(dot)
 
 
 def _type_for(dot: tile.DotOp, target: GpuTarget) -> DType | None:
-    """The type that both operands shall have; None where they stay as they are."""
-    if instruction_of(dot, target) is not None:
-        return None
+    """The type that both operands shall have; None where no instruction has such sums, or the dot is too small."""
     operands = [dtype_of(value) for value in (dot.a, dot.b)]
     total = dtype_of(dot.acc)
     types = [
@@ -49,18 +51,8 @@ def _type_for(dot: tile.DotOp, target: GpuTarget) -> DType | None:
         if total in family.accumulators and shape_for(dot, family, target) is not None
         for dtype in family.operands
     ]
-    return min((dtype for dtype in types if all(_holds(dtype, one) for one in operands)), key=_bits, default=None)
+    return min((dtype for dtype in types if all(lossless(one, dtype) for one in operands)), key=_bits, default=None)
 
 
 def _bits(dtype: DType) -> int:
     return dtype.bits
-
-
-def _holds(wide: DType, narrow: DType) -> bool:
-    """Whether every value of ``narrow`` is one of ``wide``."""
-    if wide == narrow:
-        return True
-    if not (wide.is_float and narrow.is_float):
-        return False
-    least, least_wide = (2.0 ** (1 - dtype.bias - dtype.mantissa) for dtype in (narrow, wide))
-    return wide.mantissa >= narrow.mantissa and wide.largest >= narrow.largest and least_wide <= least
