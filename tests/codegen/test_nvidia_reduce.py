@@ -95,3 +95,47 @@ def test_narrow_floats_are_added_and_shuffled_in_pairs(dtype: Any, name: str) ->
     assert "cvt.f32" not in ptx
     reduced.on("sm_90")[(1,)](x, out, KIND="sum", SIZE=2048)
     assert out[0] == x.astype(np.float64).sum()
+
+
+@weft.jit
+def first(a: Any, b: Any) -> Any:
+    return a
+
+
+@weft.jit
+def chosen(x: Any, out: Any, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr) -> None:
+    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    kept = tl.reduce(tl.load(x + at), AXIS, first)
+    tl.store(out + at, tl.broadcast_to(tl.expand_dims(kept, AXIS), (M, N)))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_all_copies_of_what_a_function_that_does_not_commute_gives_are_equal(axis: int) -> None:
+    """Which element is the first is open, but all threads that hold the result must have the same."""
+    x = np.arange(8 * 64, dtype=np.int32).reshape(8, 64)
+    out = np.zeros_like(x)
+    chosen.on("sm_90")[(1,)](x, out, AXIS=axis, M=8, N=64)
+    found = out.take([0], axis)
+    np.testing.assert_array_equal(out, np.broadcast_to(found, out.shape))
+    assert (found == x).any(axis).all()
+
+
+@weft.jit
+def places(x: Any, high: Any, at: Any, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr) -> None:
+    values = tl.load(x + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    best, place = tl.max(values, AXIS, return_indices=True)
+    kept = tl.arange(0, M if AXIS else N)
+    tl.store(high + kept, best)
+    tl.store(at + kept, place)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int8, np.float64])
+def test_values_and_places_of_several_widths_travel_together(axis: int, dtype: Any) -> None:
+    """Of equal ones the first, across registers, lanes and warps; NumPy's argmax."""
+    x = np.random.default_rng(1).integers(-5, 5, (16, 256)).astype(dtype)
+    kept = x.shape[1 - axis]
+    high, at = np.zeros(kept, dtype), np.zeros(kept, np.int32)
+    places.on("sm_80")[(1,)](x, high, at, AXIS=axis, M=16, N=256)
+    np.testing.assert_array_equal(high, x.max(axis))
+    np.testing.assert_array_equal(at, x.argmax(axis))
