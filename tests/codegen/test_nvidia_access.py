@@ -1,12 +1,18 @@
-"""Which registers one access to global memory moves, against a search over all groups."""
+"""Which registers one access to global memory moves, against a search over all groups; and that copies move once."""
 
 from __future__ import annotations
 
 from itertools import product
 
+import numpy as np
 import pytest
 
+from laid_out import Laid
+from weft import dtypes
+from weft.ir import tile
+from weft.ir.types import pointer
 from weft.layout import LinearLayout
+from weft.target import GpuTarget
 from weft.transforms.axis import AxisInfo
 from weft.transforms.nvidia.groups import groups
 
@@ -21,6 +27,12 @@ def registers(layout: LinearLayout, bits: int, pointer: AxisInfo | None, mask: A
 def known(contiguity: int, divisibility: int, constancy: int = 1) -> AxisInfo:
     """What is known of a value along its only dimension."""
     return AxisInfo((contiguity,), (divisibility,), (constancy,))
+
+
+def line_of(register: tuple[int, ...], lane: tuple[int, ...]) -> LinearLayout:
+    """A layout of one dimension and one warp."""
+    size = max(*register, *lane).bit_length()
+    return LinearLayout.from_columns({"register": register, "lane": lane, "warp": ()}, [("dim0", size)])
 
 
 def line(*columns: int) -> LinearLayout:
@@ -82,3 +94,35 @@ def test_the_dimension_with_the_widest_groups_is_walked() -> None:
         first = registers(layout, 32, pointer, None)[0]
         step = 4 if rows > along else 1
         assert first == [step * place for place in range(max(rows, along))]
+
+
+# ---- the accesses themselves, emulated ------------------------------------------------------------------------------
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("volatile", [False, True])
+def test_elements_with_copies_are_accessed_once(volatile: bool) -> None:
+    """16 elements, each in two registers of a thread and in two lanes: 1 is added to each once, and all copies see it."""
+    layout = line_of(register=(0, 1), lane=(2, 4, 8, 0, 0))
+    kernel = Laid()
+    base = kernel.block.insert_arg(pointer(dtypes.int32), 0)
+    kernel.outputs.append(np.arange(16, dtype=np.int32))
+    index = kernel.emit(tile.ArangeOp(0, 16, layout))
+    pointers = kernel.emit(tile.AddPtrOp(kernel.emit(tile.SplatOp(base, (16,), layout)), index))
+    if volatile:
+        found = kernel.emit(tile.LoadOp(pointers, volatile=True))
+    else:
+        found = kernel.emit(tile.AtomicRmwOp("add", pointers, kernel.emit(tile.ConstantOp(1, index.type))))
+    other = line_of(register=(8, 4, 2, 1), lane=LANES)
+    kernel.store(kernel.emit(tile.ConvertLayoutOp(found, other)), 16, other, dtypes.int32)
+    memory, seen = kernel.run(GpuTarget(90), 0)
+    np.testing.assert_array_equal(memory, np.arange(16) + (not volatile))
+    np.testing.assert_array_equal(seen, np.arange(16))
+
+
+@pytest.mark.jit
+def test_a_range_of_more_registers_than_a_vector_has() -> None:
+    layout = line_of(register=(1, 2, 4, 8, 16, 32), lane=(64, 128, 0, 0, 0))
+    kernel = Laid()
+    kernel.store(kernel.numbers(256, layout, dtypes.int32), 256, layout, dtypes.int32)
+    np.testing.assert_array_equal(kernel.run(GpuTarget(90), 0)[0], np.arange(256))
