@@ -16,7 +16,7 @@ from llvmlite import ir
 from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia.combine import Combining
 from weft.codegen.nvidia.files import CHUNK, File, length, take, vector_of
-from weft.codegen.nvidia.threads import LANE_BITS, Threads
+from weft.codegen.nvidia.threads import LANE_BITS
 from weft.ir import tile
 from weft.layout.planning.combining import CombineStep, Convert
 from weft.layout.planning.scan import AcrossLane, Carry, Serial, Shift, Stop
@@ -25,10 +25,6 @@ from weft.transforms.nvidia.scratch import scan_plan
 
 class Scan(Combining[tile.ScanOp]):
     """One scan being carried out; the state is one file for each tensor."""
-
-    def __init__(self, threads: Threads, op: tile.ScanOp):
-        super().__init__(threads, op)
-        self._reverse = op.reverse is not None
 
     def run(self) -> None:
         """Emits the scan and enters its results."""
