@@ -24,6 +24,7 @@ MACHINES = {
     "plain": Compiler("x86-64", frozenset(), X86),
     "haswell": Compiler("haswell", frozenset({"fma", "f16c", "avx2"}), X86),
     "ptx": Compiler("sm_90", frozenset(), "nvptx64-nvidia-cuda"),
+    "ptx, contracting": Compiler("sm_90", frozenset({"contract"}), "nvptx64-nvidia-cuda"),
 }
 
 
@@ -92,3 +93,13 @@ def test_narrow_floats_use_the_conversions_of_float16_where_there_are_any(machin
         assert ("fpext" in widened) == (half and dtype != dtypes.bfloat16), dtype
         narrowed = opcodes(compiler, lambda b, v, d=dtype: arith.cast(b, v[0], f32, d), [f32], dtype)
         assert ("fptrunc" in narrowed) == (half and dtype == dtypes.float16), dtype
+
+
+@pytest.mark.parametrize("machine", ["haswell", "ptx", "ptx, contracting"])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16, dtypes.float32], ids=str)
+def test_narrow_products_are_added_without_rounding_where_the_user_lets_them(machine: str, dtype: DType) -> None:
+    """Else ``fma`` rounds to float32 and then to the narrow type, with the same bits on all machines."""
+    at_once = machine == "ptx, contracting" or not dtype.bits < 32
+    text = str(MACHINES[machine].module(lambda b, v: arith.fma(b, dtype, *v), [dtype] * 3, dtype, 2))
+    name = {"float16": "v2f16", "bfloat16": "v2bf16", "float32": "v2f32"}[dtype.name]
+    assert set(re.findall(r"@\"?llvm\.fma\.(\w+)", text)) == {name if at_once else "v2f32"}
