@@ -125,3 +125,23 @@ def test_pointers_that_a_loop_moves() -> None:
     assert {bits(form) for forms in found.values() for form in forms} == {128}
     walked.on("sm_80")[(1,)](x, out, 3, K=4)
     np.testing.assert_array_equal(out, x)
+
+
+@weft.jit
+def doubled(x: Any, out: Any, n: Any, MASKED: tl.constexpr) -> None:
+    i = tl.arange(0, 256)
+    if MASKED:
+        tl.store(out + i, tl.load(x + i, mask=i < n) * 2, mask=i < n)
+    else:
+        tl.store(out + i, tl.load(x + i) * 2)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize(("dtype", "form"), [(np.float32, ".v2.b32"), (np.int64, ".v2.b64")])
+def test_two_words_are_not_packed_into_one_of_64_bits(dtype: Any, form: str, masked: bool) -> None:
+    """128 threads have two elements each. Packing two words into one takes four instructions for each access."""
+    x, out = np.arange(256).astype(dtype), np.zeros(256, dtype)
+    ptx = doubled.compile(x, out, 208, MASKED=masked, target="sm_90").ptx
+    assert widths(ptx) == {"ld": [form], "st": [form]}
+    doubled.on("sm_90")[(1,)](x, out, 208, MASKED=masked)
+    np.testing.assert_array_equal(out, np.where(np.arange(256) < (208 if masked else 256), x * 2, 0))

@@ -103,7 +103,7 @@ def _load_vector(
     """``size`` elements from ``address``, as a vector in registers; ``other`` (or zeros) where the predicate is false."""
     builder = threads.builder
     storage = element.storage_type(size)
-    form = Form.of(8 * element.size * size)
+    form = Form.of(element.size, size)
     hints = _hints(op.cache.data, op.evict.data)
     if predicate is None and not hints:
         pointer = builder.inttoptr(address, _GLOBAL_POINTER)
@@ -148,7 +148,7 @@ def _store_vector(
 ) -> None:
     builder = threads.builder
     size = length(vector)
-    form = Form.of(8 * element.size * size)
+    form = Form.of(element.size, size)
     value = builder.bitcast(element.to_storage(builder, vector), form.type)
     hints = ".release.sys" if op.release is not None else _hints(op.cache.data, op.evict.data)
     if predicate is None and not hints:
@@ -161,7 +161,7 @@ def _store_vector(
 def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
     """Each element by itself, acquiring; a scalar by thread 0."""
     builder, element = threads.builder, element_of_value(op.result)
-    form = Form.of(8 * element.size)
+    form = Form.of(element.size, 1)
 
     def one(address: ir.Value, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
         initial = None if other is None else builder.bitcast(element.to_storage(builder, other), form.type)
@@ -285,14 +285,16 @@ class Form:
     count: int
 
     @staticmethod
-    def of(bits: int) -> Form:
-        """The form of an access of this width."""
-        if bits >= 64 and bits % 32 == 0 and bits > 64:
-            return Form(ir.VectorType(I32, bits // 32), f".v{bits // 32}.b32", "r", bits // 32)
-        if bits == 64:
-            return Form(I64, ".b64", "l", 1)
-        letter = {8: "h", 16: "h", 32: "r"}[bits]
-        return Form({8: I8, 16: I16, 32: I32}[bits], f".b{bits}", letter, 1)
+    def of(size: int, count: int) -> Form:
+        """The form of an access of ``count`` elements of ``size`` bytes. Its registers are no wider than an element or 32 bits:
+        to pack two words into one of 64 bits takes four instructions."""
+        bits, word = 8 * size * count, max(32, 8 * size)
+        if bits <= word:
+            letter = {8: "h", 16: "h", 32: "r", 64: "l"}[bits]
+            return Form({8: I8, 16: I16, 32: I32, 64: I64}[bits], f".b{bits}", letter, 1)
+        words = bits // word
+        letter, type_ = ("l", I64) if word == 64 else ("r", I32)
+        return Form(ir.VectorType(type_, words), f".v{words}.b{word}", letter, words)
 
     @property
     def _register(self) -> ir.Type:
