@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
@@ -37,11 +37,14 @@ from weft.layout import LinearLayout
 from weft.options import Options
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
+from weft.transforms.axis import DIVISIBILITY
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.scratch import AllocateScratch
 
 Array = NDArray[Any]
 WARPS: Final = 4
+ALIGNED: Final = 16
+"""Bytes that the address of an argument is a multiple of; Triton is told the same."""
 KERNELS: Final = Path(__file__).with_name("triton_kernels.py")
 
 
@@ -87,7 +90,9 @@ class Kernel:
     def kernel(self) -> ModuleOp:
         """The module."""
         self.block.add_op(ReturnOp())
-        module = ModuleOp([FuncOp("kernel", (list(self.block.arg_types), []), Region(self.block))])
+        facts = ArrayAttr([DictionaryAttr({DIVISIBILITY: IntegerAttr(ALIGNED, i64)})] * len(self.arrays))
+        types = (list(self.block.arg_types), [])
+        module = ModuleOp([FuncOp("kernel", types, Region(self.block), arg_attrs=facts)])
         module.verify()
         return module
 
