@@ -14,7 +14,6 @@ import weft
 import weft.language as tl
 
 pytestmark = pytest.mark.jit
-N = 8
 
 
 @weft.jit
@@ -22,8 +21,8 @@ def plain(x: Any, out: Any, active: Any, other: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     tl.store(out, tl.load(x, mask=active > 0, other=other))
     tl.store(out + 1, 7, mask=active > 1)
-    tl.store(out + N + i, tl.load(x + i, mask=i < active, other=other))
-    tl.store(out + 2 * N + i, 7, mask=i < active)
+    tl.store(out + 2 + i, tl.load(x + i, mask=i < active, other=other))
+    tl.store(out + 2 + N + i, 7, mask=i < active)
 
 
 @weft.jit
@@ -34,28 +33,26 @@ def synchronised(x: Any, counts: Any, out: Any, active: Any, other: Any, N: tl.c
     tile = tl.load(x + i, mask=i < active, other=other, volatile=True)
     tl.atomic_add(counts, 5, mask=active > 0)
     tl.atomic_xchg(counts + 1, 7, mask=active > 1)
-    tl.atomic_add(counts + N + i, 5, mask=i < active)
-    tl.store(out + N + i, tile)
+    tl.atomic_add(counts + 2 + i, 5, mask=i < active)
+    tl.store(out + 2 + i, tile)
     tl.store(out, one)
     tl.store(out + 1, 7, mask=active > 1)
 
 
 @pytest.mark.parametrize("machine", ["native", "sm_90"])
-@pytest.mark.parametrize("active", [0, 1, 3])
-def test_what_is_masked_off_is_not_accessed(machine: str, active: int) -> None:
-    x = np.arange(10, 10 + N, dtype=np.int32)
-    inside = np.arange(N) < active
+@pytest.mark.parametrize(("size", "active"), [(8, 0), (8, 1), (8, 3), (1, 0), (1, 1)])
+def test_what_is_masked_off_is_not_accessed(machine: str, size: int, active: int) -> None:
+    """Of tiles of several elements, and of one element."""
+    x = np.arange(10, 10 + size, dtype=np.int32)
+    inside = np.arange(size) < active
     loaded = np.where(inside, x, -3)
     launches = [kernel[(1,)] if machine == "native" else kernel.on(machine)[(1,)] for kernel in (plain, synchronised)]
 
-    out = np.zeros(3 * N, np.int32)
-    launches[0](x, out, active, -3, N=N)
-    assert out[:2].tolist() == [loaded[0], 7 * inside[1]]
-    assert out[N:].tolist() == [*loaded, *7 * inside]
+    out = np.zeros(2 + 2 * size, np.int32)
+    launches[0](x, out, active, -3, N=size)
+    assert out.tolist() == [loaded[0], 7 * (active > 1), *loaded, *7 * inside]
 
-    counts, out = np.ones(2 * N, np.int32), np.zeros(2 * N, np.int32)
-    launches[1](x, counts, out, active, -3, N=N)
-    assert counts[:2].tolist() == [1 + 5 * inside[0], 7 if inside[1] else 1]
-    assert counts[N:].tolist() == [*1 + 5 * inside]
-    assert out[:2].tolist() == [loaded[0], 7 * inside[1]]
-    assert out[N:].tolist() == [*loaded]
+    counts, out = np.ones(2 + size, np.int32), np.zeros(2 + size, np.int32)
+    launches[1](x, counts, out, active, -3, N=size)
+    assert counts.tolist() == [1 + 5 * inside[0], 7 if active > 1 else 1, *1 + 5 * inside]
+    assert out.tolist() == [loaded[0], 7 * (active > 1), *loaded]

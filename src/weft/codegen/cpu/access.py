@@ -26,7 +26,7 @@ from weft.codegen.llvm import atomics
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
-from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.ir.types import dtype_of, layout_of
 from weft.layout import LinearLayout, Runs, runs_of
 
 Atomic: TypeAlias = tile.AtomicRmwOp | tile.AtomicCasOp
@@ -48,10 +48,7 @@ class Accesses:
     # -- tiles -----------------------------------------------------------------------------------------------------------
 
     def _shape(self, pointer: SSAValue) -> Runs:
-        layout = layout_of(pointer)
-        info = self._emitter.facts.axis.get(pointer)
-        contiguity = info.contiguity if info is not None else (1,) * len(shape_of(pointer))
-        return runs_of(layout, contiguity)
+        return runs_of(layout_of(pointer), self._emitter.facts.axis[pointer].contiguity)
 
     def _mask(self, mask: SSAValue | None, index: RegisterIndex) -> ir.Value | None:
         """The mask's vector; None where there is none or it is known to be true."""

@@ -70,11 +70,8 @@ def _groups(
     threads: Threads, op: tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp, element: Element
 ) -> Groups:
     axis = threads.facts.axis
-    mask = None if op.mask is None else axis.get(op.mask)
-    pointer = axis.get(op.pointer)
-    if op.mask is not None and mask is None:
-        pointer = None
-    return groups(layout_of(op.pointer), 8 * element.size, pointer, mask)
+    mask = None if op.mask is None else axis[op.mask]
+    return groups(layout_of(op.pointer), 8 * element.size, axis[op.pointer], mask)
 
 
 def _load_scalar(threads: Threads, op: tile.LoadOp) -> ir.Value:
