@@ -26,7 +26,7 @@ from weft import dtypes
 from weft.ir import tile
 from weft.ir.text import parse
 from weft.ir.types import layout_of, shape_of, tensor
-from weft.layout import LinearLayout, coalesced, nvidia_mma, plan_conversion, plan_reduce
+from weft.layout import LinearLayout, coalesced, nvidia_mma, plan_conversion, plan_gather, plan_reduce
 from weft.layout.planning.bounds import least_conversion
 from weft.layout.planning.combining import combining_price
 from weft.layout.planning.reduce import least_reduce
@@ -179,6 +179,37 @@ def test_two_accesses_that_meet_need_no_conversion() -> None:
     assert set(registers[:4]) == {(0, 1), (0, 2), (1, 0), (2, 0)}
     sectors = layout_of(load.result).bases("lane")[:2]
     assert set(sectors) == {(0, 4), (4, 0)}
+
+
+GATHER = """
+func.func @k(%x: !tile.ptr<f32> {tile.divisibility = 16 : i64}, %i: !tile.ptr<i32> {tile.divisibility = 16 : i64}) {
+  %n = tile.arange 0 8192 : tensor<8192xi32>
+  %xs = tile.splat %x : !tile.ptr<f32> to tensor<8192x!tile.ptr<f32>>
+  %xa = tile.addptr %xs, %n : tensor<8192x!tile.ptr<f32>>, tensor<8192xi32> to tensor<8192x!tile.ptr<f32>>
+  %xp = tile.reshape %xa : tensor<8192x!tile.ptr<f32>> to tensor<512x16x!tile.ptr<f32>>
+  %is = tile.splat %i : !tile.ptr<i32> to tensor<8192x!tile.ptr<i32>>
+  %ia = tile.addptr %is, %n : tensor<8192x!tile.ptr<i32>>, tensor<8192xi32> to tensor<8192x!tile.ptr<i32>>
+  %ip = tile.reshape %ia : tensor<8192x!tile.ptr<i32>> to tensor<512x16x!tile.ptr<i32>>
+  %s = tile.load %xp : tensor<512x16x!tile.ptr<f32>> to tensor<512x16xf32>
+  %w = tile.load %ip : tensor<512x16x!tile.ptr<i32>> to tensor<512x16xi32>
+  %g = tile.gather %s, %w axis 1 : tensor<512x16xf32>, tensor<512x16xi32> to tensor<512x16xf32>
+  tile.store %xp, %g : tensor<512x16x!tile.ptr<f32>>, tensor<512x16xf32>
+  func.return
+}
+"""
+
+
+def test_a_gather_has_a_price() -> None:
+    """Loads of 128 bits put 4 elements of a row into a thread, so that a result takes 4 shuffles. Narrower loads cost less."""
+    module = parse(GATHER)
+    agrees(prices(module))
+    rounds: list[int] = []
+    for solved in (False, True):
+        function = simplified(module, "sm_90")
+        laid_out(function, ThreadRules(gpu("sm_90"), 4), solved=solved)
+        (gather,) = [op for op in function.walk() if isinstance(op, tile.GatherOp)]
+        rounds.append(plan_gather(layout_of(gather.source), layout_of(gather.index), 1, 32, MODEL).rounds)
+    assert rounds == [4, 2]
 
 
 def test_the_sums_of_a_dot_keep_the_order_of_registers() -> None:

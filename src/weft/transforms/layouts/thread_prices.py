@@ -5,6 +5,7 @@
     elementwise   instructions to be issued: each thread's different registers times the kind's instructions
     reduction     its plan's price
     dot           matrix instructions, or the multiply-adds of each thread
+    gather        its plan's price, for random indices, and the selections among registers
     any           wavefronts by which operands are read from buffers
     dot, reduce   spills: words of operands and results beyond a thread's registers, each stored and loaded
 
@@ -28,7 +29,7 @@ from weft.ir.types import dtype_of, shape_of
 from weft.layout import LinearLayout, MachineModel, plan_reduce
 from weft.layout.planning.combining import combining_price
 from weft.layout.planning.permutes import WORD_BITS
-from weft.layout.planning.price import OTHER_REGISTERS
+from weft.layout.planning.price import OTHER_REGISTERS, clocks, memory_price
 from weft.layout.planning.reduce import least_reduce
 from weft.target import GpuTarget
 from weft.transforms.axis_info import AxisInfo
@@ -53,6 +54,8 @@ ISSUED: Final = 2.0
 
 PERMUTE: Final = 2.0
 """Instructions in the PTX for each permute of a plan."""
+SELECTION: Final = 2.0
+"""Instructions for each bit by which a gather selects: the bit, and whether it is set."""
 REPACK: Final = 5.0
 """Instructions in the PTX for each word that an access packs in another order than the layout; from 16-bit transposes."""
 
@@ -79,6 +82,8 @@ def op_price(
             price = _reduction(op, chosen, machine, exact) + _cones(op, chosen, free, machine)
         case tile.DotOp():
             price = _dot(op, chosen, target) + _cones(op, chosen, free, machine)
+        case tile.GatherOp():
+            price = _gather(op, chosen, machine) + _cones(op, chosen, free, machine)
         case _ if tile.is_a(op, tile.Elementwise):
             cones = sum(free.cone(operand) for operand in op.operands)
             price = _issued(_held(layouts[0]) * (instructions_of(op) + cones), layouts[0])
@@ -194,6 +199,27 @@ def reduce_price(
     """The price of a reduction's plan."""
     plan = plan_reduce(source, axis, bits, machine, result, redux)
     return combining_price(plan.steps, bits, machine, _warps(source))
+
+
+def _gather(op: tile.GatherOp, chosen: OperandLayouts, machine: MachineModel) -> float:
+    source, index = chosen.operands
+    assert source is not None and index is not None, "a gather is of tiles"
+    return gather_price(source, index, op.axis.value.data, element_bits(op.source), machine)
+
+
+@lru_cache(maxsize=1 << 12)
+def gather_price(source: LinearLayout, index: LinearLayout, axis: int, bits: int, machine: MachineModel) -> float:
+    """The price of a gather's plan, and of issuing the selections among the registers that are shuffled."""
+    from weft.layout import plan_gather  # kernels without gathers do not wait for it
+
+    plan = plan_gather(source, index, axis, bits, machine)
+    warps = _warps(index)
+    if plan.memory is not None:
+        way = plan.memory
+        return memory_price(way.cost, machine, warps, local=way.scope == "warp", rounds=way.rounds)
+    words = max(1, bits // WORD_BITS)
+    selections = _held(index) * (words * (plan.rounds - 1) + SELECTION * (plan.rounds.bit_length() - 1))
+    return clocks(plan.cost, machine, warps) + machine.latency.shuffle + _issued(selections, index)
 
 
 def _dot(op: tile.DotOp, chosen: OperandLayouts, target: GpuTarget) -> float:

@@ -1,4 +1,4 @@
-"""Layouts that ops of a GPU propose to the solver: accesses, reductions, dots.
+"""Layouts that ops of a GPU propose to the solver: accesses, reductions, dots, gathers.
 
 op           proposals
 access       vectors of each width; then lanes along the run, with warps or registers above; or lanes to the end of a
@@ -6,6 +6,7 @@ access       vectors of each width; then lanes along the run, with warps or regi
 two accesses vectors of both in registers, lanes that complete the sectors of both
 reduction    the axis in registers, in lanes, in both: bits trade places with the preferred layout's others
 dot          each division of the warps into rows and columns
+gather       the axis in lanes: a shuffle reads one register for all lanes
 """
 
 from __future__ import annotations
@@ -82,6 +83,21 @@ def access_layouts(op: Access, warps: int, facts: LayoutFacts) -> Iterator[Linea
                 rest = [*along[stop:], *across[len(more) :]]
                 for high in (True, False):
                     yield dealt(shape, along[:vector], [*lanes, *more], rest, warp_bits, high=high)
+
+
+def gather_layouts(op: tile.GatherOp, warps: int) -> Iterator[tuple[LinearLayout, LinearLayout]]:
+    """Layouts of a gather's source and index: the axis is in lanes, as far as they reach, then in registers."""
+    axis, warp_bits = op.axis.value.data, warps.bit_length() - 1
+
+    def along(shape: Sequence[int], *, high: bool) -> LinearLayout:
+        units = dimension_units(tensor_outputs(shape))
+        across = [unit for other in range(len(shape) - 1, -1, -1) if other != axis for unit in units[other]]
+        lanes, rest = list(units[axis])[:LANE_BITS], list(units[axis])[LANE_BITS:]
+        filled = across[: LANE_BITS - len(lanes)]
+        return dealt(shape, rest, [*lanes, *filled], across[len(filled) :], warp_bits, high=high)
+
+    for high in (True, False):
+        yield along(shape_of(op.source), high=high), along(shape_of(op.index), high=high)
 
 
 def joint_layouts(own: LinearLayout, other: LinearLayout, size: int) -> Iterator[LinearLayout]:

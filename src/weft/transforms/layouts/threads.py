@@ -40,6 +40,7 @@ from weft.transforms.layouts.thread_prices import issued_permutes, op_price
 from weft.transforms.layouts.thread_proposals import (
     access_layouts,
     element_bytes,
+    gather_layouts,
     grown,
     joint_layouts,
     reduction_layouts,
@@ -158,6 +159,8 @@ class ThreadRules(Preferences):
                 # Chained dots keep whole rows: other splits are cheaper by price, which knows of no lifetimes, and spill.
                 rows = [1 << bit for bit in range(self.warps.bit_length())]
                 return [_fragments(op, found, (count, self.warps // count), facts) for count in rows]
+            case tile.GatherOp():
+                return [_gathered(op, layout) for layout in gather_layouts(op, self.warps)]
             case _:
                 return []
 
@@ -165,6 +168,8 @@ class ThreadRules(Preferences):
         """Accesses and elementwise ops take any layout, and so does a reduction."""
         if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
             return [same(op, layout)]
+        if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
+            return [_gathered(op, (layout, layout))]
         if not isinstance(op, tile.ReduceOp):
             return []
         plain = _reduced(op, layout)
@@ -176,6 +181,8 @@ class ThreadRules(Preferences):
         preferred layout."""
         if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
             return [same(op, layout)]
+        if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
+            return [_gathered(op, (layout, layout))]
         if not isinstance(op, tile.ReduceOp) or preferred.operands[0] is None:
             return []
         grew = grown(expand_dims(layout, op.axis.value.data), shape_of(op.sources[0]))
@@ -229,6 +236,11 @@ class AssignThreadLayouts(ModulePass):
 def _reduced(op: tile.ReduceOp, source: LinearLayout) -> OperandLayouts:
     """A reduction whose results stay where they come about."""
     return layouts(op, source, reduce(source, op.axis.value.data))
+
+
+def _gathered(op: tile.GatherOp, chosen: tuple[LinearLayout, LinearLayout]) -> OperandLayouts:
+    """A gather from a source in the first layout; indices and result are in the second."""
+    return OperandLayouts(chosen, (chosen[1],))
 
 
 def _fragments(
