@@ -136,3 +136,32 @@ def test_float32_is_rounded_to_pairs_of_narrow_floats() -> None:
         ptx = rounding.compile(x, np.zeros(ELEMENTS, dtype), target="sm_80").ptx
         assert len(re.findall(rf"\bcvt\.rn\.{name}\.f32\b", ptx)) == 4
         assert len(re.findall(r"\bcvt\.rn\b", ptx)) == 4
+
+
+@weft.jit
+def converted(x: Any, out: Any) -> None:
+    i = tl.arange(0, 1024)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("source", [np.int8, np.uint8])
+@pytest.mark.parametrize(
+    ("dtype", "want"),
+    [
+        (np.float16, {"prmt": 4, "add.rn.f16x2": 4}),
+        (np.float32, {"prmt": 8, "add.rn.f32": 8}),
+        (ml_dtypes.bfloat16, {"prmt": 8, "add.rn.f32": 8, "cvt.rn.bf16x2.f32": 4}),
+    ],
+    ids=["float16", "float32", "bfloat16"],
+)
+def test_bytes_become_floats_by_permutes(source: Any, dtype: Any, want: dict[str, int]) -> None:
+    """Of four bytes two permutes make four float16 whose exponent is that of 1024, and four make float32 with that of 2**23; what
+    they are too large by is taken away. Signed bytes have their signs turned first. All 256 of them, four times."""
+    x = np.arange(1024).astype(source)
+    out = np.zeros(1024, dtype)
+    ptx = converted.compile(x, out, target="sm_80").ptx
+    found = re.findall(r"^\s*(prmt|add\.rn\.f\w+|sub\.f\w+|cvt\.rn\.[\w.]+)", ptx, re.MULTILINE)
+    assert {name: found.count(name) for name in found} == want
+    assert ptx.count("xor.b32") == (2 if source is np.int8 else 0)
+    converted.on("sm_80")[(1,)](x, out)
+    np.testing.assert_array_equal(out, x.astype(dtype))

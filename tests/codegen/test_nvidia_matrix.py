@@ -92,6 +92,7 @@ CASES = [
     case("sm_80", (F32, F32, F32), (16, 32, 4), "m16n8k4.f32.tf32.tf32.f32"),
     case("sm_80", (dtypes.uint8, dtypes.int8, dtypes.int32), (16, 32, 16), "m16n8k16.s32.u8.s8.s32"),
     case("sm_80", (dtypes.float8_e4m3fn, dtypes.float8_e5m2, F32), (16, 8, 8), "m16n8k8.f32.f16.f16.f32"),
+    case("sm_80", (dtypes.float8_e4m3fn, dtypes.float8_e5m2, F32), (32, 32, 64), "m16n8k16.f32.f16.f16.f32"),
 ]
 
 

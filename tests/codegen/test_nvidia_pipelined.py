@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import ml_dtypes
@@ -194,6 +195,38 @@ def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, sums: Any, i
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 2
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 2
     assert "ld.shared.b8" not in handle.ptx
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "order", "K", "loads"),
+    [
+        (np.int8, np.float16, "rows", 32, {"x4.shared": 2, "x4.trans.shared": 4}),
+        (np.int8, np.float16, "columns", 32, {"x4.shared": 2, "v2.b32": 8}),
+        (np.float16, np.uint8, "columns", 32, {"x4.shared": 2, "v2.b32": 8}),
+        (np.int8, np.int8, "rows", 64, {"x4.shared": 4, "x4.trans.shared": 4}),
+        (np.int8, np.float16, "rows", 16, {"b16": 8, "x4.trans.shared": 2}),
+    ],
+)
+@pytest.mark.parametrize("target", every(2, ["sm_80", "sm_90"]))
+def test_narrow_operands_are_read_by_words(
+    target: str, left: Any, right: Any, order: str, K: int, loads: dict[str, int]
+) -> None:
+    """A thread has four neighbours along the contraction, not two as is usual of float16: the instructions take the contraction
+    in another order. Bytes that lie along it are read by words, and float16 by two words. Each warp has 32 rows and 32 columns.
+    A contraction of 16 is too short, and bytes are read by pairs."""
+    rng = np.random.default_rng(4)
+    a, b = rng.integers(0, 9, (64, 64)).astype(left), rng.integers(0, 9, (64, 64)).astype(right)
+    c = np.zeros((64, 64), np.float32)
+    given, along, across = (b, 64, 1) if order == "rows" else (np.ascontiguousarray(b.T), 1, 64)
+    tiles = {"M": 64, "N": 64, "K": K, "HALF": True}
+    ptx = matmul.compile(a, given, c, 64, along, across, **tiles, target=target).ptx
+    found = Counter(
+        re.findall(r"(?:ldmatrix.sync.aligned.m8n8.|ld.shared.)(x4.shared|x4.trans.shared|b16|b8|v2.b32)", ptx)
+    )
+    assert found == loads
+    profile = matmul.profile(target)[(1,)](a, given, c, 64, along, across, **tiles)
+    np.testing.assert_array_equal(c, a.astype(np.int64) @ b.astype(np.int64))
+    assert profile.totals["shared_load_wavefronts"] == profile.totals["shared_load_ideal_wavefronts"]
 
 
 def test_few_threads_copy_a_small_tile() -> None:

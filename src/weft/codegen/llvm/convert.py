@@ -3,7 +3,8 @@
 LLVM's `fptrunc` is not used on CPUs: float64 to bfloat16 is then two roundings on most targets, or a call to compiler-rt;
 bfloat16's own instruction flushes subnormals; and float8 does not exist. All narrow floats share two routines that read the
 format's row in `weft.dtypes`: `widen` to float32, which is exact, and `narrow` from float32, which rounds to nearest even.
-float16 uses the target's instruction where it has one, and on NVIDIA GPUs bfloat16, too.
+float16 uses the target's instruction where it has one, and on NVIDIA GPUs bfloat16, too. There integers of 8 bits become
+floats by byte permutes.
 
 Whatever float32 cannot hold exactly (float64, integers of 32 and 64 bits) first becomes a float32 *rounded to odd*: the
 truncated value, its last bit set if anything was lost. Rounding that to a format with at least two bits fewer
@@ -57,6 +58,8 @@ def cast(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -
         return _from_float(builder, value, source, target)
     if not target.is_float:
         return _between_integers(builder, value, source, target)
+    if target in _BYTES and source.bits == 8 and (lanes_of(value) or 1) % 4 == 0 and has(builder, "ptx"):
+        return _bytes_to_float(builder, value, source, target)
     if is_narrow(target):
         return narrow(builder, _integer_to_odd(builder, value, source), target)
     return _integer_to_float(builder, value, source, like(value, element_type(target)))
@@ -210,10 +213,39 @@ def _integer_to_float(builder: ir.IRBuilder, value: ir.Value, source: DType, typ
     return builder.sitofp(value, type_) if source.signed else builder.uitofp(value, type_)
 
 
+_BYTES = {
+    dtypes.float16: (F16, 0x64646464, (0x4140, 0x4342), 2.0**10),
+    dtypes.float32: (F32, 0x4B000000, (0x7440, 0x7441, 0x7442, 0x7443), 2.0**23),
+}
+"""Floats whose lowest byte counts ones under some exponent: LLVM's type, a word with that exponent's bytes, the selectors that
+put the bytes of a word below it, and the number that is a zero byte."""
+
+
+def _bytes_to_float(builder: ir.IRBuilder, value: ir.Value, source: DType, target: DType) -> ir.Value:
+    """Integers of 8 bits, a multiple of four of them, by byte permutes. Below the exponent of 2**10 a byte x is the float16
+    2**10 + x, from which 2**10 is taken; of signed integers it is x + 128. Of float32 the same with 2**23."""
+    type_, exponents, selectors, zero = _BYTES[target]
+    count = lanes_of(value) or 1
+    if source.signed:
+        value, zero = builder.xor(value, splat(0x80, value.type)), zero + 128
+    words = builder.bitcast(value, ir.VectorType(I32, count // 4))
+    results = len(selectors) * count // 4
+    found: ir.Value = ir.Constant(ir.VectorType(I32, results), ir.Undefined)
+    for place in range(results):
+        word = builder.extract_element(words, ir.Constant(I32, place // len(selectors)))
+        operands = [word, ir.Constant(I32, exponents), ir.Constant(I32, selectors[place % len(selectors)])]
+        found = builder.insert_element(
+            found, intrinsic(builder, "nvvm.prmt", operands, I32, []), ir.Constant(I32, place)
+        )
+    floats = builder.bitcast(found, like(value, type_))
+    difference = builder.fsub(floats, splat(zero, floats.type))
+    return builder.bitcast(difference, like(value, element_type(target)))
+
+
 def _integer_to_odd(builder: ir.IRBuilder, value: ir.Value, source: DType) -> ir.Value:
     """An integer as a float32 that rounds to every narrow format as the integer itself."""
     if source.bits <= 16:
-        return _integer_to_float(builder, value, source, like(value, F32))
+        return cast(builder, value, source, dtypes.float32)
     if source.bits == 64:
         value = _to_53_bits(builder, value, source)
     return _float64_to_odd(builder, _integer_to_float(builder, value, source, like(value, F64)))

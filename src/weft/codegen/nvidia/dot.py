@@ -3,7 +3,7 @@
 Which register of a fragment is which is read off the layouts: an instruction's tile starts at one element of the result, and the
 operands' registers of lane 0 and warp 0 are looked up by the elements that PTX's fragment tables name (`_registers`). All other
 threads hold theirs in the same registers, because layouts are linear. An instruction's columns may be any of the tensor's: the
-right operand and the result say alike which.
+right operand and the result say alike which. So may the part of the contraction be, which both operands say alike.
 """
 
 from __future__ import annotations
@@ -73,11 +73,14 @@ def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File
     first = [r for r in range(0, layout.in_size("register"), size) if not r & copies]
     tiles = sorted((layout.unflatten(f2.apply(layout.columns("register"), r)), r) for r in first)
     sums = {start: _packed(builder, files[2], range(start, start + size), form) for start in first}
-    for k in range(0, shape_of(op.a)[1], form.k):
-        steps = range(k, k + form.k, 4 * per)
+    # Of the contraction an instruction takes what each thread has next, whatever it is: layouts say alike of both operands.
+    depth = sorted({k for _, k in a})
+    own = form.k // 4
+    for first_k in range(0, len(depth), own):
+        steps = [depth[k : k + per] for k in range(first_k, first_k + own, per)]
         for (i, j), start in tiles:
-            left = [word(0, [a[i + row, s + at] for at in range(per)]) for s in steps for row in range(0, form.m, 8)]
-            right = [word(1, [b[s + at, j] for at in range(per)]) for s in steps]
+            left = [word(0, [a[i + row, k] for k in step]) for step in steps for row in range(0, form.m, 8)]
+            right = [word(1, [b[k, j] for k in step]) for step in steps]
             sums[start] = _instruction(builder, form, left, right, sums[start])
     found = {
         start + at: value for start, each in sums.items() for at, value in enumerate(_unpacked(builder, each, form))

@@ -248,14 +248,27 @@ def _fragments(
 ) -> OperandLayouts:
     """The fragments of a matrix instruction, for warps in so many rows and columns."""
     size = instruction.m, 8
+    width = _adjacent(op, instruction, facts)
     left, right = (
-        nvidia_mma_operand(shape_of(value), index, instruction.per_register, 2, warps, size)
-        for index, value in enumerate((op.a, op.b))
+        nvidia_mma_operand(shape_of(value), index, width, 2, warps, size) for index, value in enumerate((op.a, op.b))
     )
     sums = nvidia_mma(shape_of(op.result), 2, warps, size)
     if not chained(op) and along(op.b, facts.axis) == (1, 8):
         right, sums = pair_columns(right, sums)
     return OperandLayouts((left, right, sums), (sums,))
+
+
+def _adjacent(op: tile.DotOp, instruction: MatrixInstruction, facts: LayoutFacts) -> int:
+    """How many neighbours along the contraction a thread has of both operands: those of an instruction's register, or, of an
+    operand whose elements in memory are narrower and lie so, as many as 32 bits hold. It is then read by words."""
+    found = instruction.per_register
+    if not chained(op):
+        for value, axis in ((op.a, 1), (op.b, 0)):
+            place = along(value, facts.axis)
+            if place is not None and place[0] == axis:
+                found = max(found, 32 // max(8, place[1]))
+    groups = max(1, instruction.k // (4 * instruction.per_register))
+    return found if 4 * found * groups <= shape_of(op.a)[1] else instruction.per_register
 
 
 def warp_grid(shape: Sequence[int], warps: int, tile_rows: int = 16, *, whole_rows: bool = False) -> tuple[int, int]:
