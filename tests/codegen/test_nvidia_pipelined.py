@@ -109,7 +109,7 @@ def test_the_code_of_a_pipelined_loop() -> None:
     of that in it. The left operand takes 16 matrices a warp, the right one as many: 4 ldmatrix.x4 each. One barrier is in the
     loop, one behind it where scratch for the stores lies on buffers, one in the exchange."""
     handle = compiled(3)
-    copies = re.findall(r"@%p\d+ cp\.async\.cg\.shared\.global \[%r\d+\+\d+\], \[%rd\d+\], 16;", handle.ptx)
+    copies = re.findall(r"@%p\d+ cp\.async\.cg\.shared\.global \[%r\d+\+\d+\], \[%rd\d+\+\d+\], 16;", handle.ptx)
     assert len(copies) == 3 * 4
     assert handle.ptx.count("cp.async.commit_group") == 3
     assert re.findall(r"cp\.async\.wait_group (\d+)", handle.ptx) == ["1"]

@@ -23,6 +23,7 @@ from llvmlite import ir
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.types import I8, I16, I32, I64
 from weft.codegen.nvidia import atomics, instructions
+from weft.codegen.nvidia.addresses import Address, address_of, behind, plain
 from weft.codegen.nvidia.files import File, length, of_scalars, scalar, vector_of
 from weft.codegen.nvidia.threads import Threads, thread_columns
 from weft.ir import tile
@@ -49,9 +50,8 @@ def _load_tile(threads: Threads, op: tile.LoadOp) -> File:
     builder, element = threads.builder, element_of_value(op.result)
     layout = layout_of(op.pointer)
     found: dict[int, ir.Value] = {}
-    pointers = threads.files[op.pointer]
     for registers in _groups(threads, op, element).all:
-        address = scalar(builder, pointers, registers[0])
+        address = address_of(threads, op.pointer, registers[0])
         predicate = None if op.mask is None else scalar(builder, threads.files[op.mask], registers[0])
         other = None if op.other is None else vector_of(builder, threads.files[op.other], registers)
         vector = _load_vector(threads, op, element, address, predicate, other, len(registers))
@@ -80,7 +80,7 @@ def _load_scalar(threads: Threads, op: tile.LoadOp) -> ir.Value:
     other = None
     if op.other is not None:
         other = _splat(threads, threads.scalar(op.other))
-    vector = _load_vector(threads, op, element, threads.scalar(op.pointer), predicate, other, 1)
+    vector = _load_vector(threads, op, element, (threads.scalar(op.pointer), 0), predicate, other, 1)
     return threads.builder.extract_element(vector, ir.Constant(I32, 0))
 
 
@@ -92,7 +92,7 @@ def _load_vector(
     threads: Threads,
     op: tile.LoadOp,
     element: Element,
-    address: ir.Value,
+    address: Address,
     predicate: ir.Value | None,
     other: ir.Value | None,
     size: int,
@@ -103,7 +103,7 @@ def _load_vector(
     form = Form.of(element.size, size)
     hints = _hints(op.cache.data, op.evict.data)
     if predicate is None and not hints:
-        pointer = builder.inttoptr(address, _GLOBAL_POINTER)
+        pointer = builder.inttoptr(plain(builder, address), _GLOBAL_POINTER)
         loaded = builder.load(pointer, typ=form.type, align=element.size * size)
         return element.from_storage(builder, builder.bitcast(loaded, storage))
     initial = None if other is None else builder.bitcast(element.to_storage(builder, other), form.type)
@@ -119,7 +119,7 @@ def store(threads: Threads, op: tile.StoreOp) -> None:
         if op.mask is not None:
             predicate = builder.and_(predicate, threads.scalar(op.mask))
         _store_vector(
-            threads, op, element, threads.scalar(op.pointer), predicate, _splat(threads, threads.scalar(op.value))
+            threads, op, element, (threads.scalar(op.pointer), 0), predicate, _splat(threads, threads.scalar(op.value))
         )
         return
     layout = layout_of(op.pointer)
@@ -130,7 +130,7 @@ def store(threads: Threads, op: tile.StoreOp) -> None:
     for registers in chosen.all:
         mask = None if op.mask is None else scalar(builder, threads.files[op.mask], registers[0])
         predicate = _both(builder, holder, mask)
-        address = scalar(builder, threads.files[op.pointer], registers[0])
+        address = address_of(threads, op.pointer, registers[0])
         vector = vector_of(builder, threads.files[op.value], registers)
         _store_vector(threads, op, element, address, predicate, vector)
 
@@ -139,7 +139,7 @@ def _store_vector(
     threads: Threads,
     op: tile.StoreOp,
     element: Element,
-    address: ir.Value,
+    address: Address,
     predicate: ir.Value | None,
     vector: ir.Value,
 ) -> None:
@@ -149,7 +149,7 @@ def _store_vector(
     value = builder.bitcast(element.to_storage(builder, vector), form.type)
     hints = ".release.sys" if op.release is not None else _hints(op.cache.data, op.evict.data)
     if predicate is None and not hints:
-        builder.store(value, builder.inttoptr(address, _GLOBAL_POINTER), align=element.size * size)
+        builder.store(value, builder.inttoptr(plain(builder, address), _GLOBAL_POINTER), align=element.size * size)
         return
     name = f"st{hints}.global" if op.release is not None else f"st.global{hints}"
     form.store(builder, name, address, predicate, value)
@@ -160,7 +160,7 @@ def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
     builder, element = threads.builder, element_of_value(op.result)
     form = Form.of(element.size, 1)
 
-    def one(address: ir.Value, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
+    def one(address: Address, mask: ir.Value | None, other: ir.Value | None) -> ir.Value:
         initial = None if other is None else builder.bitcast(element.to_storage(builder, other), form.type)
         loaded = form.load(builder, "ld.acquire.sys.global", address, mask, initial)
         return builder.bitcast(loaded, element.storage_type(None))
@@ -169,7 +169,7 @@ def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
         first = _thread_zero(threads)
         mask = first if op.mask is None else builder.and_(first, threads.scalar(op.mask))
         other = None if op.other is None else threads.scalar(op.other)
-        threads.scalars[op.result] = _publish(threads, op, element, one(threads.scalar(op.pointer), mask, other))
+        threads.scalars[op.result] = _publish(threads, op, element, one((threads.scalar(op.pointer), 0), mask, other))
         return
     found: dict[int, ir.Value] = {}
     layout = layout_of(op.pointer)
@@ -180,7 +180,7 @@ def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
             continue
         mask = _both(builder, holder, None if op.mask is None else scalar(builder, threads.files[op.mask], register))
         other = None if op.other is None else scalar(builder, threads.files[op.other], register)
-        found[register] = one(scalar(builder, threads.files[op.pointer], register), mask, other)
+        found[register] = one(address_of(threads, op.pointer, register), mask, other)
     threads.files[op.result] = _told(threads, op, element, found)
 
 
@@ -206,7 +206,7 @@ def atomic(threads: Threads, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
             builder, holder, None if op.mask is None else scalar(builder, threads.files[op.mask], register)
         )
         operands = [scalar(builder, threads.files[v], register) for v in values]
-        address = scalar(builder, threads.files[op.pointer], register)
+        address = plain(builder, address_of(threads, op.pointer, register))
         found[register] = element.to_storage(builder, atomics.atomic(threads, op, address, operands, condition))
     threads.files[op.result] = _told(threads, op, element, found)
 
@@ -308,11 +308,11 @@ class Form:
         return f"{{{names}}}" if self.count > 1 else names
 
     def load(
-        self, builder: ir.IRBuilder, name: str, address: ir.Value, predicate: ir.Value | None, initial: ir.Value | None
+        self, builder: ir.IRBuilder, name: str, address: Address, predicate: ir.Value | None, initial: ir.Value | None
     ) -> ir.Value:
         """The load ``name`` under a predicate; ``initial``, or zeros, where it is false."""
         n = self.count
-        operands: list[ir.Value] = [address]
+        operands: list[ir.Value] = [address[0]]
         constraints = [f"=&{self.letter}"] * n + ["l"]
         text = ""
         if predicate is not None:
@@ -327,7 +327,7 @@ class Form:
                     operands.append(part)
                     constraints.append(self.letter)
             text += f"@${n + 1} "
-        text += f"{name}{self.suffix} {self._list(0)}, [${n}];"
+        text += f"{name}{self.suffix} {self._list(0)}, [${n}{behind(address)}];"
         result = self._register if n == 1 else ir.LiteralStructType([self._register] * n)
         found = instructions.assembly(builder, result, text, ",".join(constraints), operands)
         if n == 1:
@@ -336,12 +336,12 @@ class Form:
         return of_scalars(builder, parts)[0]
 
     def store(
-        self, builder: ir.IRBuilder, name: str, address: ir.Value, predicate: ir.Value | None, value: ir.Value
+        self, builder: ir.IRBuilder, name: str, address: Address, predicate: ir.Value | None, value: ir.Value
     ) -> None:
         """The store ``name`` under a predicate."""
-        operands = [address, *self._parts(builder, value)]
+        operands = [address[0], *self._parts(builder, value)]
         constraints = ["l"] + [self.letter] * self.count
-        text = f"{name}{self.suffix} [$0], {self._list(1)};"
+        text = f"{name}{self.suffix} [$0{behind(address)}], {self._list(1)};"
         if predicate is not None:
             text = f"@${len(operands)} {text}"
             operands.append(predicate)

@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia import instructions
+from weft.codegen.nvidia.addresses import address_of
 from weft.codegen.nvidia.exchange import Exchange, load_words, store_words
 from weft.codegen.nvidia.files import from_words, scalar, words_of
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
@@ -41,10 +42,10 @@ def copy(threads: Threads, op: gpu.AsyncCopyOp) -> None:
         enabled = builder.and_(enabled, holder)
     for number in range(plan.instructions):
         register = f2.apply(plan.across, number)
-        pointer = scalar(builder, threads.files[op.pointer], register)
+        source = address_of(threads, op.pointer, register)
         mask = None if op.mask is None else scalar(builder, threads.files[op.mask], register)
         target, immediate = _address(threads, plan, number, start)
-        instructions.copy_async(builder, target, immediate, pointer, plan.width // 8, enabled, mask, op.cache.data)
+        instructions.copy_async(builder, target, immediate, source, plan.width // 8, enabled, mask, op.cache.data)
 
 
 def commit(threads: Threads, op: gpu.CommitOp) -> None:

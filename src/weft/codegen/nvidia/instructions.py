@@ -110,18 +110,19 @@ def copy_async(
     builder: ir.IRBuilder,
     target: ir.Value,
     immediate: int,
-    source: ir.Value,
+    source: tuple[ir.Value, int],
     size: int,
     enabled: ir.Value,
     mask: ir.Value | None,
     cache: str,
 ) -> None:
-    """``cp.async`` of 4, 8 or 16 bytes from a global address to ``immediate`` bytes behind ``target``, if ``enabled``. Zeros are
-    written where ``mask`` is false. Copies of 16 bytes bypass the first cache, unless ``cache`` asks for it."""
+    """``cp.async`` of 4, 8 or 16 bytes from ``source``, a global address and the bytes behind it, to ``immediate`` bytes behind
+    ``target``, if ``enabled``. Zeros are written where ``mask`` is false. Copies of 16 bytes bypass the first cache, unless
+    ``cache`` asks for it."""
     level = "cg" if size == 16 and cache != ".ca" else "ca"
-    operands = [_narrow(builder, target), source, enabled]
+    operands = [_narrow(builder, target), source[0], enabled]
     constraints = "r,l,b"
-    text = f"@$2 cp.async.{level}.shared.global [$0+{immediate}], [$1], {size}"
+    text = f"@$2 cp.async.{level}.shared.global [$0+{immediate}], [$1+{source[1]}], {size}"
     if mask is not None:
         operands.append(builder.select(mask, ir.Constant(I32, size), ir.Constant(I32, 0)))
         constraints += ",r"
