@@ -70,7 +70,7 @@ def test_operands_of_matrix_instructions(name: str) -> None:
     writer = coalesced(shape, bits, 4, order, copied, copied * bits // 8)
     reader = nvidia_mma_operand(shape, index, width, 2, (2, 2), (16, 8))
     inside = vector(writer, shape[1] if order[0] == 0 else 1, copied)
-    plan = plan_buffer(writer, (reader,), bits, AMPERE, inside, 32)
+    plan = plan_buffer(writer, ((reader, 0),), bits, AMPERE, inside, 32)
     check(plan, writer, (reader,))
     assert plan.stores.width == copied * bits
     assert (plan.stores.cost.stores, plan.stores.cost.wavefronts) == copies
@@ -82,17 +82,32 @@ def test_two_readers_share_a_buffer_without_conflicts() -> None:
     writer = coalesced((64, 64), 16, 4, (1, 0), 8, 16)
     left = nvidia_mma_operand((64, 64), 0, 2, 2, (2, 2), (16, 8))
     turned = trans(nvidia_mma_operand((64, 64), 1, 2, 2, (2, 2), (16, 8)), (1, 0))
-    plan = plan_buffer(writer, (left, turned), 16, HOPPER, vector(writer, 1, 8), 32)
+    plan = plan_buffer(writer, ((left, 0), (turned, 0)), 16, HOPPER, vector(writer, 1, 8), 32)
     check(plan, writer, (left, turned))
     assert [str(read) for read in plan.reads] == ["ldmatrix 8 x x4", "ldmatrix 8 x x4"]
     assert [read.cost.wavefronts for read in plan.reads] == [128, 128]
+
+
+def test_registers_of_later_steps_are_read_last() -> None:
+    """[64, 128] float16, the right operand of ``mma.m16n8k16`` for a column of warps: 32 loads of 4 matrices. An instruction
+    takes 16 rows, by register bits 0 (a pair) and 1. Bits 2 and 3 go on to later rows, 4 to 7 to other columns. So the first 8
+    loads have the first 16 rows. The swizzle mixes three bits of the column with the row: one is a load's own, two are XORs."""
+    writer = coalesced((64, 128), 16, 4, (1, 0), 8, 16)
+    reader = nvidia_mma_operand((64, 128), 1, 2, 2, (4, 1), (16, 8))
+    later = 0b1100
+    plan = plan_buffer(writer, ((reader, later),), 16, AMPERE, vector(writer, 1, 8), 32)
+    check(plan, writer, (reader,))
+    (read,) = plan.reads
+    assert str(read) == "ldmatrix 32 x x4.trans"
+    assert [bool(unit & later) for unit in read.across] == [False] * 5 + [True] * 2
+    assert plan.addresses == 4
 
 
 def test_threads_with_copies_copy_once() -> None:
     """One warp holds all of the tile; three others hold it, too."""
     writer = blocked((16, 16), (1, 8), (16, 2), (4, 1), (1, 0))
     reader = nvidia_mma_operand((16, 16), 0, 2, 2, (1, 4), (16, 8))
-    plan = plan_buffer(writer, (reader,), 16, AMPERE, vector(writer, 1, 8), 32)
+    plan = plan_buffer(writer, ((reader, 0),), 16, AMPERE, vector(writer, 1, 8), 32)
     check(plan, writer, (reader,))
     assert (plan.stores.idle, plan.stores.cost.wavefronts) == ((0, 3), 4)
 
@@ -100,7 +115,7 @@ def test_threads_with_copies_copy_once() -> None:
 def test_no_memory_lets_a_thread_copy_what_it_does_not_hold() -> None:
     writer = blocked((32, 32), (1, 1), (1, 32), (4, 1), (1, 0))
     with pytest.raises(ValueError, match="^plan_buffer: no memory layout lets a thread of .* copy 32 bits at once$"):
-        plan_buffer(writer, (writer,), 16, AMPERE, (), 32)
+        plan_buffer(writer, ((writer, 0),), 16, AMPERE, (), 32)
 
 
 GRIDS = ((1, 4), (2, 2), (4, 1))
@@ -130,6 +145,7 @@ def test_random_pairs_move_every_element(data: st.DataObject) -> None:
         )
     )
     machine = data.draw(st.sampled_from([AMPERE, HOPPER, replace(HOPPER, name="bytes", matrix_b8=True)]))
-    check(plan_buffer(writer, readers, bits, machine, inside, min(32, bits << len(inside))), writer, readers)
-    stored = plan_buffer(writer, readers, bits, machine)
+    reads = tuple((reader, data.draw(st.integers(0, reader.in_size("register") - 1))) for reader in readers)
+    check(plan_buffer(writer, reads, bits, machine, inside, min(32, bits << len(inside))), writer, readers)
+    stored = plan_buffer(writer, reads, bits, machine)
     check(stored, writer, readers)

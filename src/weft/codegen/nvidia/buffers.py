@@ -21,7 +21,7 @@ from weft.ir import gpu
 from weft.ir.types import layout_of
 from weft.layout.algebra import f2
 from weft.layout.planning.access import AccessPlan, plan_access, plan_vectors
-from weft.transforms.nvidia.buffers import copy_groups
+from weft.transforms.nvidia.buffers import copy_groups, later_steps
 from weft.transforms.nvidia.scratch import scratch_of
 
 
@@ -84,7 +84,8 @@ def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
     builder, held = threads.builder, gpu.buffer_of(op.buffer)
     layout, element = layout_of(op.result), element_of_value(op.result)
     assert held.layout is not None, "buffers have layouts by now"
-    plan = plan_access(layout, held.layout, 8 * held.dtype.itemsize, threads.target.model)
+    bits, machine = 8 * held.dtype.itemsize, threads.target.model
+    plan = plan_access(layout, held.layout, bits, machine, late=later_steps(op, threads.target))
     start = _slot(threads, op.buffer, op.slot)
     words: list[ir.Value] = []
     for number in range(plan.instructions):

@@ -430,12 +430,14 @@ def plan_access(
     machine: MachineModel,
     stores: bool = False,
     way: AccessKind | None = None,
+    late: int = 0,
 ) -> AccessPlan:
     """The cheapest loads of a tensor of elements of ``bits`` from a memory layout into a register layout, or stores.
 
     ``distributed`` goes from register, lane, warp and block to the tensor; ``memory`` from offset and block. Columns may be any;
-    copies are loaded by all that hold them and stored once. ``way`` allows only that way. `ValueError` says which argument is
-    wrong, that a block lacks an element, or why ``way`` cannot serve.
+    copies are loaded by all that hold them and stored once. ``way`` allows only that way. Of the register bits those in
+    the mask ``late`` number instructions last. `ValueError` says which argument is wrong, that a block lacks an element, or why
+    ``way`` cannot serve.
     """
     columns = _map(distributed, memory)
     _check(bits, machine, columns, way)
@@ -446,11 +448,12 @@ def plan_access(
         if isinstance(found, str):
             refused.append(f"{candidate}: {found}")
             continue
+        across = tuple(sorted(found.across, key=lambda unit: bool(unit & late)))
         rows = found.rows
         if rows:
-            together = min(LANES // ROWS[candidate], 1 << len(found.across))
-            rows += f2.compose(columns.register, found.across[: together.bit_length() - 1])
-        tried.append(AccessPlan(candidate, stores, bits, columns, found.inside, found.across, rows, machine, ""))
+            together = min(LANES // ROWS[candidate], 1 << len(across))
+            rows += f2.compose(columns.register, across[: together.bit_length() - 1])
+        tried.append(AccessPlan(candidate, stores, bits, columns, found.inside, across, rows, machine, ""))
     if not tried:
         raise ValueError(f"plan_access: no access by {'; '.join(refused)}")
     warps = 1 << len(columns.warp)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from weft.layout.algebra import f2
 from weft.layout.algebra.linear_layout import LinearLayout
@@ -32,6 +32,10 @@ _TRIED: Final = 6
 """Memories that each reader proposes. More gave no cheaper buffer on the operands of any matrix instruction."""
 
 
+Reader: TypeAlias = tuple[LinearLayout, int]
+"""A layout, and the register bits that number its instructions last (`plan_access`)."""
+
+
 @dataclass(frozen=True)
 class BufferPlan:
     """A buffer's memory layout, the stores or copies into it, and the reads of each reader, in their order."""
@@ -45,11 +49,16 @@ class BufferPlan:
         """The tile is written once and read once by each reader."""
         return total([plan.cost for plan in (self.stores, *self.reads)])
 
+    @property
+    def addresses(self) -> int:
+        """The registers of a thread for the addresses of all reads: one for each XOR (`AccessPlan.xors`)."""
+        return sum(1 << sum(map(bool, plan.xors)) for plan in self.reads)
+
 
 @lru_cache(maxsize=512)
 def plan_buffer(
     writer: LinearLayout,
-    readers: tuple[LinearLayout, ...],
+    readers: tuple[Reader, ...],
     bits: int,
     machine: MachineModel,
     copied: f2.Matrix | None = None,
@@ -62,7 +71,7 @@ def plan_buffer(
     that size.
     """
     warps = 1 << len(Places.of(writer).warp)
-    best: tuple[int, float, int, BufferPlan] | None = None
+    best: tuple[int, float, int, int, BufferPlan] | None = None
     for memory in _memories(writer, copied, readers, bits, machine):
         stores = (
             plan_access(writer, memory, bits, machine, stores=True)
@@ -71,27 +80,28 @@ def plan_buffer(
         )
         if stores.width < least:
             continue
-        reads = tuple(plan_access(reader, memory, bits, machine) for reader in readers)
+        reads = tuple(plan_access(reader, memory, bits, machine, late=late) for reader, late in readers)
         found = BufferPlan(memory, stores, reads)
-        rank = 0 if copied is None else -stores.width, clocks(found.cost, machine, warps), found.cost.instructions
-        if best is None or rank < best[:3]:
+        price = clocks(found.cost, machine, warps)
+        rank = 0 if copied is None else -stores.width, price, found.cost.instructions, found.addresses
+        if best is None or rank < best[:4]:
             best = *rank, found
     if best is None:
         raise ValueError(f"plan_buffer: no memory layout lets a thread of {writer} copy {least} bits at once")
-    return best[3]
+    return best[4]
 
 
 def _memories(
     writer: LinearLayout,
     copied: f2.Matrix | None,
-    readers: Sequence[LinearLayout],
+    readers: Sequence[Reader],
     bits: int,
     machine: MachineModel,
 ) -> Iterator[LinearLayout]:
     """Memory layouts worth trying: those of the best ways from the writer to each reader."""
     seen: set[f2.Matrix] = set()
     source = Side(*Places.of(writer))
-    for reader in readers or (writer,):
+    for reader, _ in readers or ((writer, 0),):
         destination = Side(*Places.of(reader))
         task = Task(source, destination, bits, machine, local=False, scratch=machine.scratch)
         ways = [way for way in all_ways(task) if copied is None or way.store == "vector"]
