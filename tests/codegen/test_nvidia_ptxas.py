@@ -103,3 +103,35 @@ def test_conversions_through_shared_memory(target: str, dtype: str, tmp_path: Pa
 def test_atomics(target: str, dtype: str, tmp_path: Path) -> None:
     x = np.zeros(256, dtype)
     assemble(atomics.compile(x, x.copy(), np.zeros(1, np.int32), BLOCK=256, target=target), tmp_path)
+
+
+@weft.jit
+def attention(q: Any, k: Any, v: Any, out: Any, keys: Any, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr) -> None:
+    rows, columns, dims = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    query = tl.load(q + rows[:, None] * D + dims[None, :])
+    largest = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    result = tl.zeros((M, D), tl.float32)
+    for start in range(0, keys, N):
+        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
+        score = tl.dot(query, key)
+        following = tl.maximum(largest, tl.max(score, 1))
+        weight = tl.exp2(score - following[:, None])
+        shrink = tl.exp2(largest - following)
+        total = total * shrink + tl.sum(weight, 1)
+        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
+        result = tl.dot(weight.to(tl.float16), value, result * shrink[:, None])
+        largest = following
+    tl.store(out + rows[:, None] * D + dims[None, :], result / total[:, None])
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "warps"),
+    grid(3, ("sm_80", "sm_90"), ((128, 64, 64), (128, 32, 128), (64, 64, 64)), (4, 8)),
+)
+def test_attention_does_not_spill(target: str, shape: tuple[int, int, int], warps: int, tmp_path: Path) -> None:
+    m, n, d = shape
+    q = np.zeros((2 * m, d), np.float16)
+    out = np.zeros((2 * m, d), np.float32)
+    code = attention.compile(q, q.copy(), q.copy(), out, 2 * m, M=m, N=n, D=d, target=target, num_warps=warps)
+    assert "0 bytes spill stores" in assemble(code, tmp_path)

@@ -30,7 +30,7 @@ from weft.transforms.layouts.threads import chained, warp_grid
 from weft.transforms.nvidia.inserting import Inserting
 from weft.transforms.nvidia.matrix import MatrixInstruction, matrix_dots
 
-OTHERS: Final = 24
+OTHERS: Final = 32
 """Registers of a thread for addresses, and for operands that are read just before they are multiplied."""
 MOST: Final = 255
 """Registers of a thread."""
