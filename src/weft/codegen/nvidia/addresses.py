@@ -74,11 +74,8 @@ def distances(layout: LinearLayout, box: Box) -> Distances:
 
 def address_of(threads: Threads, pointer: SSAValue, register: int) -> Address:
     """The address that a register of a tile of pointers holds."""
-    info = threads.facts.axis.get(pointer)
-    offset = 0
-    if info is not None:
-        register, offset = distances(layout_of(pointer), box_of(info)).split(register)
-    return scalar(threads.builder, threads.files[pointer], register), offset
+    base, offset = distances(layout_of(pointer), box_of(threads.facts.axis[pointer])).split(register)
+    return scalar(threads.builder, threads.files[pointer], base), offset
 
 
 def plain(builder: ir.IRBuilder, address: Address) -> ir.Value:
