@@ -10,12 +10,14 @@ copy of the sources. The checkout is never written to.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import importlib
 import itertools
 import os
 import pickle
+import pkgutil
 import select
 import shutil
 import signal
@@ -88,8 +90,7 @@ class Campaign:
         items = {item.nodeid: item for item in session.items}
         self._sources = {path: path.read_bytes() for path, _ in self.mutants}  # they may be edited while this runs
         files = {str(path): path for path in self._sources}
-        for path in self._sources:  # a function can be replaced once it is there, and tests may import it as they run
-            importlib.import_module(".".join(path.relative_to(self.root / "src").with_suffix("").parts))
+        _import_all(self.root / "src")
         gc.unfreeze()  # a conftest may have frozen the functions, and then they are not listed
         known = gc.get_objects()
         functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
@@ -143,6 +144,15 @@ class Campaign:
         outcome = _outcome(path, mutant, found)
         self._kills[outcome.test] += 1
         return outcome
+
+
+def _import_all(source: Path) -> None:
+    """Imports all modules below a folder. A function can be replaced once it is there, what is imported here no forked process
+    has to import again, and what is edited while this runs changes no test."""
+    for found in pkgutil.walk_packages([str(source)]):
+        if not found.name.endswith("__main__"):
+            with contextlib.suppress(ImportError):  # of what is optional
+                importlib.import_module(found.name)
 
 
 def _executes(lines: set[int], mutant: Mutant) -> bool:
