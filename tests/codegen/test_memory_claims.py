@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,3 +94,44 @@ def test_advice_about_caches_changes_no_code() -> None:
     plain = code("", "", "")
     for load, store, evict in ((".ca", ".wb", "evict_first"), (".cg", ".cg", "evict_last"), (".cv", ".wt", "")):
         assert code(load, store, evict) == plain
+
+
+@jit
+def loops(x: Any, out: Any, n: Any, KIND: tl.constexpr) -> None:
+    i = tl.arange(0, 4)
+    total = 0
+    if KIND == "scalars":
+        for k in range(n):
+            total += tl.load(x + k)
+    elif KIND == "tiles":
+        for k in range(n):
+            total += k
+            tl.store(out + 4 * k + i, total)
+    elif KIND == "an atomic":
+        for k in range(n):
+            tl.atomic_add(out + k, 1)
+    elif KIND == "a compare and swap":
+        for k in range(n):
+            tl.atomic_cas(out + k, 1, 2)
+    elif KIND == "a loop":
+        for k in range(n):
+            for m in range(k):
+                total += tl.load(x + m)
+    else:
+        while total < n:
+            total += tl.load(x + total)
+    tl.store(out, total)
+
+
+@pytest.mark.parametrize(
+    ("kind", "looks"),
+    [("scalars", 0), ("tiles", 1), ("an atomic", 1), ("a compare and swap", 1), ("a loop", 1), ("a condition", 1)],
+)
+def test_which_loops_look_whether_the_launch_stops(kind: str, looks: int) -> None:
+    """At their back edge, by a volatile load: all that may take long. Of two nested loops only the outer has a loop in it."""
+    pointer = PointerArgument(dtypes.int32)
+    signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "KIND": ConstantArgument(kind)}
+    text = emit_llvm(build_module(loops, signature), targets.host(), Options(disjoint=True))
+    program = re.search(r"^define internal .*?^}", text, re.MULTILINE | re.DOTALL)
+    assert program is not None
+    assert program[0].count("load volatile i64") == looks

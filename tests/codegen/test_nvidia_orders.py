@@ -13,6 +13,12 @@ import pytest
 
 import weft
 import weft.language as tl
+from laid_out import Laid
+from weft import dtypes
+from weft.ir import tile
+from weft.ir.types import pointer
+from weft.layout import LinearLayout
+from weft.target import GpuTarget
 
 pytestmark = pytest.mark.jit
 N = 128
@@ -44,8 +50,23 @@ def advised(x: Any, out: Any, LOAD: tl.constexpr, STORE: tl.constexpr, EVICT: tl
 
 def accesses(kernel: Any, *arguments: Any, **constants: Any) -> list[str]:
     """The instructions of the kernel's PTX that access global memory."""
-    ptx = kernel.compile(*arguments, **constants, target="sm_90").ptx
+    return spelled(kernel.compile(*arguments, **constants, target="sm_90").ptx)
+
+
+def spelled(ptx: str) -> list[str]:
+    """The instructions of PTX that access global memory."""
     return re.findall(r"\b((?:ld|st|atom|red)[\w.:]*\.global[\w.:]*)", ptx)
+
+
+def test_a_tile_that_releases_does_so_element_by_element() -> None:
+    """No kernel has such a store: flags are single elements. Tile IR does."""
+    layout = LinearLayout.from_columns({"register": (1, 2), "lane": (4, 8, 16, 32, 64), "warp": ()}, [("dim0", 7)])
+    kernel = Laid()
+    base = kernel.block.insert_arg(pointer(dtypes.int32), 0)
+    value = kernel.numbers(N, layout, dtypes.int32)
+    pointers = kernel.emit(tile.AddPtrOp(kernel.emit(tile.SplatOp(base, (N,), layout)), value))
+    kernel.block.add_op(tile.StoreOp(pointers, value, release=True))
+    assert spelled(kernel.compiled(GpuTarget(90), 0).ptx) == ["st.release.sys.global.b32"] * 4
 
 
 def array(size: int = N, dtype: Any = np.int32) -> Any:
@@ -62,7 +83,7 @@ def test_volatile_loads_acquire_and_flags_release() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sem", "scope", "spelled"),
+    ("sem", "scope", "order"),
     [
         (None, None, "acq_rel.gpu"),
         ("relaxed", "cta", "relaxed.cta"),
@@ -70,13 +91,13 @@ def test_volatile_loads_acquire_and_flags_release() -> None:
         ("release", "sys", "release.sys"),
     ],
 )
-def test_atomics_have_the_order_that_they_ask_for(sem: str | None, scope: str | None, spelled: str) -> None:
+def test_atomics_have_the_order_that_they_ask_for(sem: str | None, scope: str | None, order: str) -> None:
     found = accesses(updates, array(N + 1), array(), SEM=sem, SCOPE=scope, N=N)
-    assert found == [f"atom.{spelled}.global.add.u32", "st.global.b32", f"atom.{spelled}.global.cas.b32"]
+    assert found == [f"atom.{order}.global.add.u32", "st.global.b32", f"atom.{order}.global.cas.b32"]
 
 
 @pytest.mark.parametrize(
-    ("load", "store", "evict", "spelled"),
+    ("load", "store", "evict", "expected"),
     [
         ("", "", "", ["ld.global.b32", "st.global.b32"]),
         (".cg", ".wt", "", ["ld.global.cg.b32", "st.global.wt.b32"]),
@@ -85,8 +106,8 @@ def test_atomics_have_the_order_that_they_ask_for(sem: str | None, scope: str | 
         ("", "", "evict_last", ["ld.global.L1::evict_last.b32", "st.global.L1::evict_last.b32"]),
     ],
 )
-def test_advice_to_caches_reaches_the_instructions(load: str, store: str, evict: str, spelled: list[str]) -> None:
-    assert accesses(advised, array(), array(), LOAD=load, STORE=store, EVICT=evict, N=N) == spelled
+def test_advice_to_caches_reaches_the_instructions(load: str, store: str, evict: str, expected: list[str]) -> None:
+    assert accesses(advised, array(), array(), LOAD=load, STORE=store, EVICT=evict, N=N) == expected
 
 
 @pytest.mark.parametrize(

@@ -103,21 +103,29 @@ def first(a: Any, b: Any) -> Any:
 
 
 @weft.jit
-def chosen(x: Any, out: Any, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr) -> None:
+def lower(a: Any, b: Any) -> Any:
+    """Of two zeros either, and PTX has no instruction for float64."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@weft.jit
+def chosen(x: Any, out: Any, FIRST: tl.constexpr, AXIS: tl.constexpr, M: tl.constexpr, N: tl.constexpr) -> None:
     at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
-    kept = tl.reduce(tl.load(x + at), AXIS, first)
+    values = tl.load(x + at)
+    kept = tl.reduce(values, AXIS, first) if FIRST else tl.reduce(values, AXIS, lower)
     tl.store(out + at, tl.broadcast_to(tl.expand_dims(kept, AXIS), (M, N)))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
 def test_all_copies_of_what_a_function_that_does_not_commute_gives_are_equal(axis: int) -> None:
-    """Which element is the first is open, but all threads that hold the result must have the same."""
-    x = np.arange(8 * 64, dtype=np.int32).reshape(8, 64)
-    out = np.zeros_like(x)
-    chosen.on("sm_90")[(1,)](x, out, AXIS=axis, M=8, N=64)
-    found = out.take([0], axis)
-    np.testing.assert_array_equal(out, np.broadcast_to(found, out.shape))
-    assert (found == x).any(axis).all()
+    """Which element it takes is open, but all threads that hold the result must have the same: rows, and zeros of both signs."""
+    zeros = np.where(np.random.default_rng(0).integers(0, 2, (8, 64)), 0.0, -0.0)
+    for kind, x in ((True, np.arange(8.0 * 64).reshape(8, 64)), (False, zeros)):
+        out = np.ones_like(x)
+        chosen.on("sm_90")[(1,)](x, out, FIRST=kind, AXIS=axis, M=8, N=64)
+        found = out.view(np.int64).take([0], axis)
+        np.testing.assert_array_equal(out.view(np.int64), np.broadcast_to(found, out.shape))
+        assert (found == x.view(np.int64)).any(axis).all()
 
 
 @weft.jit
@@ -133,9 +141,9 @@ def places(x: Any, high: Any, at: Any, AXIS: tl.constexpr, M: tl.constexpr, N: t
 @pytest.mark.parametrize("dtype", [np.int8, np.float64])
 def test_values_and_places_of_several_widths_travel_together(axis: int, dtype: Any) -> None:
     """Of equal ones the first, across registers, lanes and warps; NumPy's argmax."""
-    x = np.random.default_rng(1).integers(-5, 5, (16, 256)).astype(dtype)
+    x = np.random.default_rng(1).integers(-5, 5, (2, 512) if axis else (512, 2)).astype(dtype)
     kept = x.shape[1 - axis]
     high, at = np.zeros(kept, dtype), np.zeros(kept, np.int32)
-    places.on("sm_80")[(1,)](x, high, at, AXIS=axis, M=16, N=256)
+    places.on("sm_80")[(1,)](x, high, at, AXIS=axis, M=len(x), N=x.size // len(x))
     np.testing.assert_array_equal(high, x.max(axis))
     np.testing.assert_array_equal(at, x.argmax(axis))
