@@ -117,9 +117,9 @@ def test_advice_to_caches_reaches_the_instructions(load: str, store: str, evict:
         (np.float16, 1, "b16"),
         (np.int64, 1, "b64"),
         (np.int8, 2, "b16"),
-        (np.int8, 8, "b64"),
+        (np.int8, 8, "v2.b32"),
         (np.float16, 8, "v4.b32"),
-        (np.float64, 2, "v4.b32"),
+        (np.float64, 2, "v2.b64"),
     ],
 )
 def test_accesses_are_as_wide_as_a_threads_elements(dtype: Any, factor: int, suffix: str) -> None:
