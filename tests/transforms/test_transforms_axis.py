@@ -317,6 +317,72 @@ def test_random_addresses_of_two_dimensions(block: int) -> None:
     assert large > 50
 
 
+def rows_and_columns(generator: Generator, dtype: DType) -> tuple[SSAValue, SSAValue]:
+    """0 to 63 along the first dimension, 0 to 3 along the second; tiles of 64 x 4."""
+    tiles: list[SSAValue] = []
+    for size, other in ((64, 1), (4, 0)):
+        index = generator.add(tile.CastOp(generator.add(tile.ArangeOp(0, size)), dtype))
+        tiles.append(generator.add(tile.BroadcastOp(generator.add(tile.ExpandDimsOp(index, other)), (64, 4))))
+    return tiles[0], tiles[1]
+
+
+def number(generator: Generator, value: int, dtype: DType) -> SSAValue:
+    one = generator.add(tile.ConstantOp(value, scalar(dtype)))
+    return generator.add(tile.SplatOp(one, (64, 4)))
+
+
+def claims_of(block: Block) -> Mapping[SSAValue, AxisInfo]:
+    """The claims of a function without parameters; they hold."""
+    block.add_op(func.ReturnOp())
+    module = ModuleOp([func.FuncOp("k", ([], []), Region(block))])
+    module.verify()
+    return run_checked(module, [], [], grid=1)
+
+
+WRAPPING = (dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.uint64)
+
+
+@pytest.mark.parametrize("dtype", WRAPPING, ids=str)
+def test_boxes_end_where_numbers_wrap(dtype: DType) -> None:
+    """In the tile's own type, and where a tile of another type becomes this one: rows lie up to a fourth of the type apart."""
+    generator = Generator(0, Block())
+    for source in (dtype, dtypes.int32, dtypes.int64):
+        rows, columns = rows_and_columns(generator, source)
+        for step in (4, 1 << min(source.bits - 2, 22), -8 if source.signed else source.max - 7):
+            total = generator.add(tile.BinaryOp("mul", rows, number(generator, step, source)))
+            total = generator.add(tile.BinaryOp("add", total, columns))
+            generator.add(tile.CastOp(total, dtype))
+            generator.add(tile.CastOp(generator.add(tile.BinaryOp("sub", columns, total)), dtype))
+    claims_of(generator.block)
+
+
+@pytest.mark.parametrize("step", [4, 8])
+def test_boxes_of_products_shifts_and_other_shapes(step: int) -> None:
+    """Rows of 4 follow one another, or lie 8 apart."""
+    generator = Generator(0, Block())
+    rows, columns = rows_and_columns(generator, dtypes.int32)
+    factor, power = (number(generator, n, dtypes.int32) for n in (step, step.bit_length() - 1))
+    ways = [tile.BinaryOp("mul", rows, factor), tile.BinaryOp("mul", factor, rows), tile.BinaryOp("shl", rows, power)]
+    sums = [generator.add(tile.BinaryOp("add", generator.add(way), columns)) for way in ways]
+    expected = {
+        (1, 64, 1, 4): [(0, 1), (step, 64), (0, 1), (1, 4)],
+        (64, 1, 4): [(step, 64), (0, 1), (1, 4)],
+        (256,): [(1, 256)] if step == 4 else [(1, 4)],
+        (32, 8): [(8, 32), (1, 8)] if step == 4 else [(0, 1), (1, 4)],
+        (64, 2, 2): [(4, 64), (2, 2), (1, 2)] if step == 4 else [(0, 1), (2, 2), (1, 2)],
+    }
+    shaped = {shape: generator.add(tile.ReshapeOp(sums[0], shape)) for shape in expected}
+    claims = claims_of(generator.block)
+    assert [box_of(claims[value]).along for value in sums] == [[(step, 64), (1, 4)]] * 3
+    assert {shape: box_of(claims[value]).along for shape, value in shaped.items()} == expected
+
+
+def test_a_box_begins_where_a_run_along_any_dimension_does() -> None:
+    """What divides the first number of each run divides that of each box."""
+    assert box_of(AxisInfo((1, 4), (4, 16), (1, 1))) == Box((0, 1), (1, 4), 16)
+    assert box_of(AxisInfo((4, 1), (16, 4), (1, 1))) == Box((1, 0), (4, 1), 16)
+
+
 @pytest.mark.parametrize(
     ("steps", "groups", "sizes", "flat"),
     [
