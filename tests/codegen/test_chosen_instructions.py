@@ -6,15 +6,20 @@ A slower one, or one that LLVM leaves undefined for some values, is noticed by n
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from llvmlite import ir
 
+import weft.language as tl
 from codegen.conftest import Compiler
 from weft import dtypes
+from weft.codegen import emit_llvm
 from weft.codegen.llvm import arith
 from weft.dtypes import DType
+from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
+from weft.options import Options
+from weft.target import CpuTarget
 
 if TYPE_CHECKING:
     from codegen.conftest import Emit
@@ -103,3 +108,36 @@ def test_narrow_products_are_added_without_rounding_where_the_user_lets_them(mac
     text = str(MACHINES[machine].module(lambda b, v: arith.fma(b, dtype, *v), [dtype] * 3, dtype, 2))
     name = {"float16": "v2f16", "bfloat16": "v2bf16", "float32": "v2f32"}[dtype.name]
     assert set(re.findall(r"@\"?llvm\.fma\.(\w+)", text)) == {name if at_once else "v2f32"}
+
+
+@KernelFunction
+def copied(x: Any, out: Any, STEP: tl.constexpr, GAP: tl.constexpr, M: tl.constexpr, N: tl.constexpr) -> None:
+    at = tl.arange(0, M)[:, None] * GAP + tl.arange(0, N)[None, :] * STEP
+    tl.store(out + at, tl.load(x + at))
+
+
+@pytest.mark.parametrize(
+    ("shape", "step", "gap", "loads", "gathers"),
+    [
+        ((1, 8), 1, 0, 1, 0),
+        ((1, 2), 1, 0, 1, 0),  # shorter than a run that is worth it, but all there is
+        ((1, 8), 2, 0, 0, 1),
+        ((2, 4), 1, 100, 2, 0),
+        ((4, 2), 1, 100, 0, 1),
+    ],
+    ids=str,
+)
+def test_long_runs_are_accessed_as_vectors_and_short_ones_together(
+    shape: tuple[int, int], step: int, gap: int, loads: int, gathers: int
+) -> None:
+    """Tiles of at most one register on a CPU with vectors of 256 bits: 8 lanes."""
+    pointer = PointerArgument(dtypes.int32)
+    constants = {"STEP": step, "GAP": gap, "M": shape[0], "N": shape[1]}
+    signature = {"x": pointer, "out": pointer} | {name: ConstantArgument(value) for name, value in constants.items()}
+    target = CpuTarget(X86, "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
+    text = emit_llvm(build_module(copied, signature), target, Options(disjoint=True))
+    program = text[text.index(".program") :]
+    for access in ("load", "store"):
+        assert len(re.findall(rf"^\s+(?:%\S+ = )?{access} <\d+ x i32>", program, re.MULTILINE)) == loads
+    for name in ("gather", "scatter"):
+        assert len(re.findall(rf"^\s+.*call .*llvm\.masked\.{name}", program, re.MULTILINE)) == gathers
