@@ -82,9 +82,9 @@ def solution_of(function: FuncOp, rules: ThreadRules) -> Solution:
     return solve(function, rules, facts, inference.chosen)
 
 
-def prices(module: ModuleOp, target: str = "sm_90", warps: int = 4) -> Prices:
-    """The prices of a kernel's layouts."""
-    rules = ThreadRules(gpu(target), warps)
+def prices(module: ModuleOp, target: str = "sm_90", warps: int = 4, kind: type[ThreadRules] = ThreadRules) -> Prices:
+    """The prices of a kernel's layouts by rules of a kind."""
+    rules = kind(gpu(target), warps)
     preferred = laid_out(simplified(module, target, warps), rules, solved=False)
     solution = solution_of(simplified(module, target, warps), rules)
     return Prices(preferred, solution, laid_out(simplified(module, target, warps), rules, solved=True))

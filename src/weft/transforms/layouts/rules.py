@@ -110,6 +110,10 @@ class SolverRules(LayoutRules, Protocol):
         """The width of an element of a tile as it travels."""
         ...
 
+    def spills(self, words: int) -> float:
+        """The price of holding so many words of 32 bits in each thread at once, for each execution of the block."""
+        ...
+
     def spells(self, op: Operation | None) -> int:
         """A rank: among layouts equal up to the order of registers the op of the lowest rank decides that order. The results of
         rank 0 are in the order that the op proposes, always."""

@@ -245,5 +245,9 @@ def _spills(op: Operation, chosen: OperandLayouts, machine: MachineModel) -> flo
         if layout is not None and not (isinstance(op, tile.DotOp) and value is op.acc):
             words[value] = max(1, _held(layout) * element_bits(value) // 32)
             warps = _warps(layout)
-    excess = sum(words.values()) + OTHER_REGISTERS - machine.residency.registers_per_thread
-    return 2.0 * max(0, excess) * warps
+    return spilled(sum(words.values()), warps, machine)
+
+
+def spilled(words: int, warps: int, machine: MachineModel) -> float:
+    """The clocks of words of tiles that do not fit a thread's registers."""
+    return 2.0 * max(0, words + OTHER_REGISTERS - machine.residency.registers_per_thread) * warps

@@ -36,7 +36,7 @@ from weft.transforms.axis_info import Box
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
-from weft.transforms.layouts.thread_prices import issued_permutes, op_price
+from weft.transforms.layouts.thread_prices import issued_permutes, op_price, spilled
 from weft.transforms.layouts.thread_proposals import (
     access_layouts,
     element_bytes,
@@ -143,6 +143,10 @@ class ThreadRules(Preferences):
         """A bool travels as a byte, a pointer as 64 bits."""
         return element_bits(value)
 
+    def spills(self, words: int) -> float:
+        """See `thread_prices.spilled`."""
+        return spilled(words, self.warps, self.target.model)
+
     def spells(self, op: Operation | None) -> int:
         """Dots, whose emission takes a tile's sums from registers in a row; then what walks memory; then others."""
         return 0 if isinstance(op, tile.DotOp) else 1 if isinstance(op, ACCESSES) else 2
@@ -155,8 +159,7 @@ class ThreadRules(Preferences):
             case tile.ReduceOp() if preferred.operands[0] is not None:
                 found = reduction_layouts(preferred.operands[0], op.axis.value.data)
                 return [_reduced(op, layout) for layout in found]
-            case tile.DotOp() if (found := instruction_of(op, self.target)) is not None and not chained(op):
-                # Chained dots keep whole rows: other splits are cheaper by price, which knows of no lifetimes, and spill.
+            case tile.DotOp() if (found := instruction_of(op, self.target)) is not None:
                 rows = [1 << bit for bit in range(self.warps.bit_length())]
                 return [_fragments(op, found, (count, self.warps // count), facts) for count in rows]
             case tile.GatherOp():

@@ -4,6 +4,7 @@ problem      variables and the values between them, from the IR
 candidates   the choices of each variable
 tables       prices of choices and conversions
 eliminate    the least sum of tables, exactly
+lifetimes    the registers that values take at once
 search       estimates first, plans only for what a solution uses
 apply        the solution, as the rewriting takes it
 price        the price of IR whose tiles have layouts, whoever chose them

@@ -17,6 +17,8 @@ from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.transforms.axis import analyse
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
+from weft.transforms.layouts.solve.lifetimes import Lifetimes
+from weft.transforms.layouts.solve.problem import state
 from weft.transforms.layouts.solve.trips import Trips, ops_of
 
 
@@ -45,8 +47,21 @@ def prices_of(function: func.FuncOp, rules: SolverRules) -> Iterator[Priced]:
 
 
 def price_of(function: func.FuncOp, rules: SolverRules) -> float:
-    """The price of a function whose dead ops are gone."""
-    return sum(each.price * each.trips for each in prices_of(function, rules))
+    """The price of a function whose dead ops are gone, spills included."""
+    return sum(each.price * each.trips for each in prices_of(function, rules)) + spills_of(function, rules)
+
+
+def spills_of(function: func.FuncOp, rules: SolverRules) -> float:
+    """The price of registers that lifetimes take beyond those of a thread."""
+    facts, chosen = LayoutFacts({}), dict[Operation, OperandLayouts]()
+    for op in ops_of(function.body.block):
+        if isinstance(op, tile.CombiningOp) or not (op.regions or isinstance(op, tile.ConvertLayoutOp)):
+            chosen[op] = OperandLayouts(_layouts(op.operands), _layouts(op.results))
+        for value in (*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)):
+            if is_tile(value):
+                facts.layouts[value] = layout_of(value)
+    problem = state(function, facts, chosen)
+    return Lifetimes(function, problem, rules).price([variable.preferred for variable in problem.variables])
 
 
 def _layouts(values: Sequence[SSAValue]) -> tuple[LinearLayout | None, ...]:

@@ -27,11 +27,13 @@ from weft.transforms.layouts.solve.trips import Trips, ops_of
 
 @dataclass(frozen=True)
 class Input:
-    """A held value that a variable reads as its operand ``index``, through the shape ops of ``path``."""
+    """A held value that a variable reads as its operand ``index``, through the shape ops of ``path``; the op that reads is the
+    variable's, or the one that begins or ends the block of a carried value."""
 
     value: SSAValue
     path: tuple[tile.ShapeOp, ...]
     index: int
+    reader: Operation
 
     def wanted(self, layout: LinearLayout) -> LinearLayout:
         """The held value's layout under which the operand has ``layout`` and nothing moves."""
@@ -74,26 +76,27 @@ class Problem:
         self,
         op: Operation | None,
         results: Sequence[SSAValue],
-        operands: Sequence[SSAValue],
+        operands: Sequence[tuple[SSAValue, Operation]],
         preferred: OperandLayouts,
         trips: float,
     ) -> None:
-        """Enters a variable."""
-        inputs = [found for i, value in enumerate(operands) if (found := self._input(value, i)) is not None]
+        """Enters a variable; ``operands`` come with the ops that read them."""
+        inputs = [found for i, (value, by) in enumerate(operands) if (found := self._input(value, i, by)) is not None]
         variable = Variable(len(self.variables), op, tuple(results), tuple(inputs), preferred, trips)
         self.variables.append(variable)
         self.owner.update(dict.fromkeys(results, variable))
         for found in inputs:
             self.readers.setdefault(found.value, []).append((variable, found))
 
-    def _input(self, value: SSAValue, index: int) -> Input | None:
+    def _input(self, value: SSAValue, index: int, reader: Operation) -> Input | None:
         if not is_tile(value) or self.free.is_free(value):
             return None
         path: list[tile.ShapeOp] = []
-        while isinstance(value.owner, tile.ShapeOp):
-            path.append(value.owner)
+        while isinstance(value.owner, tile.ShapeOp | tile.ConvertLayoutOp):
+            if isinstance(value.owner, tile.ShapeOp):
+                path.append(value.owner)
             value = value.owner.source
-        return Input(value, tuple(reversed(path)), index)
+        return Input(value, tuple(reversed(path)), index, reader)
 
 
 def state(function: func.FuncOp, facts: LayoutFacts, chosen: dict[Operation, OperandLayouts]) -> Problem:
@@ -102,22 +105,22 @@ def state(function: func.FuncOp, facts: LayoutFacts, chosen: dict[Operation, Ope
     for op in ops_of(function.body.block):
         match op:
             case scf.ForOp():
-                ends = _end(op.body.block).operands
-                rows = zip(op.res, op.body.block.args[1:], op.iter_args, ends, strict=True)
+                end = _end(op.body.block)
+                rows = zip(op.res, op.body.block.args[1:], op.iter_args, end.operands, strict=True)
                 for result, argument, initial, passed in rows:
-                    _carry(problem, facts, (argument, result), (initial, passed))
+                    _carry(problem, facts, (argument, result), [(initial, op), (passed, end)])
             case scf.WhileOp():
                 before, after = op.before_region.block, op.after_region.block
-                end = _end(before)
-                assert isinstance(end, scf.ConditionOp), "the verifier asks for it"
-                for argument, initial, passed in zip(before.args, op.arguments, _end(after).operands, strict=True):
-                    _carry(problem, facts, (argument,), (initial, passed))
-                for argument, result, passed in zip(after.args, op.res, end.args, strict=True):
-                    _carry(problem, facts, (argument, result), (passed,))
+                asked, end = _end(before), _end(after)
+                assert isinstance(asked, scf.ConditionOp), "the verifier asks for it"
+                for argument, initial, passed in zip(before.args, op.arguments, end.operands, strict=True):
+                    _carry(problem, facts, (argument,), [(initial, op), (passed, end)])
+                for argument, result, passed in zip(after.args, op.res, asked.args, strict=True):
+                    _carry(problem, facts, (argument, result), [(passed, asked)])
             case scf.IfOp():
                 blocks = [region.block for region in (op.true_region, op.false_region) if region.blocks]
                 for i, result in enumerate(op.output):
-                    _carry(problem, facts, (result,), [_end(block).operands[i] for block in blocks])
+                    _carry(problem, facts, (result,), [(_end(block).operands[i], _end(block)) for block in blocks])
             case _ if op in chosen:
                 _enter(problem, op, chosen[op])
             case _:
@@ -129,14 +132,16 @@ def _enter(problem: Problem, op: Operation, preferred: OperandLayouts) -> None:
     if isinstance(op, tile.ShapeOp) or (len(op.results) == 1 and _is_free(problem, op.results[0])):
         return
     results = [result for result in op.results if is_tile(result)]
-    problem.add(op, results, op.operands, preferred, problem.trips.of(op))
+    problem.add(op, results, [(value, op) for value in op.operands], preferred, problem.trips.of(op))
 
 
 def _is_free(problem: Problem, value: SSAValue) -> bool:
     return is_tile(value) and problem.free.is_free(value)
 
 
-def _carry(problem: Problem, facts: LayoutFacts, results: Sequence[SSAValue], operands: Sequence[SSAValue]) -> None:
+def _carry(
+    problem: Problem, facts: LayoutFacts, results: Sequence[SSAValue], operands: Sequence[tuple[SSAValue, Operation]]
+) -> None:
     if is_tile(results[0]):
         layout = facts.layouts[results[0]]
         choice = carried(layout, len(operands))

@@ -4,8 +4,8 @@
     best = the preference order
     at most 6 times:
         eliminate the tables, in which a conversion costs what its plan does if it is known, else its estimate
-        plan all conversions and reductions that the solution uses; best = the cheaper by true prices
-        stop if no price changed
+        plan all conversions and reductions that the solution uses; best = the cheaper by true prices and spills (`lifetimes`)
+        if no price changed: stop, or where it spills bar the choices that hold more registers than the preference order's
 
 An estimate is below the plan's price. So where the solution's prices were all known, no other solution of these choices is
 cheaper, as far as tables are exact (`tables`).
@@ -25,6 +25,7 @@ from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRul
 from weft.transforms.layouts.solve.candidates import Candidates
 from weft.transforms.layouts.solve.eliminate import Table, eliminate, elimination_order
 from weft.transforms.layouts.solve.forms import Forms, packed
+from weft.transforms.layouts.solve.lifetimes import Lifetimes
 from weft.transforms.layouts.solve.problem import Problem, Variable, state
 from weft.transforms.layouts.solve.tables import Columns, WantedForms, Wants, wants_of
 
@@ -136,7 +137,7 @@ def solve(
         asked = sum(len(each.conversions) for each in wants)
         if asked <= ASKED and elimination_order([s for each in wants for s in each.scopes], sizes)[1] <= WIDEST:
             break
-    return _search(problem, choices, wants, Prices(rules, facts, forms), quota)
+    return _search(problem, choices, wants, Prices(rules, facts, forms), Lifetimes(function, problem, rules), quota)
 
 
 def _search(
@@ -144,11 +145,14 @@ def _search(
     choices: Sequence[Sequence[OperandLayouts]],
     wants: Sequence[Wants],
     prices: Prices,
+    lifetimes: Lifetimes,
     quota: int,
 ) -> Solution:
     sizes = {number: len(each) for number, each in enumerate(choices)}
     best = dict.fromkeys(sizes, 0)
-    preferred = least = _true(problem, choices, wants, prices, best)
+    first = _picked(choices, best)
+    preferred = least = _true(problem, choices, wants, prices, best) + lifetimes.price(first)
+    barred = False
     bound: float | None = None
     exact = all(len(each.scopes) == 1 for each in wants)
     rounds = 0
@@ -160,17 +164,32 @@ def _search(
         tables += [table for each in columns for table in each.tables(prices.changed)]
         prices.changed.clear()
         found, assignment = eliminate(tables, sizes)
-        bound = found if exact else None
-        price = _true(problem, choices, wants, prices, assignment)
+        if not barred:
+            bound = found if exact else None
+        picked = _picked(choices, assignment)
+        price, spills = _true(problem, choices, wants, prices, assignment), lifetimes.price(picked)
         for v in problem.variables:
             at = assignment[v.number]
             own[v.number][at] = prices.of(v, choices[v.number][at], exact=True)
-        if price < least and price * MARGIN <= preferred:
-            least, best = price, assignment
-        if price <= found * (1 + 1e-9) or found >= least:
+        if price + spills < least and (price + spills) * MARGIN <= preferred:
+            least, best = price + spills, assignment
+        if found >= least:
             break
-    picked = tuple(choices[number][best[number]] for number in range(len(choices)))
+        if price <= found * (1 + 1e-9):
+            dear = (
+                {number for number in lifetimes.too_many(picked, first) if assignment[number]} if spills else set[int]()
+            )
+            if not dear:
+                break
+            barred = True
+            for number in dear:
+                own[number][assignment[number]] = _INFINITE
+    picked = _picked(choices, best)
     return Solution(problem, prices.forms, picked, least, preferred, bound, rounds, quota, len(prices.conversions))
+
+
+def _picked(choices: Sequence[Sequence[OperandLayouts]], assignment: dict[int, int]) -> tuple[OperandLayouts, ...]:
+    return tuple(choices[number][assignment[number]] for number in range(len(choices)))
 
 
 def _true(
