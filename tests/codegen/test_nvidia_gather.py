@@ -11,15 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region, SSAValue
 
 from laid_out import DTYPES, TARGETS, Laid, layouts
-from weft import dtypes
+from weft import dtypes, emulator
+from weft.codegen import compile_module
 from weft.codegen.nvidia import gather as emission
 from weft.dtypes import DType
 from weft.ir import tile
-from weft.ir.types import layout_of
+from weft.ir.types import layout_of, pointer
 from weft.layout import LinearLayout, coalesced, plan_gather, reshape
+from weft.options import Options
 from weft.target import GpuTarget
+from weft.transforms.axis import DIVISIBILITY
 from weft.transforms.nvidia import scratch
 
 ANY = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -117,6 +123,37 @@ def test_a_source_larger_than_scratch_goes_in_rounds(
         plan = plan_gather(reshape(source, shape), reshape(index, shape), axis, 32, model)
         assert plan.memory is not None or plan.kind == "shuffles"
         gathered(target, 2, (shape, shape), (source, index), axis, dtypes.float32, dtypes.int32, 3)
+
+
+def test_a_large_gather_goes_in_strips_and_spills_nothing() -> None:
+    """32 threads would hold 256 elements of the source and as many indices each. A strip has 32 of both, 16 rows. Accesses stay
+    as wide as they were: 8 of 128 bits for each array and strip."""
+    rng = np.random.default_rng(0)
+    x, index = np.arange(8192, dtype=np.float32), rng.integers(0, 64, 8192).astype(np.int32)
+    block = Block(arg_types=[pointer(dtypes.float32), pointer(dtypes.int32), pointer(dtypes.float32)])
+    numbers = tile.ArangeOp(0, 8192)
+    flat = tile.ReshapeOp(numbers.result, (128, 64))
+    block.add_ops([numbers, flat])
+    pointers: list[SSAValue] = []
+    for base in block.args:
+        splat = tile.SplatOp(base, (128, 64))
+        place = tile.AddPtrOp(splat.result, flat.result)
+        block.add_ops([splat, place])
+        pointers.append(place.result)
+    loads = [tile.LoadOp(each) for each in pointers[:2]]
+    result = tile.GatherOp(loads[0].result, loads[1].result, 1)
+    block.add_ops([*loads, result, tile.StoreOp(pointers[2], result.result), ReturnOp()])
+    facts = ArrayAttr([DictionaryAttr({DIVISIBILITY: IntegerAttr(16, i64)})] * 3)
+    module = ModuleOp([FuncOp("kernel", (list(block.arg_types), []), Region(block), arg_attrs=facts)])
+    kernel = compile_module(module, TARGETS[0], Options(disjoint=True, launch=(("num_warps", 1),)))
+    assert kernel.ptx.count("ld.global.v4.b32") == 16
+    assert kernel.ptx.count("st.global.v4.b32") == 8
+    out = np.zeros(8192, np.float32)
+    profile = emulator.Module(kernel.ptx).launch("kernel", 1, kernel.threads, [x, index, out], shared=kernel.shared)
+    np.testing.assert_array_equal(
+        out.reshape(128, 64), np.take_along_axis(x.reshape(128, 64), index.reshape(128, 64), 1)
+    )
+    assert profile.resources is None or profile.resources.spill_stores == 0
 
 
 def test_an_index_outside_of_the_axis_reads_an_element_of_the_tile() -> None:

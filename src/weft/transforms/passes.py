@@ -23,6 +23,7 @@ from weft.transforms.nvidia.invariants import ShareInvariants
 from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch
+from weft.transforms.nvidia.strips import CutStrips
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
@@ -33,6 +34,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         AssignThreadLayouts,
         AssignVectorLayouts,
         Cse,
+        CutStrips,
         Dce,
         LayOutBuffers,
         Licm,

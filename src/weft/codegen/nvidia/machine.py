@@ -41,6 +41,7 @@ from weft.transforms.nvidia.invariants import MOST, ShareInvariants
 from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
+from weft.transforms.nvidia.strips import CutStrips
 from weft.transforms.simplify import Simplify
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
@@ -61,6 +62,7 @@ class GpuMachine:
         return (
             *PIPELINE,
             MatchOperands(self.target.name),
+            CutStrips(options.warps, options.disjoint, options.most_registers or MOST),
             PipelineLoads(self.target.name, options.stages, options.disjoint),
             ShareInvariants(self.target.name, options.warps, options.most_registers or MOST),
             Simplify(),

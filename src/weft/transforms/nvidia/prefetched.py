@@ -34,7 +34,7 @@ def feeding_dots(
         own = tile.ordering_of(load)
         assert own is not None, "a load is an access"
         return all(
-            op is load or tile.may_exchange(ordering, own, apart=disjoint and _apart(op, load))
+            op is load or tile.may_exchange(ordering, own, apart=disjoint and apart(op, load))
             for op, ordering in orders
         )
 
@@ -86,7 +86,7 @@ def width(load: tile.LoadOp, facts: Mapping[SSAValue, AxisInfo]) -> int:
     return max(1, min(runs[axis], pointer.divisibility[axis] // size, constancy))
 
 
-def _apart(op: Operation, load: tile.LoadOp) -> bool:
+def apart(op: Operation, load: tile.LoadOp) -> bool:
     """Whether an access is through another array than a load."""
     if not tile.is_access(op):
         return False
