@@ -133,6 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         campaign = Campaign(root, mutants, report, ready, options.patience, options.budget)
         quiet = ["-p", "no:cacheprovider", "-p", "no:faulthandler", "--capture=no"]
+        quiet.append("--assert=plain")  # pytest rewrites functions of the module that assert: they would not be found
         status = pytest.main([*shlex.split(options.tests), *quiet], plugins=[campaign])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         console.print(f"mutate: pytest ended with {pytest.ExitCode(status).name}", markup=False)
