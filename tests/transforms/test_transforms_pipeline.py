@@ -148,6 +148,40 @@ def test_the_results_stay(name: str, bounds: str, stages: int) -> None:
     np.testing.assert_array_equal(executed(pipelined(module, stages), shifted), expected)
 
 
+@weft.jit
+def storing(a: Any, c: Any, n: Any, WHERE: tl.constexpr) -> None:
+    i = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    total = tl.zeros((16, 16), tl.float32)
+    for k in range(n):
+        left = tl.load(a + k * 256 + i)
+        total = tl.dot(left, left, total)
+        if WHERE == "the same array":
+            tl.store(a + i, total.to(tl.float16))
+        elif WHERE == "another array":
+            tl.store(c + i, total)
+        else:
+            tl.debug_barrier()
+    tl.store(c + i, total)
+
+
+@pytest.mark.parametrize(
+    ("where", "disjoint", "copied"),
+    [
+        ("the same array", False, False),
+        ("the same array", True, False),
+        ("another array", False, False),
+        ("another array", True, True),
+        ("a barrier", True, False),
+    ],
+)
+def test_loads_pass_stores_to_arrays_that_are_known_to_be_others(where: str, disjoint: bool, copied: bool) -> None:
+    """A copy for the next iteration comes before this one's store: only where the launch promises that arrays are disjoint."""
+    a, c = np.zeros(4096, np.float16), np.zeros(256, np.float32)
+    module = parse(storing.compile(a, c, 3, WHERE=where, target="sm_80", num_stages=1).tile_ir)
+    PipelineLoads("sm_80", 3, disjoint=disjoint).apply(Context(), module)
+    assert bool(ops(module, gpu.AsyncCopyOp)) == copied
+
+
 def changed(module: ModuleOp, change: str) -> ModuleOp:
     """A pipelined module with a fault."""
     made = pipelined(module, 3)
