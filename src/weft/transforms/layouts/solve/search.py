@@ -173,7 +173,7 @@ def _search(
             own[v.number][at] = prices.of(v, choices[v.number][at], exact=True)
         if price + spills < least and (price + spills) * MARGIN <= preferred:
             least, best = price + spills, assignment
-        if found >= least:
+        if found >= least or found * MARGIN > preferred:
             break
         if price <= found * (1 + 1e-9):
             dear = (
