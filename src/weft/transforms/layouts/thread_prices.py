@@ -8,12 +8,13 @@
     gather        its plan's price, for random indices, and the selections among registers
     any           wavefronts by which operands are read from buffers
     dot, reduce   spills: words of operands and results beyond a thread's registers, each stored and loaded
+    block         spills where lifetimes take more words than there are registers (`solve.lifetimes`)
 
 A *request* is one instruction of a warp. Its sectors (32 bytes) and lines (128 bytes) are counted from the lanes' columns.
 Addresses are known along the dimension in which axis analysis finds runs. Elements outside a run are taken to be in other lines.
 
-The numbers rank layouts and predict no time. Not priced: latency of global memory, occupancy, what registers cost that other
-ops hold.
+The numbers rank layouts and predict no time. Not priced: latency of global memory, occupancy, and that requests share addresses
+(`weft.codegen.nvidia.addresses`).
 """
 
 from __future__ import annotations
