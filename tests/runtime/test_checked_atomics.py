@@ -99,7 +99,7 @@ def test_a_barrier_keeps_what_stands_before_a_failed_access() -> None:
 
 
 @weft.jit(checked=True)
-def masked_off(x: Any, out: Any, active: Any, KIND: tl.constexpr, N: tl.constexpr) -> None:
+def masked_off(active: Any, x: Any, out: Any, KIND: tl.constexpr, N: tl.constexpr) -> None:
     """Far outside the arrays, of a tile of N elements or through one pointer where N is 0; ``active`` of its elements."""
     i = tl.arange(0, N) if N else 0
     mask = i < active
@@ -116,12 +116,12 @@ def masked_off(x: Any, out: Any, active: Any, KIND: tl.constexpr, N: tl.constexp
 @pytest.mark.parametrize("n", [0, 1, 4], ids=["scalar", "one", "tile"])
 @pytest.mark.parametrize("kind", ["load", "volatile", "store", "atomic_add"])
 def test_what_is_masked_off_may_lie_anywhere(kind: str, n: int) -> None:
-    """And where one element is not, its address is reported."""
+    """And where one element is not, its address is reported. The bounds of arrays are found behind numbers, too."""
     x, out = np.full(8, 6, np.int32), np.zeros(4, np.int32)
-    masked_off[(1,)](x, out, 0, kind, n)
+    masked_off[(1,)](0, x, out, kind, n)
     size = max(n, 1)
     assert x.tolist() == [6] * 8
     assert out.tolist() == ([7] * size + [0] * (4 - size) if kind in ("load", "volatile") else [0] * 4)
     operation = "load" if kind == "volatile" else kind
     with pytest.raises(weft.OutOfBoundsError, match=f"{operation} accesses element 1000 of 'x', which has 8"):
-        masked_off[(1,)](x, out, 1, kind, n)
+        masked_off[(1,)](1, x, out, kind, n)

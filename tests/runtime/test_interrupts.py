@@ -84,7 +84,9 @@ def test_a_hail_of_exceptions_in_the_main_thread() -> None:
 
 @weft.jit
 def count(counts: Any, B: tl.constexpr) -> None:
-    tl.atomic_add(counts + tl.program_id(0), 1)
+    """No atomic, which would make a thread claim one program at a time."""
+    own = counts + tl.program_id(0)
+    tl.store(own, tl.load(own) + 1)
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 100])
@@ -101,7 +103,23 @@ def test_a_paused_thread_goes_on_where_it_was(chunk: int) -> None:
         base = space.address
         statuses.append(entry(base + ARGUMENTS, 0, base, 10, chunk, 10, 1, 1, base + RECORD, base + THREAD))
         assert counts.tolist() == [1] * min(10, len(statuses)) + [0] * (10 - len(statuses))
+        asked = ctypes.c_int64.from_address(base + THREAD).value
+        assert asked == (statuses[-1] == executor.DONE)  # forgotten once obeyed
     assert statuses == [executor.PAUSED] * 10 + [executor.DONE]
+
+
+def test_a_thread_that_was_paused_once_runs_no_program_twice() -> None:
+    """What it had claimed it runs in the next call, and in no later one."""
+    counts = np.zeros(10, np.int32)
+    executable = count.compile(counts, 1).executable
+    space = Workspace()
+    base = space.address
+    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
+    entry = executor.ENTRY(executable.address)
+    space.pause()
+    for status, ran in ((executor.PAUSED, 1), (executor.DONE, 10), (executor.DONE, 10)):
+        assert entry(base + ARGUMENTS, 0, base, 10, 4, 10, 1, 1, base + RECORD, base + THREAD) == status
+        assert counts.tolist() == [1] * ran + [0] * (10 - ran)
 
 
 def test_a_stopped_launch_runs_no_further_program() -> None:
