@@ -1,7 +1,7 @@
 """Runs the tests that execute a mutant's line, on the mutant, until one fails.
 
-pytest collects the tests once. A forked process runs them all, unchanged, and reports which lines of the modules under test each
-of them executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
+pytest collects the tests once. Each runs unchanged in a forked process, which reports which lines of the modules under test it
+executes. Then each mutant has a forked process of its own, in which the code of the mutated function is replaced and
 only the tests that execute its line run: first those that killed other mutants, then of each test function the case that is fast
 and executes much of the module, then its other cases.
 Tables, defaults and class bodies cannot be replaced this way: for these mutants pytest runs in a new process, on a temporary
@@ -92,13 +92,9 @@ class Campaign:
         files = {str(path): path for path in self._sources}
         _import_all(self.root / "src")
         gc.unfreeze()  # a conftest may have frozen the functions, and then they are not listed
-        known = gc.get_objects()
-        functions = [f for f in known if isinstance(f, FunctionType) and f.__code__.co_filename in files]
-        caches = [o for o in known if isinstance(o, functools._lru_cache_wrapper) and _is_ours(o, self.root)]
+        functions = [f for f in gc.get_objects() if isinstance(f, FunctionType) and f.__code__.co_filename in files]
         gc.freeze()  # a collection in a forked process need not look at, and so copy, what is here already
-        found = _forked(lambda: _baseline(session.items, frozenset(files), caches), None)
-        if not isinstance(found, Baseline):
-            raise pytest.UsageError(f"the tests do not run on the unchanged sources: {found}")
+        found = _baseline(session.items, frozenset(files))
         self.ready(found)
         with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
             copy = _Copy(self.root, Path(directory))
@@ -225,14 +221,20 @@ def _run(items: Sequence[pytest.Item]) -> Iterable[tuple[pytest.Item, bool]]:
         yield item, item.nodeid in failures.failed
 
 
-def _is_ours(cached: Any, root: Path) -> bool:
-    """Whether a cached function is defined below the root."""
-    code = getattr(cached.__wrapped__, "__code__", None)
-    return code is not None and code.co_filename.startswith(str(root))
-
-
-def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Sequence[Any]) -> Baseline:
+def _baseline(items: Sequence[pytest.Item], files: frozenset[str]) -> Baseline:
+    """Each test in a process of its own: what an earlier one has computed or compiled, a later one executes as well."""
     result = Baseline()
+    for item in items:
+        found = _forked(functools.partial(_traced, item, files), None)
+        if isinstance(found, str):
+            result.failing.append(item.nodeid)
+        else:
+            result.seconds[item.nodeid], result.lines[item.nodeid] = found
+    return result
+
+
+def _traced(item: pytest.Item, files: frozenset[str]) -> tuple[float, dict[str, set[int]]] | str:
+    """Seconds of a test and the lines that it executes, by file; a text where it fails."""
     lines: dict[str, set[int]] = {}
 
     def in_function(frame: FrameType, event: str, argument: Any) -> Any:
@@ -243,22 +245,11 @@ def _baseline(items: Sequence[pytest.Item], files: frozenset[str], caches: Seque
     def at_call(frame: FrameType, event: str, argument: Any) -> Any:
         return in_function(frame, "line", argument) if frame.f_code.co_filename in files else None
 
-    sys.settrace(at_call)
     start = time.monotonic()
-    for item, failed in _run(items):
-        sys.settrace(None)
-        if failed:
-            result.failing.append(item.nodeid)
-        else:
-            result.seconds[item.nodeid] = time.monotonic() - start
-            result.lines[item.nodeid] = {name: set(found) for name, found in lines.items()}
-        lines.clear()
-        for function in caches:  # what an earlier test computed, a later one executes as well
-            function.cache_clear()
-        start = time.monotonic()
-        sys.settrace(at_call)
+    sys.settrace(at_call)
+    ((_, failed),) = _run([item])
     sys.settrace(None)
-    return result
+    return "failed" if failed else (time.monotonic() - start, lines)
 
 
 def _first_failure(
