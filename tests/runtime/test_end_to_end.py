@@ -198,3 +198,23 @@ def test_a_compilation_error_shows_no_compiler() -> None:
         ill_typed[(1,)](random(16), 16)
     files = {Path(frame.filename).name for frame in traceback.extract_tb(raised.value.__traceback__)}
     assert files == {"test_end_to_end.py", "jit.py"}
+
+
+@weft.jit
+def where(out: Any) -> None:
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    own = out + 6 * (x + tl.num_programs(0) * (y + tl.num_programs(1) * z))
+    tl.store(own, x)
+    tl.store(own + 1, y)
+    tl.store(own + 2, z)
+    tl.store(own + 3, tl.num_programs(0))
+    tl.store(own + 4, tl.num_programs(1))
+    tl.store(own + 5, tl.num_programs(2))
+
+
+@pytest.mark.parametrize("machine", ["native", "sm_90"])
+def test_every_program_knows_its_place_and_the_grid(machine: str) -> None:
+    out = np.zeros((4, 3, 2, 6), np.int32)
+    (where if machine == "native" else where.on(machine))[(2, 3, 4)](out)
+    for place in np.ndindex(4, 3, 2):
+        assert out[place].tolist() == [*place[::-1], 2, 3, 4]
