@@ -47,6 +47,7 @@ KINDS: Final = {
     "bfloat16": "bf16",
     "float8_e5m2": "fp8e5",
     "int16": "i16",
+    "int64": "i64",
 }
 NARROW: Final = {"bfloat16": ml_dtypes.bfloat16, "float8_e5m2": ml_dtypes.float8_e5m2}
 """Types that NumPy does not have."""
@@ -186,6 +187,45 @@ def _norm_backward(x: Array, weight: Array, dy: Array, mean: Array, scale: Array
     return (gradient - (normal * first + second)) * scale[:, None]
 
 
+def _dropout(x: Array, keep: Array, _out: Array, _n: int, p: float) -> Array:
+    return np.where(keep, x / (1 - p), 0)
+
+
+def _mixed(a: Array, c: Array, b: Array, d: Array, keys: tuple[int, int]) -> tuple[Array, Array, Array, Array]:
+    """A round of Philox on counters of 32 bits, kept in 64."""
+    low, high = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
+    word, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    return (high >> half) ^ b ^ np.uint64(keys[0]), high & word, (low >> half) ^ d ^ np.uint64(keys[1]), low & word
+
+
+def _seeded_dropout(x: Array, _out: Array, n: int, p: float, seed: int) -> Array:
+    a = np.arange(n, dtype=np.uint64)
+    b = c = d = np.zeros(n, np.uint64)
+    for step in range(10):
+        keys = (seed + step * 0x9E3779B9) % 2**32, step * 0xBB67AE85 % 2**32
+        a, b, c, d = _mixed(a, c, b, d, keys)
+    return np.where((a >> np.uint64(8)).astype(np.float64) / 2**24 > np.float32(p), x / (1 - p), 0)
+
+
+GROUPS: Final = ((128, 64, 64), (64, 128, 32), (64, 64, 96), (192, 64, 64))
+"""Rows, columns and depth of the problems of the grouped product."""
+
+
+def _grouped_arguments() -> list[Any]:
+    sizes = [(m * k, k * n, m * n) for m, n, k in GROUPS]
+    ends = np.cumsum(sizes, 0)
+    a, b = (floats(int(ends[-1, which]), dtype="float16") for which in (0, 1))
+    places = (ends - sizes).astype("int32")
+    return [a, b, np.array(GROUPS, "int32"), places, np.zeros(int(ends[-1, 2]), "float16"), len(GROUPS), 3]
+
+
+def _grouped(a: Array, b: Array, sizes: Array, places: Array, *_: Any) -> Array:
+    found = []
+    for (m, n, k), (left, right, _place) in zip(sizes.tolist(), places.tolist(), strict=True):
+        found.append(_product(a[left : left + m * k].reshape(m, k), b[right : right + k * n].reshape(k, n)).reshape(-1))
+    return np.concatenate(found)
+
+
 CASES: Final = (
     Case(
         "vector add 4000",
@@ -218,6 +258,7 @@ CASES: Final = (
     _transpose("int8", 64, 64),
     _transpose("int16", 64, 64),
     _transpose("int32", 64, 64),
+    _transpose("int64", 64, 64),
     _matmul("f16", "float16", "ieee", 1e-6, 64, 64, 32),
     _matmul("tf32", "float32", "tf32", 1e-6, 64, 64, 32),
     _matmul("bf16", "bfloat16", "ieee", 1e-6, 64, 64, 32),
@@ -290,6 +331,49 @@ CASES: Final = (
         _norm_backward,
         {"BLOCK": 1024},
         1e-5,
+    ),
+    Case(
+        "dropout 4000",
+        "dropout",
+        (4,),
+        lambda: [floats(4000), integers(2, 4000) & 1, np.zeros(4000, "float32"), 4000, 0.25],
+        _dropout,
+        {"BLOCK": 1024},
+        1e-6,
+    ),
+    Case(
+        "seeded dropout 4000",
+        "seeded_dropout",
+        (4,),
+        lambda: [floats(4000), np.zeros(4000, "float32"), 4000, 0.25, 12345],
+        _seeded_dropout,
+        {"BLOCK": 1024},
+        1e-6,
+    ),
+    Case(
+        "grouped matmul f16 64x64x32",
+        "grouped_matmul",
+        (3,),
+        _grouped_arguments,
+        _grouped,
+        {"M": 64, "N": 64, "K": 32},
+        1e-3,
+    ),
+    Case(
+        "prefix sums by rows 2x256",
+        "prefix_sums",
+        (2,),
+        lambda: [integers(100, 512), np.zeros(512, "int32")],
+        lambda x, _: x.reshape(2, -1).cumsum(1).reshape(-1),
+        {"ROWS": 16, "COLUMNS": 16},
+    ),
+    Case(
+        "prefix sums by doubling 2x256",
+        "doubled_sums",
+        (2,),
+        lambda: [integers(100, 512), np.zeros(1024, "int32"), np.zeros(512, "int32")],
+        lambda x, *_: x.reshape(2, -1).cumsum(1).reshape(-1),
+        {"SIZE": 256, "STEPS": 8},
     ),
     Case(
         "rows by number 64x64",

@@ -194,6 +194,114 @@ def histogram(x, bins, n, BLOCK: tl.constexpr):
     tl.atomic_add(bins + tl.load(x + at, mask=mask, other=0), 1, mask=mask)
 
 
+@jit
+def dropout(x, keep, out, n, p, BLOCK: tl.constexpr):
+    """The tutorial's first: the mask is in memory."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    value = tl.load(x + at, mask=mask)
+    kept = tl.load(keep + at, mask=mask)
+    tl.store(out + at, tl.where(kept != 0, value / (1 - p), 0.0), mask=mask)
+
+
+@jit
+def seeded_dropout(x, out, n, p, seed, BLOCK: tl.constexpr):
+    """The tutorial's second: the mask is a random number of each element, by the ten rounds of Philox 4x32."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    value = tl.load(x + at, mask=mask)
+    a = at.to(tl.uint32)
+    b = tl.zeros((BLOCK,), tl.uint32)
+    c = tl.zeros((BLOCK,), tl.uint32)
+    d = tl.zeros((BLOCK,), tl.uint32)
+    first = tl.full((BLOCK,), 0, tl.uint32) + seed.to(tl.uint32)
+    second = tl.zeros((BLOCK,), tl.uint32)
+    for _ in tl.static_range(10):
+        low = a.to(tl.uint64) * 0xD2511F53
+        high = c.to(tl.uint64) * 0xCD9E8D57
+        a, b, c, d = (
+            (high >> 32).to(tl.uint32) ^ b ^ first,
+            high.to(tl.uint32),
+            (low >> 32).to(tl.uint32) ^ d ^ second,
+            low.to(tl.uint32),
+        )
+        first += 0x9E3779B9
+        second += 0xBB67AE85
+    number = (a >> 8).to(tl.float32) * 5.9604644775390625e-08
+    tl.store(out + at, tl.where(number > p, value / (1 - p), 0.0), mask=mask)
+
+
+@jit
+def grouped_matmul(
+    a,
+    b,
+    sizes,
+    places,
+    c,
+    groups,
+    programs,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+):
+    """The tutorial's: each program takes tiles of all problems in turn. A problem has three sizes, and where its matrices are."""
+    tile = tl.program_id(0)
+    last = 0
+    for group in range(groups):
+        m = tl.load(sizes + group * 3)
+        n = tl.load(sizes + group * 3 + 1)
+        k = tl.load(sizes + group * 3 + 2)
+        tiles_of_columns = tl.cdiv(n, N)
+        count = tl.cdiv(m, M) * tiles_of_columns
+        left = a + tl.multiple_of(tl.load(places + group * 3), 16)
+        right = b + tl.multiple_of(tl.load(places + group * 3 + 1), 16)
+        result = c + tl.multiple_of(tl.load(places + group * 3 + 2), 16)
+        n = tl.multiple_of(n, 16)
+        k = tl.multiple_of(k, 16)
+        while tile >= last and tile < last + count:
+            inside = tile - last
+            rows = inside // tiles_of_columns * M + tl.arange(0, M)
+            columns = inside % tiles_of_columns * N + tl.arange(0, N)
+            depth = tl.arange(0, K)
+            left_at = left + rows[:, None] * k + depth[None, :]
+            right_at = right + depth[:, None] * n + columns[None, :]
+            total = tl.zeros((M, N), tl.float32)
+            for _ in range(0, tl.cdiv(k, K)):
+                total = tl.dot(tl.load(left_at), tl.load(right_at), total)
+                left_at += K
+                right_at += K * n
+            tl.store(result + rows[:, None] * n + columns[None, :], total.to(tl.float16))
+            tile += programs
+        last += count
+
+
+@jit
+def prefix_sums(x, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Inclusive sums of each program's elements: inside rows of a square, then the sums of the rows before."""
+    at = tl.program_id(0) * ROWS * COLUMNS + tl.arange(0, ROWS * COLUMNS)
+    value = tl.reshape(tl.load(x + at), (ROWS, COLUMNS))
+    rows, columns = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    upto = columns[None, :, None] >= columns[None, None, :]
+    inside = tl.sum(tl.where(upto, value[:, None, :], 0), 2)
+    whole = tl.sum(value, 1)
+    before = tl.sum(tl.where(rows[:, None] > rows[None, :], whole[None, :], 0), 1)
+    tl.store(out + at, tl.reshape(inside + before[:, None], (ROWS * COLUMNS,)))
+
+
+@jit
+def doubled_sums(x, scratch, out, SIZE: tl.constexpr, STEPS: tl.constexpr):
+    """Inclusive sums by Hillis and Steele: step s adds the element 2^s before, through memory and a barrier."""
+    at = tl.arange(0, SIZE)
+    base = tl.program_id(0) * SIZE
+    value = tl.load(x + base + at)
+    for step in tl.static_range(STEPS):
+        here = scratch + (base * 2 + step % 2 * SIZE)
+        tl.store(here + at, value)
+        tl.debug_barrier()
+        value += tl.load(here + at - (1 << step), mask=at >= (1 << step), other=0)
+    tl.store(out + base + at, value)
+
+
 def compile_with_triton(request: dict[str, Any]) -> dict[str, Any]:
     """PTX of ``request["kernel"]``: ``signature`` has each parameter's type in Triton's spelling, ``constants`` the
     compile-time ones, ``aligned`` the names of those divisible by 16, ``target`` is 80 or 90, ``options`` are Triton's."""
