@@ -131,10 +131,12 @@ def by_triton(python: str, requests: Sequence[dict[str, Any]]) -> list[dict[str,
     return json.loads(done.stdout)
 
 
-def launched(other: dict[str, Any], name: str, arrays: Sequence[Array], warps: int = WARPS) -> Made:
-    """What Triton's PTX does with copies of the arrays."""
+def launched(
+    other: dict[str, Any], name: str, arrays: Sequence[Array], warps: int = WARPS, numbers: Sequence[int] = ()
+) -> Made:
+    """What Triton's PTX does with copies of the arrays, and numbers after them."""
     copies = [array.copy() for array in arrays]
-    profile = Module(other["ptx"]).launch(name, 1, 32 * warps, [*copies, 0, 0], shared=other["shared"])
+    profile = Module(other["ptx"]).launch(name, 1, 32 * warps, [*copies, *numbers, 0, 0], shared=other["shared"])
     return Made(profile, copies, other["seconds"])
 
 
