@@ -48,6 +48,7 @@ KINDS: Final = {
     "float8_e5m2": "fp8e5",
     "int16": "i16",
     "int64": "i64",
+    "float64": "fp64",
 }
 NARROW: Final = {"bfloat16": ml_dtypes.bfloat16, "float8_e5m2": ml_dtypes.float8_e5m2}
 """Types that NumPy does not have."""
@@ -98,7 +99,9 @@ def _attention(q: Array, k: Array, v: Array, _out: Array, _keys: int, scale: flo
     return _softmax(q @ k.T * scale) @ v
 
 
-def _matmul(name: str, dtype: str, precision: str, tolerance: float, m: int, n: int, k: int) -> Case:
+def _matmul(
+    name: str, dtype: str, precision: str, tolerance: float, m: int, n: int, k: int, sums: str = "float32"
+) -> Case:
     """(2m, 128) times (128, 2n) by tiles of m, n, k."""
 
     def make() -> list[Any]:
@@ -109,9 +112,9 @@ def _matmul(name: str, dtype: str, precision: str, tolerance: float, m: int, n: 
             else (integers(8, *s) / 8 if precision == "tf32" else floats(*s)).astype(NARROW.get(dtype, dtype))
             for s in shapes
         )
-        return [a, b, np.zeros((2 * m, 2 * n), "int32" if dtype == "int8" else "float32"), 2 * n, 128]
+        return [a, b, np.zeros((2 * m, 2 * n), sums), 2 * n, 128]
 
-    constants = {"M": m, "N": n, "K": k, "KIND": "int" if dtype == "int8" else "float", "PRECISION": precision}
+    constants = {"M": m, "N": n, "K": k, "KIND": "plain", "PRECISION": precision}
     return Case(f"matmul {name} {m}x{n}x{k}", "matmul", (2, 2), make, _product, constants, tolerance)
 
 
@@ -263,7 +266,9 @@ CASES: Final = (
     _matmul("tf32", "float32", "tf32", 1e-6, 64, 64, 32),
     _matmul("bf16", "bfloat16", "ieee", 1e-6, 64, 64, 32),
     _matmul("f8", "float8_e5m2", "ieee", 1e-6, 64, 64, 64),
-    _matmul("int8", "int8", "ieee", 0.0, 64, 64, 64),
+    _matmul("int8", "int8", "ieee", 0.0, 64, 64, 64, "int32"),
+    _matmul("f16 in f16", "float16", "ieee", 1e-2, 64, 64, 32, "float16"),
+    _matmul("f64", "float64", "ieee", 1e-14, 64, 64, 16, "float64"),
     Case(
         "matmul f16 x int8 64x64x32",
         "matmul",

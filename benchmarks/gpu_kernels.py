@@ -70,16 +70,13 @@ def matmul(
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)
     depth = tl.arange(0, K)
-    total = tl.zeros((M, N), tl.int32 if KIND == "int" else tl.float32)
+    total = tl.zeros((M, N), c.dtype.element_ty)
     for start in range(0, k, K):
         left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
         right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
         if KIND == "mixed":
             right = right.to(tl.float16)
-        if KIND == "int":
-            total = tl.dot(left, right, total, out_dtype=tl.int32)
-        else:
-            total = tl.dot(left, right, total, input_precision=PRECISION)
+        total = tl.dot(left, right, total, input_precision=PRECISION, out_dtype=c.dtype.element_ty)
     tl.store(c + rows[:, None] * n + columns[None, :], total)
 
 

@@ -80,7 +80,7 @@ CASES = [
     case("sm_90", DOUBLES, (8, 16, 32), "m8n8k4.f64.f64.f64.f64"),
     case("sm_90", DOUBLES, (32, 16, 4), "m16n8k4.f64.f64.f64.f64"),
     case("sm_90a", DOUBLES, (16, 32, 8), "m16n8k8.f64.f64.f64.f64"),
-    case("sm_90", DOUBLES, (32, 16, 32), "m16n8k16.f64.f64.f64.f64"),
+    case("sm_90", DOUBLES, (32, 16, 32), "m16n8k8.f64.f64.f64.f64"),
     case("sm_80", (F16, F16, F32), (32, 16, 32), "m16n8k16.f32.f16.f16.f32"),
     case("sm_80", (F16, F16, F32), (32, 16, 8), "m16n8k8.f32.f16.f16.f32"),
     case("sm_80", (F16, F16, F16), (32, 16, 32), "m16n8k16.f16.f16.f16.f16"),

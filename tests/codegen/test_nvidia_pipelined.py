@@ -167,7 +167,7 @@ def test_an_operand_from_outside_stays_in_shared_memory_where_registers_are_shor
     np.testing.assert_array_equal(arrays[-1], expected)
 
 
-@pytest.mark.parametrize(("target", "tile"), [("sm_80", "m8n8k4"), ("sm_90", "m16n8k16")])
+@pytest.mark.parametrize(("target", "tile"), [("sm_80", "m8n8k4"), ("sm_90", "m16n8k8")])
 def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) -> None:
     """``ldmatrix`` gives a thread 32 bits, so elements of 64 are read by vectors."""
     rng = np.random.default_rng(3)

@@ -126,8 +126,22 @@ def from_words(builder: ir.IRBuilder, words: Sequence[ir.Value], element: ir.Typ
 
 
 def _joined(builder: ir.IRBuilder, words: Sequence[ir.Value], element: ir.Type) -> ir.Value:
-    """Two words as one element of 64 bits, the low one first: ``mov.b64``. A bitcast becomes four instructions."""
+    """Two words as one element of 64 bits, the low one first. Neighbours in one vector are taken from it together, so that a load
+    of words becomes one of elements; others are joined by ``mov.b64``, where a bitcast becomes four instructions."""
+    (vector, low), (other, high) = map(_place_of, words)
+    if vector is not None and vector is other and low % 2 == 0 and high == low + 1:
+        wide = builder.bitcast(vector, ir.VectorType(element, length(vector) // 2))
+        return builder.extract_element(wide, ir.Constant(I32, low // 2))
     return builder.bitcast(intrinsic(builder, "nvvm.lohi.i2d", list(words), F64, []), element)
+
+
+def _place_of(word: ir.Value) -> tuple[ir.Value | None, int]:
+    """The vector that a word is extracted from, and where."""
+    if isinstance(word, ir.Instruction) and word.opname == "extractelement":
+        vector, place = word.operands
+        if isinstance(place, ir.Constant):
+            return vector, int(place.constant)
+    return None, 0
 
 
 def vector_of(builder: ir.IRBuilder, file: File, registers: Sequence[int]) -> ir.Value:
