@@ -30,12 +30,14 @@ from rich.table import Table
 PROCESS: Final = Path(__file__).with_name("cold_process.py")
 PARTS: Final = ("imports", "compilation", "to PTX")
 CLOCKS: Final = ("processor", "wall")
+OTHERS: Final = ("row ", "rows ", "column ", "transpose", "histogram", "prefix")
+"""Starts of the names of cases that are no tutorial's."""
 
 
 def tutorials() -> list[Case]:
     """The kernels of the tutorials, matmul also by the tiles that the tutorial's autotuner takes on large matrices."""
     named = {case.name: case for case in CASES}
-    found = [case for case in CASES if not case.name.startswith(("row ", "rows ", "column ", "transpose", "histogram"))]
+    found = [case for case in CASES if not case.name.startswith(OTHERS)]
     matmul = named["matmul of the tutorial 128x64x32"]
     large = {"M": 128, "N": 256, "K": 64, "GROUP": 8, "ACTIVATION": 1}
     name = "matmul of the tutorial 128x256x64, 8 warps"
