@@ -38,7 +38,8 @@ def integers(x: Array) -> Array:
 
 def wrapped(x: Array, dtype: DType) -> Array:
     """Python's integers in an integer type or bool."""
-    flat = [wrap(v, dtype) for v in np.asarray(x, dtype=object).ravel().tolist()]
+    least, mask = dtype.min, (1 << dtype.bits) - 1
+    flat = [(v - least & mask) + least for v in np.asarray(x, dtype=object).ravel().tolist()]
     return np.array(flat, dtype=np.int64 if dtype.signed else np.uint64).astype(dtype.numpy).reshape(np.shape(x))
 
 
