@@ -112,8 +112,8 @@ def test_the_same_without_checks(checks: Checks) -> None:
 def test_counters() -> None:
     given, found = source(), np.zeros(512, np.uint8)
     outcome = run(program("cp.async.cg.shared.global [%x1], [%y0], 16;" + WAIT + OUT), [given, found])
-    (site,) = (i for i in range(outcome.counters.sites) if outcome.counters.of(i).get("shared_store_bytes"))
-    counts = outcome.counters.of(site)
+    (site,) = (i for i, counts in enumerate(outcome.counters.rows()) if counts.get("shared_store_bytes"))
+    counts = outcome.counters.rows()[site]
     expected = {
         "executions": 1,
         "threads": 32,

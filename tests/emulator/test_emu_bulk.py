@@ -83,7 +83,7 @@ def test_into_shared_memory(to: str, size: int) -> None:
     np.testing.assert_array_equal(found, source)
     totals: dict[str, int] = {}
     for site in range(outcome.counters.sites):
-        for name, amount in outcome.counters.of(site).items():
+        for name, amount in outcome.counters.rows()[site].items():
             totals[name] = totals.get(name, 0) + amount
     assert totals["async_global_load_bytes"] == totals["async_shared_store_bytes"] == size
     assert totals["async_global_load_sectors"] == -(-size // 32)

@@ -172,7 +172,7 @@ def test_each_execution_is_counted_once() -> None:
         outcome = run(ptx, [a, n, d], block=128)
         program = Program(parse(ptx))
         site = next(i for i, instruction in enumerate(program.instructions) if instruction.opcode == "vote")
-        counted = outcome.counters.of(site)
+        counted = outcome.counters.rows()[site]
         assert (counted["executions"], counted["threads"]) == (int(n.reshape(4, 32).max(axis=1).sum()), int(n.sum()))
 
 

@@ -29,7 +29,7 @@ def counted(*accesses: AccessBatch) -> dict[str, int]:
     counters = Counters(1)
     for one in accesses:
         counters.access(one)
-    return counters.of(0)
+    return counters.rows()[0]
 
 
 def test_a_column_of_shared_memory():
@@ -115,8 +115,8 @@ def test_counts_are_kept_for_each_instruction():
     counters.executed(2, warps=1, threads=32)
     counters.executed(1, warps=4, threads=100, times=3)
     counters.add(1, "shuffles", 4)
-    assert counters.of(0) == {}
-    assert counters.of(1) == {"executions": 12, "threads": 300, "shuffles": 4}
+    assert counters.rows()[0] == {}
+    assert counters.rows()[1] == {"executions": 12, "threads": 300, "shuffles": 4}
     assert counters.value(2, "shared_load_wavefronts") == 1
     assert counters.value(1, "shared_load_wavefronts") == 0
     assert counters.value(1, "wgmma") == 0

@@ -150,7 +150,7 @@ def counted(text: str, stride: int, threads: int = 32) -> dict[str, int]:
     ptx = kernel(clear + text, {}, {}, DECLARE + ".reg .b32 %d<4>;" + shared)
     outcome = run(ptx, [], block=threads)
     opcodes = [instruction.opcode for instruction in Program(parse(ptx)).instructions]
-    return outcome.counters.of(opcodes.index(text.split(".", maxsplit=1)[0]))
+    return outcome.counters.rows()[opcodes.index(text.split(".", maxsplit=1)[0])]
 
 
 # Eight rows of a matrix, 16 bytes each, are a phase of the 32 banks. Rows 16, 144 or 80 bytes apart lie in different groups

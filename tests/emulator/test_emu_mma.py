@@ -402,7 +402,7 @@ def test_counters(written: str, work: int) -> None:
     # 3 blocks of 2 warps each; 2 M N K of each warp, of the four products of m8n8k4 together.
     ptx = kernel(written, {"a": "b32"}, {}, ".reg .b32 %c<4>;")
     outcome = run(ptx, [np.zeros(192, np.uint32)], grid=3, block=64)
-    counted = [outcome.counters.of(site) for site in range(outcome.counters.sites)]
+    counted = outcome.counters.rows()
     assert [c["mma"] for c in counted if "mma" in c] == [6]
     assert [c["matrix_flops"] for c in counted if "matrix_flops" in c] == [6 * work]
 

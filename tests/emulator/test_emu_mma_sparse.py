@@ -218,7 +218,7 @@ def test_work_counts_as_if_a_were_dense() -> None:
     ptx = kernel(written, {"e": "b32"}, {}, ".reg .b32 %c, %d;")
     outcome = run(ptx, [np.full(64, 0x44444444, np.uint32)], block=64)
     site = [instruction.opcode for instruction in Program(parse(ptx)).instructions].index("mma")
-    counts = outcome.counters.of(site)
+    counts = outcome.counters.rows()[site]
     assert (counts["mma"], counts["matrix_flops"]) == (2, 2 * 2 * 16 * 8 * 32)
 
 

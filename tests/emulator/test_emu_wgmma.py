@@ -282,7 +282,7 @@ def test_many_warpgroups_of_many_blocks() -> None:
     np.testing.assert_array_equal(np.stack(after), np.stack(expected))
     first, second = sites(kernel, "wgmma.mma_async")
     for site, times in ((first, 12), (second, sum(scale))):
-        counts = outcome.counters.of(site)
+        counts = outcome.counters.rows()[site]
         assert counts["executions"] == 4 * times
         assert counts["wgmma"] == times
         assert counts["matrix_flops"] == times * 2 * 64 * n * 16
@@ -304,8 +304,8 @@ def test_counts_only_b_of_shared_memory_when_a_is_in_registers() -> None:
     (after,), outcome = launch(kernel, memory[None], [(0, right.descriptor)], [zero], [values(a, "s8")], kind="s8")
     np.testing.assert_array_equal(after, a @ b.T)
     (site,) = sites(kernel, "wgmma.mma_async")
-    assert outcome.counters.of(site)["async_shared_load_bytes"] == 8 * 32
-    assert outcome.counters.of(site)["matrix_flops"] == 2 * 64 * 8 * 32
+    assert outcome.counters.rows()[site]["async_shared_load_bytes"] == 8 * 32
+    assert outcome.counters.rows()[site]["matrix_flops"] == 2 * 64 * 8 * 32
 
 
 def test_warps_of_a_warpgroup_may_come_one_after_the_other() -> None:
@@ -335,9 +335,9 @@ meet:
     np.testing.assert_array_equal(first, a @ b.T)
     assert (second == 7).all()
     (site,) = sites(kernel, "wgmma.mma_async")
-    assert outcome.counters.of(site)["wgmma"] == 1
-    assert outcome.counters.of(site)["executions"] == 4
-    assert outcome.counters.of(site)["threads"] == 128
+    assert outcome.counters.rows()[site]["wgmma"] == 1
+    assert outcome.counters.rows()[site]["executions"] == 4
+    assert outcome.counters.rows()[site]["threads"] == 128
 
 
 def test_a_loop_of_one_warpgroup_while_another_has_exited() -> None:
@@ -360,5 +360,5 @@ again:
     for group, found in enumerate(after):
         np.testing.assert_array_equal(found, 7 + 3 * (a @ b.T) * (group % 2 == 0))
     (site,) = sites(kernel, "wgmma.mma_async")
-    assert outcome.counters.of(site)["wgmma"] == 6
-    assert outcome.counters.of(site)["executions"] == 24
+    assert outcome.counters.rows()[site]["wgmma"] == 6
+    assert outcome.counters.rows()[site]["executions"] == 24

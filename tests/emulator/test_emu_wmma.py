@@ -327,7 +327,7 @@ def test_loads_are_requests_of_registers_or_elements(instruction: str, requests:
     ptx = program(f"{instruction}, [%p_a];", {"a": 1024})
     outcome = run(ptx, [np.zeros((ALL, 1024), np.uint8)], grid=BLOCKS, block=32 * WARPS)
     site = [i.opcode for i in Program(parse(ptx)).instructions].index("wmma")
-    counts = outcome.counters.of(site)
+    counts = outcome.counters.rows()[site]
     assert counts["global_load_requests"] == ALL * requests
     assert counts["global_load_bytes"] == ALL * requests * 32 * size
 
@@ -337,7 +337,7 @@ def test_work() -> None:
     ptx = program(f"wmma.mma.sync.aligned.row.col.m8n32k16.s32.u8.u8.s32 {operands_};", {"a": 0})
     outcome = run(ptx, [np.zeros(16, np.uint8)], grid=BLOCKS, block=32 * WARPS)
     site = [i.opcode for i in Program(parse(ptx)).instructions].index("wmma")
-    counts = outcome.counters.of(site)
+    counts = outcome.counters.rows()[site]
     assert (counts["mma"], counts["matrix_flops"]) == (ALL, ALL * 2 * 8 * 32 * 16)
 
 

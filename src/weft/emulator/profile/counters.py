@@ -116,9 +116,14 @@ class Counters:
             return 0
         return column[site]
 
-    def of(self, site: int) -> dict[str, int]:
-        """The counts of an instruction that are not zero, in the order of the table of metrics."""
-        return {name: n for name in COUNTED if (column := self._counts.get(name)) is not None and (n := column[site])}
+    def rows(self) -> list[dict[str, int]]:
+        """The counts of each instruction that are not zero, in the order of the table of metrics."""
+        rows: list[dict[str, int]] = [{} for _ in range(self.sites)]
+        for name in COUNTED:
+            for row, count in zip(rows, self._counts.get(name, ()), strict=False):
+                if count:
+                    row[name] = count
+        return rows
 
     def _check(self, metric: str) -> None:
         if METRICS[check_metric(metric)].derived:

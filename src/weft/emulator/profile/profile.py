@@ -90,7 +90,7 @@ class Profile:
         output: str = "",
     ) -> Profile:
         """A profile from the counters of a program's ``instructions``, each of one of ``functions``."""
-        counts = [counters.of(site) for site in range(len(instructions))]
+        counts = counters.rows()
         reached = {function for function, count in zip(functions, counts, strict=True) if count}
         rows: list[InstructionRow] = []
         for instruction, function, count in zip(instructions, functions, counts, strict=True):
