@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from solver_kernels import imported, prices, simplified, solution_of, tile_ir
+from weft.ir.text import parse
 from weft.target import gpu
 from weft.transforms.layouts.solve.lifetimes import Lifetimes
 from weft.transforms.layouts.threads import ThreadRules
@@ -61,6 +63,52 @@ def test_a_dearer_division_of_warps_is_taken_where_the_cheaper_spills() -> None:
     limit = 255 - 24
     assert most(module, Blind(gpu("sm_90"), 8)) > limit
     assert most(module, ThreadRules(gpu("sm_90"), 8)) <= limit
+
+
+DOT = """
+func.func @k(%x: !tile.ptr<f16> {tile.divisibility = 16 : i64}, %out: !tile.ptr<f32> {tile.divisibility = 16 : i64}) {
+  %rows = tile.arange 0 64 : tensor<64xi32>
+  %r = tile.expand_dims %rows 1 : tensor<64xi32> to tensor<64x1xi32>
+  %c = tile.expand_dims %rows 0 : tensor<64xi32> to tensor<1x64xi32>
+  %width = tile.constant 64 : tensor<64x1xi32>
+  %start = tile.binary "mul" %r, %width : tensor<64x1xi32>
+  %from = tile.broadcast %start : tensor<64x1xi32> to tensor<64x64xi32>
+  %column = tile.broadcast %c : tensor<1x64xi32> to tensor<64x64xi32>
+  %i = tile.binary "add" %from, %column : tensor<64x64xi32>
+  %xs = tile.splat %x : !tile.ptr<f16> to tensor<64x64x!tile.ptr<f16>>
+  %p = tile.addptr %xs, %i : tensor<64x64x!tile.ptr<f16>>, tensor<64x64xi32> to tensor<64x64x!tile.ptr<f16>>
+  %outs = tile.splat %out : !tile.ptr<f32> to tensor<64x64x!tile.ptr<f32>>
+  %q = tile.addptr %outs, %i : tensor<64x64x!tile.ptr<f32>>, tensor<64x64xi32> to tensor<64x64x!tile.ptr<f32>>
+  %a = tile.load %p : tensor<64x64x!tile.ptr<f16>> to tensor<64x64xf16>
+  %b = tile.load %p : tensor<64x64x!tile.ptr<f16>> to tensor<64x64xf16>
+  %none = tile.constant 0.0 : tensor<64x64xf32>
+  %d = tile.dot %a, %b, %none : tensor<64x64xf16>, tensor<64x64xf16> to tensor<64x64xf32>
+  tile.store %q, %d : tensor<64x64x!tile.ptr<f32>>, tensor<64x64xf32>
+  func.return
+}
+"""
+
+
+def test_operands_are_held_as_they_are_wanted_and_beside_the_result() -> None:
+    """64 x 64 by 2 x 2 warps. Loads give a thread 16 words of each operand. Its fragments are 32 x 64 halves a warp, 32 words,
+    and conversions to them stand behind the loads. With the dot's 32 sums that makes 96; before it, 64."""
+    rules = ThreadRules(gpu("sm_80"), 4)
+    (function,) = [op for op in parse(DOT).walk() if isinstance(op, FuncOp)]
+    problem = solution_of(function, rules).problem
+    (peak,) = Lifetimes(function, problem, rules).peaks([variable.preferred for variable in problem.variables])
+    assert (peak.words, sorted(life.words for life in peak.lives)) == (96, [32, 32, 32])
+
+
+def test_choices_that_spill_are_barred_and_others_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 256 elements, four warps: the cheapest choices spill. Without others the search keeps what it met before them."""
+    module, rules = attention(64, 32, 256), ThreadRules(gpu("sm_90"), 4)
+    found = solution_of(simplified(module, "sm_90", 4), rules)
+
+    def none(*_: object) -> set[int]:
+        return set()
+
+    monkeypatch.setattr(Lifetimes, "too_many", none)
+    assert found.price < 0.95 * solution_of(simplified(module, "sm_90", 4), rules).price
 
 
 @pytest.mark.parametrize("name", ["row sums 64x128", "matmul f16 64x64x32", "attention forward D=64"])

@@ -8,8 +8,10 @@ from xdsl.dialects.func import FuncOp
 from weft.ir import tile
 from weft.ir.text import parse
 from weft.layout import nvidia_mma, nvidia_mma_operand
+from weft.target import gpu
 from weft.transforms.axis import analyse
-from weft.transforms.layouts.threads import along, chained, pair_columns, warp_grid
+from weft.transforms.layouts import LayoutFacts
+from weft.transforms.layouts.threads import ThreadRules, along, chained, pair_columns, warp_grid
 
 
 @pytest.mark.parametrize(
@@ -100,3 +102,55 @@ def test_the_dimension_along_which_a_matrix_lies_in_memory() -> None:
     facts = analyse(function)
     found = {name: along(values[name], facts) for name in ("v", "c", "t", "w", "s", "l")}
     assert found == {"v": (1, 8), "c": (1, 8), "t": (0, 8), "w": None, "s": None, "l": (1, 8)}
+
+
+MASKED = """
+func.func @k(%x: !tile.ptr<f16> {{tile.divisibility = 16 : i64}}, %n: i32 {{tile.divisibility = {multiple} : i64}}) {{
+  %rows = tile.arange 0 {m} : tensor<{m}xi32>
+  %columns = tile.arange 0 {n} : tensor<{n}xi32>
+  %r = tile.expand_dims %rows 1 : tensor<{m}xi32> to tensor<{m}x1xi32>
+  %c = tile.expand_dims %columns 0 : tensor<{n}xi32> to tensor<1x{n}xi32>
+  %width = tile.constant {stride} : tensor<{m}x1xi32>
+  %start = tile.binary "mul" %r, %width : tensor<{m}x1xi32>
+  %row = tile.broadcast %r : tensor<{m}x1xi32> to tensor<{m}x{n}xi32>
+  %from = tile.broadcast %start : tensor<{m}x1xi32> to tensor<{m}x{n}xi32>
+  %column = tile.broadcast %c : tensor<1x{n}xi32> to tensor<{m}x{n}xi32>
+  %i = tile.binary "add" %from, %column : tensor<{m}x{n}xi32>
+  %xs = tile.splat %x : !tile.ptr<f16> to tensor<{m}x{n}x!tile.ptr<f16>>
+  %p = tile.addptr %xs, %i : tensor<{m}x{n}x!tile.ptr<f16>>, tensor<{m}x{n}xi32> to tensor<{m}x{n}x!tile.ptr<f16>>
+  %limit = tile.splat %n : i32 to tensor<{m}x{n}xi32>
+  %mask = tile.compare "lt" %{bounded}, %limit : tensor<{m}x{n}xi32> to tensor<{m}x{n}xi1>
+  %v = tile.load %p mask %mask : tensor<{m}x{n}xi1> : tensor<{m}x{n}x!tile.ptr<f16>> to tensor<{m}x{n}xf16>
+  func.return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "stride", "bounded", "multiple", "together"),
+    [
+        ((16, 64), 64, "column", 1, 1),
+        ((16, 64), 64, "column", 2, 2),
+        ((16, 64), 128, "column", 1, 1),
+        ((16, 64), 128, "column", 4, 4),
+        ((16, 64), 128, "column", 16, 8),
+        ((16, 64), 128, "row", 1, 8),
+        ((128, 2), 2, "column", 1, 1),
+        ((128, 2), 2, "row", 1, 2),
+        ((128, 2), 2, "row", 2, 4),
+        ((128, 2), 2, "row", 4, 8),
+        ((128, 2), 4, "row", 4, 2),
+    ],
+)
+def test_vectors_are_no_wider_than_equal_mask_values(
+    shape: tuple[int, int], stride: int, bounded: str, multiple: int, together: int
+) -> None:
+    """Elements of 2 bytes, 16 bytes at most. Indices below a multiple of k are bounded in groups of k: along the columns, or
+    along both dimensions, where a row's two elements have one mask value and the next row follows."""
+    text = MASKED.format(m=shape[0], n=shape[1], stride=stride, bounded=bounded, multiple=multiple)
+    (function,) = [op for op in parse(text).walk() if isinstance(op, FuncOp)]
+    (load,) = [op for op in function.walk() if isinstance(op, tile.LoadOp)]
+    layout = ThreadRules(gpu("sm_90"), 1).anchor(load.pointer, LayoutFacts(dict(analyse(function))))
+    flat = [row * shape[1] + column for row, column in layout.bases("register")]
+    walked = next((place for place, element in enumerate(flat) if element != 1 << place), len(flat))
+    assert 1 << walked == together

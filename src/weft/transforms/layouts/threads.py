@@ -390,10 +390,7 @@ def _masks(pointer: SSAValue) -> list[SSAValue]:
 
 def _constancy(mask: SSAValue, order: Sequence[int], shape: Sequence[int], facts: LayoutFacts) -> int:
     """How many neighbours have one mask value, along the first dimension of an order and on along those after it."""
-    info = facts.axis.get(mask)
-    count = 1
-    if info is None:
-        return count
+    info, count = facts.axis[mask], 1
     for axis in order:
         count *= info.constancy[axis]
         if info.constancy[axis] < shape[axis]:
