@@ -56,3 +56,21 @@ def test_what_is_masked_off_is_not_accessed(machine: str, size: int, active: int
     launches[1](x, counts, out, active, -3, N=size)
     assert counts.tolist() == [1 + 5 * inside[0], 7 if active > 1 else 1, *1 + 5 * inside]
     assert out.tolist() == [loaded[0], 7 * (active > 1), *loaded]
+
+
+@weft.jit
+def padded(x: Any, out: Any, loaded: Any, stored: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    values = tl.load(x + i, mask=i < loaded, other=3)
+    again = tl.load(x + i, mask=i < loaded)
+    tl.store(out + i, tl.where(i < loaded, again, values), mask=i < stored)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize(("loaded", "stored"), [(512, 768), (501, 703)], ids=["wide", "single"])
+def test_masks_of_elements_of_every_width_on_gpus(dtype: Any, loaded: int, stored: int) -> None:
+    """By groups of elements where the mask changes at multiples of 16, else one by one."""
+    x, out = np.arange(1024).astype(dtype), np.full(1024, 9, dtype)
+    padded.on("sm_90")[(1,)](x, out, loaded, stored, N=1024)
+    i = np.arange(1024)
+    np.testing.assert_array_equal(out, np.where(i < stored, np.where(i < loaded, x, 3), 9))
