@@ -157,6 +157,16 @@ def elementwise(
     return exact, near
 
 
+def test_arithmetic_on_bitcasts(differ: Differential) -> None:
+    """Stored as it is, a bitcast needs no instruction; what is computed of it has the other type."""
+    m = Maker()
+    bits = m.emit(tile.BitcastOp(m.load(pairs(dtypes.float32)[0]), dtypes.int32))
+    one = m.emit(tile.BinaryOp("xor", bits, m.emit(tile.ConstantOp(1, bits.type))))
+    back = m.emit(tile.BitcastOp(one, dtypes.float32))
+    m.store(m.emit(tile.BinaryOp("add", back, m.emit(tile.ConstantOp(1.0, back.type)))))
+    differ.module(m.module(), m.arguments, promises=[True])
+
+
 RARE = (dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.uint8, dtypes.float8_e5m2, dtypes.bfloat16)
 """Types whose arithmetic has that of another type of their kind; they are tested nightly."""
 

@@ -118,10 +118,10 @@ def masked_off(active: Any, x: Any, out: Any, KIND: tl.constexpr, N: tl.constexp
 def test_what_is_masked_off_may_lie_anywhere(kind: str, n: int) -> None:
     """And where one element is not, its address is reported. The bounds of arrays are found behind numbers, too."""
     x, out = np.full(8, 6, np.int32), np.zeros(4, np.int32)
-    masked_off[(1,)](0, x, out, kind, n)
+    masked_off[(1,)](-3, x, out, kind, n)
     size = max(n, 1)
     assert x.tolist() == [6] * 8
     assert out.tolist() == ([7] * size + [0] * (4 - size) if kind in ("load", "volatile") else [0] * 4)
     operation = "load" if kind == "volatile" else kind
     with pytest.raises(weft.OutOfBoundsError, match=f"{operation} accesses element 1000 of 'x', which has 8"):
-        masked_off[(1,)](1, x, out, kind, n)
+        masked_off[(1,)](3, x, out, kind, n)
