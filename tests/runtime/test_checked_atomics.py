@@ -99,18 +99,18 @@ def test_a_barrier_keeps_what_stands_before_a_failed_access() -> None:
 
 
 @weft.jit(checked=True)
-def masked_off(active: Any, x: Any, out: Any, KIND: tl.constexpr, N: tl.constexpr) -> None:
-    """Far outside the arrays, of a tile of N elements or through one pointer where N is 0; ``active`` of its elements."""
+def masked_off(active: Any, far: Any, x: Any, out: Any, KIND: tl.constexpr, N: tl.constexpr) -> None:
+    """``far`` behind the start, of a tile of N elements or through one pointer where N is 0; ``active`` of its elements."""
     i = tl.arange(0, N) if N else 0
     mask = i < active
     if KIND == "load":
-        tl.store(out + i, tl.load(x + 1000 + i, mask=mask, other=7))
+        tl.store(out + i, tl.load(x + far + i, mask=mask, other=7))
     elif KIND == "volatile":
-        tl.store(out + i, tl.load(x + 1000 + i, mask=mask, other=7, volatile=True))
+        tl.store(out + i, tl.load(x + far + i, mask=mask, other=7, volatile=True))
     elif KIND == "store":
-        tl.store(x + 1000 + i, 7, mask=mask)
+        tl.store(x + far + i, 7, mask=mask)
     else:
-        tl.atomic_add(x + 1000 + i, 7, mask=mask)
+        tl.atomic_add(x + far + i, 7, mask=mask)
 
 
 @pytest.mark.parametrize("n", [0, 1, 4], ids=["scalar", "one", "tile"])
@@ -118,10 +118,11 @@ def masked_off(active: Any, x: Any, out: Any, KIND: tl.constexpr, N: tl.constexp
 def test_what_is_masked_off_may_lie_anywhere(kind: str, n: int) -> None:
     """And where one element is not, its address is reported. The bounds of arrays are found behind numbers, too."""
     x, out = np.full(8, 6, np.int32), np.zeros(4, np.int32)
-    masked_off[(1,)](-3, x, out, kind, n)
+    masked_off[(1,)](-3, 1000, x, out, kind, n)
     size = max(n, 1)
     assert x.tolist() == [6] * 8
     assert out.tolist() == ([7] * size + [0] * (4 - size) if kind in ("load", "volatile") else [0] * 4)
     operation = "load" if kind == "volatile" else kind
     with pytest.raises(weft.OutOfBoundsError, match=f"{operation} accesses element 1000 of 'x', which has 8"):
-        masked_off[(1,)](3, x, out, kind, n)
+        masked_off[(1,)](3, 1000, x, out, kind, n)
+    masked_off[(1,)](3, 5, x, out, kind, n)  # behind the end of ``out``, not of ``x``
