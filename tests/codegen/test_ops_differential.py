@@ -318,7 +318,7 @@ WIDTHS = (dtypes.int8, dtypes.float32, dtypes.int64, dtypes.bool_, dtypes.uint32
 """Types of every width."""
 
 
-@pytest.mark.parametrize(("shape", "dtype"), grid(4, REDUCED, WIDTHS), ids=str)
+@pytest.mark.parametrize(("shape", "dtype"), grid(6, REDUCED, WIDTHS), ids=str)
 def test_reduce(differ: Differential, shape: Shape, dtype: DType) -> None:
     """Every kind along every axis."""
     m = Maker()
@@ -376,7 +376,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize(("sizes", "total"), grid(2, PRODUCTS, [*OPERANDS]), ids=str)
+@pytest.mark.parametrize(("sizes", "total"), grid(3, PRODUCTS, [*OPERANDS]), ids=str)
 def test_dot(differ: Differential, sizes: tuple[int, int, int], total: DType) -> None:
     """Small integers, whose products are exact in any order; operands as they are and transposed; an accumulator from
     memory, a constant one, and one that another use keeps from being overwritten."""
