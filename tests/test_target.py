@@ -16,7 +16,7 @@ from weft.target import GPU_FEATURES, CpuTarget, GpuTarget, gpu
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
 AMPERE = "cp.async mma.f16 mma.bf16 mma.i8 mma.tf32 mma.f64 redux.sync atom.f16"
-HOPPER = f"{AMPERE} mma.f8 atom.bf16 stmatrix tma cluster"
+HOPPER = f"{AMPERE} mma.f8 mma.m16.f64 atom.bf16 stmatrix tma cluster"
 
 EXPECTED = {
     "sm_80": AMPERE,
