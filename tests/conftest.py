@@ -1,12 +1,23 @@
-"""For all tests: less garbage collection, and a Hypothesis profile for ``make nightly``."""
+"""For all tests: a cache of kernels of their own, less garbage collection, and a Hypothesis profile for ``make nightly``."""
 
 from __future__ import annotations
 
 import gc
+import os
+import tempfile
+from typing import cast
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("nightly", max_examples=1_000)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep compiled kernels in pytest's cache, which ``make clean`` removes, and not among the user's. All workers share it."""
+    cache = cast("pytest.Cache | None", getattr(config, "cache", None))  # none where that plugin is off
+    if "WEFT_CACHE_DIR" not in os.environ:
+        os.environ["WEFT_CACHE_DIR"] = tempfile.mkdtemp() if cache is None else str(cache.mkdir("kernels"))
 
 
 def pytest_collection_finish() -> None:

@@ -161,11 +161,12 @@ def on_cpu(host: Compiler, dtype: DType, lanes: int | None, operands: Sequence[A
     engine.finalize_object()
     signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4, ctypes.c_int64)
     results: dict[str, Array] = {}
+    addresses = [x.ctypes.data for x in operands]
     for case in cases(dtype):
         out = np.zeros(SIZE, case.result.numpy)
-        call = signature(engine.get_function_address(case.name))
+        call, result = signature(engine.get_function_address(case.name)), out.ctypes.data
         for thread in range(SIZE // (lanes or 1)):
-            call(out.ctypes.data, *(x.ctypes.data for x in operands), thread)
+            call(result, *addresses, thread)
         results[case.name] = out
     return results
 
