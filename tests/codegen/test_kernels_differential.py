@@ -226,7 +226,9 @@ def reductions(
 def test_sums_extrema_and_their_places(differ: Differential, sizes: tuple[int, int], axis: int) -> None:
     m, n = sizes
     left = sizes[1 - axis]
-    for dtype in (np.int8, np.uint32, np.int64, np.float32, np.float16, np.float64):
+    half = (m.bit_length() + axis) % 2  # of the types, by turns; nightly all
+    types: tuple[Any, ...] = (np.int8, np.float32, np.uint32, np.float16, np.int64, np.float64)
+    for dtype in (t for at, t in enumerate(types) if at_night() or at % 2 == half or t is np.float32):
         x: Any = (values(m, n, dtype=np.int16) % 3).astype(dtype)  # many ties; sums that float16 holds
         if dtype is np.float32 and m * n > 8:
             x.reshape(-1)[::5] = np.nan
