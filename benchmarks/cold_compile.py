@@ -22,10 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from gpu_counts import CASES, TARGETS, Case, triton_request
-from gpu_counts import markdown as as_markdown
-from rich.console import Console
-from rich.table import Table
+from gpu_counts import CASES, TARGETS, Case, show, triton_request
 
 PROCESS: Final = Path(__file__).with_name("cold_process.py")
 PARTS: Final = ("imports", "compilation", "to PTX")
@@ -110,16 +107,7 @@ def main() -> None:
         heads += [f"{clock}: {part}" for part in PARTS] + (["ratio"] if given.triton else [])
     title = f"Seconds to PTX on {given.target}, cold: {' / '.join(compilers)}"
     cells = rows(cases, compilers, given.target, given.repeats)
-    if given.markdown:
-        print(as_markdown(title, heads, cells))
-        return
-    console = Console()
-    if not console.is_terminal:
-        console.width = 200
-    table = Table(*heads, title=title)
-    for line in cells:
-        table.add_row(*line)
-    console.print(table)
+    show(title, heads, cells, names=1, markdown=given.markdown)
 
 
 if __name__ == "__main__":

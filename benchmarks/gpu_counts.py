@@ -546,9 +546,19 @@ def tables(rows: Sequence[Row]) -> list[tuple[str, list[str], list[list[str]]]]:
     ]
 
 
-def markdown(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---", "---", *["--:"] * (len(heads) - 2)], *cells]
-    return f"{title}:\n\n" + "\n".join(f"| {' | '.join(line)} |".replace("*", "\\*") for line in lines)
+def show(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], *, names: int, markdown: bool) -> None:
+    """Prints a table. Its first ``names`` columns are words, the others numbers."""
+    if markdown:
+        lines = [heads, [*["---"] * names, *["--:"] * (len(heads) - names)], *cells]
+        print(f"\n{title}:\n\n" + "\n".join(f"| {' | '.join(line)} |".replace("*", "\\*") for line in lines))
+        return
+    console = Console()
+    if not console.is_terminal:  # nothing to fit the table to
+        console.width = 240
+    table = Table(*heads, title=title)
+    for line in cells:
+        table.add_row(*line)
+    console.print(table)
 
 
 def main() -> int:
@@ -569,19 +579,10 @@ def main() -> int:
     if given.triton:
         others = by_triton(given.triton, [triton_request(*job) for job in jobs])
     rows = [measure(*job, other) for job, other in zip(jobs, others, strict=True)]
-    console = Console()
-    if not console.is_terminal:  # nothing to fit the tables to
-        console.width = 240
     if given.markdown:
         print(f"`python {shlex.join(sys.argv)}`, {date.today().isoformat()}.")
     for title, heads, cells in tables(rows):
-        if given.markdown:
-            print("\n" + markdown(title, heads, cells))
-            continue
-        table = Table(*heads, title=title)
-        for line in cells:
-            table.add_row(*line)
-        console.print(table)
+        show(title, heads, cells, names=2, markdown=given.markdown)
     return int(any(r.wrong for r in rows))
 
 

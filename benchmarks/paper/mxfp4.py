@@ -65,13 +65,13 @@ def arguments() -> tuple[list[Array], Array]:
     return [x, packed, scales, np.zeros((M, N), np.float32)], expected.astype(np.float32)
 
 
-def request(kernel: str, target: str) -> dict[str, Any]:
+def request(join: bool, target: str) -> dict[str, Any]:
     """What Triton is asked to compile."""
     return {
-        "kernel": kernel,
+        "kernel": "mxfp4",
         "target": int(target[3:]),
         "signature": {"x": "*bf16", "packed": "*u8", "scales": "*u8", "out": "*fp32", "depth": "i32"},
-        "constants": {"M": M, "N": N, "K": K},
+        "constants": {"M": M, "N": N, "K": K, "JOIN": join},
         "options": {"num_warps": WARPS, "num_stages": STAGES, "ptx_version": 84},
     }
 
@@ -89,13 +89,13 @@ def main() -> None:
     arrays, expected = arguments()
     rows = [("weft, broadcast and shift", by_weft(given.target, [array.copy() for array in arrays]))]
     if given.triton:
-        names = {"Triton, broadcast and shift": "mxfp4", "Triton, tl.join": "mxfp4_joined"}
-        made = by_triton(given.triton, [request(kernel, given.target) for kernel in names.values()])
+        names = {"Triton, broadcast and shift": False, "Triton, tl.join": True}
+        made = by_triton(given.triton, [request(join, given.target) for join in names.values()])
         for name, other in zip(names, made, strict=True):
             if "error" in other:
                 print(f"{name}: {other['error']}")
                 continue
-            rows.append((name, launched(other, names[name], arrays, numbers=[DEPTH])))
+            rows.append((name, launched(other, "mxfp4", arrays, numbers=[DEPTH])))
     cells = [[name, *(f"{made.count(metric):,}" for metric in METRICS), made.spills] for name, made in rows]
     show(f"bfloat16 x mxfp4, {M}x{N}x{DEPTH}, {given.target}", HEADS, cells, markdown=given.markdown)
     finish([name for name, made in rows if not equal(made.arrays[3], expected)])

@@ -55,7 +55,7 @@ def decoded(four, exponents, K: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
-def mxfp4(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+def mxfp4(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, JOIN: tl.constexpr):
     rows, columns, inside = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     halves, groups = tl.arange(0, K // 2), tl.arange(0, K // 32)
     total = tl.zeros((M, N), tl.float32)
@@ -63,22 +63,11 @@ def mxfp4(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl
         left = tl.load(x + rows[:, None] * depth + (start + inside)[None, :])
         pairs = tl.load(packed + (start // 2 + halves)[:, None] * N + columns[None, :])
         exponents = tl.load(scales + (start // 32 + groups)[:, None] * N + columns[None, :])
-        four = (pairs[:, None, :] >> (tl.arange(0, 2) * 4).to(tl.uint8)[None, :, None]).to(tl.uint16)
-        total = tl.dot(left, decoded(four, exponents, K, N), total)
-    tl.store(out + rows[:, None] * N + columns[None, :], total)
-
-
-@triton.jit
-def mxfp4_joined(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    rows, columns, inside = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
-    halves, groups = tl.arange(0, K // 2), tl.arange(0, K // 32)
-    total = tl.zeros((M, N), tl.float32)
-    for start in range(0, depth, K):
-        left = tl.load(x + rows[:, None] * depth + (start + inside)[None, :])
-        pairs = tl.load(packed + (start // 2 + halves)[:, None] * N + columns[None, :])
-        exponents = tl.load(scales + (start // 32 + groups)[:, None] * N + columns[None, :])
-        four = tl.join(pairs & 15, pairs >> 4).permute(0, 2, 1).to(tl.uint16)
-        total = tl.dot(left, decoded(four, exponents, K, N), total)
+        if JOIN:
+            four = tl.join(pairs & 15, pairs >> 4).permute(0, 2, 1)
+        else:
+            four = pairs[:, None, :] >> (tl.arange(0, 2) * 4).to(tl.uint8)[None, :, None]
+        total = tl.dot(left, decoded(four.to(tl.uint16), exponents, K, N), total)
     tl.store(out + rows[:, None] * N + columns[None, :], total)
 
 
