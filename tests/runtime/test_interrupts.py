@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import weft
 from weft import language as tl
@@ -89,51 +91,51 @@ def count(counts: Any, B: tl.constexpr) -> None:
     tl.store(own, tl.load(own) + 1)
 
 
-@pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_a_paused_thread_goes_on_where_it_was(chunk: int) -> None:
-    """Asked before each call, native code returns after each program, and runs every program once."""
+def counted_by(chunk: int) -> tuple[Workspace, NDArray[np.int32], Callable[[], int]]:
+    """A workspace, the counts of 10 programs, and the call of native code that claims ``chunk`` programs at a time."""
     counts = np.zeros(10, np.int32)
     executable = count.compile(counts, 1).executable
     space = Workspace()
-    ctypes.c_int64.from_address(space.address + ARGUMENTS).value = counts.ctypes.data
-    entry = executor.ENTRY(executable.address)
+    base = space.address
+    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
+
+    def call() -> int:
+        entry = executor.ENTRY(executable.address)
+        return int(entry(base + ARGUMENTS, 0, base, 10, chunk, 10, 1, 1, base + RECORD, base + THREAD))
+
+    return space, counts, call
+
+
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+def test_a_paused_thread_goes_on_where_it_was(chunk: int) -> None:
+    """Asked before each call, native code returns after each program, and runs every program once."""
+    space, counts, call = counted_by(chunk)
     statuses: list[int] = []
     while not statuses or statuses[-1] == executor.PAUSED:
         space.pause()
-        base = space.address
-        statuses.append(entry(base + ARGUMENTS, 0, base, 10, chunk, 10, 1, 1, base + RECORD, base + THREAD))
+        statuses.append(call())
         assert counts.tolist() == [1] * min(10, len(statuses)) + [0] * (10 - len(statuses))
-        asked = ctypes.c_int64.from_address(base + THREAD).value
+        asked = ctypes.c_int64.from_address(space.address + THREAD).value
         assert asked == (statuses[-1] == executor.DONE)  # forgotten once obeyed
     assert statuses == [executor.PAUSED] * 10 + [executor.DONE]
 
 
 def test_a_thread_that_was_paused_once_runs_no_program_twice() -> None:
     """What it had claimed it runs in the next call, and in no later one."""
-    counts = np.zeros(10, np.int32)
-    executable = count.compile(counts, 1).executable
-    space = Workspace()
-    base = space.address
-    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
-    entry = executor.ENTRY(executable.address)
+    space, counts, call = counted_by(4)
     space.pause()
     for status, ran in ((executor.PAUSED, 1), (executor.DONE, 10), (executor.DONE, 10)):
-        assert entry(base + ARGUMENTS, 0, base, 10, 4, 10, 1, 1, base + RECORD, base + THREAD) == status
+        assert call() == status
         assert counts.tolist() == [1] * ran + [0] * (10 - ran)
 
 
 def test_a_stopped_launch_runs_no_further_program() -> None:
-    counts = np.zeros(10, np.int32)
-    executable = count.compile(counts, 1).executable
-    space = Workspace()
-    base = space.address
-    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
-    entry = executor.ENTRY(executable.address)
+    space, counts, call = counted_by(10)
     ctypes.c_int64.from_address(space.stop_word).value = 1
-    assert entry(base + ARGUMENTS, 0, base, 10, 10, 10, 1, 1, base + RECORD, base + THREAD) == executor.STOPPED
+    assert call() == executor.STOPPED
     assert counts.tolist() == [1] + [0] * 9
     space.stop()
-    assert entry(base + ARGUMENTS, 0, base, 10, 10, 10, 1, 1, base + RECORD, base + THREAD) == executor.DONE
+    assert call() == executor.DONE
     assert counts.tolist() == [1] + [0] * 9
 
 
