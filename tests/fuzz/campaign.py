@@ -10,7 +10,7 @@ import argparse
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,11 +31,11 @@ TIMEOUT = 120.0
 FAILURES = Path(__file__).parents[2] / "fuzz-failures"
 
 
-def keep(verdict: Verdict, shrinking: bool, machine: str) -> Path:
+def keep(verdict: Verdict, shrinking: bool, machines: Sequence[str]) -> Path:
     """Writes the failing kernel, shrunk, with what went wrong as its docstring."""
     text = generate(int(verdict.item))
     if shrinking:
-        text = shrink(text, fails_like(verdict.kind, machine=machine))
+        text = shrink(text, fails_like(verdict.kind, machines=machines))
     _, _, rest = text.partition("\n")
     reason = f"{verdict.kind}: {verdict.message}".replace("\\", "\\\\").replace('"""', "'''")
     FAILURES.mkdir(exist_ok=True)
@@ -44,8 +44,8 @@ def keep(verdict: Verdict, shrinking: bool, machine: str) -> Path:
     return path
 
 
-def campaign(seeds: range, jobs: int, console: Console, machine: str = NATIVE) -> list[Verdict]:
-    """Judges all seeds on a machine; returns the failures by seed."""
+def campaign(seeds: range, jobs: int, console: Console, machines: Sequence[str]) -> list[Verdict]:
+    """Judges all seeds on the machines; returns the failures by seed."""
     failures: list[Verdict] = []
     batches: Iterator[range] = iter(seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     lock = threading.Lock()
@@ -65,7 +65,7 @@ def campaign(seeds: range, jobs: int, console: Console, machine: str = NATIVE) -
                     batch = next(batches, None)
                 if batch is None:
                     return
-                for verdict in verdicts([str(seed) for seed in batch], TIMEOUT, machine):
+                for verdict in verdicts([str(seed) for seed in batch], TIMEOUT, machines):
                     progress.advance(task)
                     if verdict.kind != AGREES:
                         failures.append(verdict)
@@ -86,7 +86,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--shrink", type=int, default=10, metavar="N", help="how many failures to shrink (default 10)")
     parser.add_argument(
-        "--on", metavar="MACHINE", default=NATIVE, help="native (default), or a GPU such as sm_90, which is emulated"
+        "--on",
+        metavar="MACHINE",
+        nargs="+",
+        default=[NATIVE],
+        help="native (default), GPUs such as sm_90, which are emulated; each kernel runs on all of them",
     )
     options = parser.parse_args(arguments)
     if options.seed is not None:
@@ -94,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console()
     failures = campaign(range(options.first, options.first + options.kernels), options.jobs, console, options.on)
     for index, verdict in enumerate(failures):
-        path = keep(verdict, shrinking=index < options.shrink, machine=options.on)
+        path = keep(verdict, shrinking=index < options.shrink, machines=options.on)
         console.print(f"kept {path}", markup=False)
     console.print(f"{options.kernels - len(failures)} of {options.kernels} kernels agree with the reference.")
     return 1 if failures else 0

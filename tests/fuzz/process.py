@@ -18,21 +18,21 @@ from fuzz.worker import ON, Verdict
 TESTS = Path(__file__).parents[1]
 
 
-def verdicts(items: Sequence[str], timeout: float, machine: str = NATIVE) -> Iterator[Verdict]:
-    """One verdict for each item on a machine, in order. An item that ends its process is a ``crash``, one that takes longer than
-    ``timeout`` seconds a ``timeout``; the items after it run in a new process."""
+def verdicts(items: Sequence[str], timeout: float, machines: Sequence[str] = (NATIVE,)) -> Iterator[Verdict]:
+    """One verdict for each item on the machines, in order. An item that ends its process is a ``crash``, one that takes
+    longer than ``timeout`` seconds a ``timeout``; the items after it run in a new process."""
     done = 0
     while done < len(items):
-        for verdict in _one_process(items[done:], timeout, machine):
+        for verdict in _one_process(items[done:], timeout, machines):
             done += 1
             yield verdict
 
 
-def _one_process(items: Sequence[str], timeout: float, machine: str) -> Iterator[Verdict]:
+def _one_process(items: Sequence[str], timeout: float, machines: Sequence[str]) -> Iterator[Verdict]:
     """Verdicts up to the first item that ends the process, that one included."""
     path = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path, "WEFT_CACHE": "0"}
-    command = [sys.executable, "-m", "fuzz.worker", f"{ON}{machine}", *items]
+    command = [sys.executable, "-m", "fuzz.worker", f"{ON}{','.join(machines)}", *items]
     current = items[0]
     with (
         tempfile.TemporaryFile("w+") as errors,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fuzz.case import NATIVE
@@ -19,14 +19,14 @@ from fuzz.process import verdicts
 Failing = Callable[[str], bool]
 
 
-def fails_like(kind: str, timeout: float = 20.0, machine: str = NATIVE) -> Failing:
+def fails_like(kind: str, timeout: float = 20.0, machines: Sequence[str] = (NATIVE,)) -> Failing:
     """Whether a kernel file's text still fails with a verdict of this kind."""
 
     def check(text: str) -> bool:
         with tempfile.TemporaryDirectory(prefix="weft-shrink-") as directory:
             path = Path(directory) / "kernel.py"
             path.write_text(text)
-            return next(verdicts([str(path)], timeout, machine)).kind == kind
+            return next(verdicts([str(path)], timeout, machines)).kind == kind
 
     return check
 

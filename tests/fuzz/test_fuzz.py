@@ -40,7 +40,7 @@ def test_generated_as_ptx(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WEFT_CACHE", "0")
     machine = "sm_80" if seed % 2 else "sm_90"
     again = f"run it with: python tests/fuzz/campaign.py --on {machine} --seed {seed}"
-    assert judge_seed(seed, tmp_path, machine) == Verdict(str(seed), AGREES), again
+    assert judge_seed(seed, tmp_path, [machine]) == Verdict(str(seed), AGREES), again
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)

@@ -1,6 +1,6 @@
 """Runs kernels one after the other and reports each as a line of JSON; a process of its own, since native code may crash.
 
-``python -m fuzz.worker [--on=MACHINE] ITEM...`` (with ``tests`` on the path): an item is a seed or a kernel file, a machine
+``python -m fuzz.worker [--on=MACHINE,...] ITEM...`` (with ``tests`` on the path): an item is a seed or a kernel file, a machine
 ``native`` (the default) or a GPU, whose PTX the emulator runs. For each item two lines
 go to standard output, ``{"item": ...}`` when it starts and the `Verdict` when it is done. A process that ends in between
 has crashed on it.
@@ -13,7 +13,7 @@ import gc
 import json
 import sys
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,6 @@ from pathlib import Path
 from fuzz import case
 from fuzz.generator import generate
 from weft import CompilationError
-from weft.ir.unsupported import UnsupportedOpError
 
 AGREES = "agrees"
 ON = "--on="
@@ -51,17 +50,11 @@ def few_collections() -> Generator[None]:
         gc.unfreeze()
 
 
-def judge(item: str, path: Path, machine: str = case.NATIVE) -> Verdict:
-    """Runs the kernel file both ways. What a machine has no instruction for is right to be refused."""
+def judge(item: str, path: Path, machines: Sequence[str] = (case.NATIVE,)) -> Verdict:
+    """Runs the kernel file by the reference and on the machines."""
     try:
-        mismatches = case.run(case.load(path), (machine,))
+        mismatches = case.run(case.load(path), machines)
     except CompilationError as error:
-        if (
-            isinstance(error, UnsupportedOpError)
-            and machine != case.NATIVE
-            and "has no instruction for" in error.message
-        ):
-            return Verdict(item, AGREES)
         return Verdict(item, "refused", str(error))
     except Exception as error:  # whatever the compiler under test raises is a finding
         return Verdict(item, type(error).__name__, str(error))
@@ -70,11 +63,11 @@ def judge(item: str, path: Path, machine: str = case.NATIVE) -> Verdict:
     return Verdict(item, AGREES)
 
 
-def judge_seed(seed: int, directory: Path, machine: str = case.NATIVE) -> Verdict:
+def judge_seed(seed: int, directory: Path, machines: Sequence[str] = (case.NATIVE,)) -> Verdict:
     """Writes the seed's kernel into ``directory`` (a kernel needs a source file) and runs it."""
     path = directory / f"seed_{seed}.py"
     path.write_text(generate(seed))
-    return judge(str(seed), path, machine)
+    return judge(str(seed), path, machines)
 
 
 def _report(record: dict[str, str]) -> None:
@@ -82,19 +75,19 @@ def _report(record: dict[str, str]) -> None:
     sys.stdout.flush()
 
 
-def _judged(item: str, directory: Path, machine: str) -> Verdict:
-    return judge_seed(int(item), directory, machine) if item.isdigit() else judge(item, Path(item), machine)
+def _judged(item: str, directory: Path, machines: Sequence[str]) -> Verdict:
+    return judge_seed(int(item), directory, machines) if item.isdigit() else judge(item, Path(item), machines)
 
 
 def main(items: list[str]) -> None:
     """Judges every item."""
-    machine = case.NATIVE
+    machines = [case.NATIVE]
     if items and items[0].startswith(ON):
-        machine, items = items[0].removeprefix(ON), items[1:]
+        machines, items = items[0].removeprefix(ON).split(","), items[1:]
     with tempfile.TemporaryDirectory(prefix="weft-fuzz-") as directory, few_collections():
         for item in items:
             _report({"item": item})
-            verdict = _judged(item, Path(directory), machine)
+            verdict = _judged(item, Path(directory), machines)
             _report(dataclasses.asdict(verdict))
 
 
