@@ -165,3 +165,73 @@ def test_bytes_become_floats_by_permutes(source: Any, dtype: Any, want: dict[str
     assert ptx.count("xor.b32") == (2 if source is np.int8 else 0)
     converted.on("sm_80")[(1,)](x, out)
     np.testing.assert_array_equal(out, x.astype(dtype))
+
+
+@weft.jit
+def halves(x: Any, y: Any, upper: Any, lower: Any, n: Any, FACTOR: tl.constexpr, SIGNED: tl.constexpr) -> None:
+    i = tl.arange(0, 1024)
+    a = tl.load(x + i).to(tl.int64 if SIGNED else tl.uint64)
+    b = FACTOR if FACTOR else tl.load(y).to(tl.int64 if SIGNED else tl.uint64)
+    for _ in range(n):  # an extension of what does not change is moved out of the loop
+        product = (a + 0) * b
+        tl.store(upper + i, (product >> 32).to(upper.dtype.element_ty))
+        tl.store(lower + i, product.to(lower.dtype.element_ty))
+
+
+@weft.jit
+def whole(x: Any, y: Any, out: Any) -> None:
+    i = tl.arange(0, 1024)
+    tl.store(out + i, tl.load(x + i).to(tl.int64) * tl.load(y + i).to(tl.int64))
+
+
+EDGES = [0, 1, 2, 3, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFE, 0xFFFFFFFF]
+
+
+def words(dtype: Any) -> Any:
+    """Numbers of 32 bits: the extreme ones, then random ones."""
+    rng = np.random.default_rng(5)
+    found = np.concatenate([np.array(EDGES, np.uint32), rng.integers(0, 1 << 32, ELEMENTS - len(EDGES), np.uint32)])
+    return found.view(dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "signed", "factor", "upper"),
+    [
+        (np.uint32, False, 0xD2511F53, "u32"),
+        (np.uint32, False, 0, "u32"),
+        (np.uint32, True, 0xCD9E8D57, "u32"),
+        (np.int32, True, -715827883, "s32"),
+        (np.int32, True, 0, "s32"),
+        (np.int32, False, -0x80000000, None),  # read as unsigned, the factor has 64 bits
+        (np.int32, True, 0xCD9E8D57, None),  # no type of 32 bits has both operands
+        (np.uint32, False, 1 << 32, None),
+    ],
+)
+def test_a_product_whose_halves_are_used_has_32_bits(dtype: Any, signed: bool, factor: int, upper: str | None) -> None:
+    """`mul.hi` and `mul.lo` for each element, and nothing of 64 bits but addresses; values are those of Python's integers."""
+    x, y = words(dtype), np.array([0xFFFFFFF1], np.uint32).view(dtype)
+    outs = [np.zeros(ELEMENTS, dtype) for _ in range(2)]
+    factor = factor if signed else factor % 2**64
+    options = {"FACTOR": factor, "SIGNED": signed}
+    found = re.findall(
+        r"\s(mul\.(?:hi|lo|wide)\.\w+|cvt\.[us]64\.[us]32)\s.*",
+        halves.compile(x, y, *outs, 3, **options, target="sm_90").ptx,
+    )
+    if upper is not None:
+        assert (found.count(f"mul.hi.{upper}"), found.count("mul.lo.s32")) == (8, 8)
+        assert "mul.lo.s64" not in found
+        assert not [name for name in found if name.startswith("cvt")]
+    halves.on("sm_90")[(1,)](x, y, *outs, 3, **options)
+    by = factor or int(y[0])
+    products = [int(v) * by % 2**64 for v in x]
+    for out, shift in zip(outs, (32, 0), strict=True):
+        assert out.view(np.uint32).tolist() == [p >> shift & 0xFFFFFFFF for p in products]
+
+
+def test_a_product_that_is_used_whole_is_one_instruction() -> None:
+    x, y, out = words(np.int32), words(np.int32)[::-1].copy(), np.zeros(ELEMENTS, np.int64)
+    ptx = whole.compile(x, y, out, target="sm_90").ptx
+    assert len(re.findall(r"\bmul\.wide\.s32\s", ptx)) >= 8
+    assert not re.findall(r"\bmul\.(?:lo|hi)\b", ptx)
+    whole.on("sm_90")[(1,)](x, y, out)
+    assert out.tolist() == [int(a) * int(b) for a, b in zip(x, y, strict=True)]

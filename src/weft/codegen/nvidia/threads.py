@@ -23,6 +23,8 @@ from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I32, I64, intrinsic, splat
 from weft.codegen.nvidia.debug import Lines
 from weft.codegen.nvidia.files import File, chunk_sizes
+from weft.codegen.nvidia.products import by_halves, product
+from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
 from weft.options import Options
@@ -94,6 +96,12 @@ class Threads(Emit):
                 if self.lines is not None:
                     self.builder.debug_metadata = self.lines.of(op)
                 self.lower(op)
+
+    def compute(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
+        """One elementwise op on scalars or vectors."""
+        if isinstance(op, tile.BinaryOp) and (word := by_halves(op)) is not None:
+            return product(self.builder, word, operands)
+        return super().compute(op, operands)
 
     def slot(self, value: SSAValue) -> Slot:
         """A place for a tile or scalar."""
