@@ -22,7 +22,7 @@ from weft.transforms.axis_info import AxisInfo, lowest_bit, unknown
 from weft.transforms.axis_rules import transfer
 from weft.transforms.constants import number_of
 
-__all__ = ["DIVISIBILITY", "AxisInfo", "analyse", "base_argument", "base_arguments"]
+__all__ = ["DIVISIBILITY", "AxisInfo", "analyse", "base_argument", "base_arguments", "is_parameter"]
 
 DIVISIBILITY: Final = "tile.divisibility"
 """The argument attribute (i64) that promises a divisor of an integer or, in bytes, of an address."""
@@ -169,7 +169,7 @@ def base_argument(value: SSAValue) -> BlockArgument | None:
         seen.add(current)
         sources = _sources(current)
         if sources is None:
-            roots.add(current if isinstance(current, BlockArgument) and _is_parameter(current) else None)
+            roots.add(current if isinstance(current, BlockArgument) and is_parameter(current) else None)
         else:
             pending.extend(sources)
     root = roots.pop() if len(roots) == 1 else None
@@ -192,7 +192,8 @@ _PASS_ON: Final = frozenset(
 """Ops whose first operand is the pointer that their result is derived from."""
 
 
-def _is_parameter(argument: BlockArgument) -> bool:
+def is_parameter(argument: BlockArgument) -> bool:
+    """Whether it is an argument of a function, and not of a loop."""
     return isinstance(argument.block.parent_op(), func.FuncOp)
 
 

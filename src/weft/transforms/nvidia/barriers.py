@@ -9,9 +9,12 @@ one thread must come after an access of another:
     order           an access that releases comes after all that the block did; what follows one that acquires, after it
 
 Two accesses are of the same threads if they have one pointer, whose elements are known to differ (`_distinct`), and one layout in
-which no threads hold copies. The pass walks the kernel in order with what the block has done since it last waited. At a loop's
-head that includes what an iteration leaves behind, whose pointers are those of another iteration. Behind a loop it includes what
-came before, since a loop may have no iteration.
+which no threads hold copies. They touch no address in common if their ranges behind one start are apart
+(`weft.transforms.nvidia.places`).
+
+The pass walks the kernel in order with what the block has done since it last waited. At a loop's head that includes what an
+iteration leaves behind, whose pointers are those of another iteration. Behind a loop it includes what came before, since a loop
+may have no iteration.
 
 Limit: barriers stand between ops. Where only one branch waits, the other is taken not to.
 """
@@ -35,17 +38,19 @@ from weft.ir import gpu, tile
 from weft.ir.types import layout_of, shape_of
 from weft.target import GpuTarget
 from weft.transforms.axis import AxisInfo, analyse, base_argument
+from weft.transforms.nvidia.places import Place, place_of
 from weft.transforms.nvidia.scratch import scratch_of, use_of
 
 
 @dataclass(frozen=True)
 class Access:
     """An access to global memory since the block last waited: which ``base`` it goes through (None: any), by which pointer and
-    threads (None: not those of any other access)."""
+    threads (None: not those of any other access), by which pointer and mask (None: those of another iteration)."""
 
     writes: bool
     base: BlockArgument | None
     threads: tuple[SSAValue, object] | None
+    through: tuple[SSAValue, SSAValue | None] | None
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class Since:
         """The same, seen from the next iteration: its pointers and slots were others."""
         return Since(
             {replace(used, slot=None) for used in self.shared},
-            {replace(access, threads=None) for access in self.accesses},
+            {replace(access, threads=None, through=None) for access in self.accesses},
             self.acquired,
         )
 
@@ -116,6 +121,7 @@ class _Walk:
         self._kernel = kernel
         self._target = machine
         self._disjoint = disjoint
+        self._places: dict[tuple[SSAValue, SSAValue | None], Place | None] = {}
 
     def block(self, block: Block, since: Since) -> None:
         """Goes through a block, inserting barriers; ``since`` becomes what is left at its end."""
@@ -233,7 +239,19 @@ class _Walk:
             return False
         if self._disjoint and one.base is not None and other.base is not None and one.base is not other.base:
             return False
-        return one.threads is None or one.threads != other.threads or not self._distinct(one.threads[0])
+        if one.threads is not None and one.threads == other.threads and self._distinct(one.threads[0]):
+            return False
+        return not self._apart(one, other)
+
+    def _apart(self, one: Access, other: Access) -> bool:
+        """Whether two accesses are known to touch no address in common."""
+        first, second = (None if a.through is None else self._place(*a.through) for a in (one, other))
+        return first is not None and second is not None and first.apart(second)
+
+    def _place(self, pointer: SSAValue, mask: SSAValue | None) -> Place | None:
+        if (pointer, mask) not in self._places:
+            self._places[pointer, mask] = place_of(pointer, mask)
+        return self._places[pointer, mask]
 
     @cached_property
     def _axis(self) -> Mapping[SSAValue, AxisInfo]:
@@ -257,4 +275,4 @@ def _access(op: tile.Access, *, writes: bool) -> Access:
         layout = layout_of(op.pointer)
         if not any(layout.duplicate_mask(dim) for dim in layout.in_dims if dim != "register"):
             threads = (op.pointer, layout)
-    return Access(writes, base_argument(op.pointer), threads)
+    return Access(writes, base_argument(op.pointer), threads, (op.pointer, op.mask))
