@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from xdsl.dialects import scf
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dtypes import DType
@@ -22,6 +23,14 @@ def number_of(value: SSAValue) -> int | float | None:
     """The number in every element of a constant; None for anything else."""
     owner = value.owner
     return owner.number if type(owner) is tile.ConstantOp else None
+
+
+def constant_trips(loop: scf.ForOp) -> int | None:
+    """The iterations of a loop whose bounds are constants; None for any other."""
+    start, stop, step = (number_of(value) for value in (loop.lb, loop.ub, loop.step))
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step > 0:
+        return max(0, -(-(stop - start) // step))
+    return None
 
 
 def constant_like(number: int | float, type_: Attribute) -> tile.ConstantOp:

@@ -45,6 +45,7 @@ from weft.ir.types import dtype_of, shape_of
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.axis import analyse
+from weft.transforms.constants import constant_trips
 from weft.transforms.nvidia.ahead import Ahead, slice_of
 from weft.transforms.nvidia.inserting import Inserting
 from weft.transforms.nvidia.prefetched import feeding_dots
@@ -70,7 +71,9 @@ class PipelineLoads(ModulePass):
                 continue
             facts = analyse(kernel)
             for loop in [inner for inner in kernel.walk(reverse=True) if isinstance(inner, scf.ForOp)]:
-                ahead = min(stages_of(loop, self.stages) - 1, _trips(loop))
+                trips = constant_trips(loop)
+                ahead = stages_of(loop, self.stages) - 1
+                ahead = ahead if trips is None else min(ahead, trips)
                 if ahead < 1:
                     continue
                 loads = feeding_dots(loop, machine, facts, self.disjoint)
@@ -82,16 +85,6 @@ def stages_of(loop: scf.ForOp, default: int) -> int:
     """The iterations of a loop that are to be under way."""
     own = loop.attributes.get(NUM_STAGES)
     return own.value.data if isinstance(own, IntegerAttr) else default
-
-
-def _trips(loop: scf.ForOp) -> int:
-    """The iterations of a loop where its bounds are constants; else more than any pipeline has stages."""
-    bounds = [bound.owner for bound in (loop.lb, loop.ub, loop.step)]
-    numbers = [int(owner.number) for owner in bounds if isinstance(owner, tile.ConstantOp)]
-    if len(numbers) < len(bounds):
-        return 1 << 31
-    first, last, step = numbers
-    return max(0, -(-(last - first) // step)) if step > 0 else 0
 
 
 class _Pipeline:

@@ -9,7 +9,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.ir import tile
-from weft.transforms.constants import number_of
+from weft.transforms.constants import constant_trips
 from weft.transforms.effects import is_terminator
 
 LOOP: Final = 16.0
@@ -62,10 +62,8 @@ def _times(op: Operation) -> float:
     """How often the blocks of an op are executed for each execution of it."""
     match op:
         case scf.ForOp():
-            start, stop, step = (number_of(value) for value in (op.lb, op.ub, op.step))
-            if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int) and step > 0:
-                return float(max(0, -(-(stop - start) // step)))
-            return LOOP
+            trips = constant_trips(op)
+            return LOOP if trips is None else float(trips)
         case scf.WhileOp():
             return WHILE
         case scf.IfOp():
