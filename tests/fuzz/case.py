@@ -17,6 +17,8 @@ A file is a Python module with the kernel (the function `kernel`), its ``GRID``,
     "n0": ("number", 37)                          a run-time scalar
     "COLS": ("constant", 16)                      a tl.constexpr
 
+``MACHINES``, if it is there, names where a regression runs (default: native).
+
 Both executions start from the same contents, so what neither writes compares equal.
 """
 
@@ -58,6 +60,7 @@ class Case:
     grid: tuple[int, ...]
     seed: int
     arguments: dict[str, tuple[Any, ...]]
+    machines: tuple[str, ...] = (NATIVE,)
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def load(path: Path) -> Case:
         raise ValueError(f"{path} is no Python file")
     module: ModuleType = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return Case(module.kernel, module.GRID, module.SEED, module.ARGUMENTS)
+    return Case(module.kernel, module.GRID, module.SEED, module.ARGUMENTS, getattr(module, "MACHINES", (NATIVE,)))
 
 
 def values_for(case: Case) -> list[Any]:

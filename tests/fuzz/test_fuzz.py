@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from fuzz.case import load
 from fuzz.generator import generate
 from fuzz.worker import AGREES, Verdict, few_collections, judge, judge_seed
 from sampling import some
@@ -46,7 +47,7 @@ def test_generated_as_ptx(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
 def test_regression(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_CACHE", "0")
-    assert judge(path.name, path) == Verdict(path.name, AGREES)
+    assert judge(path.name, path, load(path).machines) == Verdict(path.name, AGREES)
 
 
 def test_generation_is_deterministic() -> None:

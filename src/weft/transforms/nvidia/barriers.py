@@ -55,17 +55,22 @@ class Access:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Bytes of shared memory that were used since the block last waited. Of a read of a buffer ``slot`` is the operand that names
-    its slot, if that is of the same iteration. ``written``: by stores, or by copies that only their threads have waited for."""
+    """Bytes of shared memory that were used since the block last waited. Of a read of a buffer in the same iteration ``slot`` is
+    the buffer and the operand that names its slot. ``written``: by stores, or by copies for which only their threads have
+    waited."""
 
     low: int
     high: int
-    slot: SSAValue | None = None
+    slot: tuple[SSAValue, SSAValue] | None = None
     written: bool = False
 
     def meets(self, other: Bytes) -> bool:
         """Whether the two share a byte."""
         return self.low < other.high and other.low < self.high
+
+    def reads_beside(self, buffer: SSAValue, slot: SSAValue) -> bool:
+        """Whether this is a read of another slot of the same buffer: operands that differ name slots that differ."""
+        return self.slot is not None and self.slot[0] is buffer and self.slot[1] is not slot
 
 
 @dataclass
@@ -140,6 +145,7 @@ class _Walk:
         without = since.copy()
         since.join(self._all(op.body.block).earlier())
         self.block(op.body.block, since)
+        since.shared = since.earlier().shared
         since.join(without)
 
     def _while(self, op: scf.WhileOp, since: Since) -> None:
@@ -193,7 +199,7 @@ class _Walk:
             case gpu.WaitOp():
                 found.shared.update(replace(_bytes(buffer), written=True) for buffer in op.buffers)
             case gpu.LocalLoadOp():
-                found.shared.add(replace(_bytes(op.buffer), slot=op.slot))
+                found.shared.add(replace(_bytes(op.buffer), slot=(op.buffer, op.slot)))
             case _:
                 pass
         ordering = tile.ordering_of(op)
@@ -213,7 +219,7 @@ class _Walk:
         match op:
             case gpu.AsyncCopyOp() | gpu.LocalStoreOp():
                 own = _bytes(op.buffer)
-                if any(own.meets(other) and other.slot in (None, op.slot) for other in since.shared):
+                if any(own.meets(other) and not other.reads_beside(op.buffer, op.slot) for other in since.shared):
                     return "the slot is still read"
             case gpu.LocalLoadOp():
                 own = _bytes(op.buffer)

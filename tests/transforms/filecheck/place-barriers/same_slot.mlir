@@ -16,7 +16,7 @@ func.func @k(%p: tensor<128x!tile.ptr<f16>, #tile.layout<"{register: [1], lane: 
   gpu.local_store %v to %a[%s] : tensor<128xf16, #tile.layout<"{register: [1], lane: [2,4,8,16,32], warp: [64]} -> [dim0: 128]">> to !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>>
   gpu.local_store %v to %a[%s] : tensor<128xf16, #tile.layout<"{register: [1], lane: [2,4,8,16,32], warp: [64]} -> [dim0: 128]">> to !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>>
   %z = gpu.local_load %a[%s] : !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>> to tensor<128xf16, #tile.layout<"{register: [1], lane: [2,4,8,16,32], warp: [64]} -> [dim0: 128]">>
-  %b = gpu.alloc {gpu.scratch = 128 : i64} : !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>>
+  %b = gpu.alloc {gpu.scratch = 256 : i64} : !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>>
   gpu.async_copy %p to %b[%c0] if %on : tensor<128x!tile.ptr<f16>, #tile.layout<"{register: [1], lane: [2,4,8,16,32], warp: [64]} -> [dim0: 128]">> to !gpu.buffer<1 x tensor<128xf16, #tile.layout<"{offset: [1,2,4,8,16,32,64]} -> [dim0: 128]">>>
   func.return
 }
