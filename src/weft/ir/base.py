@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dtypes import DType
 from weft.ir.types import defect, dtype_of, is_pointer
+
+_NOWHERE: Final = UnknownLoc()
 
 
 class TileOp(IRDLOperation):
@@ -33,14 +35,30 @@ class TileOp(IRDLOperation):
             operands=[operand for operand in operands if operand is not None],
             result_types=result_types,
             properties={name: attribute for name, attribute in given.items() if attribute is not None},
+            location=_NOWHERE,
             regions=regions,
         )
+
+    def __post_init__(self) -> None:
+        """Fills in default values, for a class that declares any. xDSL goes through all declarations for every op."""
+        if _has_defaults(type(self)):
+            super().__post_init__()
 
     def verify(self, verify_nested_ops: bool = True) -> None:
         for value in (*self.operands, *self.results):
             if reason := defect(value.type):
                 raise VerifyException(f"{self.name}: {reason}")
         super().verify(verify_nested_ops)
+
+
+@cache
+def _has_defaults(kind: type[IRDLOperation]) -> bool:
+    """Whether a property or attribute of a class has a default value."""
+    declared = kind.get_irdl_definition()
+    return any(
+        getattr(each, "default_value", None) is not None
+        for each in (*declared.properties.values(), *declared.attributes.values())
+    )
 
 
 @cache

@@ -75,6 +75,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft import dtypes
 from weft.ir.base import ATOMIC, TileOp, check_kind, word
 from weft.ir.classes import Addressing, Elementwise
+from weft.ir.direct import operands_of
 from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar
 
 SEMANTICS: Final = ("relaxed", "acquire", "release", "acq_rel")
@@ -187,8 +188,8 @@ class LoadOp(TileOp):
 
     name = "tile.load"
     address = operand_def()
-    mask = opt_operand_def()
-    other = opt_operand_def()
+    condition = opt_operand_def()
+    default = opt_operand_def()
     volatile = opt_prop_def(UnitAttr)
     cache = prop_def(StringAttr, default_value=StringAttr(""))
     evict = prop_def(StringAttr, default_value=StringAttr(""))
@@ -196,7 +197,8 @@ class LoadOp(TileOp):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
     traits = traits_def(_LoadEffect())
     assembly_format = (
-        "$address (`mask` $mask^ `:` type($mask))? (`other` $other^ `:` type($other))? (`volatile` $volatile^)? "
+        "$address (`mask` $condition^ `:` type($condition))? (`other` $default^ `:` type($default))? "
+        "(`volatile` $volatile^)? "
         "(`cache` $cache^)? (`evict` $evict^)? attr-dict `:` type($address) `to` type($result)"
     )
 
@@ -223,15 +225,29 @@ class LoadOp(TileOp):
             result_types=[like(pointer, pointee)],
         )
 
+    # For the declared names xDSL decodes the attribute of all operands' segments at every use.
+
     @property
     def pointer(self) -> SSAValue:
-        """The first operand, ``address``. For that name xDSL decodes the attribute of all operands' segments at every use."""
-        return self.operands[0]
+        """The first operand, ``address``."""
+        return operands_of(self)[0]
+
+    @property
+    def mask(self) -> SSAValue | None:
+        """The second operand, ``condition``, if there is one."""
+        found = operands_of(self)
+        return found[1] if len(found) > 1 else None
+
+    @property
+    def other(self) -> SSAValue | None:
+        """The third operand, ``default``, if there is one: only a load with a mask has it."""
+        found = operands_of(self)
+        return found[2] if len(found) > 2 else None
 
     def verify_(self) -> None:
-        values = [self.result] if self.other is None else [self.result, self.other]
-        _verify_access(self, self.pointer, values, self.mask)
-        if self.other is not None and self.mask is None:
+        values = [self.result] if self.default is None else [self.result, self.default]
+        _verify_access(self, self.pointer, values, self.condition)
+        if self.default is not None and self.condition is None:
             raise VerifyException("tile.load: 'other' needs a mask")
         _verify_advice(self, self.cache, LOAD_CACHES, self.evict)
 

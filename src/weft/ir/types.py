@@ -7,15 +7,16 @@ table relates the IR's spelling to `weft.dtypes`.
 A tensor type's encoding is its layout (`LayoutAttr`) once the layout pass has run, and absent before.
 
 Every pass asks for the types of every value, so these functions are fast. Types are immutable, and equal ones are made once: xDSL
-checks each new attribute. xDSL's classes are abstract, which makes ``isinstance`` slow where the answer is no: the exact class is
-asked for where nothing derives from it, and the most frequent one first.
+checks each new attribute. Its hash of an attribute goes through all that the attribute is made of, in Python and each time, so
+functions of a type are remembered by its identity (`by_identity`). xDSL's classes are abstract, which makes ``isinstance`` slow
+where the answer is no: the exact class is asked for where nothing derives from it, and the most frequent one first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, lru_cache
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, wraps
+from typing import Final, TypeAlias, TypeVar, TypeVarTuple
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -90,6 +91,30 @@ _TO_IR: dict[DType, Attribute] = {
 }
 _FROM_IR: dict[Attribute, DType] = {attribute: dtype for dtype, attribute in _TO_IR.items()}
 
+_MOST: Final = 4096
+"""The results that `by_identity` keeps of a function."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+def by_identity(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+    """Remembers what a function of immutable objects gives for these very objects; equal ones are others. An entry holds its
+    objects, so that nothing else has their identities while it is there."""
+    known: dict[tuple[int, ...], tuple[tuple[*Ts], T]] = {}
+
+    @wraps(function)
+    def remembered(*objects: *Ts) -> T:
+        key = tuple(map(id, objects))
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[key] = (objects, function(*objects))
+        return found[1]
+
+    return remembered
+
 
 def scalar(dtype: DType) -> Attribute:
     """The IR type of one element."""
@@ -107,12 +132,15 @@ def tensor(element: DType | Attribute, shape: Sequence[int], layout: LinearLayou
     element_type = _TO_IR[element] if isinstance(element, DType) else element
     if not shape:
         return element_type
-    return _tensor(element_type, tuple(shape), None if layout is None else LayoutAttr(layout))
+    return _tensor(element_type, tuple(shape), _NO_LAYOUT if layout is None else LayoutAttr(layout))
 
 
 @lru_cache(maxsize=4096)
-def _tensor(element: Attribute, shape: tuple[int, ...], layout: LayoutAttr | None) -> Tensor:
-    return TensorType(element, shape, NoneAttr() if layout is None else layout)
+def _tensor(element: Attribute, shape: tuple[int, ...], encoding: Attribute) -> Tensor:
+    return TensorType(element, shape, encoding)
+
+
+_NO_LAYOUT: Final = NoneAttr()
 
 
 def is_tile(value: SSAValue) -> bool:
@@ -126,10 +154,15 @@ def element_of(value: SSAValue | Attribute) -> Attribute:
     return type_.element_type if type(type_) is TensorType else type_
 
 
+@by_identity
+def _shape(type_: Tensor) -> tuple[int, ...]:
+    return type_.get_shape()
+
+
 def shape_of(value: SSAValue | Attribute) -> tuple[int, ...]:
     """A tensor's shape; ``()`` for a scalar."""
     type_ = value.type if isinstance(value, (OpResult, SSAValue)) else value
-    return type_.get_shape() if type(type_) is TensorType else ()
+    return _shape(type_) if type(type_) is TensorType else ()
 
 
 def is_pointer(value: SSAValue | Attribute) -> bool:
@@ -137,15 +170,20 @@ def is_pointer(value: SSAValue | Attribute) -> bool:
     return type(element_of(value)) is PointerType
 
 
-def dtype_of(value: SSAValue | Attribute) -> DType:
-    """The element's dtype; of a pointer, the dtype pointed to. `TypeError` for anything that is neither."""
-    element = element_of(value)
+@by_identity
+def _dtype(type_: Attribute) -> DType:
+    element = element_of(type_)
     if type(element) is PointerType:
         element = element.pointee
     try:
         return _FROM_IR[element]
     except KeyError:
         raise TypeError(f"{element} is not an element type of tile IR") from None
+
+
+def dtype_of(value: SSAValue | Attribute) -> DType:
+    """The element's dtype; of a pointer, the dtype pointed to. `TypeError` for anything that is neither."""
+    return _dtype(value.type if isinstance(value, (OpResult, SSAValue)) else value)
 
 
 def defect(type_: Attribute) -> str | None:
@@ -193,13 +231,16 @@ def like(value: SSAValue | Attribute, element: DType | Attribute) -> Attribute:
     return _with_element(type_, element_type) if type(type_) is TensorType else element_type
 
 
-@lru_cache(maxsize=4096)
+@by_identity
 def _with_element(type_: Tensor, element: Attribute) -> Tensor:
-    return TensorType(element, type_.get_shape(), type_.encoding)
+    return _tensor(element, type_.get_shape(), type_.encoding)
+
+
+@by_identity
+def _with_layout(type_: Tensor, layout: LinearLayout) -> Tensor:
+    return _tensor(type_.element_type, type_.get_shape(), LayoutAttr(layout))
 
 
 def with_layout(type_: Attribute, layout: LinearLayout) -> Attribute:
     """The same tensor type, laid out as told; scalars are returned as they are."""
-    if type(type_) is TensorType:
-        return _tensor(type_.element_type, type_.get_shape(), LayoutAttr(layout))
-    return type_
+    return _with_layout(type_, layout) if type(type_) is TensorType else type_

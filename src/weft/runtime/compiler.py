@@ -163,11 +163,12 @@ def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> t
     """The array parameters that the kernel may write through: all of them, where a store's pointer cannot be traced
     to one."""
     from weft.ir import tile
+    from weft.ir.direct import ops_in
     from weft.transforms.axis import base_arguments
 
     arrays = tuple(name for name, argument in signature.items() if isinstance(argument, PointerArgument))
     runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
-    accesses = (op for op in module.walk() if tile.is_access(op))
+    accesses = (op for op in ops_in(module) if tile.is_access(op))
     pointers = [op.pointer for op in accesses if not isinstance(op, tile.LoadOp)]
     bases = base_arguments(pointers)
     written: set[str] = set()

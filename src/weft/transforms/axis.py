@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import is_pointer
 from weft.transforms.axis_info import AxisInfo, lowest_bit, unknown
 from weft.transforms.axis_rules import transfer
@@ -54,9 +55,12 @@ class _Analysis:
 
     def block(self, block: Block) -> None:
         """Adds what follows for each op of the block."""
+        infos = self.infos
         for op in block.ops:
             if not op.regions and type(op) is not tile.AssumeOp:
-                self._set(op.results, transfer(op, self._get(op.operands)))
+                found = transfer(op, [infos[value] for value in operands_of(op)])
+                for result, info in zip(op.results, found, strict=True):
+                    infos[result] = info
                 continue
             match op:
                 case scf.IfOp():
@@ -202,7 +206,7 @@ def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
     owner = value.owner
     if isinstance(value, OpResult):
         if type(value.op) in _PASS_ON:
-            return (value.op.operands[0],)
+            return operands_of(value.op)[:1]
         match value.op:
             case tile.SelectOp() as op:
                 return (op.lhs, op.rhs)

@@ -31,13 +31,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final
 
 from xdsl.ir import Attribute
 
 from weft.ir.gpu import BufferType
-from weft.ir.types import dtype_of, is_pointer, shape_of
+from weft.ir.types import by_identity, dtype_of, is_pointer, shape_of
 
 MAX: Final = 1 << 62
 """The divisibility of 0."""
@@ -169,13 +168,13 @@ def sizes_of(type_: Attribute) -> tuple[int, ...]:
     return shape_of(type_) or (1,)
 
 
-@lru_cache(maxsize=4096)
+@by_identity
 def unit_of(type_: Attribute) -> int:
     """What one step of contiguity adds: the bytes of an element for pointers, else 1."""
     return dtype_of(type_).itemsize if is_pointer(type_) else 1
 
 
-@lru_cache(maxsize=4096)
+@by_identity
 def unknown(type_: Attribute) -> AxisInfo:
     """Nothing known; an unsigned integer or a bool is not negative. A buffer counts as a scalar."""
     if isinstance(type_, BufferType):

@@ -22,6 +22,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.ir.types import shape_of
 
 
@@ -33,12 +34,12 @@ class RaiseFlags(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if waits(op):
-            for store in op.walk():
+            for store in ops_in(op):
                 if isinstance(store, tile.StoreOp) and prod(shape_of(store.pointer)) == 1:
                     store.properties["release"] = UnitAttr()
 
 
 def waits(root: Operation) -> bool:
     """Whether a kernel may learn that another program has reached some point: it has an access that reads and acquires."""
-    orderings = (tile.ordering_of(op) for op in root.walk())
+    orderings = (tile.ordering_of(op) for op in ops_in(root))
     return any(ordering is not None and ordering.reads and ordering.acquires for ordering in orderings)

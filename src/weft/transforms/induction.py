@@ -27,6 +27,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, is_pointer, scalar, shape_of
 
 
@@ -37,7 +38,7 @@ class UniformCarry(ModulePass):
     name = "uniform-carry"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for loop in [inner for inner in op.walk() if isinstance(inner, scf.ForOp)]:
+        for loop in [inner for inner in ops_in(op) if isinstance(inner, scf.ForOp)]:
             _rewrite(loop)
 
 

@@ -17,6 +17,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.transforms.axis import base_arguments
 
 INVARIANT = "invariant"
@@ -29,7 +30,7 @@ class MarkInvariantLoads(ModulePass):
     name = "mark-invariant-loads"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        accesses = [access for access in op.walk() if tile.is_access(access)]
+        accesses = [access for access in ops_in(op) if tile.is_access(access)]
         bases = base_arguments(access.pointer for access in accesses)
         written = {bases[access.pointer] for access in accesses if _writes(access)}
         if None in written:

@@ -18,6 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from weft import dtypes
 from weft.dtypes import DType
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of
 
 
@@ -28,7 +29,7 @@ class WidenDot(ModulePass):
     name = "widen-dot"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
+        for dot in [inner for inner in ops_in(op) if isinstance(inner, tile.DotOp)]:
             wide = widen_sums(dot)
             cast_operands(wide, dtype_of(wide.acc))
 

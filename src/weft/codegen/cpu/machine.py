@@ -26,6 +26,7 @@ from weft.codegen.kernel import CompiledKernel
 from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms import PIPELINE
@@ -131,4 +132,4 @@ def _program_function(module: Module, symbol: str) -> ir.Function:
 
 def _bases(kernel: func.FuncOp) -> dict[SSAValue, BlockArgument | None]:
     """Which argument each access's pointer comes from."""
-    return base_arguments(op.pointer for op in kernel.walk() if tile.is_access(op))
+    return base_arguments(op.pointer for op in ops_in(kernel) if tile.is_access(op))

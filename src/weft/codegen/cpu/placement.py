@@ -100,7 +100,7 @@ class BufferPlacement:
                 schedule.buffered.add(value)
                 home.kept.append(value)
             return set()
-        worth = self._costs.of(value) > COST_OF_READING and (len(wanted) > 1 or grown)
+        worth = (len(wanted) > 1 or grown) and self._costs.of(value) > COST_OF_READING
         if not wanted or not (forced or worth):
             return wanted
         schedule.buffered.add(value)

@@ -15,6 +15,7 @@ from xdsl.dialects import func
 from xdsl.ir import Operation
 
 from weft.codegen.llvm.types import I32
+from weft.ir.direct import ops_in
 from weft.ir.location import Position, positions
 
 _VERSION: Final = 3
@@ -97,4 +98,4 @@ class Lines:
 
 def _first_positions(kernel: func.FuncOp) -> tuple[Position, ...]:
     """Where the kernel stands, or its first op with a place."""
-    return next((chain for op in kernel.walk() if (chain := positions(op))), ())
+    return next((chain for op in ops_in(kernel) if (chain := positions(op))), ())

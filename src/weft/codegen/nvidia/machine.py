@@ -25,6 +25,7 @@ from weft.codegen.nvidia.instructions import SHARED
 from weft.codegen.nvidia.lowering import LOWERINGS
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.layout.planning.accesses import ALIGNMENT
 from weft.options import Options
 from weft.target import GpuTarget
@@ -93,7 +94,7 @@ class GpuMachine:
                 module.add_named_metadata("nvvm.annotations", entry)
         shared = _shared_memory(module)
         facts = Facts(
-            analyse(kernel), {a.pointer: base_argument(a.pointer) for a in kernel.walk() if isinstance(a, tile.Access)}
+            analyse(kernel), {a.pointer: base_argument(a.pointer) for a in ops_in(kernel) if tile.is_access(a)}
         )
         grid = Grid([], [])
         threads = Threads(function, self.lowerings, options, facts, grid, self.target, warps, shared)

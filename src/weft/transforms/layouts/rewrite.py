@@ -9,6 +9,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.ir import tile
+from weft.ir.direct import operands_of, set_type
 from weft.ir.types import is_tile, with_layout
 from weft.layout import LinearLayout
 from weft.transforms.layouts.cloning import cloned_from, is_cloned
@@ -40,22 +41,16 @@ class Rewriting:
                     self.retype(inner)
 
     def _retype(self, value: SSAValue) -> None:
-        if value in self._facts.layouts:
-            layout, weight = self._facts.layouts.pop(value), self._facts.weights.pop(value)
-            name = value.name_hint
-            axis = self._facts.axis.pop(value, None)
-            value = Rewriter.replace_value_with_new_type(value, with_layout(value.type, layout))
-            value.name_hint = name
-            self._facts.set(value, layout, weight)
-            if axis is not None:
-                self._facts.axis[value] = axis
+        layout = self._facts.layouts.get(value)
+        if layout is not None:
+            set_type(value, with_layout(value.type, layout))
 
     def convert(self, block: Block) -> None:
         """Makes the operands of every op agree with what the op needs, and wraps what cannot."""
         for op in list(block.ops):
-            for i, layout in enumerate(self._wanted(op)):
-                if layout is not None and self._facts.layouts[op.operands[i]] != layout:
-                    op.operands[i] = self._in_layout(op.operands[i], layout)
+            for i, (layout, operand) in enumerate(zip(self._wanted(op), operands_of(op), strict=True)):
+                if layout is not None and self._facts.layouts[operand] != layout:
+                    op.operands[i] = self._in_layout(operand, layout)
             for region in op.regions:
                 if isinstance(op, tile.CombiningOp):
                     continue
@@ -75,7 +70,7 @@ class Rewriting:
             case scf.YieldOp() | scf.ConditionOp():
                 return self._wanted_by_end(op)
             case _:
-                return [None] * len(op.operands)
+                return [None] * len(operands_of(op))
 
     def _as(self, values: Sequence[SSAValue]) -> list[LinearLayout | None]:
         return [self._facts.layouts[value] if is_tile(value) else None for value in values]
@@ -92,7 +87,7 @@ class Rewriting:
             case scf.IfOp():
                 return self._as(parent.output)
             case _:
-                return [None] * len(op.operands)
+                return [None] * len(operands_of(op))
 
     def _in_layout(self, value: SSAValue, layout: LinearLayout) -> SSAValue:
         """The value in a layout: itself, a clone of a free value or shape op (rule 4), or a conversion. Clones what it is

@@ -13,6 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from weft.ir import gpu, tile
+from weft.ir.direct import ops_in
 from weft.ir.types import layout_of
 from weft.layout.algebra import f2
 from weft.layout.planning.buffers import BufferPlan, plan_buffer
@@ -37,7 +38,7 @@ class LayOutBuffers(ModulePass):
         for kernel in op.body.block.ops:
             if not isinstance(kernel, func.FuncOp):
                 continue
-            allocs = [inner for inner in kernel.walk() if isinstance(inner, gpu.AllocOp)]
+            allocs = [inner for inner in ops_in(kernel) if isinstance(inner, gpu.AllocOp)]
             if not allocs:
                 continue
             facts = analyse(kernel)

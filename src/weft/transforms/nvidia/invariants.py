@@ -24,6 +24,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import gpu, tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 from weft.target import gpu as target_of
 from weft.transforms.layouts.threads import chained, warp_grid
@@ -49,7 +50,7 @@ class ShareInvariants(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = target_of(self.target)
-        for loop in [inner for inner in op.walk() if isinstance(inner, scf.ForOp)]:
+        for loop in [inner for inner in ops_in(op) if isinstance(inner, scf.ForOp)]:
             dots = matrix_dots(loop.body.block, target)
             for value in self._shared(loop, dots):
                 _share(loop, dots, value)

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from weft.dtypes import DType, lossless
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of
 from weft.target import GpuTarget, gpu
 from weft.transforms.nvidia.matrix import MATRIX_FAMILIES, instruction_of, shape_for
@@ -31,7 +32,7 @@ class MatchOperands(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = gpu(self.target)
-        for dot in [inner for inner in op.walk() if isinstance(inner, tile.DotOp)]:
+        for dot in [inner for inner in ops_in(op) if isinstance(inner, tile.DotOp)]:
             if instruction_of(dot, target) is not None:
                 continue
             wanted = _type_for(dot, target)

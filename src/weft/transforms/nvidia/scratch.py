@@ -23,6 +23,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import gpu, tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, is_pointer, layout_of, shape_of
 from weft.layout import GatherPlan, ReducePlan, ScanPlan, plan_conversion, plan_gather, plan_reduce, plan_scan
 from weft.layout.planning.accesses import ALIGNMENT, Access
@@ -214,7 +215,7 @@ class AllocateScratch(ModulePass):
 
 def _allocate(kernel: func.FuncOp, target: GpuTarget) -> None:
     """Buffers come first, each behind those that are in use at the same time; scratch lies behind the buffers in use."""
-    order = {op: number for number, op in enumerate(kernel.walk())}
+    order = {op: number for number, op in enumerate(ops_in(kernel))}
     placed: list[_Placed] = []
     for alloc in [op for op in order if isinstance(op, gpu.AllocOp)]:
         first, last = _lifetime(alloc, order)

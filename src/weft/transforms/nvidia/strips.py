@@ -32,6 +32,7 @@ from xdsl.rewriter import Rewriter
 
 from weft import dtypes
 from weft.ir import tile
+from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, element_of, is_tile, scalar, shape_of, tensor
 from weft.transforms.nvidia.inserting import Inserting
 from weft.transforms.nvidia.prefetched import apart
@@ -58,7 +59,7 @@ class CutStrips(ModulePass):
     strip: int = STRIP
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for store in [inner for inner in op.walk() if isinstance(inner, tile.StoreOp)]:
+        for store in [inner for inner in ops_in(op) if isinstance(inner, tile.StoreOp)]:
             part = _part(store)
             loads = [one for one in part or () if isinstance(one, tile.LoadOp)]
             words = sum(prod(shape_of(load.result)) * dtype_of(load.result).itemsize // 4 for load in loads)
