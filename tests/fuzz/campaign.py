@@ -89,8 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--on",
         metavar="MACHINE",
         nargs="+",
-        default=[NATIVE],
-        help="native (default), GPUs such as sm_90, which are emulated; each kernel runs on all of them",
+        default=[NATIVE, "sm_80", "sm_90"],
+        help="native, and GPUs, which are emulated; each kernel runs on all of them (default native sm_80 sm_90)",
     )
     options = parser.parse_args(arguments)
     if options.seed is not None:

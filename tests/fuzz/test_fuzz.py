@@ -1,4 +1,4 @@
-"""Generated kernels: native code and the reference leave the same in memory.
+"""Generated kernels: native code, PTX in the emulator and the reference leave the same in memory.
 
 ``make fuzz`` runs many more, in processes that may crash, and shrinks failures; a shrunk one becomes a file in ``regressions``.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.case import load
+from fuzz.case import NATIVE, load
 from fuzz.generator import generate
 from fuzz.worker import AGREES, Verdict, few_collections, judge, judge_seed
 from sampling import some
@@ -26,22 +26,13 @@ def quick() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("seed", some(range(200), *range(80, 200)))
+@pytest.mark.parametrize("seed", some(range(400), *range(100, 400)))
 def test_generated(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Natively and as PTX: even seeds for one GPU, odd ones for another."""
     monkeypatch.setenv("WEFT_CACHE", "0")
-    verdict = judge_seed(seed, tmp_path)
-    assert verdict == Verdict(str(seed), AGREES), f"shrink it with: python tests/fuzz/campaign.py --seed {seed}"
-
-
-@pytest.mark.parametrize(
-    "seed", [*range(16), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(16, 300))]
-)
-def test_generated_as_ptx(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even seeds run on one GPU, odd ones on another."""
-    monkeypatch.setenv("WEFT_CACHE", "0")
-    machine = "sm_80" if seed % 2 else "sm_90"
-    again = f"run it with: python tests/fuzz/campaign.py --on {machine} --seed {seed}"
-    assert judge_seed(seed, tmp_path, [machine]) == Verdict(str(seed), AGREES), again
+    machines = (NATIVE, "sm_80" if seed % 2 else "sm_90")
+    again = f"shrink it with: python tests/fuzz/campaign.py --on {' '.join(machines)} --seed {seed}"
+    assert judge_seed(seed, tmp_path, machines) == Verdict(str(seed), AGREES), again
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
