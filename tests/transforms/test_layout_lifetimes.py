@@ -12,6 +12,7 @@ from solver_kernels import imported, prices, simplified, solution_of, tile_ir
 from weft.ir.text import parse
 from weft.target import gpu
 from weft.transforms.layouts.solve.lifetimes import Lifetimes
+from weft.transforms.layouts.thread_prices import FRAGMENTS
 from weft.transforms.layouts.threads import ThreadRules
 
 
@@ -60,9 +61,16 @@ def test_a_dearer_division_of_warps_is_taken_where_the_cheaper_spills() -> None:
     """Eight warps, rows of 128 elements: several columns of warps read less from shared memory, but each holds the query and the
     weights of its rows. Without a price for registers they are taken."""
     module = attention(128, 64, 128)
-    limit = 255 - 24
+    limit = 255 - 24 - FRAGMENTS
     assert most(module, Blind(gpu("sm_90"), 8)) > limit
     assert most(module, ThreadRules(gpu("sm_90"), 8)) <= limit
+
+
+def test_registers_that_ptxas_takes_besides_tiles_are_left_to_it() -> None:
+    """Gradients of attention: three of four dots by columns of warps would read less, and hold 224 words. ptxas spills there."""
+    case = next(c for c in imported("benchmarks", "gpu_counts").CASES if c.name == "attention backward D=64")
+    module = tile_ir(imported("benchmarks", "gpu_kernels").attention_backward, case.make(), case.constants)
+    assert (most(module, Blind(gpu("sm_90"), 4)), most(module, ThreadRules(gpu("sm_90"), 4))) == (224, 128)
 
 
 DOT = """

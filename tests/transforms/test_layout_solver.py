@@ -224,6 +224,21 @@ def test_the_sums_of_a_dot_keep_the_order_of_registers() -> None:
     assert layout_of(dot.result) == nvidia_mma((64, 32), 2, (4, 1), (16, 8))
 
 
+def test_an_operand_that_is_computed_is_computed_once() -> None:
+    """The right operand of a 64 x 64 product comes from bytes of two numbers, by 17 instructions each. Four columns of warps
+    compute each element once. The preferred two by two compute it twice; they read less of the left operand."""
+    mxfp4 = imported("benchmarks/paper", "mxfp4")
+    constants = {"M": mxfp4.M, "N": mxfp4.N, "K": mxfp4.K}
+    module = tile_ir(mxfp4.mxfp4, [*mxfp4.arguments()[0], mxfp4.DEPTH], constants)
+    copies: list[list[bool]] = []
+    for solved in (False, True):
+        function = simplified(module, "sm_80")
+        laid_out(function, ThreadRules(gpu("sm_80"), 4), solved=solved)
+        (dot,) = [op for op in function.walk() if isinstance(op, tile.DotOp)]
+        copies.append([not any(basis) for basis in layout_of(dot.b).bases("warp")])
+    assert copies == [[False, True], [False, False]]
+
+
 SHAPE_OPS: list[Callable[[SSAValue], tile.ShapeOp]] = [
     lambda x: tile.TransOp(x, (1, 0)),
     lambda x: tile.ReshapeOp(x, (4, 64)),

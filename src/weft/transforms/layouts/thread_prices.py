@@ -60,6 +60,10 @@ SELECTION: Final = 2.0
 REPACK: Final = 5.0
 """Instructions in the PTX for each word that an access packs in another order than the layout; from 16-bit transposes."""
 
+FRAGMENTS: Final = 22
+"""Registers of a thread beside `OTHER_REGISTERS` that ptxas takes where a kernel's tiles live together: fragments that are loaded
+ahead, addresses of all accesses. From attention: 176 words of tiles take 221 registers, 136 take 182."""
+
 _LINE_BYTES, _SECTOR_BYTES = 128, 32
 
 

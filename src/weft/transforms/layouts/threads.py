@@ -36,7 +36,7 @@ from weft.transforms.axis_info import Box
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
-from weft.transforms.layouts.thread_prices import issued_permutes, op_price, spilled
+from weft.transforms.layouts.thread_prices import FRAGMENTS, issued_permutes, op_price, spilled
 from weft.transforms.layouts.thread_proposals import (
     access_layouts,
     element_bytes,
@@ -145,7 +145,7 @@ class ThreadRules(Preferences):
 
     def spills(self, words: int) -> float:
         """See `thread_prices.spilled`."""
-        return spilled(words, self.warps, self.target.model)
+        return spilled(words + FRAGMENTS, self.warps, self.target.model)
 
     def spells(self, op: Operation | None) -> int:
         """Dots, whose emission takes a tile's sums from registers in a row; then what walks memory; then others."""

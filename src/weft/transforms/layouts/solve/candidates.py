@@ -142,8 +142,10 @@ class Candidates:
             return []
         if len(proposed) == 1:
             return [variable.preferred]
-        different = list({self._key(choice): choice for choice in reversed(proposed)}.values())[::-1]
-        priced = [(self.rules.least_cost(op, choice, self.facts), choice) for choice in different]
+        different: dict[Key, OperandLayouts] = {}
+        for choice in proposed:
+            different.setdefault(self._key(choice), choice)
+        priced = [(self.rules.least_cost(op, choice, self.facts), choice) for choice in different.values()]
         least = min(price for price, _ in priced)
         kept = [each for each in priced[1:] if each[0] <= DEARER * least]
         return [variable.preferred, *(choice for _, choice in sorted(kept, key=lambda each: each[0]))]
