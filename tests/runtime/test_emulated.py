@@ -102,6 +102,37 @@ def test_a_fault_names_the_users_line_and_leaves_the_arrays() -> None:
     assert not out.any()
 
 
+@weft.jit
+def neighbours(x: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(x + i + BLOCK, mask=i + BLOCK < 384)
+    tl.store(x + i, value, mask=i + BLOCK < 384)
+
+
+def test_a_race_of_two_programs_names_the_users_lines() -> None:
+    x, before = np.arange(384, dtype=np.float32), np.arange(384, dtype=np.float32)
+    with pytest.raises(emulator.Race) as caught:
+        neighbours.on("sm_90")[(3,)](x, BLOCK=128)
+    first = neighbours.fn.__code__.co_firstlineno
+    message = re.sub(r"PTX line \d+", "PTX line N", caught.value.message)
+    assert message == (
+        "thread (0, 0, 0) of block (1, 0, 0) writes bytes 512 to 515 of 'argument 0', which thread (0, 0, 0) of block "
+        f"(0, 0, 0) read at PTX line N (source {__file__}:{first + 3}); nothing orders them: "
+        "blocks are ordered by a release and an acquire at .gpu scope"
+    )
+    assert f"source {__file__}:{first + 4}" in str(caught.value)
+    np.testing.assert_array_equal(x, before)
+
+
+def test_checks_are_switched_off_for_launches_inside() -> None:
+    x = np.arange(384, dtype=np.float32)
+    with weft.emulate("sm_90", checks=emulator.Checks(global_races=False)):
+        neighbours[(3,)](x, BLOCK=128)
+        neighbours.on("sm_80")[(3,)](x, BLOCK=128)
+    with weft.emulate("sm_90"), pytest.raises(emulator.Race):
+        neighbours[(3,)](x, BLOCK=128)
+
+
 def test_scalars_of_all_kinds() -> None:
     for on in (False, True):
         x = np.full(1, 3.0, np.float32)

@@ -30,7 +30,7 @@ from weft.target import GpuTarget
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from weft.emulator import Module, Profile
+    from weft.emulator import Checks, Module, Profile
 
 _PAGE: Final = 4096
 _ALIGNMENT: Final = 16
@@ -39,21 +39,29 @@ CURRENT: Final[ContextVar[GpuTarget | None]] = ContextVar("weft_emulated", defau
 """The GPU that launches of this context are emulated on; None: they run on the CPU."""
 
 
+_CHECKS: Final[ContextVar[Checks | None]] = ContextVar("weft_emulator_checks", default=None)
+"""What launches of this context are checked for; None: everything."""
+
+
 @contextmanager
-def emulate(target: str | GpuTarget) -> Generator[GpuTarget]:
+def emulate(target: str | GpuTarget, *, checks: Checks | None = None) -> Generator[GpuTarget]:
     """Launches inside run as PTX for ``target`` (``"sm_90"``) in the emulator, all its checks on.
 
         with weft.emulate("sm_90"):
             add[(8,)](x, y, out, n, BLOCK=128)
 
+    ``checks`` switches some off, also for launches inside that name a target themselves:
+    ``weft.emulate("sm_90", checks=weft.emulator.Checks(global_races=False))``.
+
     Raises: ValueError for a target that weft does not know.
     """
     chosen = targets.gpu(target) if isinstance(target, str) else target
-    token = CURRENT.set(chosen)
+    token, checked = CURRENT.set(chosen), _CHECKS.set(checks)
     try:
         yield chosen
     finally:
         CURRENT.reset(token)
+        _CHECKS.reset(checked)
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,9 @@ class EmulatedKernel:
                     "takes arrays in the CPU's memory"
                 )
         artifact, arguments = self.artifact, self._arguments(bound)
-        return self._module.launch(artifact.symbol, grid, artifact.threads, arguments, shared=artifact.shared)
+        return self._module.launch(
+            artifact.symbol, grid, artifact.threads, arguments, shared=artifact.shared, checks=_CHECKS.get()
+        )
 
     def _arguments(self, bound: Bound) -> list[Any]:
         extents, slots = iter(bound.extents), iter(bound.slots)

@@ -20,7 +20,7 @@ from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import Special
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.memory import Memory
-from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.memory.order import NullOrder
 from weft.emulator.profile.counters import Counters
 from weft.emulator.ptx.types import STORAGE, TYPES
 
@@ -40,11 +40,13 @@ class Checks:
     """Reads of memory that has not been written."""
     races: bool = True
     """Unordered accesses to shared memory."""
+    global_races: bool = True
+    """Unordered accesses to global memory, in a block and between blocks."""
 
     @classmethod
     def none(cls) -> Checks:
         """Everything off."""
-        return cls(bounds=False, alignment=False, uninitialised=False, races=False)
+        return cls(bounds=False, alignment=False, uninitialised=False, races=False, global_races=False)
 
 
 @dataclass
@@ -94,7 +96,7 @@ class Execution:
         """Where variables are; the launch sets it."""
         self.counters = counters
         self.checks = checks
-        self.order: Order | NullOrder = memory.order
+        self.order: NullOrder = memory.order
         self.output: list[str] = []
         """What vprintf printed."""
         self.registers: dict[tuple[str, str], NDArray[Any]] = {}

@@ -19,6 +19,7 @@ from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
+from weft.emulator.memory.global_order import GlobalOrder
 from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
@@ -89,16 +90,7 @@ def launch(
     execution = Execution(program, kernel, grid, block, blocks, memory, counters, checks)
     execution.variable_map = variable_map
     memory.fault = execution.fault
-    if checks.races and variable_map.shared_bytes:
-        contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
-        memory.order = execution.order = Order(
-            contents,
-            block_threads,
-            _granule(program, variable_map),
-            program.instructions,
-            execution.coordinates,
-            kernel,
-        )
+    memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
     with np.errstate(all="ignore"), _no_collection():
         scheduler = Scheduler(execution, variable_map)
         for first in range(0, total, blocks):
@@ -118,6 +110,20 @@ def launch(
         if r.writeable:
             r.view()[...] = result
     return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)
+
+
+def _order(execution: Execution, block_threads: int, granule: int) -> NullOrder:
+    """Who looks for races."""
+    memory, checks, blocks = execution.memory, execution.checks, execution.blocks
+    known = execution.program.instructions, execution.coordinates, execution.kernel
+    order = NullOrder()
+    if checks.races and memory.shared_bytes:
+        contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
+        order = Order(contents, block_threads, granule, *known)
+    memory.watch_global = checks.global_races
+    if checks.global_races:
+        order = GlobalOrder(memory.heaps[Space.GLOBAL], order, blocks, block_threads, checks.alignment, *known)
+    return order
 
 
 def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, block: Dim3) -> None:

@@ -70,8 +70,14 @@ class AccessBatch:
     alignment: int | None = None
     """What addresses must be a multiple of, if that is not ``size``."""
     strong: bool = False
-    """volatile, relaxed, acquire, release or atomic: never a race with another strong access."""
+    """volatile, relaxed, acquire, release or atomic: never a race with another strong access of the same bytes in its scope."""
+    wide: bool = True
+    """Whether the scope of a strong access has threads of other blocks."""
+    element: int | None = None
+    """Bytes of an element, if not ``size``: strong accesses of vectors are accesses of their elements."""
     flat: NDArray[np.intp] | None = None
     """Filled in by the memory: each access's first byte in the space's arena."""
+    span: tuple[int, int] | None = None
+    """Filled in by the memory, for global memory: the least and the greatest of ``flat``."""
     agent: Agent | None = None
     """The asynchronous operation that accesses (`weft.emulator.memory.order`), if the threads themselves do not."""

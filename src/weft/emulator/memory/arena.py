@@ -117,9 +117,9 @@ class Heap(Arena):
                 self.begins[pages_of] = a.start
                 self.ends[pages_of] = a.start + a.size
 
-    def outside(self, flat: NDArray[np.int64], size: int) -> NDArray[np.bool_] | None:
-        """Which accesses are not inside an allocation; None if all are."""
-        low, high = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
+    def outside(self, flat: NDArray[np.int64], size: int, span: tuple[int, int]) -> NDArray[np.bool_] | None:
+        """Which accesses are not inside an allocation; None if all are. ``span`` is the least and the greatest of ``flat``."""
+        low, high = span
         if low >= 0 and high < self.bytes.size:
             page = low // PAGE
             if self.begins[page] <= low and high + size <= self.ends[page]:  # all in one

@@ -7,8 +7,8 @@ depends on them is wrong. Inside its window shared memory starts anew for each b
     0x02_0000_0000  local       0x04_0000_0000  kernel parameters
     0x10_0000_0000  global, one allocation after the other with a gap between
 
-The checks of an access, in order: bounds, alignment, for reads that the bytes were written, and for shared memory that other
-threads' accesses are ordered (`weft.emulator.memory.order`).
+The checks of an access, in order: bounds, alignment, for reads that the bytes were written, and for shared and global
+memory that other threads' accesses are ordered (`weft.emulator.memory.order`, `weft.emulator.memory.global_order`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
-from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.memory.order import NullOrder
 
 if TYPE_CHECKING:
     from weft.emulator.machine.execution import Checks
@@ -55,7 +55,7 @@ class Memory:
         local_bytes: int,
         blocks: int,
         block_threads: int,
-        order: Order | NullOrder,
+        order: NullOrder,
         checks: Checks,
     ) -> None:
         self.checks = checks
@@ -64,6 +64,8 @@ class Memory:
         self.local_bytes = local_bytes
         self.block_threads = block_threads
         self.order = order
+        self.watch_global = False
+        """Whether the order checks accesses to global memory, too."""
         self.shared_stride = -(-shared_bytes // PAGE) * PAGE
         self.local_stride = -(-local_bytes // 16) * 16
         track = checks.uninitialised
@@ -105,9 +107,15 @@ class Memory:
             if bad is not None:
                 message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that has not been written"
                 raise self._fault(Uninitialised, message, access, bad)
-        if access.space is Space.SHARED and (self.checks.bounds or int(flat.max()) < self.shared.bytes.size - PAGE):
+        if self._watched(access, flat):
             self.order.observe(access, access.agent)
         return flat
+
+    def _watched(self, access: AccessBatch, flat: NDArray[np.intp]) -> bool:
+        """Whether the order has to see it: not what uses a dummy buffer, of which global memory has its own."""
+        if access.space is Space.SHARED:
+            return self.checks.bounds or int(flat.max()) < self.shared.bytes.size - PAGE
+        return self.watch_global and access.space is Space.GLOBAL
 
     def load(self, access: AccessBatch, width: int) -> NDArray[Any]:
         """The words of ``width`` bytes that a checked read finds: (N,) unsigned integers, or (N, size // width)."""
@@ -175,7 +183,8 @@ class Memory:
             heap = self.heaps[space]
             base = np.uint64(heap.base if space is Space.GLOBAL else 0)
             flat = (access.addresses - base).view(np.int64)
-            bad = heap.outside(flat, access.size)
+            access.span = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
+            bad = heap.outside(flat, access.size, access.span)
             spare = heap.bytes.size - PAGE
         else:
             shared = space is Space.SHARED
@@ -199,6 +208,7 @@ class Memory:
         if self.checks.bounds or access.size > PAGE:
             verb = _VERB[access.kind]
             raise self._fault(OutOfBounds, f"{verb} of {access.size} bytes of {space.value} memory", access, bad)
+        access.span = None
         return np.where(bad, spare, flat)
 
     def _fault(self, kind: type[Fault], message: str, access: AccessBatch, bad: NDArray[np.bool_]) -> Fault:

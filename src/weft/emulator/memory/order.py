@@ -30,7 +30,7 @@ What happens before what:
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy
 from weft.emulator.memory.clocks import ALL, FENCED, Agent, Clocks, Times
+from weft.emulator.memory.flags import Flags
 from weft.emulator.memory.shadow import (
     ASYNC,
     COLUMN,
@@ -63,9 +64,6 @@ Index3: TypeAlias = tuple[int, int, int]
 Coordinates: TypeAlias = Callable[[int], tuple[Index3, Index3]]
 """Block and thread index of a resident thread."""
 
-FLAGS: Final = 16
-"""Flags of a block that are told apart: addresses beyond share."""
-
 
 class NullOrder:
     """Sees nothing and orders nothing: what a program has whose races are not checked. `Order` has the same methods.
@@ -81,7 +79,7 @@ class NullOrder:
         """Other blocks take the place of the resident ones: ``blocks`` of them, if not as many as there is room for."""
 
     def observe(self, access: AccessBatch, agent: Agent | None = None) -> None:
-        """Checks an access to shared memory against those before it, and records it; before its values are written.
+        """Checks an access against those before it, and records it; before its values are written.
         ``agent``: who accesses, if not the threads themselves (each access is its thread's warp's operation of the agent).
 
         Raises: Race."""
@@ -105,8 +103,8 @@ class NullOrder:
         """Strong accesses to flags, in shared or global memory: ``semantics`` relaxed (volatile too), acquire, release or
         acq_rel. A release write and an acquire read of one address order what is around them; so do relaxed ones with fences."""
 
-    def fence(self, warps: IndexArray) -> None:
-        """membar, fence: relaxed accesses after it release, those before it acquire."""
+    def fence(self, warps: IndexArray, wide: bool = True) -> None:
+        """membar, fence: relaxed accesses after it release, those before it acquire. ``wide``: between blocks, too."""
 
     def fence_async(self, warps: IndexArray) -> None:
         """fence.proxy.async: what these warps did and have seen, the async proxy may see."""
@@ -149,6 +147,7 @@ class Order(NullOrder):
         self._coordinates = coordinates
         self._kernel = kernel
         self.clocks = Clocks(blocks, block_threads // WARP)
+        self._flags = Flags(self.clocks)
         if blocks * block_threads > THREADS:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREADS} at most")
         threads: IndexArray = np.arange(blocks * block_threads, dtype=np.intp)
@@ -168,7 +167,7 @@ class Order(NullOrder):
         self._strong_writes: History | None = None
         self._sites: list[int] = [0]
         self._kinds: list[Kind] = [Kind.READ]
-        self._flags = False
+        self._flags.reset()
 
     def _history(self) -> History:
         return History(self._contents.shape[0], self._shift, self.clocks.blocks)
@@ -385,37 +384,9 @@ class Order(NullOrder):
         self.clocks.keys.pop(key, None)
 
     def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
-        clocks = self.clocks
-        reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
-        releases = writes and semantics in ("release", "acq_rel")
-        acquires = reads and semantics in ("acquire", "acq_rel")
-        lends = writes and clocks.fenced
-        if not (releases or lends or (reads and self._flags)):
-            return
-        self._flags |= releases or lends
-        flags = (access.addresses.astype(np.intp) >> 2) % FLAGS
-        present: list[int] = np.unique(flags).tolist()
-        for flag in present:
-            key = "flag", access.space, flag
-            warps = np.unique(self._warp[access.threads[flags == flag]])
-            for turn in self._turns(warps) if reads and writes else (warps,):
-                # Acquire before release: what an atomic takes over from the one before it, it hands on.
-                if acquires:
-                    clocks.acquire(key, turn)
-                elif reads:
-                    clocks.note(key, turn)
-                if releases:
-                    clocks.release(key, turn)
-                elif lends:
-                    clocks.release_fenced(key, turn)
+        self._flags.communicate(access, self._warp[access.threads], semantics)
 
-    def _turns(self, warps: IndexArray) -> list[IndexArray]:
-        """Ascending warps as their atomics on one address are served, in turn: of each block the first, the second, ..."""
-        blocks = self.clocks.block_of[warps]
-        place = np.arange(warps.size) - np.searchsorted(blocks, blocks)
-        return [warps[place == turn] for turn in range(int(place.max(initial=-1)) + 1)]
-
-    def fence(self, warps: IndexArray) -> None:
+    def fence(self, warps: IndexArray, wide: bool = True) -> None:
         self.clocks.fence(warps)
 
     def fence_async(self, warps: IndexArray) -> None:

@@ -4,8 +4,8 @@
 one on each element, as the ISA has it. f32 sums in global memory flush subnormal numbers, those in shared memory keep them:
 so it says.
 
-Order. All are strong accesses, so they never race with each other. ``.acquire``, ``.release`` and ``.acq_rel`` order what is
-around them at the address they access; scopes make no difference where there is one memory.
+Order. All are strong accesses, which do not race with each other if they are of the same bytes and in each other's scope.
+``.acquire``, ``.release`` and ``.acq_rel`` order what is around them at the address they access.
 """
 
 from __future__ import annotations
@@ -99,6 +99,7 @@ class _Form:
         self.size = self.parts * self.type.bytes
         self.space = SPACES[f["space"]] if f["space"] else None
         self.semantics = f["semantics"] or "relaxed"
+        self.wide = f["scope"] not in ("cta", "cluster")
         self.hint = bool(f["hint"])
         flushed = self.name == "add" and kind == "f32"
         self.operations = {space: Operation(self.name, element, flushed and space is Space.GLOBAL) for space in Space}
@@ -136,7 +137,10 @@ def _bind(
     execution, site = b.execution, b.site
 
     def perform(space: Space, threads: IndexArray, addresses: NDArray[np.uint64]) -> None:
-        access = AccessBatch(site, space, Kind.ATOMIC, threads, addresses, f.size, strong=True)
+        element = f.size // f.elements
+        access = AccessBatch(
+            site, space, Kind.ATOMIC, threads, addresses, f.size, strong=True, wide=f.wide, element=element
+        )
         flat = execution.memory.check(access)
         execution.counters.access(access)
         execution.order.communicate(access, f.semantics)

@@ -1,8 +1,9 @@
 """membar and fence (PTX ISA 9.7.13.5): what they order here.
 
 Accesses are made one after the other, so a fence never changes a value. It matters to the race detector alone: relaxed accesses
-with fences around them order what they surround, and plain writes to shared memory need a fence before an operation of the
-async proxy meets them. The other proxies and mbarrier_init order nothing that could be out of order here.
+with fences around them order what they surround, for other blocks if the scope has them. Plain writes to shared memory need a
+fence before an operation of the async proxy meets them. The other proxies and mbarrier_init order nothing that could be out of
+order here.
 """
 
 from __future__ import annotations
@@ -56,12 +57,13 @@ def fence(b: Binding) -> Step:
     if not order.active:
         return lambda active: None
     memory, proxy = name not in ASYNC, name not in MEMORY
+    wide = not name.endswith((".cta", ".cluster"))
     every_warp: IndexArray = np.arange(b.execution.warps)
 
     def step(active: Active) -> None:
         warps = every_warp if active.full else active.warps
         if memory:
-            order.fence(warps)
+            order.fence(warps, wide)
         if proxy:
             order.fence_async(warps)
 

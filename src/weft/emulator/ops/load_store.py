@@ -30,7 +30,10 @@ NO_MEANING: Final = frozenset(
         "cta", "cluster", "gpu", "sys",
     }
 )  # fmt: skip
-"""Caches and scopes: one block is as good as another here, and nothing is cached."""
+"""Nothing is cached, so scopes change no value; the race detector looks at them."""
+
+NARROW: Final = frozenset({"cta", "cluster"})
+"""Scopes without threads of other blocks: a cluster is one."""
 
 SEMANTICS: Final = ("volatile", "relaxed", "acquire", "release")
 """Modifiers of strong accesses."""
@@ -48,12 +51,22 @@ class _Form:
         self.space = SPACES.get(spaces[0], Space.PARAM) if spaces else None
         self.count = next((n for name, n in _VECTORS.items() if name in b.modifiers), 1)
         self.semantics = next((m for m in b.modifiers if m in SEMANTICS), "")
+        self.wide = NARROW.isdisjoint(b.modifiers)
         if self.kind.bits == 1:
             b.wrong("predicates cannot be loaded or stored")
         self.size = self.kind.bytes * self.count
         self.width = min(self.kind.bytes, 8)
         if self.size > 32:
             b.wrong(f"an access of {self.size} bytes; at most 32 can be accessed at once")
+
+    def access(
+        self, site: int, space: Space, kind: Kind, threads: IndexArray, addresses: NDArray[np.uint64]
+    ) -> AccessBatch:
+        """The accesses of some threads."""
+        strong, element = bool(self.semantics), self.kind.bytes
+        return AccessBatch(
+            site, space, kind, threads, addresses, self.size, strong=strong, wide=self.wide, element=element
+        )
 
 
 @instruction("ld", "ldu")
@@ -90,7 +103,7 @@ def ld(b: Binding) -> Step:
         put(values, active)
 
     def _load(memory: Any, threads: IndexArray, addresses: NDArray[np.uint64], space: Space) -> NDArray[Any]:
-        access = AccessBatch(site, space, Kind.READ, threads, addresses, form.size, strong=bool(form.semantics))
+        access = form.access(site, space, Kind.READ, threads, addresses)
         values = memory.load(access, form.width)
         execution.counters.access(access)
         if form.semantics:
@@ -131,11 +144,11 @@ def st(b: Binding) -> Step:
                 _store(threads[where], within, values[where], space)
 
     def _store(threads: IndexArray, addresses: NDArray[np.uint64], values: NDArray[Any], space: Space) -> None:
-        access = AccessBatch(site, space, Kind.WRITE, threads, addresses, form.size, strong=bool(form.semantics))
-        if form.semantics:
-            execution.order.communicate(access, _SEMANTICS[form.semantics])
+        access = form.access(site, space, Kind.WRITE, threads, addresses)
         execution.memory.store(access, form.width, values)
         execution.counters.access(access)
+        if form.semantics:
+            execution.order.communicate(access, _SEMANTICS[form.semantics])
 
     return run
 

@@ -68,7 +68,7 @@ def _read(execution: Execution, thread: int, address: int, size: int, what: str)
     else:
         heap = memory.heaps[space]
         at -= heap.base if space is Space.GLOBAL else 0
-        inside = at >= 0 and heap.outside(np.array([at], np.int64), size) is None
+        inside = at >= 0 and heap.outside(np.array([at], np.int64), size, (at, at)) is None
         limit, start = (arena.bytes.size, 0) if inside else (0, 0)
     if not 0 <= at <= limit - size:
         _fault(execution, thread, f"{what} reads {size} bytes outside every allocation", f"0x{address:x}")
