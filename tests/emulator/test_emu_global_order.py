@@ -309,9 +309,6 @@ class Trace:
             self.order.communicate(access, semantics)
             for t, place in zip(threads, places, strict=True):
                 self.definition.strong(place, self.base + t // WARP, kind, semantics, wide)
-        elif kind is Kind.WRITE and not strong:
-            for place in places:
-                self.definition.flags.pop(place, None)
         return False
 
     def expect(self, access: AccessBatch, racing: set[tuple[int, int, int]]) -> None:

@@ -9,7 +9,7 @@ the warp has seen all that the other did up to time t.
 
 Each address that a release reached has a *record*: what an acquire of its value learns. An atomic adds to the record it finds
 (PTX ISA, memory consistency model, observation order: a chain of read-modify-writes). Any other strong write puts its own in its
-place; a weak write leaves none.
+place. Nothing is done for a weak write: an acquire that reads it without being ordered behind it races.
 
 Scopes. A record has two rows: ``wide`` is what was released at .gpu or .sys scope, ``near`` what the block of the last releaser
 may see, which is all. An acquire at .cta scope looks at records of its own block only.
@@ -180,11 +180,6 @@ class Between:
             self._activate()
         self._later(self._fence, warps, wide)
 
-    def weak(self, places: IndexArray) -> None:
-        """Weak writes: what they write hands nothing on."""
-        if self.active:
-            self._later(self._weak, places)
-
     def strong(
         self, places: IndexArray, warps: IndexArray, reads: bool, writes: bool, semantics: str, wide: bool
     ) -> None:
@@ -250,9 +245,6 @@ class Between:
         self._fenced[warps] = rows = self._rows(warps, now)
         if wide:
             self._fenced_wide[warps] = rows
-
-    def _weak(self, now: int, places: IndexArray) -> None:
-        self._records.numbers[places] = 0
 
     def _strong(
         self, now: int, places: IndexArray, warps: IndexArray, does: tuple[bool, bool, bool, bool], wide: bool

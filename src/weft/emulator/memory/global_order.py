@@ -173,8 +173,6 @@ class GlobalOrder(NullOrder):
                 self._check(place, place.writes, made, place.units(made), None)
             self._note(place, made)
             return
-        if not made.how and self._between.active:
-            self._between.weak(made.flat)
         units = place.units(made)
         if not made.how and place.touch(units):
             self._note(place, made)
