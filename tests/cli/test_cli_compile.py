@@ -19,6 +19,7 @@ from cuda_arrays import CupyArray, fake_cupy
 from fake_cuda import FakeDriver, install
 from weft import emulator
 from weft.cli import main
+from weft.emulator import Race
 
 pytestmark = pytest.mark.jit
 
@@ -179,8 +180,8 @@ def page() -> str:
     return (Path(__file__).parents[2] / "docs/nvidia.md").read_text()
 
 
-EMULATED, ON_A_CARD, BY_OTHERS = range(3)
-"""The programs of the page, in order; the second and the third go on after the first."""
+EMULATED, RACING, ON_A_CARD, BY_OTHERS = range(4)
+"""The programs of the page, in order; the others go on after the first."""
 
 
 def programs() -> list[str]:
@@ -194,6 +195,18 @@ def test_the_program_of_the_documentation(tmp_path: Path) -> None:
     run = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
     assert 375 <= int(run.stdout) <= 378
+
+
+def test_the_racing_program_of_the_documentation(tmp_path: Path) -> None:
+    """It leaves one of the places, and is a race where the check is on."""
+    first, second = programs()[EMULATED], programs()[RACING]
+    path = tmp_path / "program.py"
+    path.write_text(first + second)
+    names = runpy.run_path(str(path))
+    assert names["x"][names["found"][0]] > 0.5
+    path.write_text(first + re.sub(r", checks=.*\)", ")", second))
+    with pytest.raises(Race, match="write different values to bytes 0 to 3 of 'argument 0' in one instruction"):
+        runpy.run_path(str(path))
 
 
 @pytest.mark.parametrize("number", [ON_A_CARD, BY_OTHERS])

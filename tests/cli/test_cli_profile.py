@@ -158,7 +158,7 @@ def test_a_fault_as_json(capsys: pytest.CaptureFixture[str], scale: str):
 def test_without_checks_the_same_launch_is_counted(capsys: pytest.CaptureFixture[str], scale: str):
     code, out = ask(capsys, scale, *FAULTY, "--no-checks")
     assert code == 0
-    assert "checks that were off: bounds, alignment, uninitialised, races\n" in out
+    assert "checks that were off: bounds, alignment, uninitialised, races, global_races\n" in out
 
 
 # ---- arguments ----------------------------------------------------------------------------------------------------------
