@@ -94,6 +94,8 @@ def integer_result(kind: str, x: int, y: int, dtype: DType) -> int:
             return x << shift if shift < dtype.bits else 0
         case "shr":
             return x >> min(shift, dtype.bits)
+        case "umulhi":
+            return (x % (1 << dtype.bits)) * (y % (1 << dtype.bits)) >> dtype.bits
         case "pow":
             return 0 if y < 0 else pow(x, y, 1 << dtype.bits)
         case "min" | "max":

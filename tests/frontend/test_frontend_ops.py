@@ -128,6 +128,7 @@ CASES = [
     ("tl.fdiv(F, 3.0)", "constant div", "float32[16]"),
     ("tl.fdiv(F, 3.0, ieee_rounding=True)", "constant div_rn", "float32[16]"),
     ("tl.div_rn(d, d)", "div_rn", "float64 scalar"),
+    ("tl.umulhi(I, V.to(tl.uint32))", "cast cast umulhi", "uint32[16]"),
     ("tl.fma(F, f, 1.0)", "constant splat splat fma", "float32[16]"),
     ("tl.abs(I)", "abs", "int32[16]"),
     ("tl.abs(V)", "", "uint8[16]"),

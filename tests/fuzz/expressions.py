@@ -330,6 +330,18 @@ def matrices(scope: Scope) -> tuple[Typed, Typed] | None:
     return a, b
 
 
+def upper_half(scope: Scope) -> Typed | None:
+    """The upper half of a product, or a random word whose offset is a value."""
+    a = scope.pick(lambda v: v.dtype.is_integer and v.dtype.bits >= 32)
+    if a is None:
+        return None
+    if scope.random.random() < 0.2:
+        return Typed(f"tl.randint({scope.random.randint(-5, 1 << 40)}, {a.text}, 4)", dtypes.uint32, a.shape)
+    other = scope.pick(lambda v: v.dtype == a.dtype and (fits(v.shape, a.shape) or fits(a.shape, v.shape))) or a
+    shape = common_shape(a.shape, other.shape)
+    return None if shape is None else Typed(f"tl.umulhi({a.text}, {other.text})", a.dtype, shape)
+
+
 FORMS: Final[Sequence[tuple[Form, float]]] = (
     (arithmetic, 14),
     (comparison, 3),
@@ -344,6 +356,7 @@ FORMS: Final[Sequence[tuple[Form, float]]] = (
     (movement, 5),
     (reduction, 4),
     (product, 1.5),
+    (upper_half, 0.7),
 )
 """Every exact form and its weight."""
 

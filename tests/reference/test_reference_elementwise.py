@@ -62,6 +62,7 @@ PYTHON_BINARY: dict[str, Callable[[int, int, DType], int]] = {
     "shr": lambda x, y, dtype: x >> amount(y, dtype),
     "min": lambda x, y, _: min(x, y),
     "max": lambda x, y, _: max(x, y),
+    "umulhi": lambda x, y, dtype: (x % (1 << dtype.bits)) * (y % (1 << dtype.bits)) >> dtype.bits,
     "pow": lambda x, y, dtype: 0 if y < 0 else pow(x, y, 1 << dtype.bits),
 }
 

@@ -45,7 +45,7 @@ class Frame:
 
     def spans(self, node: ast.AST) -> list[Span]:
         """Where ``node`` stands and the calls that led there, innermost first."""
-        here = [self.kernel.span(node)]
+        here = [self.kernel.span(node)] if self.kernel.is_shown else []
         return here if self.caller is None else here + self.caller[0].spans(self.caller[1])
 
     def location(self, node: ast.AST) -> LocationAttr:

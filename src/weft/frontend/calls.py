@@ -7,10 +7,11 @@ import ast
 import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import FunctionType
 from typing import Any, Final
 
-from weft import dtypes
+from weft import dtypes, semantics
 from weft import language as tl
 from weft.frontend import arithmetic, registry
 from weft.frontend.attributes import Question
@@ -21,7 +22,7 @@ from weft.frontend.library.ignored import check_ignored
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
-from weft.language.core import STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
+from weft.language.core import COMPOSITES, STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
 from weft.semantics.core import PromotionError
 
 
@@ -41,12 +42,30 @@ def call(g: Generator, node: ast.Call) -> Value:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
         arguments.positional.insert(0, (function.receiver, receiver))
         function = function.function
+    if isinstance(function, FunctionType) and function in COMPOSITES:
+        function = composite_of(function)
     if isinstance(function, KernelFunction):
         return _inline(g, function, arguments, node)
     stub = _stub(function)
     if stub is not None:
         return _language(g, stub, arguments, node)
     return _python(g, function, arguments)
+
+
+class Composite(KernelFunction):
+    """A function of the language that is written in it: what happens in its text happens at the call, to users."""
+
+    is_shown = False
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__(fn, semantics.get("triton"))
+        self.name = f"tl.{self.name}"
+
+
+@cache
+def composite_of(function: Callable[..., Any]) -> Composite:
+    """The helper to inline for a composite of the language."""
+    return Composite(COMPOSITES[function])
 
 
 def _stub(function: Value) -> Callable[..., Any] | None:

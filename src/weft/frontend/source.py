@@ -74,9 +74,13 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 class KernelFunction:
     """A Python function in the kernel language; called from a kernel it is inlined.
 
+    ``is_shown``: whether messages, and the lines of a profile, name places in its text.
+
     ``fn`` is the function, ``name`` its name, ``file`` and ``first_line`` where it (its first decorator) begins;
     ``semantics`` is what its operators mean (None: what its caller's do, and Triton's in a kernel).
     """
+
+    is_shown = True
 
     def __init__(self, fn: Callable[..., Any], semantics: Semantics | None = None) -> None:
         self.fn = fn

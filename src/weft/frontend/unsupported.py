@@ -64,15 +64,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "make_block_ptr",
         "make_tensor_descriptor",
         "map_elementwise",
-        "pair_uniform_to_normal",
-        "philox",
-        "philox_impl",
-        "rand",
-        "rand4x",
-        "randint",
-        "randint4x",
-        "randn",
-        "randn4x",
         "reduce_or",
         "sort",
         "split",
@@ -80,8 +71,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "store_tensor_descriptor",
         "swizzle2d",
         "topk",
-        "uint_to_uniform_float",
-        "umulhi",
         "unsqueeze",
         "condition",
         "advance",
@@ -93,7 +82,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 """Names of Triton's language that weft does not have yet."""
 
 _POINTERS: Final = "add offsets to a pointer, and mask what lies outside: tl.load(ptr + offsets, mask=offsets < n)"
-_RANDOM: Final = "pass random numbers as an array"
 _PREFIX: Final = "sum a masked tile: tl.sum(tl.where(i[None, :] <= i[:, None], x[None, :], 0), axis=1)"
 _STORE: Final = "store the parts one after the other"
 
@@ -102,7 +90,6 @@ INSTEAD: Final[dict[str, str]] = {
         ("make_block_ptr", "advance", "make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
         _POINTERS,
     ),
-    **dict.fromkeys(("rand", "randn", "randint", "rand4x", "randn4x", "randint4x", "philox"), _RANDOM),
     **dict.fromkeys(("cumsum", "associative_scan"), _PREFIX),
     **dict.fromkeys(("cat", "join", "interleave"), _STORE),
     "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",

@@ -97,16 +97,18 @@ BINARY: Final[dict[str, frozenset[str]]] = {
     "max": frozenset({FLOAT, INTEGER, BOOL}),
     "minnan": frozenset({FLOAT}),
     "maxnan": frozenset({FLOAT}),
+    "umulhi": frozenset({INTEGER}),
     "pow": frozenset({FLOAT, INTEGER, BOOL}),
     "atan2": frozenset({FLOAT}),
 }
 """Binary kinds. ``div_rn`` is the true division, correctly rounded; ``div`` of floats is too, unless the target approximates it
 (`weft.target.APPROXIMATIONS`), of integers it is C's; ``rem`` has the sign of the dividend (fmod);
-``shr`` is arithmetic for signed types; ``min``/``max`` return the number where one operand is NaN,
+``shr`` is arithmetic for signed types; ``umulhi`` is the upper half of the
+product of the operands read as unsigned; ``min``/``max`` return the number where one operand is NaN,
 ``minnan``/``maxnan`` NaN; `TIED_ZEROS` says what they give of two zeros. ``pow`` of integers wraps, and of a negative exponent
 is 0; ``atan2(y, x)`` is the angle of the point."""
 
-COMMUTATIVE: Final = frozenset({"add", "mul", "and", "or", "xor", "min", "max", "minnan", "maxnan"})
+COMMUTATIVE: Final = frozenset({"add", "mul", "umulhi", "and", "or", "xor", "min", "max", "minnan", "maxnan"})
 """Binary kinds whose operands may be exchanged."""
 
 TIED_ZEROS: Final = frozenset({"min", "max", "minnan", "maxnan"})

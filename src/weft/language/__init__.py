@@ -24,7 +24,7 @@ from weft.dtypes import (
     uint32,
     uint64,
 )
-from weft.language import extra, math
+from weft.language import extra, math, random
 from weft.language.compiletime import (
     assume,
     max_constancy,
@@ -73,6 +73,7 @@ from weft.language.elementwise import (
     sqrt,
     sqrt_rn,
     sub,
+    umulhi,
     where,
 )
 from weft.language.memory import (
@@ -88,6 +89,18 @@ from weft.language.memory import (
     load,
     store,
 )
+from weft.language.random import (
+    pair_uniform_to_normal,
+    philox,
+    philox_impl,
+    rand,
+    rand4x,
+    randint,
+    randint4x,
+    randn,
+    randn4x,
+    uint_to_uniform_float,
+)
 from weft.language.reduction import argmax, argmin, dot, max, min, reduce, softmax, sum, xor_sum
 from weft.language.shape import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, trans, view
 
@@ -100,13 +113,14 @@ TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 __all__ = [
     "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "arange", "argmax",
     "argmin", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv",
-    "ceil", "clamp", "constexpr", "constexpr_function", "cos", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp",
-    "exp2", "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2",
-    "float8e4nv", "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2",
-    "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of",
-    "num_programs", "permute", "pointer_type", "program_id", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid",
+    "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil",
+    "clamp", "constexpr", "constexpr_function", "cos", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
+    "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
+    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "math", "max",
+    "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
+    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",
+    "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid",
     "sin", "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sub", "sum",
-    "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "view", "where", "xor_sum", "zeros",
-    "zeros_like",
+    "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "view",
+    "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

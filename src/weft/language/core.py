@@ -4,6 +4,8 @@ An op of the language is a *stub*: a typed, documented Python signature that onl
 carries its implementation and a hidden compiler argument. The frontend owns the meaning and checks, when it is imported, that
 both name the same parameters. So ``import weft.language`` loads no compiler, editors see ordinary typed functions, and a call
 outside a kernel can say what went wrong.
+
+What can be said in ops is a *composite*: a function written in the language itself.
 """
 
 from __future__ import annotations
@@ -34,6 +36,25 @@ STUBS: Final[dict[Callable[..., Any], str]] = {}
 def stub(function: Callable[P, R]) -> Callable[P, R]:
     """Make a signature an op of the language: calling it outside a kernel raises `OutsideKernelError`."""
 
+    outside = _outside(function)
+    STUBS[outside] = function.__name__
+    return outside
+
+
+COMPOSITES: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
+"""Functions of the language that are written in it, with their text's function; the frontend inlines them, as it does helpers."""
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function in the kernel language a function of the language, with Triton's semantics whatever its caller's are."""
+    outside = _outside(function)
+    COMPOSITES[outside] = function
+    return outside
+
+
+def _outside(function: Callable[P, R]) -> Callable[P, R]:
+    """What Python sees of a function of the language: calling it raises `OutsideKernelError`."""
+
     @functools.wraps(function)
     def outside(*args: P.args, **kwargs: P.kwargs) -> R:
         raise OutsideKernelError(
@@ -41,7 +62,6 @@ def stub(function: Callable[P, R]) -> Callable[P, R]:
             "and launch that as kernel[grid](...)"
         )
 
-    STUBS[outside] = function.__name__
     return outside
 
 

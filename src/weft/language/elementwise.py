@@ -62,6 +62,12 @@ def mul(x: Tile, y: Tile, sanitize_overflow: bool | constexpr = True) -> tensor:
 
 
 @stub
+def umulhi(x: Tile, y: Tile) -> tensor:
+    """The upper half of the exact product, for integers of 32 or 64 bits, read as unsigned whatever their type is."""
+    ...
+
+
+@stub
 def cdiv(x: Tile, div: Tile) -> tensor:
     """``(x + (div - 1)) // div``: division of non-negative integers, rounded up. Compile-time for compile-time
     arguments."""

@@ -19,9 +19,11 @@ from weft.language.elementwise import (
     sin,
     sqrt,
     sqrt_rn,
+    umulhi,
 )
 
 __all__ = [
     "abs", "ceil", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2", "rsqrt", "sin",
     "sqrt", "sqrt_rn",
+    "umulhi",
 ]  # fmt: skip

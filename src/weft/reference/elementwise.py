@@ -71,6 +71,13 @@ def _power(x: Array, y: Array) -> Array:
     return np.where(y < 0, 0, result).astype(x.dtype)
 
 
+def _upper_half(x: Array, y: Array) -> Array:
+    """In Python's integers, which hold the whole product."""
+    unsigned = f"u{x.dtype.itemsize}"
+    product = np.multiply(x.astype(unsigned), y.astype(unsigned), dtype=object)
+    return np.asarray(product >> 8 * x.dtype.itemsize).astype(unsigned).astype(x.dtype)
+
+
 def _in_float64(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A transcendental function of float32 or float64, rounded from float64."""
     return lambda x, y: np.asarray(function(x.astype(np.float64), y.astype(np.float64))).astype(x.dtype)
@@ -140,6 +147,7 @@ INTEGER_BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "shr": _shift_right,
     "min": np.minimum,
     "max": np.maximum,
+    "umulhi": _upper_half,
     "pow": _power,
 }
 """On integer arrays of one type."""

@@ -150,7 +150,7 @@ _BINARY: Final[Mapping[str, _Binary]] = {
     "shl": _shl,
     "shr": _shr,
     **dict.fromkeys(("or", "xor", "min", "max"), _common_zeros),
-    "pow": lambda dtype, x, y, known: known,
+    **dict.fromkeys(("pow", "umulhi"), lambda dtype, x, y, known: known),
 }
 """By kind, for integers: from the type, both operands and what `_pointwise` knows."""
 
@@ -158,7 +158,7 @@ _SIGN: Final[Mapping[str, Callable[[bool, bool], bool]]] = {
     **dict.fromkeys(("add", "mul", "div", "or", "xor", "min"), lambda x, y: x and y),
     **dict.fromkeys(("rem", "shl", "shr"), lambda x, y: x),
     **dict.fromkeys(("and", "max"), lambda x, y: x or y),
-    **dict.fromkeys(("sub", "pow"), lambda x, y: False),
+    **dict.fromkeys(("sub", "pow", "umulhi"), lambda x, y: False),
 }
 """By kind, whether the result is not negative, where nothing overflows."""
 

@@ -214,6 +214,7 @@ _BINARY: dict[tuple[str, str], Binary] = {
     ("shr", INTEGER): integer.shift_right,
     ("min", INTEGER): _integer_extreme("min"),
     ("max", INTEGER): _integer_extreme("max"),
+    ("umulhi", INTEGER): integer.upper_half,
     ("pow", INTEGER): integer.power,
     # The integers modulo 2: x / 0 is 0 and x rem 0 is x; a shift by 1 leaves nothing; 0 ** 0 is 1.
     ("add", BOOL): _XOR,

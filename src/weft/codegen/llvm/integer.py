@@ -1,5 +1,5 @@
 """Integer arithmetic where LLVM's instructions are undefined, slow or missing: division, remainder, shifts, absolute value,
-powers.
+powers, upper halves of products.
 
 LLVM's `sdiv` is undefined for ``x / 0`` and ``MIN / -1``, and no CPU divides integer vectors: LLVM takes the lanes apart.
 Here a harmful divisor is replaced by 1 (which is already right for ``MIN / -1`` and ``MIN rem -1``), and vectors of up to
@@ -124,6 +124,27 @@ def power(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.V
     zero = splat(0, x.type)
     natural = inlined(builder, "pow", [x, intrinsic(builder, "smax", [y, zero])], x.type, _by_squaring)
     return builder.select(builder.icmp_signed("<", y, zero), zero, natural)
+
+
+def upper_half(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
+    """The upper half of the product of unsigned numbers. Vectors of 64 bits are multiplied by halves: no CPU has the product, and
+    LLVM would take the lanes apart."""
+    if dtype.bits == 64 and lanes_of(x):
+        return _upper_half_of_64(builder, x, y)
+    wide = like(x, ir.IntType(2 * dtype.bits))
+    product = builder.mul(builder.zext(x, wide), builder.zext(y, wide), flags=("nuw",))
+    return builder.trunc(builder.lshr(product, splat(dtype.bits, wide)), x.type)
+
+
+def _upper_half_of_64(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
+    """With ``x = 2**32 x1 + x0`` and ``y`` alike: ``x1 y1`` and the carries of ``x0 y1 + x1 y0 + (x0 y0 >> 32)``, added so
+    that no sum overflows."""
+    half, low = splat(32, x.type), splat(0xFFFFFFFF, x.type)
+    (x1, x0), (y1, y0) = ((builder.lshr(v, half), builder.and_(v, low)) for v in (x, y))
+    first = builder.add(builder.mul(x1, y0), builder.lshr(builder.mul(x0, y0), half))
+    second = builder.add(builder.mul(x0, y1), builder.and_(first, low))
+    carries = builder.add(builder.lshr(first, half), builder.lshr(second, half))
+    return builder.add(builder.mul(x1, y1), carries)
 
 
 def _by_squaring(builder: ir.IRBuilder, operands: Sequence[ir.Value]) -> ir.Value:

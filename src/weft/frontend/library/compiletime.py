@@ -70,6 +70,8 @@ def _static_range(b: Builder, arg1: Value, arg2: Value, step: Value) -> Iteratio
 @implements(tl.static_assert)
 def _static_assert(b: Builder, cond: Value, msg: Value) -> None:
     if not flag(cond, "cond"):
+        if not b.frame.kernel.is_shown:  # the language's own check
+            raise CompilationError(f"{b.frame.kernel.name}: {msg}", argument="cond")
         raise CompilationError(f"static assertion failed: {msg}" if msg else "static assertion failed", argument="cond")
 
 

@@ -110,6 +110,17 @@ def _div_rn(b: Builder, x: Value, y: Value) -> Tensor:
     return _divide(b, x, y, "div_rn")
 
 
+@implements(tl.umulhi)
+def _umulhi(b: Builder, x: Value, y: Value) -> Tensor:
+    left, right = operands_of(b, resolve(b, "*", x, y), x, y)
+    if not (left.dtype.is_integer and left.dtype.bits in (32, 64)):
+        raise CompilationError(
+            f"tl.umulhi takes integers of 32 or 64 bits, found {left.dtype}",
+            hint="multiply narrower integers after .to(tl.uint32), and shift" if left.dtype.is_integer else None,
+        )
+    return b.binary("umulhi", left, right)
+
+
 @implements(tl.fma)
 def _fma(b: Builder, x: Value, y: Value, z: Value) -> Tensor:
     dtype = _common(b, x, y, z)
