@@ -204,7 +204,7 @@ def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, sums: Any, i
         (np.int8, np.float16, "columns", 32, {"x4.shared": 2, "v2.b32": 8}),
         (np.float16, np.uint8, "columns", 32, {"x4.shared": 2, "v2.b32": 8}),
         (np.int8, np.int8, "rows", 64, {"x4.shared": 4, "x4.trans.shared": 4}),
-        (np.int8, np.float16, "rows", 16, {"b16": 8, "x4.trans.shared": 2}),
+        (np.int8, np.float16, "rows", 16, {"b16": 4, "x4.trans.shared": 4}),
     ],
 )
 @pytest.mark.parametrize("target", every(2, ["sm_80", "sm_90"]))
@@ -213,7 +213,8 @@ def test_narrow_operands_are_read_by_words(
 ) -> None:
     """A thread has four neighbours along the contraction, not two as is usual of float16: the instructions take the contraction
     in another order. Bytes that lie along it are read by words, and float16 by two words. Each warp has 32 rows and 32 columns.
-    A contraction of 16 is too short, and bytes are read by pairs."""
+    A contraction of 16 is too short, and bytes are read by pairs. There each warp has 16 rows and all columns, so that each byte
+    becomes a float once."""
     rng = np.random.default_rng(4)
     a, b = rng.integers(0, 9, (64, 64)).astype(left), rng.integers(0, 9, (64, 64)).astype(right)
     c = np.zeros((64, 64), np.float32)
