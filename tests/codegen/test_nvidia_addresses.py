@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import weft
 import weft.language as tl
 from sampling import examples
-from weft.codegen.nvidia.addresses import Distances, distances
 from weft.layout import LinearLayout
 from weft.transforms.axis_info import Box
+from weft.transforms.nvidia.distances import Distances, distances
 
 BITS = (3, 4)
 """Of the two dimensions' sizes."""

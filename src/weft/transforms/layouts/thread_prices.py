@@ -1,7 +1,7 @@
 """What ops cost on a GPU under their layouts: clocks of one multiprocessor for one block, as in `weft.layout.planning.price`.
 
     op            price
-    access        requests (with the arithmetic of their addresses) to be issued, sectors moved, lines looked up
+    access        requests to be issued and the arithmetic of their pointers, sectors moved, lines looked up
     elementwise   instructions to be issued: each thread's different registers times the kind's instructions
     reduction     its plan's price
     dot           matrix instructions, or the multiply-adds of each thread
@@ -13,8 +13,7 @@
 A *request* is one instruction of a warp. Its sectors (32 bytes) and lines (128 bytes) are counted from the lanes' columns.
 Addresses are known along the dimension in which axis analysis finds runs. Elements outside a run are taken to be in other lines.
 
-The numbers rank layouts and predict no time. Not priced: latency of global memory, occupancy, and that requests share addresses
-(`weft.codegen.nvidia.addresses`).
+The numbers rank layouts and predict no time. Not priced: latency of global memory, occupancy.
 """
 
 from __future__ import annotations
@@ -33,23 +32,26 @@ from weft.layout.planning.permutes import WORD_BITS
 from weft.layout.planning.price import OTHER_REGISTERS, clocks, memory_price
 from weft.layout.planning.reduce import least_reduce
 from weft.target import GpuTarget
+from weft.transforms.axis_boxes import box_of
 from weft.transforms.axis_info import AxisInfo
 from weft.transforms.layouts.free import Free, instructions_of
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+from weft.transforms.nvidia.distances import distances
 from weft.transforms.nvidia.groups import Groups, groups
 from weft.transforms.nvidia.matrix import instruction_of
 from weft.transforms.nvidia.scratch import combining_bits, element_bits, has_instruction
 
-SECTOR: Final = 1.0
-"""Clocks of a sector of 32 bytes. Unmeasured: L2 gives a multiprocessor two a clock, global memory one in two to three clocks."""
+SECTOR: Final = 1.4
+"""Clocks of a sector of 32 bytes, between those of L2 and of memory. By data sheets a multiprocessor has 0.7 and 3.1 on an
+A100, 1.4 and 2.2 on an H100. Unmeasured."""
 LINE: Final = 0.25
 """Clocks of a line that a request looks up, besides its sectors. Unmeasured."""
 ATOMIC: Final = 1.0
 """Clocks of an atomic on one element. Unmeasured."""
 
-REQUEST: Final = 3.0
-"""Instructions of a request: itself and the arithmetic of its address, besides what is computed for each element. From the
-PTX of matmuls that load fragments: 3.7 in all, of which the last addition is counted with the elements."""
+ADDRESS: Final = 2.0
+"""Instructions for each pointer that an access goes through, besides what is computed for each element: an extension and an
+addition of 64 bits. Requests at known distances from a pointer have immediate offsets (`weft.transforms.nvidia.distances`)."""
 ISSUED: Final = 2.0
 """Instructions of a warp that are issued in a clock: half of what the schedulers can. Unmeasured."""
 
@@ -153,13 +155,24 @@ def _access(
     stored = not isinstance(op, tile.LoadOp)
     warps = _warps(layout)
     active = 1 << nonzero(layout.columns("warp")) if stored else warps
-    cone = sum(free.cone(operand) for operand in op.operands)
+    cone = sum(free.cone(operand) for operand in op.operands if operand is not op.pointer)
+    registers = [*found.across, *(() if whole else found.inside)]
+    pointers = 1 << _unknown(layout, pointer, registers)
     sectors, lines = _touched(layout, bits // 8, pointer)
-    price = _issued((1 << apart) * (REQUEST + cone) + REPACK * _repacked(layout, bits, found), layout)
+    issued = (1 << apart) * (1 + cone) + pointers * (ADDRESS + free.cone(op.pointer))
+    price = _issued(issued + REPACK * _repacked(layout, bits, found), layout)
     price += (1 << apart) * active * (sectors * SECTOR + lines * LINE)
     if not whole:
         price += (1 << apart) * active * (1 << nonzero(layout.columns("lane"))) * ATOMIC
     return price
+
+
+def _unknown(layout: LinearLayout, pointer: AxisInfo | None, registers: Iterable[int]) -> int:
+    """How many of these bits of a register's number move the pointer by a distance that is not known."""
+    if pointer is None:
+        return len(list(registers))
+    known = distances(layout, box_of(pointer)).bytes
+    return sum(known[register.bit_length() - 1] is None for register in registers)
 
 
 def _repacked(layout: LinearLayout, bits: int, found: Groups) -> int:
