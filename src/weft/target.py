@@ -91,10 +91,7 @@ class GpuTarget:
     @property
     def model(self) -> MachineModel:
         """What the planner knows of the machine."""
-        from weft.layout.planning import machine  # not at import, as for the CPU
-
-        models = {80: machine.AMPERE, 86: machine.AMPERE_CONSUMER, 89: machine.ADA, 90: machine.HOPPER}
-        return models[self.sm]
+        return _model(self.sm)
 
     @property
     def ptx_version(self) -> tuple[int, int]:
@@ -105,6 +102,14 @@ class GpuTarget:
         """Whether the machine has a feature of `GPU_FEATURES`; `KeyError` for another name."""
         least, accelerated = GPU_FEATURES[feature]
         return self.accelerated and self.sm == least if accelerated else self.sm >= least
+
+
+@cache
+def _model(sm: int) -> MachineModel:
+    """The machine of a compute capability."""
+    from weft.layout.planning import machine  # not at import, as for the CPU
+
+    return {80: machine.AMPERE, 86: machine.AMPERE_CONSUMER, 89: machine.ADA, 90: machine.HOPPER}[sm]
 
 
 def gpu(name: str) -> GpuTarget:

@@ -10,8 +10,8 @@ from xdsl.ir import Attribute
 
 from weft import dtypes
 from weft.ir import tile
-from weft.ir.direct import operands_of, ops_in, set_type
-from weft.ir.types import PointerType, by_identity, dtype_of, scalar, shape_of, tensor
+from weft.ir.direct import by_identity, operands_of, ops_in, set_type
+from weft.ir.types import PointerType, dtype_of, scalar, shape_of, tensor
 
 Parse = Callable[[str], ModuleOp]
 Print = Callable[..., str]

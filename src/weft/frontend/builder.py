@@ -24,7 +24,7 @@ from weft.frontend.scope import Scope
 from weft.frontend.source import KernelFunction
 from weft.frontend.values import Number, Tensor, Value, describe, ir_type, is_number
 from weft.ir import tile
-from weft.ir.location import location
+from weft.ir.location import inside
 from weft.language.core import pointer_type
 from weft.semantics.core import Semantics
 
@@ -52,7 +52,8 @@ class Frame:
         """The same as the location of an op."""
         key: tuple[int, int] = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
         if (found := self._locations.get(key)) is None:
-            found = self._locations[key] = location(self.spans(node))
+            caller = None if self.caller is None else self.caller[0].location(self.caller[1])
+            found = self._locations[key] = inside(self.kernel.span(node), caller)
         return found
 
     def kernels(self) -> list[KernelFunction]:

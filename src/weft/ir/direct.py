@@ -2,14 +2,22 @@
 
 xDSL's own ways are right, but cost much more. ``op.operands`` makes a view, whose items and iterator are further Python calls.
 To change a value's type it makes a new value and replaces each use of the old one. ``op.walk`` runs three generators for each op.
-`tests/ir/test_ir_direct.py` compares both.
+The hash of an attribute goes through all that it is made of, in Python and each time. `tests/ir/test_ir_direct.py` compares both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
+from typing import Final, TypeVar, TypeVarTuple
 
 from xdsl.ir import Attribute, Operation, SSAValue
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_MOST: Final = 4096
+"""The results that `by_identity` keeps of a function."""
 
 
 def operands_of(op: Operation) -> Sequence[SSAValue]:
@@ -35,3 +43,21 @@ def ops_in(root: Operation) -> Iterator[Operation]:
                 else:
                     yield op
                 op = following
+
+
+def by_identity(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
+    """Remembers what a function of immutable objects gives for these very objects; equal ones are others. An entry holds its
+    objects, so that nothing else has their identities while it is there."""
+    known: dict[tuple[int, ...], tuple[tuple[*Ts], T]] = {}
+
+    @wraps(function)
+    def remembered(*objects: *Ts) -> T:
+        key = tuple(map(id, objects))
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST:
+                known.clear()
+            found = known[key] = (objects, function(*objects))
+        return found[1]
+
+    return remembered

@@ -9,25 +9,34 @@ can so still show the user's lines; comparisons between ops (CSE) ignore locatio
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import CallSiteLoc, FileLineColLoc, IntAttr, LocationAttr, NameLoc, StringAttr, UnknownLoc
 from xdsl.ir import Attribute, Operation
 
+from weft.ir.direct import by_identity
 from weft.ir.position import Position
 
-__all__ = ["Position", "describe", "location", "positions"]
+__all__ = ["Position", "describe", "inside", "location", "positions"]
+
+
+_text = lru_cache(maxsize=256)(StringAttr)
+"""The attribute of a file's or function's name, made once."""
 
 
 def location(chain: Sequence[Position]) -> LocationAttr:
     """The MLIR location of a chain of positions, innermost first."""
     result: LocationAttr | None = None
     for position in reversed(chain):
-        here = NameLoc(
-            StringAttr(position.function),
-            FileLineColLoc(StringAttr(position.file), IntAttr(position.line), IntAttr(position.column)),
-        )
-        result = here if result is None else CallSiteLoc(here, result)
+        result = inside(position, result)
     return UnknownLoc() if result is None else result
+
+
+def inside(position: Position, caller: LocationAttr | None) -> LocationAttr:
+    """The location of a position, in a helper that is called from the location ``caller``, or in the kernel itself."""
+    place = FileLineColLoc(_text(position.file), IntAttr(position.line), IntAttr(position.column))
+    here = NameLoc(_text(position.function), place)
+    return here if caller is None else CallSiteLoc(here, caller)
 
 
 def positions(op: Operation) -> tuple[Position, ...]:
@@ -43,6 +52,7 @@ def describe(op: Operation) -> str:
     return ", called from ".join(f"{p.file}:{p.line}:{p.column + 1} in {p.function}" for p in chain)
 
 
+@by_identity
 def _positions(loc: Attribute) -> tuple[Position, ...]:
     match loc:
         case CallSiteLoc():

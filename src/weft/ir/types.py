@@ -14,9 +14,9 @@ where the answer is no: the exact class is asked for where nothing derives from 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache, wraps
-from typing import Final, TypeAlias, TypeVar, TypeVarTuple
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Final, TypeAlias
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -38,6 +38,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.ir.direct import by_identity
 from weft.layout import LinearLayout
 
 
@@ -90,30 +91,6 @@ _TO_IR: dict[DType, Attribute] = {
     dtypes.float64: Float64Type(),
 }
 _FROM_IR: dict[Attribute, DType] = {attribute: dtype for dtype, attribute in _TO_IR.items()}
-
-_MOST: Final = 4096
-"""The results that `by_identity` keeps of a function."""
-
-T = TypeVar("T")
-Ts = TypeVarTuple("Ts")
-
-
-def by_identity(function: Callable[[*Ts], T]) -> Callable[[*Ts], T]:
-    """Remembers what a function of immutable objects gives for these very objects; equal ones are others. An entry holds its
-    objects, so that nothing else has their identities while it is there."""
-    known: dict[tuple[int, ...], tuple[tuple[*Ts], T]] = {}
-
-    @wraps(function)
-    def remembered(*objects: *Ts) -> T:
-        key = tuple(map(id, objects))
-        found = known.get(key)
-        if found is None:
-            if len(known) >= _MOST:
-                known.clear()
-            found = known[key] = (objects, function(*objects))
-        return found[1]
-
-    return remembered
 
 
 def scalar(dtype: DType) -> Attribute:

@@ -8,7 +8,7 @@ in the first and every later iteration (optimistically: it starts from the initi
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
@@ -40,7 +40,7 @@ def analyse(function: func.FuncOp) -> Mapping[SSAValue, AxisInfo]:
         info = unknown(argument.type)
         promise = attributes[i].data.get(DIVISIBILITY) if i < len(attributes) else None
         if isinstance(promise, IntegerAttr):
-            info = replace(info, divisibility=(lowest_bit(promise.value.data),))
+            info = info._replace(divisibility=(lowest_bit(promise.value.data),))
         analysis.infos[argument] = info
     analysis.block(function.body.block)
     return analysis.infos
@@ -97,8 +97,7 @@ class _Analysis:
 
     def _for(self, op: scf.ForOp) -> None:
         start, _, step = self._get((op.lb, op.ub, op.step))
-        induction = replace(
-            unknown(op.lb.type),
+        induction = unknown(op.lb.type)._replace(
             divisibility=(min(start.divisibility[0], step.divisibility[0]),),
             nonnegative=start.nonnegative,
         )
@@ -128,12 +127,12 @@ class _Analysis:
             return
         kind, bound, tested = test.kind.data, number_of(test.rhs), test.lhs.owner
         if (kind, bound) in (("ge", 0), ("gt", 0), ("gt", -1)):
-            self.infos[test.lhs] = replace(self.infos[test.lhs], nonnegative=True)
+            self.infos[test.lhs] = self.infos[test.lhs]._replace(nonnegative=True)
         if (kind, bound) == ("eq", 0) and isinstance(tested, tile.BinaryOp) and tested.kind.data == "rem":
             divisor, info = number_of(tested.rhs), self.infos[tested.lhs]
             if isinstance(divisor, int) and divisor:
                 better = max(info.divisibility[0], lowest_bit(divisor))
-                self.infos[tested.lhs] = replace(info, divisibility=(better,))
+                self.infos[tested.lhs] = info._replace(divisibility=(better,))
 
 
 def _merge(carried: list[AxisInfo], after: list[AxisInfo], patient: bool) -> list[AxisInfo]:

@@ -24,7 +24,6 @@ Kept are sums, products with a constant, and changes of shape; what else is know
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from xdsl.ir import Operation
@@ -37,8 +36,8 @@ from weft.transforms.axis_info import MAX, AxisInfo, Box, lowest_bit, sizes_of
 def box_of(info: AxisInfo) -> Box:
     """All that is known of a value, as boxes: along each dimension the larger of its groups."""
     groups = tuple(map(max, info.contiguity, info.constancy))
-    steps = tuple(int(c == g > 1) for c, g in zip(info.contiguity, groups, strict=True))
-    box = Box(steps, groups, max(info.at(d, g) for d, g in enumerate(groups)), info.unit)
+    steps = tuple([int(c == g > 1) for c, g in zip(info.contiguity, groups, strict=True)])
+    box = Box(steps, groups, max([info.at(d, g) for d, g in enumerate(groups)]), info.unit)
     return box if info.box is None else _merged(box, info.box)
 
 
@@ -46,7 +45,7 @@ def _merged(x: Box, y: Box) -> Box:
     """What two boxes of one value say together: they are claims about each dimension."""
     taken = [a if a[1] >= b[1] else b for a, b in zip(x.along, y.along, strict=True)]
     divisor = max(x.divisor, y.divisor)
-    return Box(tuple(s for s, _ in taken), tuple(g for _, g in taken), divisor, x.unit)
+    return Box(tuple([s for s, _ in taken]), tuple([g for _, g in taken]), divisor, x.unit)
 
 
 def _sum(x: Box, y: Box, sign: int = 1) -> Box:
@@ -54,13 +53,13 @@ def _sum(x: Box, y: Box, sign: int = 1) -> Box:
     groups = tuple(map(min, x.groups, y.groups))
     x, y = x.cut(groups), y.cut(groups)
     scale = lowest_bit(x.unit // y.unit)
-    steps = tuple(a + sign * b for a, b in zip(x.steps, y.steps, strict=True))
+    steps = tuple([a + sign * b for a, b in zip(x.steps, y.steps, strict=True)])
     return Box(steps, groups, min(x.divisor, y.divisor * scale, MAX), x.unit)
 
 
 def _times(x: Box, factor: int) -> Box:
     """Each number times a constant."""
-    return replace(x, steps=tuple(step * factor for step in x.steps), divisor=min(MAX, x.divisor * lowest_bit(factor)))
+    return x._replace(steps=tuple(step * factor for step in x.steps), divisor=min(MAX, x.divisor * lowest_bit(factor)))
 
 
 def _binary(op: tile.BinaryOp, x: AxisInfo, y: AxisInfo) -> Box | None:
@@ -94,7 +93,7 @@ def _broadcast(op: tile.BroadcastOp, x: AxisInfo) -> Box:
     box = box_of(x)
     sizes = zip(shape_of(op.source), shape_of(op.result), box.groups, strict=True)
     groups = tuple(lowest_bit(new) if old == 1 else group for old, new, group in sizes)
-    return replace(box, groups=groups)  # the step along a size of 1 is 0
+    return box._replace(groups=groups)  # the step along a size of 1 is 0
 
 
 def _pick(box: Box, dimensions: Sequence[int | None]) -> Box:
@@ -162,9 +161,9 @@ def with_box(op: Operation, operands: Sequence[AxisInfo], result: AxisInfo) -> A
     """What is known of an op's result, with the box that follows from its operands' if that says more."""
     rule: Any = _RULES.get(type(op))
     found: Box | None = None if rule is None else rule(op, *operands)
-    plain = result if result.box is None else replace(result, box=None)
+    plain = result if result.box is None else result._replace(box=None)
     if found is None:
         return plain
     derived = box_of(plain)
     merged = _merged(derived, found)
-    return plain if merged == derived else replace(plain, box=merged)
+    return plain if merged == derived else plain._replace(box=merged)

@@ -24,19 +24,21 @@ x + sum         1024       1         16
 The law that carries most rules: if g <= c, each group of g starts at a number divisible by min(divisibility, g), since
 it is the c-group's first number plus a multiple of g. A group coarser than c starts where a c-group does
 (`AxisInfo.at`).
+
+Facts are named tuples: several are made for each op, and a frozen dataclass takes four times as long to make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from xdsl.ir import Attribute
 
+from weft.ir.direct import by_identity
 from weft.ir.gpu import BufferType
-from weft.ir.types import by_identity, dtype_of, is_pointer, shape_of
+from weft.ir.types import dtype_of, is_pointer, shape_of
 
 MAX: Final = 1 << 62
 """The divisibility of 0."""
@@ -47,8 +49,7 @@ def lowest_bit(number: int) -> int:
     return min(number & -number, MAX) if number else MAX
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """What is known along all dimensions together; see `weft.transforms.axis_boxes`. ``steps`` are in elements, ``unit`` is the
     bytes of one for pointers."""
 
@@ -64,6 +65,8 @@ class Box:
 
     def cut(self, groups: tuple[int, ...]) -> Box:
         """The same in smaller groups, powers of two: a box begins at any multiple of them."""
+        if groups == self.groups:
+            return self
         pairs = zip(self.steps, groups, self.groups, strict=True)
         starts = [lowest_bit(step * group * self.unit) for step, group, old in pairs if group < old]
         steps = tuple(step if group > 1 else 0 for step, group in zip(self.steps, groups, strict=True))
@@ -98,11 +101,10 @@ class Box:
         pairs = zip(self.along, other.along, strict=True)
         groups = tuple(min(g, h) if s == t else 1 for (s, g), (t, h) in pairs)
         x, y = self.cut(groups), other.cut(groups)
-        return replace(x, divisor=min(x.divisor, y.divisor))
+        return x._replace(divisor=min(x.divisor, y.divisor))
 
 
-@dataclass(frozen=True)
-class AxisInfo:
+class AxisInfo(NamedTuple):
     """What is known of one value; the module defines the three tuples, one entry a dimension.
 
     ``constant``: the number in every element, where known. ``nonnegative``: no element is below 0. ``unit``: what one
@@ -141,7 +143,7 @@ class AxisInfo:
     def cut(self, limit: int | None = None) -> AxisInfo:
         """The same with runs that neither exceed ``limit`` nor cross a multiple of a power of two above their size."""
         runs = [min(self.runs(d), limit or MAX) for d in range(self.rank)]
-        return replace(self, contiguity=tuple(runs), divisibility=tuple(self.at(d, runs[d]) for d in range(self.rank)))
+        return self._replace(contiguity=tuple(runs), divisibility=tuple(self.at(d, runs[d]) for d in range(self.rank)))
 
     def join(self, other: AxisInfo) -> AxisInfo:
         """What holds of both."""

@@ -11,7 +11,6 @@ An op without a rule gives nothing known, which is always right.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from xdsl.dialects.builtin import I64, DenseArrayBase
@@ -39,9 +38,12 @@ def transfer(op: Operation, operands: Infos) -> list[AxisInfo]:
 
 def _pointwise(op: Operation, operands: Infos) -> AxisInfo:
     """Equal operands give equal results."""
-    constancy = tuple(map(min, *(i.constancy for i in operands))) if len(operands) > 1 else operands[0].constancy
-    known = unknown(op.results[0].type)
-    return known if known.constancy == constancy else replace(known, constancy=constancy)
+    constancy = operands[0].constancy
+    if len(operands) > 1:
+        constancy = tuple(map(min, *[info.constancy for info in operands]))
+    (result,) = op.results
+    known = unknown(result.type)
+    return known if known.constancy == constancy else known._replace(constancy=constancy)
 
 
 def _wraps(dtype: DType) -> bool:
@@ -71,12 +73,12 @@ def _sub(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
 
 def _sum(x: AxisInfo, y: AxisInfo, known: AxisInfo, contiguity: tuple[int, ...]) -> AxisInfo:
     divisibility = tuple(min(x.at(d, g), y.at(d, g)) for d, g in enumerate(contiguity))
-    return replace(known, contiguity=contiguity, divisibility=divisibility)
+    return known._replace(contiguity=contiguity, divisibility=divisibility)
 
 
 def _mul(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
     pairs = zip(_divisors(x), _divisors(y), strict=True)
-    return replace(known, divisibility=tuple(min(MAX, m * n) for m, n in pairs))
+    return known._replace(divisibility=tuple(min(MAX, m * n) for m, n in pairs))
 
 
 def _div(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
@@ -84,11 +86,11 @@ def _div(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
 
     Only for x >= 0: C rounds toward zero, so that -3 // 4 is 0 and -4 // 4 is -1.
     """
-    known = replace(known, divisibility=_quotients(x, y.constant))
+    known = known._replace(divisibility=_quotients(x, y.constant))
     if not x.nonnegative:
         return known
     steady = (_runs_over(x, y, d) for d in range(x.rank))
-    return replace(known, constancy=tuple(map(max, known.constancy, steady)))
+    return known._replace(constancy=tuple(map(max, known.constancy, steady)))
 
 
 def _quotients(x: AxisInfo, divisor: int | None) -> tuple[int, ...]:
@@ -101,32 +103,32 @@ def _rem(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
     """x % v counts up while x runs from one multiple of gcd(v, 2**k) to the next, for x >= 0."""
     groups = tuple(_runs_over(x, y, d) if x.nonnegative else 1 for d in range(x.rank))
     divisibility = tuple(min(x.at(d, g), y.at(d, 1)) for d, g in enumerate(groups))
-    return replace(known, contiguity=groups, divisibility=divisibility)
+    return known._replace(contiguity=groups, divisibility=divisibility)
 
 
 def _and(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
     """Trailing zeros of either stay. A mask 2**p - 1 is a remainder, a mask -2**p rounds down; both for any sign."""
-    known = replace(known, divisibility=tuple(map(max, _divisors(x), _divisors(y))))
+    known = known._replace(divisibility=tuple(map(max, _divisors(x), _divisors(y))))
     if y.constant is None:
         return known
     period = y.constant + 1
     if period > 0 and lowest_bit(period) == period:
         groups = tuple(min(x.runs(d), period) for d in range(x.rank))
-        return replace(known, contiguity=groups, divisibility=tuple(x.at(d, g) for d, g in enumerate(groups)))
+        return known._replace(contiguity=groups, divisibility=tuple(x.at(d, g) for d, g in enumerate(groups)))
     step = lowest_bit(y.constant)
     if (y.constant if dtype.signed else y.constant - (1 << dtype.bits)) == -step:
         steady = (min(x.runs(d), step) for d in range(x.rank))
-        return replace(known, constancy=tuple(map(max, known.constancy, steady)))
+        return known._replace(constancy=tuple(map(max, known.constancy, steady)))
     return known
 
 
 def _common_zeros(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
-    return replace(known, divisibility=tuple(map(min, _divisors(x), _divisors(y))))
+    return known._replace(divisibility=tuple(map(min, _divisors(x), _divisors(y))))
 
 
 def _shl(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
     factor = 1 << y.constant if y.constant is not None and 0 <= y.constant < dtype.bits else 1
-    return replace(known, divisibility=tuple(min(MAX, n * factor) for n in _divisors(x)))
+    return known._replace(divisibility=tuple(min(MAX, n * factor) for n in _divisors(x)))
 
 
 def _shr(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
@@ -135,7 +137,7 @@ def _shr(dtype: DType, x: AxisInfo, y: AxisInfo, known: AxisInfo) -> AxisInfo:
         return known
     factor = 1 << y.constant
     steady = (min(x.runs(d), factor) for d in range(x.rank))
-    return replace(known, divisibility=_quotients(x, factor), constancy=tuple(map(max, known.constancy, steady)))
+    return known._replace(divisibility=_quotients(x, factor), constancy=tuple(map(max, known.constancy, steady)))
 
 
 _Binary = Callable[[DType, AxisInfo, AxisInfo, AxisInfo], AxisInfo]
@@ -172,7 +174,7 @@ def _binary(op: tile.BinaryOp, operands: Infos) -> AxisInfo:
     x, y = operands
     if dtype.signed:
         overflows = kind in _MAY_OVERFLOW and _wraps(dtype)
-        known = replace(known, nonnegative=not overflows and _SIGN[kind](x.nonnegative, y.nonnegative))
+        known = known._replace(nonnegative=not overflows and _SIGN[kind](x.nonnegative, y.nonnegative))
     result = _BINARY[kind](dtype, x, y, known)
     return result.cut() if kind in _MAY_OVERFLOW and _wraps(dtype) else result
 
@@ -180,7 +182,7 @@ def _binary(op: tile.BinaryOp, operands: Infos) -> AxisInfo:
 def _unary(op: tile.UnaryOp, operands: Infos) -> AxisInfo:
     known = _pointwise(op, operands)
     if op.kind.data in ("neg", "abs") and dtype_of(op.operand).is_integer:
-        return replace(known, divisibility=_divisors(operands[0]))
+        return known._replace(divisibility=_divisors(operands[0]))
     return known
 
 
@@ -200,7 +202,7 @@ def _compare(op: tile.CompareOp, operands: Infos) -> AxisInfo:
     if kind not in _BELOW | _ABOVE:
         return known
     steady = (_runs_over(x, y, d) for d in range(x.rank))
-    return replace(known, constancy=tuple(map(max, known.constancy, steady)))
+    return known._replace(constancy=tuple(map(max, known.constancy, steady)))
 
 
 def _select(op: tile.SelectOp, operands: Infos) -> AxisInfo:
@@ -208,8 +210,7 @@ def _select(op: tile.SelectOp, operands: Infos) -> AxisInfo:
     condition, x, y = operands
     both = x.join(y)
     groups = tuple(map(min, both.contiguity, condition.constancy))
-    return replace(
-        both,
+    return both._replace(
         contiguity=groups,
         divisibility=tuple(both.at(d, g) for d, g in enumerate(groups)),
         constancy=tuple(map(min, both.constancy, condition.constancy)),
@@ -223,13 +224,12 @@ def _convert(known: AxisInfo, info: AxisInfo, source: DType, target: DType) -> A
     if info.constant is not None:
         span = 1 << target.bits
         return _revalued(known, (info.constant - target.min) % span + target.min)
-    return replace(info.cut(1 << (target.bits - target.signed)), nonnegative=not target.signed)
+    return info.cut(1 << (target.bits - target.signed))._replace(nonnegative=not target.signed)
 
 
 def _revalued(known: AxisInfo, number: int) -> AxisInfo:
     """One known integer in every element of a value whose constancy is known already."""
-    return replace(
-        known,
+    return known._replace(
         divisibility=(lowest_bit(number),) * known.rank,
         constant=number,
         nonnegative=number >= 0,
@@ -253,8 +253,8 @@ def _bitcast(op: tile.BitcastOp, operands: Infos) -> AxisInfo:
     if not from_pointer and not to_pointer:
         return _convert(known, info, source, target)
     if info.unit != known.unit:
-        return replace(known, divisibility=_divisors(info))
-    return replace(info, nonnegative=known.nonnegative, constant=None)
+        return known._replace(divisibility=_divisors(info))
+    return info._replace(nonnegative=known.nonnegative, constant=None)
 
 
 def _addptr(op: tile.AddPtrOp, operands: Infos) -> AxisInfo:
@@ -265,15 +265,14 @@ def _addptr(op: tile.AddPtrOp, operands: Infos) -> AxisInfo:
     sides = zip(pointer.contiguity, pointer.constancy, offset.contiguity, offset.constancy, strict=True)
     groups = tuple(max(min(pc, ok), min(pk, oc)) for pc, pk, oc, ok in sides)
     divisibility = tuple(min(pointer.at(d, g), offset.at(d, g) * size) for d, g in enumerate(groups))
-    return replace(known, contiguity=groups, divisibility=divisibility)
+    return known._replace(contiguity=groups, divisibility=divisibility)
 
 
 def _hint(op: tile.HintOp, operands: Infos) -> AxisInfo:
     """The user's word where it says more."""
 
     info, sizes = operands[0], tuple(map(lowest_bit, sizes_of(op.result.type)))
-    return replace(
-        info,
+    return info._replace(
         contiguity=_better(info.contiguity, op.contiguity, sizes),
         divisibility=_better(info.divisibility, op.divisibility, (MAX,) * info.rank),
         constancy=_better(info.constancy, op.constancy, sizes),
@@ -302,7 +301,7 @@ def _constant(op: tile.ConstantOp, operands: Infos) -> AxisInfo:
 
 
 def _program(op: Operation, operands: Infos) -> AxisInfo:
-    return replace(unknown(op.results[0].type), nonnegative=True)
+    return unknown(op.results[0].type)._replace(nonnegative=True)
 
 
 def _arange(op: tile.ArangeOp, operands: Infos) -> AxisInfo:
@@ -320,7 +319,7 @@ def _splat(op: tile.SplatOp, operands: Infos) -> AxisInfo:
 def _broadcast(op: tile.BroadcastOp, operands: Infos) -> AxisInfo:
     info = operands[0]
     sizes = zip(shape_of(op.source), shape_of(op.result), info.constancy, strict=True)
-    return replace(info, constancy=tuple(lowest_bit(new) if old == 1 else k for old, new, k in sizes))
+    return info._replace(constancy=tuple(lowest_bit(new) if old == 1 else k for old, new, k in sizes))
 
 
 def _expand_dims(op: tile.ExpandDimsOp, operands: Infos) -> AxisInfo:
@@ -333,8 +332,7 @@ def _trans(op: tile.TransOp, operands: Infos) -> AxisInfo:
 
 def _pick(info: AxisInfo, dimensions: Sequence[int | None]) -> AxisInfo:
     """The facts of those dimensions in that order; of a dimension of size 1 where None."""
-    return replace(
-        info,
+    return info._replace(
         contiguity=tuple(1 if d is None else info.contiguity[d] for d in dimensions),
         divisibility=tuple(info.everywhere if d is None else info.divisibility[d] for d in dimensions),
         constancy=tuple(1 if d is None else info.constancy[d] for d in dimensions),
@@ -368,8 +366,7 @@ def _unflatten(info: AxisInfo, fastest: int, constancy: int, sizes: Sequence[int
             contiguities[d] = min(power, info.contiguity[fastest])
             divisibilities[d] = info.at(fastest, contiguities[d])
         stride *= sizes[d]
-    return replace(
-        info,
+    return info._replace(
         contiguity=tuple(contiguities),
         divisibility=tuple(divisibilities),
         constancy=tuple(constancies),

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft.dtypes import DType
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import dtype_of
 from weft.reference import elementwise, numbers
 from weft.reference.numbers import Array
@@ -58,7 +59,7 @@ def evaluate(op: Operation) -> tile.ConstantOp | None:
     function = _EVALUATE.get(type(op))
     if function is None:
         return None
-    operands = op.operands
+    operands = operands_of(op)
     known = [number_of(operand) for operand in operands]
     if None in known:
         return None

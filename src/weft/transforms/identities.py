@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.dtypes import DType, lossless
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import dtype_of, is_pointer
 from weft.transforms.constants import constant_like, number_of, ones
 
@@ -83,26 +84,27 @@ def unary(op: tile.UnaryOp) -> Replacement:
 
 def binary(op: tile.BinaryOp) -> Replacement:
     """Constants go to the right; then the tables above."""
-    kind, dtype = op.kind.data, dtype_of(op.lhs)
-    left, right = number_of(op.lhs), number_of(op.rhs)
+    lhs, rhs = operands_of(op)
+    kind, dtype = op.kind.data, dtype_of(lhs)
+    left, right = number_of(lhs), number_of(rhs)
     if left is not None and right is None and kind in tile.COMMUTATIVE:
-        op.operands = (op.rhs, op.lhs)
+        op.operands = lhs, rhs = rhs, lhs
         left, right = None, left
-    if op.lhs is op.rhs:
+    if lhs is rhs:
         if kind in _IDEMPOTENT:
-            return op.lhs
+            return lhs
         if kind in _CANCELLING and not dtype.is_float:
             return [constant_like(0, op.result.type)]
     if dtype.is_float:
-        return op.lhs if _same_float(right, _FLOAT_NEUTRAL.get(kind)) else None
+        return lhs if _same_float(right, _FLOAT_NEUTRAL.get(kind)) else None
     if left == 0 and kind in _ZERO_STAYS:
-        return op.lhs
+        return lhs
     if right is None:
         return None
     if kind in _NEUTRAL and right == _NEUTRAL[kind](dtype):
-        return op.lhs
+        return lhs
     if kind in _ABSORBING and right == _ABSORBING[kind](dtype):
-        return op.rhs
+        return rhs
     if kind == "rem" and right == 1:
         return [constant_like(0, op.result.type)]
     return _reassociate(op, kind)
@@ -173,4 +175,5 @@ def bitcast(op: tile.BitcastOp) -> Replacement:
 
 def addptr(op: tile.AddPtrOp) -> Replacement:
     """No elements further."""
-    return op.pointer if number_of(op.offset) == 0 else None
+    pointer, offset = operands_of(op)
+    return pointer if number_of(offset) == 0 else None

@@ -31,6 +31,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import element_of, is_pointer, is_tile
 from weft.transforms import identities
 from weft.transforms.constants import constant_like, evaluate, number_of
@@ -100,21 +101,24 @@ def _fold(op: Operation) -> Replacement:
 
 def _splat_source(value: SSAValue) -> SSAValue | None:
     owner = value.owner
-    return owner.source if type(owner) is tile.SplatOp else None
+    return operands_of(owner)[0] if type(owner) is tile.SplatOp else None
 
 
 def _scalarise(op: Operation) -> Replacement:
     """An elementwise op over splats and constants computes one number."""
-    type_ = op.results[0].type
-    sources = [_splat_source(operand) for operand in op.operands]
-    if not is_tile(op.results[0]) or all(source is None for source in sources):
+    (result,) = op.results
+    if not is_tile(result):
         return None
-    numbers = [number_of(operand) for operand in op.operands]
+    type_, given = result.type, operands_of(op)
+    sources = [_splat_source(operand) for operand in given]
+    if not any(sources):
+        return None
+    numbers = [number_of(operand) for operand in given]
     if any(s is n is None for s, n in zip(sources, numbers, strict=True)):
         return None
     new: list[Operation] = []
     operands: list[SSAValue] = []
-    for operand, source, number in zip(op.operands, sources, numbers, strict=True):
+    for operand, source, number in zip(given, sources, numbers, strict=True):
         if source is not None:
             operands.append(source)
         elif number is not None:
@@ -131,7 +135,7 @@ def _scalarise(op: Operation) -> Replacement:
 
 def _reshape_uniform(op: Operation) -> Replacement:
     """An op that only moves elements, where all are equal or none moves."""
-    source, type_ = op.operands[0], op.results[0].type
+    source, type_ = operands_of(op)[0], op.results[0].type
     if source.type == type_ and not isinstance(op, tile.TransOp):
         return source
     if isinstance(op, tile.TransOp) and source.type == type_ and op.permutation == tuple(sorted(op.permutation)):

@@ -69,8 +69,11 @@ class PipelineLoads(ModulePass):
         for kernel in op.body.block.ops:
             if not isinstance(kernel, func.FuncOp):
                 continue
+            loops = [inner for inner in kernel.walk(reverse=True) if isinstance(inner, scf.ForOp)]
+            if not loops:
+                continue
             facts = analyse(kernel)
-            for loop in [inner for inner in kernel.walk(reverse=True) if isinstance(inner, scf.ForOp)]:
+            for loop in loops:
                 trips = constant_trips(loop)
                 ahead = stages_of(loop, self.stages) - 1
                 ahead = ahead if trips is None else min(ahead, trips)

@@ -138,8 +138,25 @@ def _bytes(plan: ConversionPlan) -> int:
     return stride << mask.bit_count() if mask else plan.scratch.bytes
 
 
+_USERS: Final = frozenset(
+    {
+        tile.LoadOp,
+        tile.AtomicRmwOp,
+        tile.AtomicCasOp,
+        tile.DotOp,
+        tile.GatherOp,
+        tile.ConvertLayoutOp,
+        tile.ReduceOp,
+        tile.ScanOp,
+    }
+)
+"""Ops that may need scratch."""
+
+
 def use_of(op: Operation, target: GpuTarget) -> Use | None:
     """An op's use of scratch; None where it needs none."""
+    if type(op) not in _USERS:
+        return None
     if told := told_bytes(op):
         return Use(told, waits=True)
     if isinstance(op, tile.DotOp):
