@@ -16,6 +16,7 @@ import pytest
 
 from sampling import every
 from weft.emulator.errors import Race
+from weft.emulator.memory import between
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import Heap, layout
 from weft.emulator.memory.global_order import GlobalOrder
@@ -327,6 +328,7 @@ class Trace:
 
 
 @pytest.mark.parametrize("first", every(8, range(0, 400, 25)))
-def test_races_are_those_of_the_definition(first: int) -> None:
+def test_races_are_those_of_the_definition(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(between, "RECORDS", 4)
     races = sum(Trace(seed).run(150) for seed in range(first, first + 25))
     assert races > 10

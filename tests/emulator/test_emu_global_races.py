@@ -101,9 +101,16 @@ SEEDED = [
         f"{who(0, 0)} writes bytes 0 to 3 of '{DATA}', which {who(0, 1)} read at PTX line 14; nothing orders them: {LANES}",
     ),
     Seeded(
+        "the second barrier of a loop, in the second iteration",
+        "mov.u32 %i, 0;\nLOOP: add.u32 %v, %t, %i; st.global.u32 [%own], %v; bar.sync 0; ld.global.u32 %w, [%next];\n"
+        "setp.eq.u32 %p1, %i, 0; HERE\nadd.u32 %i, %i, 1; setp.lt.u32 %p0, %i, 3; @%p0 bra LOOP;",
+        "bar.sync 0;",
+        f"{who(0, 0)} writes bytes 0 to 3 of '{DATA}', which {who(0, 1)} read at PTX line 13; nothing orders them: {LANES}",
+        mistake="@%p1 bar.sync 0;",
+    ),
+    Seeded(
         "a barrier of two warps of three",
-        "setp.lt.u32 %p0, %t, 32; @%p0 ld.global.u32 %d, [%x];\n"
-        "setp.lt.u32 %p2, %t, 64; @%p0 bra SKIP; @!%p2 bra SKIP; ld.global.u32 %d, [%x]; SKIP:\n"
+        "@%q ld.global.u32 %d, [%x];\nsetp.eq.u32 %p2, %t, 32; @%p2 ld.global.u32 %d, [%x]; setp.lt.u32 %p0, %t, 32;\n"
         "HERE\nsetp.eq.u32 %p3, %t, 64; @%p3 st.global.u32 [%x], 1;",
         "bar.sync 0;",
         f"{who(0, 64)} writes bytes 0 to 3 of '{DATA}', which {who(0, 0)} read at PTX line 12; nothing orders them: {BARRIER}",
@@ -211,6 +218,26 @@ SEEDED = [
         SPIN: ld.relaxed.gpu.global.u32 %v, [%f]; setp.eq.u32 %p0, %v, 0; @%p0 bra SPIN; st.relaxed.gpu.global.u32 [%f], 2;""",
         grid=2,
         threads=1,
+    ),
+    Seeded(
+        "a flag that is overwritten behind a fence that had seen nothing",
+        WRITER + "st.release.gpu.global.u32 [%f], 1; bra DONE;\nREADER: HERE\n" + READER[len("READER:") :],
+        "nanosleep.u32 1;",
+        f"{who(1, 0)} reads bytes 0 to 3 of '{DATA}', which {who(0, 0)} wrote at PTX line 13; nothing orders them: {BLOCKS}",
+        mistake="""fence.acq_rel.gpu;
+        SPIN: ld.relaxed.gpu.global.u32 %v, [%f]; setp.eq.u32 %p0, %v, 0; @%p0 bra SPIN; st.relaxed.gpu.global.u32 [%f], 2;""",
+        grid=2,
+        threads=1,
+    ),
+    Seeded(
+        "an arrival at a barrier, of which the other warp tells",
+        "setp.eq.u32 %p1, %k, 1; @%p1 bra READER; setp.ge.u32 %p2, %t, 32; @%p2 bra SECOND;\nHERE bra DONE;\n"
+        "SECOND: fence.acq_rel.gpu; bar.sync 1, 64; setp.eq.u32 %p3, %t, 32; @%p3 st.release.gpu.global.u32 [%f], 1; bra DONE;\n"
+        + READER,
+        "@%q st.global.u32 [%x], 7; bar.arrive 1, 64;",
+        f"{who(1, 0)} reads bytes 0 to 3 of '{DATA}', which {who(0, 0)} wrote at PTX line 13; nothing orders them: {BLOCKS}",
+        mistake="bar.arrive 1, 64; @%q st.global.u32 [%x], 7;",
+        grid=2,
     ),
     Seeded(
         "a relaxed load of the flag",

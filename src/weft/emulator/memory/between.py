@@ -30,6 +30,9 @@ from weft.emulator.machine.active import IndexArray
 from weft.emulator.memory.clocks import Clocks
 from weft.emulator.memory.flags import Flag
 
+RECORDS: Final = 1024
+"""Records before those that no place has any more are dropped."""
+
 QUEUE: Final = 1024
 """Events that wait at most."""
 
@@ -55,7 +58,7 @@ class Records:
         self.owner: IndexArray = np.zeros(1, np.intp)
         """The warp, over all batches."""
         self._used: IndexArray = np.zeros(0, np.intp)
-        self._limit = 1024
+        self._limit = RECORDS
 
     def widen(self, columns: int) -> None:
         """Rows of so many columns from now on."""
@@ -80,7 +83,7 @@ class Records:
         self._used = self._used[numbers != 0]
         self.near, self.wide = self.near[kept], self.wide[kept]
         self.block, self.owner = self.block[kept], self.owner[kept]
-        self._limit = 2 * kept.size + 1024
+        self._limit = 2 * kept.size + RECORDS
 
 
 class Between:
@@ -150,7 +153,7 @@ class Between:
             return np.zeros(warps.size, np.int64)
         self._catch_up()
         columns = others + (self._batch - batches) * self._warps
-        return np.where(columns < 0, 0, self._seen[warps, np.maximum(columns, 0)])
+        return self._seen[warps, columns]
 
     # ---- events ------------------------------------------------------------------------------------------------------
 
