@@ -103,7 +103,7 @@ CASES: Final[dict[str, Spellings]] = {
     "min": _EXTREMUM,
     "argmax": _INDEX,
     "argmin": _INDEX,
-    "xor_sum": {**_AXIS, "input": ("H", "H + 1")},
+    **dict.fromkeys(("xor_sum", "reduce_or"), {**_AXIS, "input": ("H", "H + 1")}),
     "reduce": {**_AXIS, "combine_fn": ("total", "largest")},
     "softmax": {"x": ("G", "G + 1.0"), "dim": ("0", "1"), "keep_dims": ("None", "True"), "ieee_rounding": _FLAG},
     "dot": {

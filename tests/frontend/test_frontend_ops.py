@@ -197,6 +197,7 @@ CASES = [
     ("tl.sum(H, dtype=tl.float32)", "cast reduce add yield", "float32 scalar"),
     ("tl.max(K)", "cast reduce max yield", "float32 scalar"),
     ("tl.min(V, axis=0)", "cast reduce min yield", "int32 scalar"),
+    ("tl.reduce_or(U, 0)", "reduce or yield", "uint32 scalar"),
     ("tl.xor_sum(U)", "reduce xor yield", "uint32 scalar"),
     ("tl.argmax(I, 0)", "arange reduce lt eq gt and or select select yield", "int32 scalar"),
     ("U.argmin(0)", "arange reduce lt eq lt and or select select yield", "int32 scalar"),

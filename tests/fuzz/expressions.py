@@ -256,7 +256,7 @@ def reduction(scope: Scope) -> Typed | None:
         return None
     r = scope.random
     _, arguments, shape, _ = reducing(scope, a)
-    name = r.choice(("sum", "sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce"))
+    name = r.choice(("sum", "sum", "max", "min", "argmax", "argmin", "xor_sum", "reduce_or", "reduce"))
     if name == "sum":
         if a.dtype.is_float:
             a = whole(a, r.choice((dtypes.float32, dtypes.float64)))
@@ -267,8 +267,8 @@ def reduction(scope: Scope) -> Typed | None:
         return Typed(f"({result.text} + 0.0)", dtype, shape) if dtype.is_float else result
     if name in ("argmax", "argmin"):
         return Typed(f"tl.{name}({a.text}, {arguments})", dtypes.int32, shape)
-    if name == "xor_sum" and not a.dtype.is_float:
-        return Typed(f"tl.xor_sum({a.text}, {arguments})", a.dtype, shape)
+    if name in ("xor_sum", "reduce_or") and not a.dtype.is_float:
+        return Typed(f"tl.{name}({a.text}, {arguments})", a.dtype, shape)
     if name == "reduce" and (combine := scope.combine(a.dtype)):
         return (
             Typed(f"tl.reduce({a.text}, {arguments.replace('axis=', '', 1)}, {combine})", a.dtype, shape)

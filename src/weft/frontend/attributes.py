@@ -75,6 +75,7 @@ METHODS: Final[dict[str, Any]] = {
             "trans",
             "view",
             "where",
+            "reduce_or",
             "xor_sum",
         ]
     },

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
@@ -46,10 +46,11 @@ class Parameter:
 
 
 def _is_constexpr(annotation: Any) -> bool:
-    """Whether an annotation is ``constexpr``, by value or, with postponed evaluation, by text."""
+    """Whether an annotation is ``constexpr``, alone or beside others (``int | constexpr``), by value or, with postponed
+    evaluation, by text."""
     if isinstance(annotation, str):
-        return annotation.strip("'\" ").split("[")[0].split(".")[-1] == "constexpr"
-    return annotation is constexpr
+        return any(part.strip("'\" ").split("[")[0].split(".")[-1] == "constexpr" for part in annotation.split("|"))
+    return annotation is constexpr or constexpr in get_args(annotation)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:

@@ -64,14 +64,10 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "make_block_ptr",
         "make_tensor_descriptor",
         "map_elementwise",
-        "reduce_or",
         "sort",
         "split",
-        "squeeze",
         "store_tensor_descriptor",
-        "swizzle2d",
         "topk",
-        "unsqueeze",
         "condition",
         "advance",
         "float8e4b15",
@@ -97,9 +93,6 @@ INSTEAD: Final[dict[str, str]] = {
     "flip": "load the elements in reverse order, through pointers",
     "gather": "load from memory: tl.load(ptr + indices)",
     "histogram": "use tl.atomic_add on an array of counts",
-    "reduce_or": "use tl.max of bools",
-    "squeeze": "use tl.reshape",
-    "unsqueeze": "use tl.expand_dims",
 }
 """What to write for some of `TRITON_ONLY`."""
 

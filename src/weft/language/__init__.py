@@ -45,7 +45,7 @@ from weft.language.core import (
     pointer_type,
     tensor,
 )
-from weft.language.creation import arange, cast, full, num_programs, program_id, zeros, zeros_like
+from weft.language.creation import arange, cast, full, num_programs, program_id, swizzle2d, zeros, zeros_like
 from weft.language.elementwise import (
     PropagateNan,
     abs,
@@ -101,8 +101,19 @@ from weft.language.random import (
     randn4x,
     uint_to_uniform_float,
 )
-from weft.language.reduction import argmax, argmin, dot, max, min, reduce, softmax, sum, xor_sum
-from weft.language.shape import broadcast, broadcast_to, expand_dims, permute, ravel, reshape, trans, view
+from weft.language.reduction import argmax, argmin, dot, max, min, reduce, reduce_or, softmax, sum, xor_sum
+from weft.language.shape import (
+    broadcast,
+    broadcast_to,
+    expand_dims,
+    permute,
+    ravel,
+    reshape,
+    squeeze,
+    trans,
+    unsqueeze,
+    view,
+)
 
 dtype = DType
 int1 = bool_
@@ -119,8 +130,8 @@ __all__ = [
     "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "math", "max",
     "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",
-    "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reshape", "rsqrt", "sigmoid",
-    "sin", "softmax", "sqrt", "sqrt_rn", "static_assert", "static_print", "static_range", "store", "sub", "sum",
-    "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "view",
-    "where", "xor_sum", "zeros", "zeros_like",
+    "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",
+    "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
+    "sub", "sum", "swizzle2d", "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8",
+    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -1,9 +1,12 @@
-"""Ops that make tiles: from the grid, from numbers, from types."""
+"""Functions that make tiles and scalars: from the grid, from numbers, from types."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.dtypes import DType
-from weft.language.core import Shape, Tile, constexpr, pointer_type, stub, tensor
+from weft.language.core import Shape, Tile, composite, constexpr, pointer_type, stub, tensor
+from weft.language.elementwise import minimum
 
 
 @stub
@@ -16,6 +19,17 @@ def program_id(axis: int | constexpr) -> tensor:
 def num_programs(axis: int | constexpr) -> tensor:
     """The size of the grid along axis 0, 1 or 2: an int32 scalar."""
     ...
+
+
+@composite
+def swizzle2d(i: Tile, j: Tile, size_i: Tile, size_j: Tile, size_g: Tile) -> tuple[tensor, tensor]:
+    """Row and column of a program in a grid of ``size_i`` by ``size_j`` whose programs go down the columns of ``size_g`` rows
+    at a time: programs that run together read fewer tiles of a matrix product's operands. The last rows may be fewer."""
+    place: Any = i * size_j + j
+    first = place // (size_g * size_j) * size_g
+    rows = minimum(size_i - first, size_g)
+    inside = place % (size_g * size_j)
+    return first + inside % rows, inside // rows
 
 
 @stub

@@ -27,7 +27,7 @@ UNIT = constexpr((4.6566127342e-10, 1.0842020432385337e-19))
 
 @composite
 def philox_impl(
-    c0: tensor, c1: tensor, c2: tensor, c3: tensor, k0: tensor, k1: tensor, n_rounds: constexpr = N_ROUNDS_DEFAULT
+    c0: tensor, c1: tensor, c2: tensor, c3: tensor, k0: tensor, k1: tensor, n_rounds: int | constexpr = N_ROUNDS_DEFAULT
 ) -> Four:
     """The counter ``c0`` to ``c3`` encrypted with the key ``k0``, ``k1``; all uint32, or all uint64."""
     static_assert(c0.dtype in (uint32, uint64), "philox_impl takes uint32 or uint64")
@@ -42,7 +42,7 @@ def philox_impl(
 
 
 @composite
-def philox(seed: Tile, c0: Tile, c1: Tile, c2: Tile, c3: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> Four:
+def philox(seed: Tile, c0: Tile, c1: Tile, c2: Tile, c3: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> Four:
     """Four random words for each counter: uint32 for integers of 32 bits, uint64 for those of 64. The seed is an integer."""
     key = to_tensor(seed)
     static_assert(key.dtype.is_int(), "the seed is an integer")
@@ -58,7 +58,7 @@ def philox(seed: Tile, c0: Tile, c1: Tile, c2: Tile, c3: Tile, n_rounds: constex
 
 
 @composite
-def randint4x(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> Four:
+def randint4x(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> Four:
     """Four tiles of random uint32, for a scalar seed and integer offsets: four times the numbers of `randint` for its price."""
     at = to_tensor(offset)
     low = at.to(uint32)
@@ -68,7 +68,7 @@ def randint4x(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) 
 
 
 @composite
-def randint(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> tensor:
+def randint(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> tensor:
     """A tile of random uint32, for a scalar seed and integer offsets."""
     first, _, _, _ = randint4x(seed, offset, n_rounds)
     return first
@@ -84,13 +84,13 @@ def uint_to_uniform_float(x: tensor) -> tensor:
 
 
 @composite
-def rand(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> tensor:
+def rand(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> tensor:
     """A tile of random float32, uniform between 0 and 1, for a scalar seed and integer offsets."""
     return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 
 @composite
-def rand4x(seed: Tile, offsets: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> Four:
+def rand4x(seed: Tile, offsets: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> Four:
     """Four tiles of random float32, uniform between 0 and 1, for little more than `rand` takes."""
     i1, i2, i3, i4 = randint4x(seed, offsets, n_rounds)
     return (
@@ -110,7 +110,7 @@ def pair_uniform_to_normal(u1: tensor, u2: tensor) -> tuple[tensor, tensor]:
 
 
 @composite
-def randn(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> tensor:
+def randn(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> tensor:
     """A tile of random float32 of the standard normal distribution, for a scalar seed and integer offsets."""
     i1, i2, _, _ = randint4x(seed, offset, n_rounds)
     n1, _ = pair_uniform_to_normal(uint_to_uniform_float(i1), uint_to_uniform_float(i2))
@@ -118,7 +118,7 @@ def randn(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> t
 
 
 @composite
-def randn4x(seed: Tile, offset: Tile, n_rounds: constexpr = N_ROUNDS_DEFAULT) -> Four:
+def randn4x(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> Four:
     """Four tiles of random float32 of the standard normal distribution."""
     u1, u2, u3, u4 = rand4x(seed, offset, n_rounds)
     n1, n2 = pair_uniform_to_normal(u1, u2)

@@ -76,6 +76,12 @@ def xor_sum(input: tensor, axis: int | constexpr | None = None, keep_dims: bool 
 
 
 @stub
+def reduce_or(input: tensor, axis: int | constexpr | None, keep_dims: bool | constexpr = False) -> tensor:
+    """The bits that are set in any of the integers."""
+    ...
+
+
+@stub
 def reduce(input: Any, axis: int | constexpr | None, combine_fn: Any, keep_dims: bool | constexpr = False) -> Any:
     """Reduce with a ``@weft.jit`` function: of a tile, ``combine_fn(a, b)``; of a tuple of n tiles of one shape,
     ``combine_fn(a1..an, b1..bn)`` returning n values. The function is associative and keeps the dtypes."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.language.core import Tile, constexpr, stub, tensor
+from weft.language.compiletime import static_assert
+from weft.language.core import Tile, composite, constexpr, stub, tensor
 
 
 @stub
@@ -23,6 +24,21 @@ def broadcast_to(input: Tile, *shape: Any) -> tensor:
 def expand_dims(input: tensor, axis: Any) -> tensor:
     """A new dimension of size 1 at ``axis`` (or at each of several) of the result."""
     ...
+
+
+@composite
+def squeeze(x: tensor, dim: int | constexpr) -> tensor:
+    """``x`` without its dimension ``dim``, whose size is 1; counted from the end if negative."""
+    static_assert(-len(x.shape) <= dim < len(x.shape), "the tile has no such dimension")
+    at: constexpr = constexpr(dim + len(x.shape) if dim < 0 else dim)
+    static_assert(x.shape[at] == 1, "the dimension has a size of 1")
+    return reshape(x, x.shape[:at] + x.shape[at + 1 :])
+
+
+@composite
+def unsqueeze(x: tensor, dim: int | constexpr) -> tensor:
+    """`expand_dims` by its name in PyTorch."""
+    return expand_dims(x, dim)
 
 
 @stub

@@ -65,14 +65,23 @@ def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) 
     return b.cast(total, promotion.result).typed(promotion.weak)
 
 
-@implements(tl.xor_sum)
-def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
+def _of_bits(b: Builder, name: str, kind: str, input: Value, axis: Value, keep_dims: Value) -> Tensor:
     x = tile_of(b, input, "input")
     if x.dtype.is_float:
         raise CompilationError(
-            f"tl.xor_sum takes integers, found {describe(x)}", hint="reinterpret the bits: .to(tl.int32, bitcast=True)"
+            f"tl.{name} takes integers, found {describe(x)}", hint="reinterpret the bits: .to(tl.int32, bitcast=True)"
         )
-    return _single(b, "xor", x, axis, keep_dims)
+    return _single(b, kind, x, axis, keep_dims)
+
+
+@implements(tl.xor_sum)
+def _xor_sum(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
+    return _of_bits(b, "xor_sum", "xor", input, axis, keep_dims)
+
+
+@implements(tl.reduce_or)
+def _reduce_or(b: Builder, input: Value, axis: Value, keep_dims: Value) -> Tensor:
+    return _of_bits(b, "reduce_or", "or", input, axis, keep_dims)
 
 
 def _extremum(b: Builder, name: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:

@@ -1,0 +1,109 @@
+"""Functions of the language that are written in it, against their definitions in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.frontend.errors import CompilationError
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def swizzle(rows: Any, columns: Any, size_i: Any, size_j: Any, size_g: Any) -> None:
+    i, j = tl.program_id(0), tl.program_id(1)
+    row, column = tl.swizzle2d(i, j, size_i, size_j, size_g)
+    tl.store(rows + i * size_j + j, row)
+    tl.store(columns + i * size_j + j, column)
+
+
+@pytest.mark.parametrize(
+    ("size_i", "size_j", "size_g"), [(4, 4, 2), (5, 3, 2), (1, 7, 4), (7, 1, 3), (6, 5, 8), (3, 3, 1)]
+)
+def test_swizzle2d(size_i: int, size_j: int, size_g: int) -> None:
+    """Groups of rows one after the other, each column by column."""
+    expected = [
+        (row, column)
+        for first in range(0, size_i, size_g)
+        for column in range(size_j)
+        for row in range(first, min(first + size_g, size_i))
+    ]
+    rows, columns = np.full((2, size_i * size_j), -1, np.int32)
+    swizzle[(size_i, size_j)](rows, columns, size_i, size_j, size_g)
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == expected
+
+
+@weft.jit
+def reshaped(x: Any, out: Any, DIM: tl.constexpr) -> None:
+    tile = tl.load(x + tl.arange(0, 2)[:, None] * 4 + tl.arange(0, 4)[None, :])
+    wide = tl.unsqueeze(tile, DIM)
+    tl.static_assert(wide.shape == ((1, 2, 4), (2, 1, 4), (2, 4, 1))[DIM % 3])
+    narrow = tl.squeeze(wide, DIM)
+    tl.static_assert(narrow.shape == (2, 4))
+    tl.store(out + tl.arange(0, 2)[:, None] * 4 + tl.arange(0, 4)[None, :], narrow)
+
+
+@pytest.mark.parametrize("dim", range(-3, 3))
+def test_squeeze_is_the_inverse_of_unsqueeze(dim: int) -> None:
+    x, out = np.arange(8.0), np.zeros(8)
+    reshaped[(1,)](x, out, dim)
+    assert np.array_equal(out, x)
+
+
+@weft.jit
+def bits(x: Any, rows: Any, columns: Any, every: Any) -> None:
+    tile = tl.load(x + tl.arange(0, 8)[:, None] * 16 + tl.arange(0, 16)[None, :])
+    tl.store(rows + tl.arange(0, 8), tl.reduce_or(tile, 1))
+    tl.store(columns + tl.arange(0, 16)[None, :], tile.reduce_or(0, keep_dims=True))
+    tl.store(every, tl.reduce_or(tile, None))
+
+
+@pytest.mark.parametrize("target", [None, "sm_90"])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint32, np.int64, np.bool_])
+def test_reduce_or(dtype: type[np.generic], target: str | None) -> None:
+    random = np.random.default_rng(0)
+    x = (random.integers(0, 256, 8 * 16) & random.integers(0, 256, 8 * 16)).astype(np.uint8).astype(dtype)
+    rows, columns, every = np.zeros(8, dtype), np.zeros(16, dtype), np.zeros(1, dtype)
+    (bits if target is None else bits.on(target))[(1,)](x, rows, columns, every)
+    tile = x.reshape(8, 16)
+    assert np.array_equal(rows, np.bitwise_or.reduce(tile, 1))
+    assert np.array_equal(columns, np.bitwise_or.reduce(tile, 0))
+    assert every[0] == np.bitwise_or.reduce(x)
+
+
+@weft.jit
+def no_such_dimension(out: Any) -> None:
+    tl.store(out, tl.squeeze(tl.zeros((1, 2), tl.int32), 2))
+
+
+@weft.jit
+def a_larger_dimension(out: Any) -> None:
+    tl.store(out, tl.squeeze(tl.zeros((1, 2), tl.int32), -1))
+
+
+@weft.jit
+def bits_of_floats(out: Any) -> None:
+    tl.store(out, tl.reduce_or(tl.zeros((4,), tl.float32), 0))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message", "hint"),
+    [
+        (no_such_dimension, "tl.squeeze: the tile has no such dimension", None),
+        (a_larger_dimension, "tl.squeeze: the dimension has a size of 1", None),
+        (
+            bits_of_floats,
+            "tl.reduce_or takes integers, found float32[4]",
+            "reinterpret the bits: .to(tl.int32, bitcast=True)",
+        ),
+    ],
+)
+def test_errors(kernel: Any, message: str, hint: str | None) -> None:
+    with pytest.raises(CompilationError) as caught:
+        kernel[(1,)](np.zeros(1, np.int32))
+    assert (caught.value.message, caught.value.hint) == (message, hint)
