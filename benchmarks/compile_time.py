@@ -1,9 +1,10 @@
 """How long kernels take to compile, from their source to a loaded function, by the size of the source.
 
-Each kernel is compiled in a process of its own without a cache; the table shows its processor time after weft is imported. A
-column doubles or quadruples the size of the one before, so that a row that grows faster than its size shows.
+Each kernel is compiled in a process of its own without a cache; the table shows its processor time after weft is imported.
+Bytecode of the modules that the first launch loads is there: a first run, which does not count, has written it. A column doubles
+or quadruples the size of the one before, so that a row that grows faster than its size shows.
 
-Run with ``python benchmarks/compile_time.py [--repeats N]``.
+Run with ``python benchmarks/compile_time.py [--repeats N] [--first]``. ``PYTHONPATH=OTHER/src`` measures another tree.
 """
 
 from __future__ import annotations
@@ -69,10 +70,11 @@ print(time.process_time() - start)
 
 
 def seconds(kind: str, size: int) -> float:
-    """The processor time of one cold compilation."""
+    """The processor time of one cold compilation. The process writes bytecode, as users' do."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "measured.py").write_text(source(kind, size), encoding="utf-8")
-        environment = os.environ | {"WEFT_CACHE_DIR": str(Path(folder, "cache"))}
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        environment["WEFT_CACHE_DIR"] = str(Path(folder, "cache"))
         command = [sys.executable, "-c", MEASURE, folder]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         return float(done.stdout)
@@ -82,11 +84,14 @@ def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description="How long kernels take to compile, by the size of the source.")
     parser.add_argument("--repeats", type=int, default=3, help="cold compilations of each kernel; the median is shown")
-    repeats = parser.parse_args().repeats
-    table = Table("kernel", *[f"size {i}" for i in (1, 2, 3)], title="seconds of processor time, cold")
+    parser.add_argument("--first", action="store_true", help="the smallest size of each kernel only")
+    given = parser.parse_args()
+    columns = 1 if given.first else 3
+    table = Table("kernel", *[f"size {i + 1}" for i in range(columns)], title="seconds of processor time, cold")
+    seconds("nested loops", 1)
     for kind, sizes in SIZES.items():
-        cells = [f"{size}: {statistics.median(seconds(kind, size) for _ in range(repeats)):.2f}" for size in sizes]
-        table.add_row(kind, *cells)
+        times = {size: [seconds(kind, size) for _ in range(given.repeats)] for size in sizes[:columns]}
+        table.add_row(kind, *[f"{size}: {statistics.median(found):.2f}" for size, found in times.items()])
     Console().print(table)
 
 

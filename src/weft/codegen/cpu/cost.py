@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.schedule import is_recomputable
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import runs_of
 from weft.transforms.axis import AxisInfo
@@ -56,7 +57,7 @@ class Costs:
             return 1
         if isinstance(op, tile.LoadOp):
             return self._cost_of_load(op)
-        return _weight(op) + sum([self._known[operand] for operand in op.operands if is_tile(operand)])
+        return _weight(op) + sum([self._known[operand] for operand in operands_of(op) if is_tile(operand)])
 
     def _cost_of_load(self, op: tile.LoadOp) -> int:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
@@ -73,7 +74,7 @@ def _computed_from(value: SSAValue) -> list[SSAValue]:
     op = value.owner
     if not is_tile(value) or not is_recomputable(value) or not isinstance(op, tile.TileOp):
         return []
-    return [op.pointer] if type(op) is tile.LoadOp else [operand for operand in op.operands if is_tile(operand)]
+    return [op.pointer] if type(op) is tile.LoadOp else [operand for operand in operands_of(op) if is_tile(operand)]
 
 
 def _weight(op: Operation) -> int:

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.views import columns_of_view, view_columns
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
@@ -123,9 +124,9 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
         return
     if tile.is_a(op, tile.View):
         view = columns_of_view(op)
-        yield op.operands[0], tuple(f2.apply(view, c) for c in columns)
+        yield operands_of(op)[0], tuple(f2.apply(view, c) for c in columns)
         return
-    for operand in op.operands:
+    for operand in operands_of(op):
         yield operand, columns
 
 
@@ -136,7 +137,7 @@ def identity(layout: LinearLayout) -> Columns:
 
 def inputs_of(root: Root) -> Iterable[SSAValue]:
     """What a root reads."""
-    return (root.value,) if isinstance(root, WriteBack) else root.operands
+    return (root.value,) if isinstance(root, WriteBack) else operands_of(root)
 
 
 def trace(values: Iterable[SSAValue], layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:

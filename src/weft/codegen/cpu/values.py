@@ -31,6 +31,7 @@ from weft.codegen.emit.views import columns_of_view
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
@@ -82,6 +83,8 @@ class Registers(Emit):
         self.true_masks: frozenset[SSAValue] = frozenset()
         """Masks that hold everywhere in the code that is being emitted."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
+        self._views: dict[Operation, Columns] = {}
+        """`columns_of_view` of the views so far. Emission changes no op."""
         self._is_split = False
 
     @abstractmethod
@@ -106,17 +109,24 @@ class Registers(Emit):
         """Records a register that a root has just computed."""
         self._memo[-1][_register(value, index)] = vector
 
+    def _through(self, view: Operation, index: RegisterIndex) -> RegisterIndex:
+        """The register of a view's operand that is the view's register ``index``."""
+        columns = self._views.get(view)
+        if columns is None:
+            columns = self._views[view] = columns_of_view(view)
+        return index.through(columns)
+
     def _vector_sources(self, key: Key) -> list[Key]:
         """The registers from which one is computed; none for what is read, known, loaded or made of scalars."""
         value, index = key.value, key.at
         op = value.owner
         if value in self.buffers or value in self.true_masks:
             return []
-        if not isinstance(op, Operation) or tile.is_a(op, tile.Generator) or isinstance(op, tile.LoadOp):
+        if not isinstance(op, Operation) or tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp:
             return []
         if tile.is_a(op, tile.View):
-            return [_register(op.operands[0], index.through(columns_of_view(op)))]
-        return [_register(operand, index) for operand in op.operands]
+            return [_register(operands_of(op)[0], self._through(op, index))]
+        return [_register(operand, index) for operand in operands_of(op)]
 
     def _vector(self, key: Key) -> ir.Value:
         value, index = key.value, key.at
@@ -130,11 +140,11 @@ class Registers(Emit):
             case _ if tile.is_a(op, tile.Generator):
                 return generated_register(self, op, index)
             case _ if tile.is_a(op, tile.View):
-                return self.vector(op.operands[0], index.through(columns_of_view(op)))
-            case tile.LoadOp() if is_invariant(op):
+                return self.vector(operands_of(op)[0], self._through(op, index))
+            case _ if type(op) is tile.LoadOp and is_invariant(op):
                 return self.load_register(op, index)
             case _:
-                return self.compute(op, [self.vector(operand, index) for operand in op.operands])
+                return self.compute(op, [self.vector(operand, index) for operand in operands_of(op)])
 
     # -- single lanes ----------------------------------------------------------------------------------------------------
 
@@ -149,9 +159,9 @@ class Registers(Emit):
         if value in self.buffers or not isinstance(op, Operation) or tile.is_a(op, tile.Generator):
             return []
         if tile.is_a(op, tile.View):
-            return [Key(op.operands[0], index.through(columns_of_view(op)), lane)]
+            return [Key(operands_of(op)[0], self._through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            return [Key(operand, index, lane) for operand in op.operands]
+            return [Key(operand, index, lane) for operand in operands_of(op)]
         return []
 
     def _lane(self, key: Key) -> ir.Value:
@@ -163,9 +173,9 @@ class Registers(Emit):
         if tile.is_a(op, tile.Generator):
             return generated_lane(self, op, index, lane)
         if tile.is_a(op, tile.View):
-            return self.lane(op.operands[0], index.through(columns_of_view(op)), lane)
+            return self.lane(operands_of(op)[0], self._through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
-            return self.compute(op, [self.lane(operand, index, lane) for operand in op.operands])
+            return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 
     # -- memory of values ------------------------------------------------------------------------------------------------

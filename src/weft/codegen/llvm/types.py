@@ -151,10 +151,16 @@ def _signed_scalar(element: ir.Type, number: int | float, sign: float) -> ir.Con
     return ir.Constant(element, number)
 
 
+@functools.lru_cache(maxsize=4096)
+def _signed_splat(element: ir.Type, lanes: int, number: int | float, sign: float) -> Splat:
+    """One vector of each kind, as `_signed_scalar`: it keeps its text."""
+    return Splat(_signed_scalar(element, number, sign), lanes)
+
+
 def splat(number: int | float, type_: ir.Type) -> ir.Constant:
     """``number`` in every lane of ``type_``; integers are taken modulo ``2**width``."""
     if isinstance(type_, ir.VectorType):
-        return Splat(_scalar(type_.element, number), type_.count)
+        return _signed_splat(type_.element, type_.count, number, math.copysign(1.0, number))
     return _scalar(type_, number)
 
 
@@ -255,8 +261,14 @@ def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other:
     """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
     if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
         return value
-    mask = ir.Constant(ir.VectorType(I32, len(lanes)), [_scalar(I32, lane) for lane in lanes])
-    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined) if other is None else other, mask)
+    second = ir.Constant(value.type, ir.Undefined) if other is None else other
+    return builder.shuffle_vector(value, second, _lane_numbers(tuple(lanes)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _lane_numbers(lanes: tuple[int, ...]) -> ir.Constant:
+    """The constant vector that names lanes, made once: it keeps its text, which is long."""
+    return ir.Constant(ir.VectorType(I32, len(lanes)), [_scalar(I32, lane) for lane in lanes])
 
 
 def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:

@@ -32,7 +32,6 @@ from weft.transforms.axis import analyse
 from weft.transforms.layouts.infer import Inference
 from weft.transforms.layouts.rewrite import Rewriting
 from weft.transforms.layouts.rules import LayoutFacts, LayoutRules, SolverRules
-from weft.transforms.layouts.solve import enter, solve
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,8 @@ class AssignLayouts(ModulePass):
                 inference = Inference(self.rules, facts)
                 inference.infer(function.body.block)
                 if self.solve:
+                    from weft.transforms.layouts.solve import enter, solve  # not at import: CPUs have no solver
+
                     assert isinstance(self.rules, SolverRules), "only a machine that prices everything is solved for"
                     enter(solve(function, self.rules, facts, inference.chosen), function, facts, inference.chosen)
                 rewriting = Rewriting(facts, inference.chosen)
