@@ -235,3 +235,27 @@ def test_a_product_that_is_used_whole_is_one_instruction() -> None:
     assert not re.findall(r"\bmul\.(?:lo|hi)\b", ptx)
     whole.on("sm_90")[(1,)](x, y, out)
     assert out.tolist() == [int(a) * int(b) for a, b in zip(x, y, strict=True)]
+
+
+@weft.jit
+def upper_halves(x: Any, y: Any, out: Any, n: Any) -> None:
+    i = tl.arange(0, 1024)
+    a = tl.load(x + i)
+    b = tl.load(y)
+    for _ in range(n):  # the scalar is extended in front of the loop
+        a = tl.umulhi(a, b) ^ i
+    tl.store(out + i, a)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int32])
+def test_an_upper_half_has_32_bits(dtype: Any) -> None:
+    x, y, out = words(np.uint32), np.array([0xFFFFFFF1], np.uint32), np.zeros(ELEMENTS, np.uint32)
+    arguments = [array.view(dtype) for array in (x, y, out)]
+    ptx = upper_halves.compile(*arguments, 3, target="sm_90").ptx
+    assert len(re.findall(r"\bmul\.hi\.u32\b", ptx)) == 8
+    assert "mul.lo.s64" not in ptx
+    upper_halves.on("sm_90")[(1,)](*arguments, 3)
+    expected = [int(v) for v in x]
+    for _ in range(3):
+        expected = [(v * int(y[0]) >> 32) ^ i for i, v in enumerate(expected)]
+    assert out.tolist() == expected

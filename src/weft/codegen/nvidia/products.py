@@ -7,7 +7,7 @@ finds neither half, and keeps ``cvt.u64.u32``, ``mul.lo.s64`` and arithmetic of 
     (a.to(uint64) * C >> 32).to(uint32) ^ b     mul.hi.u32, xor.b32
 
 So the halves are computed apart and put together as a number of 64 bits, which LLVM drops since no reader wants it whole.
-A product that is wanted whole stays LLVM's.
+A product that is wanted whole stays LLVM's. The upper half alone is an op (``umulhi``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,14 @@ _UNSIGNED = range(1 << _WORD)
 _SIGNED = range(-(1 << _WORD - 1), 1 << _WORD - 1)
 
 
+def product(builder: ir.IRBuilder, op: tile.BinaryOp, operands: Sequence[ir.Value]) -> ir.Value | None:
+    """What an op computes of its operands, scalars or vectors, if it is a product of 32 bits; else None."""
+    if op.kind.data == "umulhi" and dtype_of(op.result).bits == _WORD:
+        return _upper(builder, _UNSIGNED, *operands)
+    word = by_halves(op)
+    return None if word is None else _by_halves(builder, word, operands)
+
+
 def by_halves(op: tile.BinaryOp) -> range | None:
     """The numbers of 32 bits that both operands of a product of 64 bits are, if only its halves are used; else None."""
     if op.kind.data != "mul" or dtype_of(op.result) not in (dtypes.int64, dtypes.uint64):
@@ -37,8 +45,8 @@ def by_halves(op: tile.BinaryOp) -> range | None:
     return next((word for word in (_UNSIGNED, _SIGNED) if _fits(op.lhs, word) and _fits(op.rhs, word)), None)
 
 
-def product(builder: ir.IRBuilder, word: range, operands: Sequence[ir.Value]) -> ir.Value:
-    """The product of two numbers of 64 bits, scalars or vectors, that are numbers of ``word``."""
+def _by_halves(builder: ir.IRBuilder, word: range, operands: Sequence[ir.Value]) -> ir.Value:
+    """The product of two numbers of 64 bits that are numbers of ``word``."""
     a, b = (builder.trunc(operand, like(operand, I32)) for operand in operands)
     wide, half = operands[0].type, splat(_WORD, operands[0].type)
     low = builder.zext(builder.mul(a, b), wide)

@@ -23,7 +23,7 @@ from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I32, I64, intrinsic, splat
 from weft.codegen.nvidia.debug import Lines
 from weft.codegen.nvidia.files import File, chunk_sizes
-from weft.codegen.nvidia.products import by_halves, product
+from weft.codegen.nvidia.products import product
 from weft.ir import tile
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
@@ -99,9 +99,8 @@ class Threads(Emit):
 
     def compute(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
         """One elementwise op on scalars or vectors."""
-        if isinstance(op, tile.BinaryOp) and (word := by_halves(op)) is not None:
-            return product(self.builder, word, operands)
-        return super().compute(op, operands)
+        found = product(self.builder, op, operands) if isinstance(op, tile.BinaryOp) else None
+        return super().compute(op, operands) if found is None else found
 
     def slot(self, value: SSAValue) -> Slot:
         """A place for a tile or scalar."""
