@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from dropout import dropout, dropout_kernel
 from flash_attention import attention
 from layer_norm import layer_norm
 from matmul import matmul
@@ -48,6 +49,36 @@ def check(run: Callable[[Array], Any], expected: Array, dtype: Any, tolerance: f
 def softmax64(x: Array) -> Array:
     powers = np.exp(x.astype(np.float64) - x.astype(np.float64).max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def kept(n: int, p: float, seed: int) -> NDArray[np.bool_]:
+    """Philox with 10 rounds by its definition (Salmon et al. 2011) for counters 0 to n - 1, and Triton's uniform numbers."""
+    word = np.uint64((1 << 32) - 1)
+    c = [np.arange(n, dtype=np.uint64), *(np.zeros((3, n), np.uint64))]
+    keys = [np.uint64(seed & 0xFFFFFFFF), np.uint64(seed >> 32)]
+    for _ in range(10):
+        products = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        upper = [product >> np.uint64(32) for product in products]
+        c = [upper[1] ^ c[1] ^ keys[0], products[1] & word, upper[0] ^ c[3] ^ keys[1], products[0] & word]
+        keys = [
+            key + added & word for key, added in zip(keys, (np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)), strict=True)
+        ]
+    signed = c[0].astype(np.uint32).view(np.int32)
+    return np.where(signed < 0, ~signed, signed).astype(np.float32) * np.float32(4.6566127342e-10) > np.float32(p)
+
+
+@DTYPES
+@pytest.mark.parametrize("n", [1, 63, 10_001])
+def test_dropout(n: int, dtype: Any) -> None:
+    x, p, seed = normal(dtype, n), 0.3, (5 << 32) + 123
+    expected = np.where(kept(n, p, seed), x.astype(np.float64) / (1 - np.float64(np.float32(p))), 0.0)
+    check(lambda out: dropout(x, out, p, seed), expected, dtype, 1e-6)
+
+
+def test_dropout_on_a_gpu() -> None:
+    x, out = normal(np.float32, 300), np.zeros(300, np.float32)
+    dropout_kernel.on("sm_90")[(2,)](x, out, 300, 0.5, 9, BLOCK=256)
+    assert np.array_equal(out, np.where(kept(300, 0.5, 9), x * 2, 0))
 
 
 @DTYPES
