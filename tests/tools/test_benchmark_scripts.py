@@ -1,0 +1,87 @@
+"""The scripts that count beside Triton, each on its smallest case: they run, their results are right, and they say so."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from solver_kernels import imported
+
+pytestmark = pytest.mark.jit
+
+
+def run(
+    script: Any, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, list[list[str]], str]:
+    """The exit status, the cells of the Markdown table, and what is said on the standard error."""
+    monkeypatch.setattr(sys, "argv", [script.__name__, "--markdown", *arguments])
+    try:
+        status = script.main() or 0
+    except SystemExit as end:
+        status = int(end.code or 0)
+    out, err = capsys.readouterr()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line.startswith("|")]
+    return status, [row for row in rows if not row[0].startswith("---")], err
+
+
+SMALLEST: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
+    "table2": ({"PAPER": {("f16", 2): 128}}, [], ["[512,2] f16", "128", "-", "1 x 128", "128"]),
+    "table3": ({"KINDS": ["Blocked"]}, ["--most", "16"], ["Blocked", "20/20: 5,888 / 20/20: 1,388", "4/4"]),
+    "table4": (
+        {"INTEGERS": ["i8"], "FLOATS": ["fp16"], "LEGACY": ["i8/f16"]},
+        ["--shapes", "1", "--every", "1"],
+        ["i8/f16", "36/96", "96/96", "1/1", "1/1"],
+    ),
+    "figure5": (
+        {"CONVERSIONS": ["in a warp: mma to left operand"], "TYPES": ["f16"]},
+        [],
+        ["in a warp: mma to left operand"],
+    ),
+    "figure6": ({}, ["--most", "2"], ["[512,2]", "288", "64", "0", "0"]),
+    "mxfp4": ({}, [], ["weft, broadcast and shift", "5,540", "834", "0", "8", "256", "0"]),
+}
+"""Of each script the keys of its tables to keep, or what stands for them, arguments, and the beginning of the last row."""
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_scripts_of_the_paper(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = imported("benchmarks/paper", name)
+    tables, arguments, expected = SMALLEST[name]
+    for table, kept in tables.items():
+        whole = getattr(script, table)
+        monkeypatch.setattr(script, table, {key: whole[key] for key in kept})
+    status, rows, err = run(script, arguments, monkeypatch, capsys)
+    assert (status, err) == (0, "")
+    assert rows[-1][: len(expected)] == expected
+    assert len(rows) == 2
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+def test_a_wrong_result_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = imported("benchmarks/paper", "table2")
+    monkeypatch.setattr(script, "PAPER", {("f16", 1): 64})
+
+    def never(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(script, "equal", never)
+    status, _, err = run(script, [], monkeypatch, capsys)
+    assert (status, err) == (1, "wrong: weft, [512,1] f16\n")
+
+
+def test_counts_beside_triton(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = imported("benchmarks", "gpu_counts")
+    status, rows, err = run(script, ["--only", "vector add", "--target", "sm_90"], monkeypatch, capsys)
+    assert (status, err) == (0, "")
+    assert rows[1][:4] == ["vector add 4000", "sm_90", "752", "0"]
+    assert rows[1][-1] == "yes"
+    assert [row[0] for row in rows] == ["kernel", "vector add 4000"] * 2
+
+
+def test_prices_of_the_layout_solver(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    script = imported("benchmarks", "layout_solver")
+    status, rows, err = run(script, ["--only", "transpose 32-bit"], monkeypatch, capsys)
+    assert (status, err) == (0, "")
+    assert rows[1][:5] == ["transpose 32-bit 64x64", "1,842", "1,574", "1.17", "1,574"]
