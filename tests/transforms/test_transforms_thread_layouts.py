@@ -11,7 +11,8 @@ from weft.layout import nvidia_mma, nvidia_mma_operand
 from weft.target import gpu
 from weft.transforms.axis import analyse
 from weft.transforms.layouts import LayoutFacts
-from weft.transforms.layouts.threads import ThreadRules, along, chained, pair_columns, warp_grid
+from weft.transforms.layouts.thread_dots import along, chained, pair_columns, warp_grid
+from weft.transforms.layouts.threads import ThreadRules
 
 
 @pytest.mark.parametrize(

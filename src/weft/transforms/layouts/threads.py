@@ -6,7 +6,7 @@ fragments (`weft.layout.nvidia_mma`); any other is computed by each thread for i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -22,20 +22,17 @@ from weft.layout import (
     blocked,
     coalesced,
     expand_dims,
-    nvidia_mma,
-    nvidia_mma_operand,
     plan_conversion,
     reduce,
 )
 from weft.layout.planning.bounds import least_conversion
 from weft.target import GpuTarget
 from weft.target import gpu as target_of
-from weft.transforms.axis import AxisInfo
-from weft.transforms.axis_boxes import box_of
-from weft.transforms.axis_info import Box
 from weft.transforms.layouts.assign import AssignLayouts
-from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
+from weft.transforms.layouts.preferences import Preferences, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
+from weft.transforms.layouts.thread_accesses import accessed
+from weft.transforms.layouts.thread_dots import chained, fragments, warp_grid
 from weft.transforms.layouts.thread_prices import FRAGMENTS, issued_permutes, op_price, spilled
 from weft.transforms.layouts.thread_proposals import (
     access_layouts,
@@ -46,7 +43,7 @@ from weft.transforms.layouts.thread_proposals import (
     reduction_layouts,
     scattered,
 )
-from weft.transforms.nvidia.matrix import MatrixInstruction, instruction_of
+from weft.transforms.nvidia.matrix import instruction_of
 from weft.transforms.nvidia.scratch import element_bits
 
 LANES = 32
@@ -85,24 +82,8 @@ class ThreadRules(Preferences):
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:
-        """Vectors along the dimension in which the pointers are most contiguous, and on along those that continue it; where they
-        are not contiguous at all, their own. Vectors are not wider than the runs of equal mask values: a wider one is several
-        accesses, each with gaps between threads. As many as ``copies`` threads may hold the same, for wider vectors."""
-        shape = shape_of(pointer)
-        runs = contiguity(pointer, facts)
-        if max(runs) == 1 and facts.weights[pointer]:
-            return facts.layouts[pointer]
-        order = sorted(range(len(shape)), key=lambda d: (-runs[d], -d))
-        bits = 8 * dtype_of(pointer).itemsize
-        info = facts.axis.get(pointer)
-        alignment = bits // 8 if info is None else max(bits // 8, info.divisibility[order[0]])
-        run = min([runs[order[0]], *(_constancy(mask, order[:1], shape, facts) for mask in _masks(pointer))])
-        if info is not None and (found := _continued(box_of(info), shape, runs[order[0]])) is not None:
-            ahead, run, aligned = found
-            order = [*ahead, *(d for d in order if d not in ahead)]
-            alignment = max(bits // 8, aligned)
-            run = min([run, *(_constancy(mask, ahead, shape, facts) for mask in _masks(pointer))])
-        return coalesced(shape, bits, self.warps, order, run, min(alignment, 16), copies=copies)
+        """See `thread_accesses.accessed`."""
+        return accessed(pointer, facts, self.warps, copies)
 
     def suits(self, own: LinearLayout, anchor: LinearLayout) -> bool:
         """Whether it is the anchor, or has one element in all."""
@@ -117,7 +98,7 @@ class ThreadRules(Preferences):
         a, b, result = (shape_of(value) for value in (op.a, op.b, op.result))
         if (found := instruction_of(op, self.target)) is not None:
             grid = warp_grid(result, self.warps, found.m, whole_rows=chained(op))
-            return [_fragments(op, found, grid, facts)]
+            return [fragments(op, found, grid, facts)]
         sums = blocked(result, (1, 1), (LANES // 8, 8), (self.warps, 1), (1, 0))
         return [OperandLayouts((self.default(a), self.default(b), sums), (sums,))]
 
@@ -161,7 +142,7 @@ class ThreadRules(Preferences):
                 return [_reduced(op, layout) for layout in found]
             case tile.DotOp() if (found := instruction_of(op, self.target)) is not None:
                 rows = [1 << bit for bit in range(self.warps.bit_length())]
-                return [_fragments(op, found, (count, self.warps // count), facts) for count in rows]
+                return [fragments(op, found, (count, self.warps // count), facts) for count in rows]
             case tile.GatherOp():
                 return [_gathered(op, layout) for layout in gather_layouts(op, self.warps)]
             case _:
@@ -244,165 +225,3 @@ def _reduced(op: tile.ReduceOp, source: LinearLayout) -> OperandLayouts:
 def _gathered(op: tile.GatherOp, chosen: tuple[LinearLayout, LinearLayout]) -> OperandLayouts:
     """A gather from a source in the first layout; indices and result are in the second."""
     return OperandLayouts(chosen, (chosen[1],))
-
-
-def _fragments(
-    op: tile.DotOp, instruction: MatrixInstruction, warps: tuple[int, int], facts: LayoutFacts
-) -> OperandLayouts:
-    """The fragments of a matrix instruction, for warps in so many rows and columns."""
-    size = instruction.m, 8
-    width = _adjacent(op, instruction, facts)
-    left, right = (
-        nvidia_mma_operand(shape_of(value), index, width, 2, warps, size) for index, value in enumerate((op.a, op.b))
-    )
-    sums = nvidia_mma(shape_of(op.result), 2, warps, size)
-    if not chained(op) and along(op.b, facts.axis) == (1, 8):
-        right, sums = pair_columns(right, sums)
-    return OperandLayouts((left, right, sums), (sums,))
-
-
-def _adjacent(op: tile.DotOp, instruction: MatrixInstruction, facts: LayoutFacts) -> int:
-    """How many neighbours along the contraction a thread has of both operands: those of an instruction's register, or, of an
-    operand whose elements in memory are narrower and lie so, as many as 32 bits hold. It is then read by words."""
-    found = instruction.per_register
-    if not chained(op):
-        for value, axis in ((op.a, 1), (op.b, 0)):
-            place = along(value, facts.axis)
-            if place is not None and place[0] == axis:
-                found = max(found, 32 // max(8, place[1]))
-    groups = max(1, instruction.k // (4 * instruction.per_register))
-    return found if 4 * found * groups <= shape_of(op.a)[1] else instruction.per_register
-
-
-def warp_grid(shape: Sequence[int], warps: int, tile_rows: int = 16, *, whole_rows: bool = False) -> tuple[int, int]:
-    """How warps divide a result of (M, N) into tiles of ``tile_rows`` x 8: whoever has more tiles left is divided; with
-    ``whole_rows`` the rows first."""
-    rows, columns = 1, 1
-    while rows * columns < warps:
-        left = shape[0] // rows // tile_rows
-        if (whole_rows and left > 1) or left >= shape[1] // columns // 8:
-            rows *= 2
-        else:
-            columns *= 2
-    return rows, columns
-
-
-def chained(op: tile.DotOp) -> bool:
-    """Whether the result goes into the left operand of another dot, or the left operand comes from a dot's result. Warps that
-    hold whole rows then reduce and convert between both dots without other warps."""
-    return _from_dot(op.a) or _into_dot(op.result)
-
-
-def _from_dot(value: SSAValue) -> bool:
-    """Whether a value is computed from a dot's result, in the same pass of a loop."""
-    seen: set[SSAValue] = set()
-    todo = [value]
-    while todo:
-        owner = (found := todo.pop()).owner
-        if isinstance(owner, tile.DotOp):
-            return True
-        if found not in seen and isinstance(owner, Operation):
-            seen.add(found)
-            todo += owner.operands
-    return False
-
-
-def _into_dot(value: SSAValue) -> bool:
-    """Whether the left operand of a dot is computed from a value, in the same pass of a loop."""
-    seen: set[SSAValue] = set()
-    todo = [value]
-    while todo:
-        if (found := todo.pop()) in seen:
-            continue
-        seen.add(found)
-        for use in found.uses:
-            if not isinstance(use.operation, tile.DotOp):
-                todo += use.operation.results
-            elif use.operation.a is found:
-                return True
-    return False
-
-
-def along(value: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> tuple[int, int] | None:
-    """The dimension in which the memory is contiguous that a matrix comes from, through casts and transpositions, and the bits of
-    an element there; None where it comes from elsewhere."""
-    turned = False
-    while True:
-        match value.owner:
-            case tile.TransOp() as op:
-                turned, value = not turned, op.source
-            case tile.CastOp() as op:
-                value = op.source
-            case tile.LoadOp() as op:
-                return _contiguous(op.pointer, axis, turned)
-            case gpu.LocalLoadOp() as op:
-                copies = (use.operation for use in op.buffer.uses if isinstance(use.operation, gpu.AsyncCopyOp))
-                copy = next(copies, None)
-                return None if copy is None else _contiguous(copy.pointer, axis, turned)
-            case _:
-                return None
-
-
-def _contiguous(pointer: SSAValue, axis: Mapping[SSAValue, AxisInfo], turned: bool) -> tuple[int, int] | None:
-    info = axis.get(pointer)
-    if info is None or max(info.contiguity) == 1:
-        return None
-    best = max(range(info.rank), key=lambda d: info.contiguity[d])
-    return 1 - best if turned else best, dtype_of(pointer).bits
-
-
-def pair_columns(right: LinearLayout, sums: LinearLayout) -> tuple[LinearLayout, LinearLayout]:
-    """The right operand and the result with other columns: neighbouring columns are those of a thread's first two tiles.
-
-    The lowest column bit that numbers a thread's tiles becomes bit 0, and the bits below it move up. Unchanged where a thread has
-    only one tile.
-    """
-    columns = right.shape[1]
-    tiles = [c.bit_length() - 1 for c in right.columns("register") if 0 < c < columns]
-    if not tiles:
-        return right, sums
-    bit = min(tiles)
-
-    def rotated(layout: LinearLayout) -> LinearLayout:
-        mask = (2 << bit) - 1
-
-        def place(column: int) -> int:
-            low = column & mask
-            return column & ~mask | (low << 1 & mask) | low >> bit
-
-        moved = {dim: tuple(map(place, layout.columns(dim))) for dim in layout.in_dims}
-        return LinearLayout.from_columns(moved, layout.outputs)
-
-    return rotated(right), rotated(sums)
-
-
-def _masks(pointer: SSAValue) -> list[SSAValue]:
-    """The masks of the accesses through a pointer."""
-    accesses = [use.operation for use in pointer.uses]
-    return [
-        access.mask
-        for access in accesses
-        if isinstance(access, tile.LoadOp | tile.StoreOp | tile.AtomicRmwOp | tile.AtomicCasOp | gpu.AsyncCopyOp)
-        and access.pointer is pointer
-        and access.mask is not None
-    ]
-
-
-def _constancy(mask: SSAValue, order: Sequence[int], shape: Sequence[int], facts: LayoutFacts) -> int:
-    """How many neighbours have one mask value, along the first dimension of an order and on along those after it."""
-    info, count = facts.axis[mask], 1
-    for axis in order:
-        count *= info.constancy[axis]
-        if info.constancy[axis] < shape[axis]:
-            break
-    return count
-
-
-def _continued(box: Box, shape: Sequence[int], run: int) -> tuple[list[int], int, int] | None:
-    """The dimensions whose pointers follow one another, how many elements that makes, and their alignment in bytes; None where
-    that is no more than ``run``."""
-    order, length = box.flat(shape)
-    if length <= run:
-        return None
-    inside = {(d, place) for d in order for place in range(shape[d].bit_length() - 1)}
-    return order, length, box.alignment(inside)

@@ -27,7 +27,7 @@ from weft.ir import gpu, tile
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, is_pointer, is_tile, shape_of
 from weft.target import gpu as target_of
-from weft.transforms.layouts.threads import chained, warp_grid
+from weft.transforms.layouts.thread_dots import chained, warp_grid
 from weft.transforms.nvidia.inserting import Inserting
 from weft.transforms.nvidia.matrix import MatrixInstruction, matrix_dots
 
