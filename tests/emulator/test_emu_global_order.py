@@ -105,8 +105,8 @@ class Definition:
         for granule, now, value in made:
             kept = self.history.setdefault(granule, [])
             if now.kind is Kind.WRITE and not now.strong and value == self.contents.get(granule, 0):
-                # A write of what is there takes the place of those before it.
-                kept[:] = [past for past in kept if past.event == now.event]
+                # A write of what is there takes the place of the writes before it.
+                kept[:] = [past for past in kept if past.event == now.event or past.kind is Kind.READ]
             kept.append(now)
             warp = now.thread // WARP
             self.made[warp] = self.made.get(warp, NOTHING) | {(now.event, warp)}
@@ -308,7 +308,9 @@ class Trace:
             self.heap.scatter(flat, 1, values)
         if semantics is not None:
             self.order.communicate(access, semantics)
-            for t, place in zip(threads, places, strict=True):
+            last = dict(zip(places, threads, strict=True)).items()  # of plain writes to one place one stays
+            pairs = ((t, place) for place, t in last) if kind is Kind.WRITE else zip(threads, places, strict=True)
+            for t, place in pairs:
                 self.definition.strong(place, self.base + t // WARP, kind, semantics, wide)
         return False
 

@@ -109,6 +109,20 @@ SEEDED = [
         mistake="@%p1 bar.sync 0;",
     ),
     Seeded(
+        "a loop over a thread's own word, and a neighbour that reads it",
+        "mov.u32 %i, 0;\nLOOP: ld.global.u32 %v, [%own]; add.u32 %v, %v, 1;\n"
+        "st.global.u32 [%own], %v; add.u32 %i, %i, 1; setp.lt.u32 %p0, %i, 3; @%p0 bra LOOP; HERE\nld.global.u32 %d, [%next];",
+        "bar.sync 0;",
+        f"{who(0, 0)} reads bytes 4 to 7 of '{DATA}', which {who(0, 1)} wrote at PTX line 14; nothing orders them: {LANES}",
+    ),
+    Seeded(
+        "a loop over a thread's own word, and a neighbour that writes it",
+        "mov.u32 %i, 0;\nLOOP: add.u32 %v, %t, %i; st.global.u32 [%own], %v;\n"
+        "ld.global.u32 %d, [%own]; add.u32 %i, %i, 1; setp.lt.u32 %p0, %i, 3; @%p0 bra LOOP; HERE\nst.global.u32 [%next], 99;",
+        "bar.sync 0;",
+        f"{who(0, 0)} writes bytes 4 to 7 of '{DATA}', which {who(0, 1)} read at PTX line 14; nothing orders them: {LANES}",
+    ),
+    Seeded(
         "a barrier of two warps of three",
         "@%q ld.global.u32 %d, [%x];\nsetp.eq.u32 %p2, %t, 32; @%p2 ld.global.u32 %d, [%x]; setp.lt.u32 %p0, %t, 32;\n"
         "HERE\nsetp.eq.u32 %p3, %t, 64; @%p3 st.global.u32 [%x], 1;",

@@ -33,8 +33,10 @@ from weft.emulator.memory.flags import Flag
 RECORDS: Final = 1024
 """Records before those that no place has any more are dropped."""
 
-QUEUE: Final = 1024
-"""Events that wait at most."""
+QUEUE: Final = 1 << 22
+"""Accesses of threads that wait at most; any other event counts as `EVENT` of them."""
+
+EVENT: Final = 64
 
 SHARED_FLAGS: Final = "flags"
 """The key of all flags of a block in shared memory."""
@@ -97,6 +99,7 @@ class Between:
         """Whether anything was released."""
         self._batch = -1
         self._queue: list[tuple[Callable[..., None], int, tuple[Any, ...]]] = []
+        self._queued = 0
 
     def begin(self) -> bool:
         """The next batch of blocks, which have seen nothing. Returns whether there are too many batches to tell them apart: then
@@ -197,13 +200,15 @@ class Between:
 
     def _later(self, event: Callable[..., None], *arguments: Any) -> None:
         self._queue.append((event, self._clocks.now, arguments))
-        if len(self._queue) > QUEUE:
+        self._queued += max(EVENT, arguments[0].size) if event == self._strong else EVENT
+        if self._queued > QUEUE:
             self._catch_up()
 
     def _catch_up(self) -> None:
         for event, now, arguments in self._queue:
             event(now, *arguments)
         self._queue.clear()
+        self._queued = 0
 
     # ---- what they mean ----------------------------------------------------------------------------------------------
 
@@ -255,6 +260,9 @@ class Between:
         reads, writes, acquires, releases = does
         pairs = np.unique(places * self._warps + warps)
         places, warps = pairs // self._warps, pairs % self._warps
+        if not reads:  # of several at one place the last stays
+            last = np.append(places[1:] != places[:-1], True).nonzero()[0]
+            places, warps = places[last], warps[last]
         rank = np.arange(places.size) - np.searchsorted(places, places)
         turns = int(rank.max(initial=-1)) + 1 if reads and writes else 1
         for turn in range(turns):
@@ -312,7 +320,7 @@ class Between:
         if wide:
             far = near.copy() if releases else self._fenced_wide[who]
         owner, block = self._base + who, self._blocks(who)
-        # A warp's own release stays in force over its later strong writes of the place.
+        # A warp's own release stays in force over its later strong writes of the place (unless another's came between).
         kept = (numbers > 0) if reads else (numbers > 0) & (records.owner[numbers] == owner)
         if kept.any():
             before = numbers[kept]

@@ -109,8 +109,9 @@ class GlobalOrder(NullOrder):
         self._owners: IndexArray = np.full(heap.bytes.size // PAGE, -1, np.intp)
         for number, a in enumerate(heap.allocations):
             self._owners[a.start // PAGE : -(-(a.start + a.size) // PAGE)] = number
-        self._owner: list[int] = self._owners.tolist()
         self._between = Between(clocks, heap.bytes.size)
+        self._met: int | None = None
+        """When all warps met at a barrier that the clocks do not know of."""
         self._logged = 0
         self._begins: list[int] = []
         """When each batch of blocks began."""
@@ -120,7 +121,7 @@ class GlobalOrder(NullOrder):
         now = self._clocks.now
         self._shared.reset(blocks)
         self._clocks.reset(blocks)
-        self._clocks.now = now
+        self._clocks.now, self._met = now, None
         self._flags.reset()
         if self._between.begin():
             self._begins.clear()
@@ -142,7 +143,7 @@ class GlobalOrder(NullOrder):
             return
         self._clocks.now += 1
         low, high = access.span or (int(flat.min()), int(flat.max()))
-        first, last = self._owner[low // PAGE], self._owner[high // PAGE]
+        first, last = int(self._owners[low // PAGE]), int(self._owners[high // PAGE])
         if first == last >= 0:  # all in one
             self._observe(access, self._places[first], flat, access.threads, access.values)
             return
@@ -165,6 +166,9 @@ class GlobalOrder(NullOrder):
         alignment = access.alignment or access.size
         if not self._aligned and int(np.bitwise_or.reduce(flat)) & (alignment - 1):
             alignment = 1
+        if place.run is not None and not made.how and made.alike(place.run):
+            self._note(place, made)
+            return
         place.refine(made, alignment)
         if access.kind is Kind.READ:
             if place.writes is not None or place.touched is not None:
@@ -177,9 +181,11 @@ class GlobalOrder(NullOrder):
         if not made.how and place.touch(units):
             self._note(place, made)
             return
-        self._write(place, made, units, values)
+        alone = self._write(place, made, units, values)
         self._note(place, made)
         place.pending()  # it is in the tables
+        if alone:
+            place.run = made
 
     def _note(self, place: Place, made: Made) -> None:
         self._logged += place.note(made)
@@ -188,7 +194,8 @@ class GlobalOrder(NullOrder):
                 self._enter(other)
                 self._logged -= other.shorten()
 
-    def _write(self, place: Place, made: Made, units: IndexArray, values: NDArray[np.uint8] | None) -> None:
+    def _write(self, place: Place, made: Made, units: IndexArray, values: NDArray[np.uint8] | None) -> bool:
+        """Checks writes, and puts them into the tables. Whether all is each thread's own now."""
         self._enter(place)
         if place.reads is not None:
             self._check(place, place.reads, made, units, None)
@@ -199,13 +206,15 @@ class GlobalOrder(NullOrder):
         if made.how:
             self._merge(place.writes, made, units)
             self._meet(place, made, units)
-            return
+            return False
         marks = self._marks(made, units.size // made.flat.size)
         place.writes[units] = marks
         if place.reads is not None:
             place.reads[units] = 0
-        if not (units[1:] > units[:-1]).all():
-            self._collide(place, made, units, marks, values)
+        if (units[1:] > units[:-1]).all():
+            return True
+        self._collide(place, made, units, marks, values)
+        return False
 
     def _marks(self, made: Made, each: int) -> Marks:
         """The mark of each unit."""
@@ -216,9 +225,11 @@ class GlobalOrder(NullOrder):
         """Puts into the tables what is in the log alone."""
         for made in place.pending():
             units = place.units(made)
-            if made.kind is not Kind.READ:
+            if made.kind is not Kind.READ:  # of new places, or in a run
                 assert place.writes is not None
                 place.writes[units] = self._marks(made, units.size // made.flat.size)
+                if place.reads is not None:
+                    place.reads[units] = 0
                 continue
             if place.reads is None:
                 place.reads = place.table()
@@ -307,7 +318,10 @@ class GlobalOrder(NullOrder):
             return  # each thread's own
         entries = self._doubtful(marks, threads, made.how, begin)
         if entries.size and values is not None:
-            entries = entries[self._differ(place, units, entries, values)]
+            differ = self._differ(place, units, entries, values)
+            same, entries = entries[~differ], entries[differ]
+            if same.size:  # reads before a write that this one is not behind are in the log alone
+                self._search(place, made, units, same, threads[same], False)
         if not entries.size:
             return
         marks, who = marks[entries], threads[entries]
@@ -321,6 +335,7 @@ class GlobalOrder(NullOrder):
 
     def _doubtful(self, marks: Marks, threads: IndexArray, how: int, begin: int) -> IndexArray:
         """The entries that their marks do not clear at once."""
+        self._settle()
         times, past = marks >> TIME, marks & THREAD
         here = times > begin
         blocks = self._block[threads]
@@ -418,22 +433,38 @@ class GlobalOrder(NullOrder):
 
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
+    def _settle(self) -> None:
+        """Tells the clocks of the last barrier of all warps, which waits until they are asked."""
+        if self._met is None:
+            return
+        clocks, everyone = self._clocks, np.arange(self._clocks.block_of.size)
+        now, clocks.now, self._met = clocks.now, self._met, None
+        clocks.barrier(everyone, everyone)
+        clocks.now = now
+
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         self._shared.barrier(arriving, leaving)
-        self._clocks.barrier(arriving, leaving)
+        if arriving.size == leaving.size == self._clocks.block_of.size:
+            self._met = self._clocks.now
+        else:
+            self._settle()
+            self._clocks.barrier(arriving, leaving)
         self._between.barrier(arriving, leaving)
 
     def synchronise(self, warps: IndexArray) -> None:
         self._shared.synchronise(warps)
+        self._settle()
         self._clocks.synchronise(warps)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.release(key, warps)
+        self._settle()
         self._clocks.release(key, warps)
         self._between.release(key, warps)
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.acquire(key, warps)
+        self._settle()
         self._clocks.acquire(key, warps)
         self._between.acquire(key, warps)
 
@@ -444,6 +475,7 @@ class GlobalOrder(NullOrder):
 
     def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
         self._shared.communicate(access, semantics)
+        self._settle()
         reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
         warps = self._warp[access.threads]
         if access.space is Space.GLOBAL and access.flat is not None:
@@ -457,6 +489,7 @@ class GlobalOrder(NullOrder):
 
     def fence(self, warps: IndexArray, wide: bool = True) -> None:
         self._shared.fence(warps)
+        self._settle()
         self._clocks.fence(warps)
         self._between.fence(warps, wide)
 

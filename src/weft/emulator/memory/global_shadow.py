@@ -15,7 +15,9 @@ those races with it. Strong writes do not race with each other and need not be o
 Where a mark does not decide, the log does: it has the accesses themselves.
 
 Marks are not made before they are needed. Reads stay in the log alone until the first write to their allocation, which most
-inputs never see. Writes of an allocation that was never read, each to units of its own, leave a byte for each unit.
+inputs never see. Writes of an allocation that was never read, each to units of its own, leave a byte for each unit. In a loop,
+threads may read and write what is theirs: behind a checked write such accesses are a *run*, which stays in the log until others
+come.
 """
 
 from __future__ import annotations
@@ -79,14 +81,14 @@ class Made:
     size: int
     how: int
 
-    def repeats(self, other: Made) -> bool:
-        """Whether the same threads did the same before."""
+    def alike(self, other: Made) -> bool:
+        """Whether the same threads accessed the same places."""
         return (
-            self.site == other.site
+            self.size == other.size
             and self.flat.size == other.flat.size
             and self.flat[0] == other.flat[0]
             and np.array_equal(self.flat, other.flat)
-            and np.array_equal(self.threads, other.threads)
+            and (self.threads is other.threads or np.array_equal(self.threads, other.threads))
         )
 
 
@@ -104,12 +106,14 @@ class Place:
         self.touched: NDArray[np.uint8] | None = None
         """Which units have been written, while there are no tables."""
         self.log: list[Made] = []
+        self.run: Made | None = None
+        """The write with which a run began."""
         self._entered = 0
         """How many of the log are in the tables."""
 
     def forget(self) -> None:
         """Nothing was accessed."""
-        self.writes, self.reads, self.touched, self._entered = None, None, None, 0
+        self.writes, self.reads, self.touched, self.run, self._entered = None, None, None, None, 0
         self.log.clear()
 
     # ---- units -------------------------------------------------------------------------------------------------------
@@ -164,8 +168,10 @@ class Place:
     def note(self, made: Made) -> int:
         """Adds an access to the log; by how many accesses of threads it grows."""
         for back, other in enumerate(self.log[: -ALIKE - 1 : -1], 1):
-            if other.site == made.site and made.repeats(other):
-                if len(self.log) - back < self._entered:
+            place = len(self.log) - back
+            in_run = self.run is not None and place >= self._entered
+            if other.site == made.site and (in_run or made.alike(other)):
+                if place < self._entered:
                     self._entered -= 1
                 del self.log[-back]
                 self.log.append(made)
@@ -185,6 +191,7 @@ class Place:
         """Accesses that are not in the tables; they are taken to be from now on. Of writes there is a table then."""
         found = self.log[self._entered :]
         self._entered = len(self.log)
+        self.run = None
         if self.touched is not None:
             self.touched, self.writes = None, self.table()
         return found
