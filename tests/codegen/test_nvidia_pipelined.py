@@ -182,7 +182,7 @@ def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) 
     assert profile.totals["shared_load_wavefronts"] == profile.totals["shared_load_ideal_wavefronts"]
 
 
-BYTES = [(np.int8, np.int32, "s32.s8.s8.s32"), (ml_dtypes.float8_e5m2, np.float32, "f32.e5m2.e5m2.f32")]
+BYTES = [(np.int8, np.int32, "s32.s8.s8.s32"), (ml_dtypes.float8_e4m3fn, np.float32, "f32.e4m3.e4m3.f32")]
 
 
 @pytest.mark.parametrize(("dtype", "sums", "instruction"), BYTES)

@@ -17,7 +17,8 @@ from weft.target import GpuTarget
 
 @dataclass(frozen=True)
 class MatrixShape:
-    """A shape of ``mma.sync``: M and K (N is 8), the feature of a target that it needs, and the clocks it takes.
+    """A shape of ``mma.sync``: M and K (N is 8), the feature of a target that it needs, and the clocks it takes. From compute
+    capability ``until`` on it is not used.
 
     A multiprocessor of an A100 computes 1,024 products of float16 a clock, twice as many of 8 bits, half as many of tf32, and 64
     of float64; that of an H100 computes 128 of float64 (white papers).
@@ -27,6 +28,7 @@ class MatrixShape:
     k: int
     feature: str
     clocks: float = 2.0
+    until: int | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ MATRIX_FAMILIES: Final = (
         (dtypes.int32,),
         [MatrixShape(16, 32, "mma.i8"), MatrixShape(16, 16, "mma.i8", 1.0)],
     ),
+    MatrixFamily((dtypes.float8_e5m2,), (dtypes.float32,), [MatrixShape(16, 32, "mma.f8", until=90)]),
     MatrixFamily((dtypes.float8_e4m3fn, dtypes.float8_e5m2), (dtypes.float32,), [MatrixShape(16, 32, "mma.f8")]),
     MatrixFamily(
         (dtypes.float64,),
@@ -63,8 +66,10 @@ MATRIX_FAMILIES: Final = (
         ],
     ),
 )
-"""What ``mma.sync`` multiplies and sums (PTX ISA, "mma"). Shapes of one family in order of preference. There is no m16n8k16 of
-float64: it takes 24 registers for operands, and ptxas spills for it where it does not for two m16n8k8."""
+"""What ``mma.sync`` multiplies and sums (PTX ISA, "mma"). Of the families with both operands the first counts; shapes of one
+family are in order of preference. There is no m16n8k16 of float64: it takes 24 registers for operands, and ptxas spills for it
+where it does not for two m16n8k8. ``sm_90`` has no machine instruction for float8: ptxas makes two of float16, four conversions
+and four additions of each. float8_e5m2 becomes float16 by one byte permute for two elements, which is less."""
 
 TF32: Final = MatrixFamily(
     (dtypes.float32,), (dtypes.float32,), [MatrixShape(16, 8, "mma.tf32"), MatrixShape(16, 4, "mma.tf32", 1.0)]
@@ -120,11 +125,16 @@ def instruction_of(op: tile.DotOp, target: GpuTarget) -> MatrixInstruction | Non
     if is_pointer(op.a):
         return None
     a, b, sums = (dtype_of(value) for value in (op.a, op.b, op.acc))
-    families = (*MATRIX_FAMILIES, TF32) if op.input_precision.data == "tf32" else MATRIX_FAMILIES
-    for family in families:
+    family = family_of(a, b, sums, tf32=op.input_precision.data == "tf32")
+    shape = None if family is None else shape_for(op, family, target)
+    return None if shape is None else MatrixInstruction(shape, a, b, sums)
+
+
+def family_of(a: DType, b: DType, sums: DType, *, tf32: bool = False) -> MatrixFamily | None:
+    """The family of two operands and their sums."""
+    for family in (*MATRIX_FAMILIES, TF32) if tf32 else MATRIX_FAMILIES:
         if a in family.operands and b in family.operands and sums in family.accumulators:
-            shape = shape_for(op, family, target)
-            return None if shape is None else MatrixInstruction(shape, a, b, sums)
+            return family
     return None
 
 
@@ -138,7 +148,8 @@ def shape_for(op: tile.DotOp, family: MatrixFamily, target: GpuTarget) -> Matrix
     """The first shape of a family that the target has and that is not larger than a dot in any dimension."""
     (m, k), (_, n) = shape_of(op.a), shape_of(op.b)
     for shape in family.shapes:
-        if target.has(shape.feature) and m >= shape.m and n >= 8 and k >= shape.k:
+        used = target.has(shape.feature) and (shape.until is None or target.sm < shape.until)
+        if used and m >= shape.m and n >= 8 and k >= shape.k:
             return shape
     return None
 

@@ -1,6 +1,7 @@
 """Dot operands in a type that a matrix instruction takes.
 
-Before ``sm_89`` no instruction multiplies float8, and none multiplies floats of different sizes. Where a wider type holds all
+Before ``sm_89`` no instruction multiplies float8, from ``sm_90`` on none is used for float8_e5m2 (`matrix.MATRIX_FAMILIES`), and
+none multiplies floats of different sizes. Where a wider type holds all
 values of both operands and has an instruction, they are cast to it, which is exact: float8 to float16. What is left is multiplied
 by each thread, and sums of float16 are then in float32.
 """
@@ -18,7 +19,7 @@ from weft.ir import tile
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of
 from weft.target import GpuTarget, gpu
-from weft.transforms.nvidia.matrix import MATRIX_FAMILIES, instruction_of, shape_for
+from weft.transforms.nvidia.matrix import MATRIX_FAMILIES, family_of, instruction_of, shape_for
 from weft.transforms.widen_dot import cast_operands, widen_sums
 
 
@@ -48,9 +49,8 @@ def _type_for(dot: tile.DotOp, target: GpuTarget) -> DType | None:
     total = dtype_of(dot.acc)
     types = [
         dtype
-        for family in MATRIX_FAMILIES
-        if total in family.accumulators and shape_for(dot, family, target) is not None
-        for dtype in family.operands
+        for dtype in dict.fromkeys(dtype for family in MATRIX_FAMILIES for dtype in family.operands)
+        if (family := family_of(dtype, dtype, total)) is not None and shape_for(dot, family, target) is not None
     ]
     return min((dtype for dtype in types if all(lossless(one, dtype) for one in operands)), key=_bits, default=None)
 
