@@ -162,6 +162,11 @@ class LoadAtomicInstr(Instruction):
 
 class CallInstr(Instruction):
     attributes: AttributeSet
+    callee: Function | InlineAsm
+
+class InlineAsm:
+    asm: str
+    side_effect: bool
 
 class CastInstr(Instruction): ...
 class CompareInstr(Instruction): ...

@@ -6,6 +6,7 @@ Addresses are ``(thread ^ XOR) + immediate + slot * bytes``: `AccessPlan` has th
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import TypeAlias
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -23,6 +24,9 @@ from weft.layout.algebra import f2
 from weft.layout.planning.access import AccessPlan, plan_access, plan_vectors
 from weft.transforms.nvidia.buffers import copy_groups, later_steps
 from weft.transforms.nvidia.scratch import scratch_of
+
+Start: TypeAlias = tuple[ir.Value, int]
+"""Where a slot starts: its byte behind the buffer, and the buffer's first."""
 
 
 def alloc(threads: Threads, op: gpu.AllocOp) -> None:
@@ -95,6 +99,7 @@ def load(threads: Threads, op: gpu.LocalLoadOp) -> None:
         else:
             words += instructions.load_matrices(builder, pointer, immediate, plan.together, plan.way)
     own = Exchange(threads, 0).permute(plan.network, words)
+    threads.words[op.result] = own
     stored = from_words(builder, own, element.storage_type(None), layout.in_size("register"))
     threads.files[op.result] = tuple(element.from_storage(builder, chunk) for chunk in stored)
 
@@ -113,19 +118,19 @@ def address_columns(plan: AccessPlan) -> list[int]:
     return [*own[:rows], *[0] * (lanes - rows), *own[rows : rows + len(plan.columns.warp)]]
 
 
-def _slot(threads: Threads, buffer: SSAValue, slot: SSAValue) -> ir.Value:
-    """The byte of shared memory at which a slot starts."""
+def _slot(threads: Threads, buffer: SSAValue, slot: SSAValue) -> Start:
+    """Where a slot starts in shared memory. A buffer's place is an immediate: those with slots of one size share addresses."""
     alloc = buffer.owner
     assert isinstance(alloc, gpu.AllocOp), "a buffer is the result of an alloc"
-    builder = threads.builder
-    offset = builder.mul(threads.scalar(slot), ir.Constant(I32, gpu.buffer_of(buffer).slot_bytes))
-    return builder.add(offset, ir.Constant(I32, scratch_of(alloc)))
+    size = ir.Constant(I32, gpu.buffer_of(buffer).slot_bytes)
+    return threads.builder.mul(threads.scalar(slot), size), scratch_of(alloc)
 
 
-def _address(threads: Threads, plan: AccessPlan, number: int, start: ir.Value) -> tuple[ir.Value, int]:
+def _address(threads: Threads, plan: AccessPlan, number: int, start: Start) -> tuple[ir.Value, int]:
     """The address that a thread gives to an instruction, as a pointer and an offset behind it."""
     builder = threads.builder
     thread = threads.linear(address_columns(plan))
     xor, immediate = f2.apply(plan.xors, number), f2.apply(plan.immediates, number)
     at = builder.xor(thread, ir.Constant(I32, xor)) if xor else thread
-    return threads.shared_address(builder.add(at, start), 0), immediate
+    slot, first = start
+    return threads.shared_address(builder.add(at, slot), 0), first + immediate

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import F32, F64, I16, I32, storage_type
 from weft.codegen.nvidia import instructions
-from weft.codegen.nvidia.files import File, of_scalars, scalar, vector_of
+from weft.codegen.nvidia.files import WORD, File, of_scalars, scalar, vector_of
 from weft.codegen.nvidia.threads import FileSlot, Threads, thread_columns
 from weft.dtypes import DType
 from weft.ir import tile
@@ -63,6 +63,11 @@ def _matrices(threads: Threads, op: tile.DotOp, form: MatrixInstruction) -> File
 
     def word(operand: int, registers: Sequence[int]) -> ir.Value:
         key = operand, tuple(registers)
+        read = threads.words.get(op.operands[operand])
+        first = registers[0]
+        # A vector of words that were read would be there as soon as its last word.
+        if read is not None and per * form.left.bits == WORD and list(registers) == [*range(first, first + per)]:
+            return read[first // per]
         if key not in words:
             vector = vector_of(builder, files[operand], registers)
             words[key] = builder.bitcast(vector, F64 if form.left.bits == 64 else I32)

@@ -23,6 +23,7 @@ from weft.codegen.machine import Emitted
 from weft.codegen.nvidia.debug import Lines
 from weft.codegen.nvidia.instructions import SHARED
 from weft.codegen.nvidia.lowering import LOWERINGS
+from weft.codegen.nvidia.order import order
 from weft.codegen.nvidia.threads import LANE_BITS, Threads
 from weft.ir import tile
 from weft.ir.direct import ops_in
@@ -106,6 +107,7 @@ class GpuMachine:
         threads.block(kernel.body.block)
         threads.builder.ret_void()
         threads.entry.branch(threads.start)
+        order(function)
         return Emitted(module, symbol, shared_of(kernel), (), warps << LANE_BITS)
 
     def finish(self, emitted: Emitted) -> GpuKernel:

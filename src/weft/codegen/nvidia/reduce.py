@@ -54,17 +54,16 @@ class Reduction(Combining[tile.ReduceOp]):
     def in_thread(self, step: InThread, files: list[File]) -> list[File]:
         """Each thread combines its own registers."""
         builder = self._threads.builder
-        kept = [f2.apply(step.kept, r) for r in range(1 << len(step.kept))]
-        # Halves are combined with halves, so that operands stay long vectors.
-        sums = [f2.apply(step.combined, s) for s in range(1 << len(step.combined))]
-        order = [register ^ other for other in sums for register in kept]
-        files = [take(builder, file, order) for file in files]
-        while count_of(files[0]) > len(kept):
-            half = count_of(files[0]) // 2
-            low = [take(builder, file, range(half)) for file in files]
-            high = [take(builder, file, range(half, 2 * half)) for file in files]
+        place = {register: register for register in range(count_of(files[0]))}
+        # Neighbours first: partial results come about as soon as a few registers are there.
+        for column in sorted(step.combined):
+            pairs = dict.fromkeys((place[r], place[r ^ column]) for r in sorted(place) if r < r ^ column)
+            low, high = ([take(builder, file, [pair[i] for pair in pairs]) for file in files] for i in (0, 1))
             files = self.combined(low, high)
-        return files
+            numbers = {each: at for at, pair in enumerate(pairs) for each in pair}
+            place = {register: numbers[at] for register, at in place.items()}
+        kept = [place[f2.apply(step.kept, r)] for r in range(1 << len(step.kept))]
+        return [take(builder, file, kept) for file in files]
 
     def butterfly(self, step: Butterfly, files: list[File]) -> list[File]:
         """All registers are combined with those of the lane across a bit."""

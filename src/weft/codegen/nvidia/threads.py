@@ -63,8 +63,8 @@ class FileSlot:
 
 
 class Threads(Emit):
-    """The emission of one kernel; see the module. ``files`` has the registers of tiles, ``shared`` is the block's scratch, in
-    ``target``'s shared memory."""
+    """The emission of one kernel; see the module. ``files`` has the registers of tiles, ``words`` those that were
+    read from a buffer, as words of 32 bits; ``shared`` is the block's scratch, in ``target``'s shared memory."""
 
     def __init__(
         self,
@@ -84,6 +84,7 @@ class Threads(Emit):
         self.shared = shared
         self.lines: Lines | None = None
         self.files: dict[SSAValue, File] = {}
+        self.words: dict[SSAValue, Sequence[ir.Value]] = {}
         self.thread = intrinsic(self.entry, "nvvm.read.ptx.sreg.tid.x", [], I32, [])
         self._linear: dict[tuple[int, ...], ir.Value] = {}
 

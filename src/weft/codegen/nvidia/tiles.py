@@ -55,6 +55,19 @@ def _elementwise(threads: Threads, op: Operation) -> None:
         return
     operands = [threads.files[operand] for operand in op.operands]
     threads.files[result] = tuple(threads.compute(op, chunks) for chunks in zip(*operands, strict=True))
+    if _needs_product(op):
+        for chunk in threads.files[result]:
+            if isinstance(chunk, ir.Instruction):
+                chunk.flags = [flag for flag in chunk.flags if flag != "contract"]
+
+
+def _needs_product(op: Operation) -> bool:
+    """Whether a product is also used otherwise than in sums. It is then computed anyway: fused sums would save no instruction,
+    and keep its factors in registers for longer."""
+    if not isinstance(op, tile.BinaryOp) or op.kind.data != "mul":
+        return False
+    users = [use.operation for use in op.result.uses]
+    return len(users) > 1 and any(not isinstance(u, tile.BinaryOp) or u.kind.data not in ("add", "sub") for u in users)
 
 
 def _shape(threads: Threads, op: tile.ShapeOp) -> None:

@@ -1,0 +1,141 @@
+"""The order of a block with matrix instructions: what they read comes just before them, and memory keeps its order."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from llvmlite import ir
+
+import weft
+import weft.language as tl
+from weft.codegen.llvm.types import I32
+from weft.codegen.nvidia.order import order
+
+
+def assembly(builder: ir.IRBuilder, text: str, *operands: ir.Value) -> Any:
+    """Inline assembly with effects, as emission has it."""
+    type_ = ir.FunctionType(I32, [I32] * len(operands))
+    return builder.asm(type_, text, ",".join(["=r", *"r" * len(operands)]), operands, side_effect=True)
+
+
+def names(block: ir.Block) -> list[str]:
+    """The texts of inline assembly, the names of other ops."""
+    found: list[str] = []
+    for instruction in block.instructions:
+        call = re.search(r'asm sideeffect "([^"]+)', str(instruction))
+        found.append(call[1] if call else instruction.opname)
+    return found
+
+
+def block_of(*, multiply: bool) -> ir.Block:
+    """Two fragments, a sum of each, a barrier, a third fragment; then two matrix instructions, the second first used."""
+    function = ir.Function(ir.Module(), ir.FunctionType(I32, [I32]), "f")
+    builder = ir.IRBuilder(function.append_basic_block())
+    (x,) = function.args
+    a, b = (assembly(builder, f"ldmatrix.{name}", x) for name in "ab")
+    c = builder.add(a, x)
+    d = builder.sub(b, x)
+    assembly(builder, "bar.sync")
+    e = assembly(builder, "ldmatrix.e", x)
+    f = builder.xor(e, x)
+    first = assembly(builder, "mma.sync.1" if multiply else "other.1", d)
+    second = assembly(builder, "mma.sync.2" if multiply else "other.2", c, f, first)
+    builder.ret(second)
+    order(function)
+    return function.blocks[0]
+
+
+def test_operands_go_to_their_readers_and_loads_stay_between_barriers() -> None:
+    """Both loads stay before the barrier, what they are changed by goes behind it. The third load may not go before it."""
+    assert names(block_of(multiply=True)) == [
+        "ldmatrix.a", "ldmatrix.b", "bar.sync", "sub", "mma.sync.1", "add", "ldmatrix.e", "xor", "mma.sync.2", "ret",
+    ]  # fmt: skip
+
+
+def test_blocks_without_matrix_instructions_stay() -> None:
+    assert names(block_of(multiply=False)) == [
+        "ldmatrix.a", "ldmatrix.b", "add", "sub", "bar.sync", "ldmatrix.e", "xor", "other.1", "other.2", "ret",
+    ]  # fmt: skip
+
+
+@weft.jit
+def products(x: Any, out: Any, KEPT: tl.constexpr) -> None:
+    i = tl.arange(0, 128)
+    product = tl.load(x + i) * 3.0
+    if KEPT:
+        tl.store(out + i, product)
+    tl.store(out + 128 + i, product - tl.load(x + 128 + i))
+
+
+@pytest.mark.parametrize(("kept", "found"), [(False, ["fma.rn.f32"]), (True, ["mul.rn.f32", "sub.f32"])])
+def test_a_product_that_is_also_stored_is_no_part_of_a_sum(kept: bool, found: list[str]) -> None:
+    """A fused sum would save no instruction then, and keep the factor in a register for longer."""
+    x, out = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
+    handle = products.compile(x, out, KEPT=kept, target="sm_90")
+    assert re.findall(r"\b((?:mul|sub|add|fma)[.\w]*\.f32)\b", handle.ptx) == found
+    products.on("sm_90")[(1,)](x, out, KEPT=kept)
+    np.testing.assert_array_equal(out[128:], x[:128] * 3 - x[128:])
+
+
+@weft.jit
+def attention(
+    q: Any, k: Any, v: Any, out: Any, keys: Any, scale: Any, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
+):
+    rows = tl.program_id(0) * M + tl.arange(0, M)
+    columns, dims = tl.arange(0, N), tl.arange(0, D)
+    query = tl.load(q + rows[:, None] * D + dims[None, :])
+    largest = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    result = tl.zeros((M, D), tl.float32)
+    for start in range(0, keys, N):
+        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
+        score = tl.dot(query, key) * (scale * 1.44269504)
+        following = tl.maximum(largest, tl.max(score, 1))
+        weight = tl.exp2(score - following[:, None])
+        shrink = tl.exp2(largest - following)
+        total = total * shrink + tl.sum(weight, 1)
+        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
+        result = tl.dot(weight.to(tl.float16), value, result * shrink[:, None])
+        largest = following
+    tl.store(out + rows[:, None] * D + dims[None, :], result / total[:, None])
+
+
+@weft.jit
+def matmul(a: Any, b: Any, c: Any, n: Any, k: Any, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
+    depth = tl.arange(0, K)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, k, K):
+        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
+        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
+        total = tl.dot(left, right, total)
+    tl.store(c + rows[:, None] * n + columns[None, :], total)
+
+
+needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on the PATH")
+
+
+@needs_ptxas
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(("D", "warps"), [(128, 4), (64, 8)])
+def test_attention_does_not_spill(target: str, D: int, warps: int) -> None:
+    """The tutorial's blocks of 128 queries and 64 keys."""
+    q, out = np.zeros((256, D), np.float16), np.zeros((256, D), np.float32)
+    handle = attention.compile(q, q, q, out, 256, 0.5, M=128, N=64, D=D, target=target, num_warps=warps)
+    assert handle.spills == 0
+
+
+@needs_ptxas
+@pytest.mark.parametrize(("N", "K", "warps"), [(128, 64, 4)])
+def test_products_of_float8_e5m2_do_not_spill(N: int, K: int, warps: int) -> None:
+    """They are of float16 there: ptxas makes more instructions of those of float8, and spilled up to 92 bytes."""
+    dtype = ml_dtypes.float8_e5m2
+    a, b, c = np.zeros((256, 512), dtype), np.zeros((512, 512), dtype), np.zeros((256, 512), np.float32)
+    handle = matmul.compile(a, b, c, 512, 512, M=128, N=N, K=K, target="sm_90", num_warps=warps)
+    assert "m16n8k16.row.col.f32.f16.f16.f32" in handle.ptx
+    assert handle.spills == 0
