@@ -9,7 +9,7 @@ are honoured as C99's annex F says. The errors, in units in the last place of th
 
 | | exp | exp2 | log | log2 | log10 | log1p | pow | sin | cos | tan | atan2 | tanh | erf | cbrt |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|
-| float32 | 0.9 | 0.9 | 0.9 | 1.0 | 0.6 | 0.9 | 1.0 | 1.5 | 1.5 | 1.3 | 0.9 | 1.5 | 1.1 | 0.6 |
+| float32 | 0.91 | 0.9 | 0.9 | 1.0 | 0.6 | 0.9 | 1.0 | 1.5 | 1.5 | 1.3 | 0.9 | 1.59 | 1.1 | 0.6 |
 | float64 | 0.9 | 0.9 | 0.9 | 1.6 | 0.6 | 0.9 | 1.0 | 1.4 | 1.4 | 1.3 | 0.9 | 1.5 | 1.1 | 0.6 |
 
 On a target without fused multiply-add, on which the reductions would not be exact, everything goes through libm, one lane
