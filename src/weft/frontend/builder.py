@@ -53,7 +53,9 @@ class Frame:
         key: tuple[int, int] = (getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
         if (found := self._locations.get(key)) is None:
             caller = None if self.caller is None else self.caller[0].location(self.caller[1])
-            found = self._locations[key] = inside(self.kernel.span(node), caller)
+            if caller is None or self.kernel.is_shown:
+                caller = inside(self.kernel.span(node), caller)
+            found = self._locations[key] = caller
         return found
 
     def kernels(self) -> list[KernelFunction]:

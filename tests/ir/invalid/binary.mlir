@@ -1,4 +1,4 @@
-// CHECK: tile.binary: unknown kind 'hypot', expected one of add, sub, mul, div, div_rn, rem, and, or, xor, shl, shr, min, max, minnan, maxnan, pow, atan2
+// CHECK: tile.binary: unknown kind 'hypot', expected one of add, sub, mul, div, div_rn, rem, and, or, xor, shl, shr, min, max, minnan, maxnan, umulhi, pow, atan2
 func.func @binary(%x: f32) {
   %a = tile.binary "hypot" %x, %x : f32
   func.return
