@@ -13,6 +13,7 @@ from llvmlite import ir
 
 import weft
 import weft.language as tl
+from solver_kernels import imported
 from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia.order import order
 
@@ -82,39 +83,9 @@ def test_a_product_that_is_also_stored_is_no_part_of_a_sum(kept: bool, found: li
     np.testing.assert_array_equal(out[128:], x[:128] * 3 - x[128:])
 
 
-@weft.jit
-def attention(
-    q: Any, k: Any, v: Any, out: Any, keys: Any, scale: Any, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
-):
-    rows = tl.program_id(0) * M + tl.arange(0, M)
-    columns, dims = tl.arange(0, N), tl.arange(0, D)
-    query = tl.load(q + rows[:, None] * D + dims[None, :])
-    largest = tl.full((M,), -float("inf"), tl.float32)
-    total = tl.zeros((M,), tl.float32)
-    result = tl.zeros((M, D), tl.float32)
-    for start in range(0, keys, N):
-        key = tl.load(k + (start + columns)[None, :] * D + dims[:, None])
-        score = tl.dot(query, key) * (scale * 1.44269504)
-        following = tl.maximum(largest, tl.max(score, 1))
-        weight = tl.exp2(score - following[:, None])
-        shrink = tl.exp2(largest - following)
-        total = total * shrink + tl.sum(weight, 1)
-        value = tl.load(v + (start + columns)[:, None] * D + dims[None, :])
-        result = tl.dot(weight.to(tl.float16), value, result * shrink[:, None])
-        largest = following
-    tl.store(out + rows[:, None] * D + dims[None, :], result / total[:, None])
-
-
-@weft.jit
-def matmul(a: Any, b: Any, c: Any, n: Any, k: Any, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
-    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
-    depth = tl.arange(0, K)
-    total = tl.zeros((M, N), tl.float32)
-    for start in range(0, k, K):
-        left = tl.load(a + rows[:, None] * k + (start + depth)[None, :])
-        right = tl.load(b + (start + depth)[:, None] * n + columns[None, :])
-        total = tl.dot(left, right, total)
-    tl.store(c + rows[:, None] * n + columns[None, :], total)
+def kernels() -> Any:
+    """Those that are counted beside Triton's."""
+    return imported("benchmarks", "gpu_kernels")
 
 
 needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on the PATH")
@@ -126,7 +97,7 @@ needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is
 def test_attention_does_not_spill(target: str, D: int, warps: int) -> None:
     """The tutorial's blocks of 128 queries and 64 keys."""
     q, out = np.zeros((256, D), np.float16), np.zeros((256, D), np.float32)
-    handle = attention.compile(q, q, q, out, 256, 0.5, M=128, N=64, D=D, target=target, num_warps=warps)
+    handle = kernels().attention.compile(q, q, q, out, 256, 0.5, M=128, N=64, D=D, target=target, num_warps=warps)
     assert handle.spills == 0
 
 
@@ -136,6 +107,8 @@ def test_products_of_float8_e5m2_do_not_spill(N: int, K: int, warps: int) -> Non
     """They are of float16 there: ptxas makes more instructions of those of float8, and spilled up to 92 bytes."""
     dtype = ml_dtypes.float8_e5m2
     a, b, c = np.zeros((256, 512), dtype), np.zeros((512, 512), dtype), np.zeros((256, 512), np.float32)
-    handle = matmul.compile(a, b, c, 512, 512, M=128, N=N, K=K, target="sm_90", num_warps=warps)
+    handle = kernels().matmul.compile(
+        a, b, c, 512, 512, M=128, N=N, K=K, KIND="plain", PRECISION="ieee", target="sm_90", num_warps=warps
+    )
     assert "m16n8k16.row.col.f32.f16.f16.f32" in handle.ptx
     assert handle.spills == 0

@@ -52,15 +52,18 @@ def on(kernel: Any, target: str | None) -> Any:
 
 
 @weft.jit
+def store_all(out: Any, tiles: Any, first: tl.constexpr, B: tl.constexpr) -> None:
+    for k in tl.static_range(len(tiles)):
+        tl.store(out + (first + k) * B + tl.arange(0, B), tiles[k])
+
+
+@weft.jit
 def encrypt(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any, out: Any, R: tl.constexpr, B: tl.constexpr) -> None:
     i = tl.arange(0, B)
     a, b, c, d = tl.philox_impl(
         tl.load(c0 + i), tl.load(c1 + i), tl.load(c2 + i), tl.load(c3 + i), tl.load(k0 + i), tl.load(k1 + i), R
     )
-    tl.store(out + i, a)
-    tl.store(out + B + i, b)
-    tl.store(out + 2 * B + i, c)
-    tl.store(out + 3 * B + i, d)
+    store_all(out, (a, b, c, d), 0, B)
 
 
 def encrypted(words: NDArray[Any], target: str | None, rounds: int = 10) -> NDArray[Any]:
@@ -98,26 +101,10 @@ def test_words_of_64_bits_are_numpys() -> None:
 
 @weft.jit
 def draw(offsets: Any, seed: Any, words: Any, floats: Any, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    at = tl.load(offsets + i)
-    a, b, c, d = tl.randint4x(seed, at)
-    tl.store(words + i, a)
-    tl.store(words + B + i, b)
-    tl.store(words + 2 * B + i, c)
-    tl.store(words + 3 * B + i, d)
-    tl.store(words + 4 * B + i, tl.randint(seed, at))
-    u, v, w, x = tl.rand4x(seed, at)
-    tl.store(floats + i, u)
-    tl.store(floats + B + i, v)
-    tl.store(floats + 2 * B + i, w)
-    tl.store(floats + 3 * B + i, x)
-    tl.store(floats + 4 * B + i, tl.rand(seed, at))
-    u, v, w, x = tl.randn4x(seed, at)
-    tl.store(floats + 5 * B + i, u)
-    tl.store(floats + 6 * B + i, v)
-    tl.store(floats + 7 * B + i, w)
-    tl.store(floats + 8 * B + i, x)
-    tl.store(floats + 9 * B + i, tl.randn(seed, at))
+    at = tl.load(offsets + tl.arange(0, B))
+    store_all(words, tl.randint4x(seed, at) + (tl.randint(seed, at),), 0, B)
+    store_all(floats, tl.rand4x(seed, at) + (tl.rand(seed, at),), 0, B)
+    store_all(floats, tl.randn4x(seed, at) + (tl.randn(seed, at),), 5, B)
 
 
 def uniform(words: NDArray[np.uint32]) -> NDArray[np.float32]:

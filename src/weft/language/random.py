@@ -91,7 +91,7 @@ def rand(seed: Tile, offset: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT)
 
 @composite
 def rand4x(seed: Tile, offsets: Tile, n_rounds: int | constexpr = N_ROUNDS_DEFAULT) -> Four:
-    """Four tiles of random float32, uniform between 0 and 1, for little more than `rand` takes."""
+    """Four tiles of random float32, uniform between 0 and 1, from the one encryption that `rand` takes for one."""
     i1, i2, i3, i4 = randint4x(seed, offsets, n_rounds)
     return (
         uint_to_uniform_float(i1),
