@@ -16,6 +16,7 @@ import weft.language as tl
 from solver_kernels import imported
 from weft.codegen.llvm.types import I32
 from weft.codegen.nvidia.order import order
+from weft.transforms.layouts.solve import search
 
 
 def assembly(builder: ir.IRBuilder, text: str, *operands: ir.Value) -> Any:
@@ -98,6 +99,20 @@ def test_attention_does_not_spill(target: str, D: int, warps: int) -> None:
     """The tutorial's blocks of 128 queries and 64 keys."""
     q, out = np.zeros((256, D), np.float16), np.zeros((256, D), np.float32)
     handle = kernels().attention.compile(q, q, q, out, 256, 0.5, M=128, N=64, D=D, target=target, num_warps=warps)
+    assert handle.spills == 0
+
+
+@needs_ptxas
+def test_a_read_of_a_buffer_goes_behind_an_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The solver's least price exchanges weights between warps before they are multiplied; it saves less than its margin. The
+    values that they are multiplied by were read before the exchange, and 180 bytes spilled."""
+    monkeypatch.setattr(search, "MARGIN", 1.0)
+    monkeypatch.setenv("WEFT_CACHE", "off")
+    q, out = np.zeros((256, 128), np.float16), np.zeros((256, 128), np.float32)
+    constants = {"M": 128, "N": 64, "D": 128, "num_stages": 2}
+    handle = kernels().attention.compile(q, q, q, out, 256, 0.25, target="sm_90", num_warps=4, **constants)
+    exchanged = [line for line in handle.laid_out.splitlines() if "convert_layout" in line and "gpu.scratch" in line]
+    assert any("tensor<128x64xf16" in line for line in exchanged)
     assert handle.spills == 0
 
 

@@ -20,6 +20,7 @@ from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.buffers import LayOutBuffers
 from weft.transforms.nvidia.invariants import ShareInvariants
+from weft.transforms.nvidia.late import ReadLate
 from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch
@@ -43,6 +44,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         PipelineLoads,
         PlaceBarriers,
         RaiseFlags,
+        ReadLate,
         ShareInvariants,
         Simplify,
         UniformCarry,

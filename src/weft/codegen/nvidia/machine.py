@@ -40,6 +40,7 @@ from weft.transforms.licm import Licm
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.buffers import LayOutBuffers
 from weft.transforms.nvidia.invariants import MOST, ShareInvariants
+from weft.transforms.nvidia.late import ReadLate
 from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch, shared_of
@@ -74,6 +75,7 @@ class GpuMachine:
             AssignLayouts(ThreadRules(self.target, options.warps), solve=True),
             Cse(),
             Dce(),
+            ReadLate(),
             LayOutBuffers(self.target.name),
             AllocateScratch(self.target.name),
             PlaceBarriers(self.target.name, options.disjoint),
