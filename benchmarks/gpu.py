@@ -50,6 +50,7 @@ SUITE: Final = tuple(
         "codegen/test_nvidia_exchange.py",
         "concurrent",
         "examples/test_examples.py",
+        "examples/test_tutorials.py",
         "runtime/test_emulated.py",
         "fuzz/test_fuzz.py",
     )

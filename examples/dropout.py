@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from agreement import compare
+
 import weft
 import weft.language as tl
 
@@ -25,3 +28,15 @@ def dropout(x: Any, out: Any, p: float, seed: int) -> Any:
     n = x.size
     dropout_kernel[(weft.cdiv(n, 1024),)](x, out, n, p, seed, BLOCK=1024)
     return out
+
+
+def main() -> None:
+    """NumPy's dropout, given which elements the kernel has kept; and how many those are."""
+    x = np.random.default_rng(0).standard_normal(4000).astype(np.float32)
+    kept = dropout(x, np.empty_like(x), 0.25, seed=7) != 0
+    print(f"kept {kept.mean():.1%} of the elements, expected 75%")
+    compare("dropout", lambda: dropout(x, np.empty_like(x), 0.25, seed=7), np.where(kept, x / 0.75, 0), 1e-6)
+
+
+if __name__ == "__main__":
+    main()

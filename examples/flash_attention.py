@@ -10,6 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+from agreement import compare
+
 import weft
 import weft.language as tl
 
@@ -20,6 +23,7 @@ def attention_kernel(
     k_ptr,
     v_ptr,
     out_ptr,
+    lse_ptr,
     length,
     scale,
     D: tl.constexpr,
@@ -60,13 +64,42 @@ def attention_kernel(
     result = acc / total[:, None]
     out_tile = out_ptr + head + rows[:, None] * D + d[None, :]
     tl.store(out_tile, result.to(out_ptr.dtype.element_ty), mask=rows[:, None] < length)
+    if lse_ptr is not None:
+        tl.store(lse_ptr + tl.program_id(1) * length + rows, m + tl.log2(total), mask=rows < length)
 
 
-def attention(q: Any, k: Any, v: Any, out: Any, causal: bool = False, block_m: int = 64, block_n: int = 128) -> Any:
-    """softmax(q k^T / sqrt(D)) v for [heads, length, D] arrays; returns ``out``. D is a power of two."""
+def attention(
+    q: Any, k: Any, v: Any, out: Any, causal: bool = False, block_m: int = 64, block_n: int = 128, lse: Any = None
+) -> Any:
+    """softmax(q k^T / sqrt(D)) v for [heads, length, D] arrays; returns ``out``. D is a power of two. ``lse`` [heads, length],
+    float32, keeps what the backward pass needs: the logarithm to base 2 of each row's sum of exponentials."""
     heads, length, d = q.shape
     scale = math.log2(math.e) / math.sqrt(d)
     attention_kernel[(weft.cdiv(length, block_m), heads)](
-        q, k, v, out, length, scale, D=d, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=causal
+        q, k, v, out, lse, length, scale, D=d, BLOCK_M=block_m, BLOCK_N=block_n, CAUSAL=causal
     )
     return out
+
+
+def attention_numpy(q: Any, k: Any, v: Any, causal: bool) -> tuple[Any, Any]:
+    """The weights [heads, length, length] and the result, in float64."""
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[2])
+    if causal:
+        scores = np.where(np.tril(np.ones(scores.shape[1:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=2, keepdims=True))
+    weights /= weights.sum(axis=2, keepdims=True)
+    return weights, weights @ v
+
+
+def main() -> None:
+    """Compare with NumPy, in float16, whose rounding of the weights is what differs."""
+    q, k, v = np.random.default_rng(0).standard_normal((3, 2, 80, 32)).astype(np.float16)
+    for causal in (False, True):
+        _, expected = attention_numpy(q, k, v, causal)
+        name = "attention" + " (causal)" * causal
+        compare(name, lambda causal=causal: attention(q, k, v, np.empty_like(q), causal, 32, 32), expected, 2e-3)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from agreement import compare
+
 import weft
 import weft.language as tl
 
@@ -25,3 +28,14 @@ def softmax(x: Any, out: Any) -> Any:
     rows, columns = x.shape
     softmax_kernel[(rows,)](x, out, columns, columns, columns, BLOCK=weft.next_power_of_2(columns))
     return out
+
+
+def main() -> None:
+    """Compare with NumPy."""
+    x = np.random.default_rng(0).standard_normal((5, 781), np.float32)
+    powers = np.exp(x.astype(np.float64) - x.max(axis=1, keepdims=True))
+    compare("softmax", lambda: softmax(x, np.empty_like(x)), powers / powers.sum(axis=1, keepdims=True), 1e-6)
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from agreement import compare
+
 import weft
 import weft.language as tl
 
@@ -22,3 +25,13 @@ def add(x: Any, y: Any, out: Any, block: int = 4096) -> Any:
     n = out.size
     add_kernel[(weft.cdiv(n, block),)](x, y, out, n, BLOCK=block)
     return out
+
+
+def main() -> None:
+    """Compare with NumPy."""
+    x, y = np.random.default_rng(0).standard_normal((2, 5000), np.float32)
+    compare("vector add", lambda: add(x, y, np.empty_like(x)), x + y, 0)
+
+
+if __name__ == "__main__":
+    main()

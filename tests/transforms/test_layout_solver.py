@@ -99,7 +99,7 @@ EXAMPLES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     "softmax": ("softmax_kernel", [f32(64, 1000), f32(64, 1000), 1000, 1000, 1000], {"BLOCK": 1024}),
     "layer_norm": (
         "layer_norm_kernel",
-        [f32(64, 1000), f32(1000), f32(1000), f32(64, 1000), 1000, 1000, 1e-5],
+        [f32(64, 1000), f32(1000), f32(1000), f32(64, 1000), None, None, 1000, 1000, 1e-5],
         {"BLOCK": 1024},
     ),
     "matmul": (
@@ -109,7 +109,7 @@ EXAMPLES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
     ),
     "flash_attention": (
         "attention_kernel",
-        [f16(2, 128, 64), f16(2, 128, 64), f16(2, 128, 64), f16(2, 128, 64), 128, 0.125],
+        [f16(2, 128, 64), f16(2, 128, 64), f16(2, 128, 64), f16(2, 128, 64), None, 128, 0.125],
         {"D": 64, "BLOCK_M": 64, "BLOCK_N": 64, "CAUSAL": True},
     ),
 }
