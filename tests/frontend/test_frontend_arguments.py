@@ -57,6 +57,7 @@ _HINT: Final = {"input": ("I", "I + 1"), "values": ("4", "8")}
 _CACHE: Final = {"cache_modifier": ("''", "'.cg'"), "eviction_policy": ("''", "'evict_last'")}
 _RANGE: Final = {"arg1": ("0", "1"), "arg2": ("8", "16"), "step": ("1", "2")}
 _FLAG: Final = ("False", "True")
+_BLOCK: Final = "tl.make_block_ptr(p, (i, 8), (8, 1), (0, 0), (4, 4), (1, 0))"
 
 CASES: Final[dict[str, Spellings]] = {
     "program_id": {"axis": ("0", "1")},
@@ -93,8 +94,18 @@ CASES: Final[dict[str, Spellings]] = {
     **dict.fromkeys(("exp", "exp2", "log", "log2", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos", "tanh", "erf"), _ONE),
     **dict.fromkeys(("sigmoid", "abs", "floor", "ceil"), _ONE),
     "meaning": {"name": ("'add'", "'floor_divide'"), "operands": ("F, E", "F, F")},
-    "load": {"pointer": ("P", "Q"), "mask": ("B", "b"), "other": ("None", "1.0"), **_CACHE, "volatile": _FLAG},
-    "store": {"pointer": ("P", "Q"), "value": ("1.0", "2.0"), "mask": ("None", "B"), **_CACHE},
+    "load": {
+        "pointer": ("P", "Q"), "mask": ("B", "b"), "other": ("None", "1.0"), "boundary_check": ("()", "(0,)"),
+        "padding_option": ("''", "'nan'"), **_CACHE, "volatile": _FLAG,
+    },
+    "store": {
+        "pointer": ("P", "Q"), "value": ("1.0", "2.0"), "mask": ("None", "B"), "boundary_check": ("()", "(0,)"), **_CACHE,
+    },
+    "make_block_ptr": {
+        "base": ("p", "n"), "shape": ("(i, 8)", "(j, 8)"), "strides": ("(8, 1)", "(8, 2)"), "offsets": ("(0, 0)", "(j, 0)"),
+        "block_shape": ("(4, 4)", "(4, 8)"), "order": ("(1, 0)", "(0, 1)"),
+    },
+    "advance": {"base": (_BLOCK, _BLOCK.replace("(p,", "(n,")), "offsets": ("(0, 1)", "(i, 1)")},
     **{f"atomic_{kind}": _ATOMIC for kind in ("add", "max", "min", "and", "or", "xor", "xchg")},
     "atomic_cas": {"pointer": ("N", "M"), "cmp": ("0", "1"), "val": ("2", "3"), **_ORDER},
     "debug_barrier": {},
@@ -122,7 +133,11 @@ CASES: Final[dict[str, Spellings]] = {
 """Op -> parameter -> its two spellings. ``F`` and ``E`` are tiles of 16 floats, ``I``, ``B``, ``P``, ``Q``, ``N``, ``M`` of 16 of
 their letters, ``G`` and ``H`` 4 by 8 of floats and integers, ``K`` and ``L`` 16 by 16."""
 
+_BLOCKS_ONLY: Final = "'{}' is for block pointers, which know the shape of their array"
 REFUSED: Final = {
+    ("load", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
+    ("load", "padding_option"): _BLOCKS_ONLY.format("padding_option"),
+    ("store", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
     ("cast", "fp_downcast_rounding"): "conversions round to nearest even ('rtne'), found 'rtz'",
 }
 """Second spellings that are refused, with the message."""

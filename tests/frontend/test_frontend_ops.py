@@ -155,6 +155,12 @@ CASES = [
     ("tl.store(P, i, B)", "cast splat store", "None"),
     ("tl.store(r, 300)", "constant cast store", "None"),
     ("tl.store(r, 1.5)", "constant cast store", "None"),
+    ("tl.make_block_ptr(p, (8,), (1,), (i,), (4,), (0,))", "constant constant", "block pointer to float32[4]"),
+    (
+        "tl.advance(tl.make_block_ptr(p, (8,), (1,), (i,), (4,), (0,)), (2,))",
+        "constant constant constant add",
+        "block pointer to float32[4]",
+    ),
     ("tl.atomic_add(P, 1.0, mask=B, sem='relaxed')", "constant add", "float32[16]"),
     ("p.atomic_add(h)", "cast add", "float32 scalar"),
     ("tl.atomic_max(r, 3)", "constant max", "uint8 scalar"),

@@ -160,6 +160,7 @@ class Generator:
         if not self.in_helper:
             choices += [
                 (self.load, 2.5),
+                (self.block_pointer, 0.3),
                 (self.inexact, 1.5),
                 (self.store_something, 0.5),
                 (self.atomic, 0.6),
@@ -365,6 +366,35 @@ class Generator:
             span = access.span
         name = self.array("input", dtype, size, span)
         self.define(masked(self.random, name, dtype, access, mask))
+
+    def block_pointer(self) -> None:
+        """A load through a block pointer, moved or not, and the same with pointers and a mask; elements that differ are stored
+        far outside of an array."""
+        r, dtype = self.random, self.random.choice([d for d in dtypes.ALL if not d.is_bool])
+        shape = r.choice(((self.rows, self.columns), (self.columns, self.rows), (1, self.columns), (self.rows, 1)))
+        sizes = tuple(max(1, n + r.choice((0, 0, 0, 1, -1, 3, -n // 2))) for n in shape)
+        at = tuple(r.choice((0, 0, 1, n // 2, -1, -n)) for n in shape)
+        padded = dtype.is_float and dtype.bits >= 16 and r.random() < 0.5
+        strides = r.choice(((sizes[1], 1), (1, sizes[0])))
+        name, block = self.array("input", dtype, sizes[0] * sizes[1], None), self.new("block")
+        moved = r.choice(((0, 0), (1, -2), (0, shape[1])))
+        first = tuple(n - step for n, step in zip(at, moved, strict=True))
+        self.emit(f"{block} = tl.make_block_ptr({name}, {sizes}, {strides}, {first}, {shape}, (1, 0))")
+        if moved != (0, 0):
+            self.emit(f"{block} = tl.advance({block}, {moved})")
+        pad = "nan" if padded else "zero"
+        loaded = Typed(f'tl.load({block}, boundary_check=(0, 1), padding_option="{pad}")', dtype, shape)
+        value, rows, columns, other = self.define(loaded), self.new("row"), self.new("column"), self.new("hand")
+        self.emit(f"{rows} = {at[0]} + tl.arange(0, {shape[0]})[:, None]")
+        self.emit(f"{columns} = {at[1]} + tl.arange(0, {shape[1]})[None, :]")
+        inside = f"({rows} >= 0) & ({rows} < {sizes[0]}) & ({columns} >= 0) & ({columns} < {sizes[1]})"
+        offsets = f"{rows} * {strides[0]} + {columns} * {strides[1]}"
+        fill = 'float("nan")' if padded else "0.0" if dtype.is_float else "0"
+        self.emit(f"{other} = tl.load({name} + {offsets}, mask={inside}, other={fill})")
+        bits = f"tl.int{dtype.itemsize * 8}"
+        trap = self.argument("trap", "output", "int8", 1)
+        differ = f"({value.text}.to({bits}, bitcast=True) != {other}.to({bits}, bitcast=True)).to(tl.int32)"
+        self.emit(f"tl.store({trap} + 1000000, 0, mask=tl.sum({differ}) > 0)")
 
     def output(self, value: Typed, dtype: DType, *rule: str | float, kind: str = "output") -> tuple[str, Access]:
         """Stores a value in a new output array."""

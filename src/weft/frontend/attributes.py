@@ -12,6 +12,7 @@ from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend import registry
 from weft.frontend.builder import Builder
+from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
@@ -133,6 +134,8 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
     match value:
         case Tensor():
             return _tensor(b, value, name)
+        case Compound():
+            return _compound(value, name)
         case ModuleType():
             return _module(value, name)
         case DType():
@@ -163,6 +166,16 @@ def _tensor(b: Builder, x: Tensor, name: str) -> Value:
     if (function := METHODS.get(name)) is not None:
         return Method(function, x)
     raise CompilationError(f"tiles have no attribute '{name}'", hint=nearest(name, [*_TENSOR, "T", *METHODS]))
+
+
+def _compound(value: Compound, name: str) -> Value:
+    if (known := value.attributes.get(name)) is not None:
+        return known(value)
+    if (function := value.methods.get(name)) is not None:
+        return Method(function, value)
+    raise CompilationError(
+        f"{describe(value)} has no attribute '{name}'", hint=nearest(name, [*value.attributes, *value.methods])
+    )
 
 
 def _module(module: ModuleType, name: str) -> Value:

@@ -126,6 +126,8 @@ class Builder:
         """The bits of ``x`` under another type of the same width."""
         is_pointer = isinstance(to, pointer_type)
         dtype = to.element_ty if isinstance(to, pointer_type) else to
+        if not isinstance(dtype, DType):
+            raise CompilationError(f"{to} is the type of block pointers only", argument="dtype")
         if (x.dtype, x.is_pointer) == (dtype, is_pointer):
             return x
         widths = [64 if x.is_pointer else x.dtype.bits, 64 if is_pointer else dtype.bits]

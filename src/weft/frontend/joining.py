@@ -13,6 +13,7 @@ from xdsl.ir import Block, SSAValue
 
 from weft.dtypes import Kind
 from weft.frontend.builder import Builder
+from weft.frontend.compound import Compound
 from weft.frontend.values import Tensor, Value, is_number, is_tuple, tuple_like
 
 
@@ -23,6 +24,8 @@ def leaves(value: Value) -> Iterator[Tensor]:
     elif is_tuple(value):
         for item in value:
             yield from leaves(item)
+    elif isinstance(value, Compound):
+        yield from leaves(value.parts)
 
 
 def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
@@ -31,6 +34,8 @@ def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
         return Tensor(next(results), value.dtype, value.shape, value.is_pointer, value.weak)
     if is_tuple(value):
         return tuple_like(value, [rebuild(item, results) for item in value])
+    if isinstance(value, Compound):
+        return value.with_parts(rebuild(value.parts, results))
     return value
 
 
@@ -41,7 +46,9 @@ def same_type(a: Value, b: Value) -> bool:
     if is_tuple(a) and is_tuple(b):
         pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))
         return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)
-    if isinstance(a, (Tensor, tuple)) or isinstance(b, (Tensor, tuple)):
+    if isinstance(a, Compound) and isinstance(b, Compound):
+        return a.same_kind(b) and same_type(a.parts, b.parts)
+    if isinstance(a, (Tensor, tuple, Compound)) or isinstance(b, (Tensor, tuple, Compound)):
         return False
     return a is b or (type(a) is type(b) and bool(a == b))
 
@@ -54,6 +61,9 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
     if is_tuple(left) and is_tuple(right) and len(left) == len(right):
         pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]
         return tuple_like(left, [x for x, _ in pairs]), tuple_like(right, [y for _, y in pairs])
+    if isinstance(left, Compound) and isinstance(right, Compound) and left.same_kind(right):
+        one, other = unify(b, left.parts, left_block, right.parts, right_block)
+        return left.with_parts(one), right.with_parts(other)
     if is_number(left) and is_number(right):
         if not same_type(left, right):
             left = _materialise(b, left, None, left_block)

@@ -61,7 +61,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "interleave",
         "join",
         "load_tensor_descriptor",
-        "make_block_ptr",
         "make_tensor_descriptor",
         "map_elementwise",
         "sort",
@@ -69,7 +68,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "store_tensor_descriptor",
         "topk",
         "condition",
-        "advance",
         "float8e4b15",
         "float8e4b8",
         "float8e5b16",
@@ -83,7 +81,7 @@ _STORE: Final = "store the parts one after the other"
 
 INSTEAD: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("make_block_ptr", "advance", "make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
+        ("make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
         _POINTERS,
     ),
     **dict.fromkeys(("cumsum", "associative_scan"), _PREFIX),

@@ -19,6 +19,7 @@ import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
 from weft.dtypes import DType
+from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.source import KernelFunction
 from weft.ir import types
@@ -134,13 +135,13 @@ def as_value(value: Any) -> Value:
 
 def is_runtime(value: Value) -> bool:
     """Whether ``value`` is, or holds, something of the run time."""
-    return isinstance(value, Tensor) or (is_tuple(value) and any(map(is_runtime, value)))
+    return isinstance(value, (Tensor, Compound)) or (is_tuple(value) and any(map(is_runtime, value)))
 
 
 def describe(value: Value) -> str:
     """A value in a message: type of the run-time ones, the Python object otherwise."""
     match value:
-        case Tensor():
+        case Tensor() | Compound():
             return str(value)
         case _ if is_tuple(value):
             return f"({', '.join(map(describe, value))}{',' if len(value) == 1 else ''})"

@@ -25,6 +25,7 @@ from weft.dtypes import (
     uint64,
 )
 from weft.language import extra, math, random
+from weft.language.blocks import advance, make_block_ptr
 from weft.language.compiletime import (
     assume,
     max_constancy,
@@ -122,12 +123,13 @@ float8e5 = float8_e5m2
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
-    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "arange", "argmax",
+    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax",
     "argmin", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil",
     "clamp", "constexpr", "constexpr_function", "cos", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
     "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
-    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "math", "max",
+    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "make_block_ptr",
+    "math", "max",
     "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",
     "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",

@@ -180,9 +180,9 @@ def constexpr_function(function: Callable[P, R]) -> Callable[P, R]:
 
 @dataclass(frozen=True)
 class pointer_type:
-    """The dtype of a pointer; ``element_ty`` is what it points to."""
+    """The dtype of a pointer; ``element_ty`` is what it points to: of block pointers a `block_type`."""
 
-    element_ty: DType
+    element_ty: DType | block_type
 
     def __str__(self) -> str:
         return f"pointer<{self.element_ty}>"

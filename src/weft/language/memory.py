@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.language.core import Tile, constexpr, stub, tensor
 
 
@@ -10,7 +12,8 @@ def load(
     pointer: tensor,
     mask: Tile | None = None,
     other: Tile | None = None,
-    *,
+    boundary_check: Any = (),
+    padding_option: str | constexpr = "",
     cache_modifier: str | constexpr = "",
     eviction_policy: str | constexpr = "",
     volatile: bool | constexpr = False,
@@ -19,6 +22,10 @@ def load(
 
     Where ``mask`` (bools, broadcast to the pointers) is false no memory is touched and the element is ``other``
     (converted to the dtype pointed to), or unspecified without it.
+
+    Through a block pointer (`make_block_ptr`) its block is loaded, without mask. ``boundary_check`` lists the dimensions along
+    which the block may reach beyond the array. There elements are 0 or NaN as ``padding_option`` says (``zero``, ``nan``), or
+    unspecified without it. Along other dimensions nothing is checked.
 
     A ``volatile`` load reads memory each time it is executed, and later accesses of the program come after it: use it to
     wait for a value that another program stores. ``cache_modifier`` (``.ca``, ``.cg``, ``.cv``) and ``eviction_policy``
@@ -32,11 +39,14 @@ def store(
     pointer: tensor,
     value: Tile,
     mask: Tile | None = None,
-    *,
+    boundary_check: Any = (),
     cache_modifier: str | constexpr = "",
     eviction_policy: str | constexpr = "",
 ) -> None:
     """Write ``value`` (broadcast, converted to the dtype pointed to) where ``mask`` is true.
+
+    Through a block pointer ``value`` has the block's shape and dtype (a number is converted), and is written where
+    the dimensions in ``boundary_check`` say that the array has elements.
 
     In a kernel that waits for other programs (by a volatile load or an atomic) a store through one pointer comes after
     all accesses before it, so that it can raise a flag. ``cache_modifier`` (``.wb``, ``.cg``, ``.cs``, ``.wt``) and

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from weft.frontend.library import compiletime, creation, elementwise, linear, meaning, memory, reduction, shape
+from weft.frontend.library import blocks, compiletime, creation, elementwise, linear, meaning, memory, reduction, shape
 
-__all__ = ["compiletime", "creation", "elementwise", "linear", "meaning", "memory", "reduction", "shape"]
+__all__ = ["blocks", "compiletime", "creation", "elementwise", "linear", "meaning", "memory", "reduction", "shape"]

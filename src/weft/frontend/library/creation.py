@@ -13,7 +13,7 @@ from weft.frontend.promotion import is_triton
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_number
 from weft.ir import tile
-from weft.language.core import pointer_type
+from weft.language.core import block_type, pointer_type
 
 
 def _grid_axis(value: Value) -> int:
@@ -101,7 +101,7 @@ def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, b
     x = b.tensor(input, "input")
     if isinstance(dtype, pointer_type):
         return b.bitcast(x, dtype)
-    element = dtype_of(dtype, "dtype")
+    element = dtype_of(dtype.element_ty if isinstance(dtype, block_type) else dtype, "dtype")
     if flag(bitcast, "bitcast"):
         return b.bitcast(x, element)
     if x.is_pointer or is_triton(b.semantics):

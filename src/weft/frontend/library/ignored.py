@@ -1,7 +1,7 @@
 """The arguments of the language that change nothing, with the reason why that is right on every machine.
 
-All are truth values, and most permit a result that the strict one is an example of. Every other argument reaches the IR or is
-refused; a test walks all signatures.
+All but those of `CHECKED` are truth values, and most permit a result that the strict one is an example of. Every other
+argument reaches the IR or is refused; a test walks all signatures.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _ORDER: Final = "permits any order of the elements; row-major order is one of th
 _TIES: Final = "False permits the index of any of several equal elements; the leftmost is one of them"
 _APPROXIMATE: Final = "permits an approximate quotient; the correctly rounded one is allowed"
 _SHAPE: Final = "speaks of the maximum and the sum inside; the result has the shape of the operand with either value"
+_FASTEST: Final = "says which dimension is fastest in memory; the strides say it too"
+
+CHECKED: Final = frozenset({(tl.make_block_ptr, "order")})
+"""Parameters of `IGNORED` that are no truth values; their op checks them."""
 
 IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
     tl.add: {"sanitize_overflow": _WRAPS},
@@ -33,6 +37,7 @@ IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
     tl.min: {"return_indices_tie_break_left": _TIES},
     tl.argmax: {"tie_break_left": _TIES},
     tl.argmin: {"tie_break_left": _TIES},
+    tl.make_block_ptr: {"order": _FASTEST},
     tl.softmax: {"keep_dims": _SHAPE},
 }
 """Op -> parameter -> why its value changes nothing."""
@@ -41,5 +46,5 @@ IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
 def check_ignored(stub: Stub, values: Mapping[str, Value]) -> None:
     """Refuse a value that is no compile-time truth value (or the default, None) for a parameter of `IGNORED`."""
     for argument in IGNORED.get(stub, ()):
-        if values[argument] is not None:
+        if values[argument] is not None and (stub, argument) not in CHECKED:
             boolean(values[argument], argument)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from weft import language as tl
+from weft.frontend.blocks import BlockPointer
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import flag, word
+from weft.frontend.library.blocks import load_of, store_of
 from weft.frontend.literals import represents
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe, is_number
@@ -76,12 +78,25 @@ def _fitted(b: Builder, pointer: Tensor, x: Tensor, argument: str) -> Tensor:
     )
 
 
+def _refuse_block_arguments(**given: Value) -> None:
+    """Arguments that only block pointers take: other pointers know no shape."""
+    for argument, value in given.items():
+        if value not in (None, (), ""):
+            raise CompilationError(
+                f"'{argument}' is for block pointers, which know the shape of their array",
+                hint="pass mask=, or make a block pointer with tl.make_block_ptr",
+                argument=argument,
+            )
+
+
 @implements(tl.load)
 def _load(
     b: Builder,
     pointer: Value,
     mask: Value,
     other: Value,
+    boundary_check: Value,
+    padding_option: Value,
     cache_modifier: Value,
     eviction_policy: Value,
     volatile: Value,
@@ -89,25 +104,39 @@ def _load(
     cache = word(cache_modifier, LOAD_CACHES, "cache_modifier")
     evict = word(eviction_policy, EVICTIONS, "eviction_policy")
     again = flag(volatile, "volatile")
-    pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
-    if other is not None and mask is None:
-        raise CompilationError(
-            "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
-        )
-    default = None if other is None or bools is None else _value(b, pointers, other, "other").ssa
-    active = None if bools is None else bools.ssa
-    op = b.emit(tile.LoadOp(pointers.ssa, active, default, volatile=again, cache=cache, evict=evict))
+    if isinstance(pointer, BlockPointer):
+        pointers, bools, default = load_of(b, pointer, mask, other, boundary_check, padding_option)
+    else:
+        _refuse_block_arguments(boundary_check=boundary_check, padding_option=padding_option)
+        pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
+        if other is not None and mask is None:
+            raise CompilationError(
+                "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
+            )
+        default = None if other is None or bools is None else _value(b, pointers, other, "other")
+    optional = [None if x is None else x.ssa for x in (bools, default)]
+    op = b.emit(tile.LoadOp(pointers.ssa, *optional, volatile=again, cache=cache, evict=evict))
     return Tensor(op.result, pointers.dtype, pointers.shape)
 
 
 @implements(tl.store)
 def _store(
-    b: Builder, pointer: Value, value: Value, mask: Value, cache_modifier: Value, eviction_policy: Value
+    b: Builder,
+    pointer: Value,
+    value: Value,
+    mask: Value,
+    boundary_check: Value,
+    cache_modifier: Value,
+    eviction_policy: Value,
 ) -> None:
     cache = word(cache_modifier, STORE_CACHES, "cache_modifier")
     evict = word(eviction_policy, EVICTIONS, "eviction_policy")
-    pointers, bools = _mask(b, _pointer(pointer), mask)
-    stored = _value(b, pointers, value, "value")
+    if isinstance(pointer, BlockPointer):
+        pointers, stored, bools = store_of(b, pointer, value, mask, boundary_check)
+    else:
+        _refuse_block_arguments(boundary_check=boundary_check)
+        pointers, bools = _mask(b, _pointer(pointer), mask)
+        stored = _value(b, pointers, value, "value")
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, cache=cache, evict=evict))
 
 
