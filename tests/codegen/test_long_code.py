@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
@@ -21,8 +20,9 @@ from sampling import grid
 from weft import dtypes
 from weft import target as targets
 from weft.codegen import emit_llvm
-from weft.codegen.cpu.machine import optimise, target_machine
+from weft.codegen.cpu.machine import target_machine
 from weft.codegen.cpu.values import LONG_BLOCK
+from weft.codegen.llvm.pipeline import optimise, parsed
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
 from weft.options import Options
 
@@ -90,9 +90,9 @@ def name_of(value: KernelFunction | int) -> str:
 def test_no_block_grows_with_the_source(kernel: KernelFunction, disjoint: bool) -> None:
     """After LLVM's passes, which join blocks and move code between them where they can."""
     machine = target_machine(targets.host())
-    module = llvm.parse_assembly(llvm_of(kernel, 500, 128, disjoint))
-    optimise(module, machine)
-    assert longest_block(str(module)) < 2 * LONG_BLOCK
+    with parsed(llvm_of(kernel, 500, 128, disjoint)) as module:
+        optimise(module, machine, unroll=True)
+        assert longest_block(str(module)) < 2 * LONG_BLOCK
 
 
 @pytest.mark.jit

@@ -23,6 +23,7 @@ from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
 from weft.codegen.kernel import CompiledKernel
+from weft.codegen.llvm.pipeline import optimise, parsed
 from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
@@ -79,20 +80,19 @@ class CpuMachine:
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
         """The relocatable object."""
-        code = self._machine().emit_object(self._optimised(emitted))
+        with parsed(str(emitted.module)) as module:
+            optimise(module, self._machine(), unroll=True)
+            code = self._machine().emit_object(module)
         return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites)
 
     def assembly(self, emitted: Emitted) -> str:
         """The CPU's assembly."""
-        return self._machine().emit_assembly(self._optimised(emitted))
+        with parsed(str(emitted.module)) as module:
+            optimise(module, self._machine(), unroll=True)
+            return self._machine().emit_assembly(module)
 
     def _machine(self) -> Any:
         return target_machine(self.target)
-
-    def _optimised(self, emitted: Emitted) -> Any:
-        parsed = llvm.parse_assembly(str(emitted.module))
-        optimise(parsed, self._machine())
-        return parsed
 
 
 @cache
@@ -108,16 +108,6 @@ def target_machine(target: CpuTarget) -> Any:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default", jit=True
     )
-
-
-def optimise(module: Any, machine: Any) -> None:
-    """LLVM's default pipeline for -O2, without its vectorizers: there is nothing left for them to find."""
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_interleaving = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
 
 
 def _program_function(module: Module, symbol: str) -> ir.Function:

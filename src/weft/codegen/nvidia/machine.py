@@ -18,6 +18,7 @@ from xdsl.passes import ModulePass
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.kernel import GpuKernel
+from weft.codegen.llvm.pipeline import optimise, parsed
 from weft.codegen.llvm.types import I8, I32, Module, intrinsic
 from weft.codegen.machine import Emitted
 from weft.codegen.nvidia.debug import Lines
@@ -119,9 +120,9 @@ class GpuMachine:
     def assembly(self, emitted: Emitted) -> str:
         """The PTX."""
         machine = target_machine(self.target)
-        parsed = llvm.parse_assembly(f'target datalayout = "{machine.target_data}"\n{emitted.module}')
-        _optimise(parsed, machine)
-        return machine.emit_assembly(parsed)
+        with parsed(f'target datalayout = "{machine.target_data}"\n{emitted.module}') as module:
+            optimise(module, machine, unroll=False)
+            return machine.emit_assembly(module)
 
 
 def _shared_memory(module: ir.Module) -> ir.Value:
@@ -155,13 +156,3 @@ def target_machine(target: GpuTarget) -> Any:
     return llvm.Target.from_triple(TRIPLE).create_target_machine(
         cpu=target.name, features=f"+ptx{version[0]}{version[1]}", opt=3
     )
-
-
-def _optimise(module: Any, machine: Any) -> None:
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_interleaving = False
-    options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
