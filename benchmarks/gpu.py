@@ -79,7 +79,7 @@ class Launches:
         self, module: Module, kernel: str, grid: Any, block: Any, args: Sequence[Any] = (), **options: Any
     ) -> Any:
         """As `Module.launch`."""
-        if reason := self._reason(module, args):
+        if reason := self._reason(module, args, options):
             self.left_out[reason] = self.left_out.get(reason, 0) + 1
             return EMULATE(module, kernel, grid, block, args, **options)
         ranges = [r for r in Arguments(module.syntax.functions[kernel], args).ranges if r.writeable]
@@ -92,8 +92,10 @@ class Launches:
         self._compare(kernel, ours, args)
         return profile
 
-    def _reason(self, module: Module, args: Sequence[Any]) -> str:
+    def _reason(self, module: Module, args: Sequence[Any], options: dict[str, Any]) -> str:
         """Why a launch is not for the card; "" where it is."""
+        if options.get("memory"):
+            return "addresses of the host in tables"
         target = module.syntax.target[0]
         if not self.card.runs(target):
             return f"{target} is not for this card"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -13,19 +13,19 @@ import weft
 MACHINES = ("cpu", "sm_80", "sm_90")
 
 
-def machine(name: str) -> AbstractContextManager[Any]:
-    """Run the launches inside the ``with`` on the CPU, or as PTX in the emulator of a GPU."""
-    return nullcontext() if name == "cpu" else weft.emulate(name)
+def machine(name: str, memory: Sequence[Any] = ()) -> AbstractContextManager[Any]:
+    """Run the launches inside the ``with`` on the CPU, or as PTX in the emulator of a GPU; ``memory`` is `weft.emulate`'s."""
+    return nullcontext() if name == "cpu" else weft.emulate(name, memory=memory)
 
 
-def compare(what: str, run: Callable[[], Any], expected: Any, tolerance: float) -> None:
+def compare(what: str, run: Callable[[], Any], expected: Any, tolerance: float, memory: Sequence[Any] = ()) -> None:
     """Print the greatest difference of ``run()`` from ``expected`` on each machine, in units of the greatest expected value.
     Both are an array or a tuple of arrays.
 
     Raises: AssertionError where the difference is more than ``tolerance``, or a shape is another.
     """
     for name in MACHINES:
-        with machine(name):
+        with machine(name, memory):
             found = run()
         apart = max(map(difference, *map(arrays, (found, expected))))
         print(f"{what:40} {name:6} differs from NumPy by at most {apart:.1e}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -230,3 +231,42 @@ def test_all_copies_of_what_one_thread_has_read_are_equal(kind: str, size: int) 
     np.testing.assert_array_equal(out, np.arange(size)[:, None] + np.arange(64))
     after = {"add": np.arange(size) + 1, "cas": -np.arange(size), "volatile": np.arange(size)}[kind]
     np.testing.assert_array_equal(counter, after)
+
+
+@weft.jit
+def through_a_table(addresses: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    pid = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    x = tl.load(addresses + pid).to(tl.pointer_type(tl.float32))
+    tl.store(out + pid * BLOCK + i, tl.load(x + i) * 2)
+    tl.store(x + i, 0.0)
+
+
+@pytest.mark.parametrize("target", ["cpu", "sm_80", "sm_90"])
+def test_addresses_in_a_table_are_pointers(target: str) -> None:
+    """On the CPU they are what they are; in the emulator those of the arrays that `emulate` is given."""
+    x, y, out = arrays(128)
+    expected = np.concatenate([2 * y, 2 * x])
+    addresses = np.array([y.ctypes.data, x.ctypes.data], np.int64)
+    out = np.zeros(256, np.float32)
+    with nullcontext() if target == "cpu" else weft.emulate(target, memory=[x, y]):
+        through_a_table[(2,)](addresses, out, BLOCK=128)
+    np.testing.assert_array_equal(out, expected)
+    assert not x.any()
+    assert not y.any()
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (3, "expected an array in the CPU's memory, found an object of type int"),
+        (np.zeros(2, np.complex64), "found a NumPy array of complex64; weft has "),
+    ],
+    ids=["a number", "a type that weft has not"],
+)
+def test_memory_that_is_no_array_is_refused(value: Any, words: str) -> None:
+    with (
+        pytest.raises(TypeError, match=re.escape(f"weft.emulate: memory[1]: {words}")),
+        weft.emulate("sm_90", memory=[np.zeros(1), value]),
+    ):
+        pass

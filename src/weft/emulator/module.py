@@ -14,6 +14,8 @@ from weft.emulator.machine.program import Program
 from weft.emulator.ptx import parse
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from weft.emulator.profile.profile import Profile
 
 
@@ -49,12 +51,14 @@ class Module:
         *,
         shared: int = 0,
         checks: Checks | None = None,
+        memory: Sequence[NDArray[Any]] = (),
     ) -> Profile:
         """Runs a kernel over a grid of blocks (one to three numbers each), and says what it did.
 
         ``args``, one for each parameter: NumPy arrays, whose address is passed and which hold what the kernel wrote when it is
         over; `Scratch` around an array that holds nothing yet; `TensorMap`; numbers; ``bytes`` for structures. ``shared`` is the
-        dynamic shared memory of a block, in bytes. ``checks`` switches checks off.
+        dynamic shared memory of a block, in bytes. ``checks`` switches checks off. ``memory`` are arrays that the kernel reaches
+        through their addresses on the host (``array.ctypes.data``), which it finds in other arrays or among the numbers.
 
         Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
         the program does wrong: the arrays are then as before the launch.
@@ -63,7 +67,7 @@ class Module:
 
         shape = dim3("grid", grid), dim3("block", block)
         checks = checks or Checks()
-        outcome = launch(self._program, kernel, *shape, args, shared, checks)
+        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory)
         program = self._program
         launched = Launch(
             kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=dataclasses.asdict(checks)

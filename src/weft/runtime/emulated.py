@@ -8,7 +8,7 @@ emulator's `Fault`, with the user's line, and leaves the arrays as they were.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from weft.runtime.arguments import Bound
 from weft.runtime.artifacts import GpuArtifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.description import check_grid
-from weft.runtime.memory import is_numpy_array
+from weft.runtime.memory import MemoryRefused, is_numpy_array, memory_of
 from weft.target import GpuTarget
 
 if TYPE_CHECKING:
@@ -43,8 +43,14 @@ _CHECKS: Final[ContextVar[Checks | None]] = ContextVar("weft_emulator_checks", d
 """What launches of this context are checked for; None: everything."""
 
 
+_REACHED: Final[ContextVar[tuple[NDArray[Any], ...]]] = ContextVar("weft_emulator_memory", default=())
+"""The bytes of arrays that launches of this context may reach through addresses of the host."""
+
+
 @contextmanager
-def emulate(target: str | GpuTarget, *, checks: Checks | None = None) -> Generator[GpuTarget]:
+def emulate(
+    target: str | GpuTarget, *, checks: Checks | None = None, memory: Sequence[Any] = ()
+) -> Generator[GpuTarget]:
     """Launches inside run as PTX for ``target`` (``"sm_90"``) in the emulator, all its checks on.
 
         with weft.emulate("sm_90"):
@@ -53,15 +59,37 @@ def emulate(target: str | GpuTarget, *, checks: Checks | None = None) -> Generat
     ``checks`` switches some off, also for launches inside that name a target themselves:
     ``weft.emulate("sm_90", checks=weft.emulator.Checks(global_races=False))``.
 
-    Raises: ValueError for a target that weft does not know.
+    ``memory`` are arrays in the CPU's memory that kernels reach through addresses which they load (a table of pointers), rather
+    than as arguments. Each launch inside copies them in and out.
+
+    Raises: ValueError for a target that weft does not know, TypeError for what is no array in the CPU's memory.
     """
+    reached = tuple(_bytes_of(i, array) for i, array in enumerate(memory))
     chosen = targets.gpu(target) if isinstance(target, str) else target
-    token, checked = CURRENT.set(chosen), _CHECKS.set(checks)
+    token, checked, known = CURRENT.set(chosen), _CHECKS.set(checks), _REACHED.set(reached)
     try:
         yield chosen
     finally:
         CURRENT.reset(token)
         _CHECKS.reset(checked)
+        _REACHED.reset(known)
+
+
+def _bytes_of(number: int, value: Any) -> NDArray[Any]:
+    """The bytes from an array's first element to its last."""
+    try:
+        memory = memory_of(value)
+    except MemoryRefused as reason:
+        raise TypeError(f"weft.emulate: memory[{number}]: {reason}") from None
+    if memory is None or memory.extent is None or memory.device is not None:
+        found = (
+            f"an object of type {type(value).__name__}" if memory is None else "memory of a card, or of unknown length"
+        )
+        raise TypeError(f"weft.emulate: memory[{number}]: expected an array in the CPU's memory, found {found}")
+    low, high = memory.extent
+    found = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+    found.flags.writeable = not memory.read_only
+    return found
 
 
 @dataclass(frozen=True)
@@ -103,7 +131,13 @@ class EmulatedKernel:
                 )
         artifact, arguments = self.artifact, self._arguments(bound)
         return self._module.launch(
-            artifact.symbol, grid, artifact.threads, arguments, shared=artifact.shared, checks=_CHECKS.get()
+            artifact.symbol,
+            grid,
+            artifact.threads,
+            arguments,
+            shared=artifact.shared,
+            checks=_CHECKS.get(),
+            memory=_REACHED.get(),
         )
 
     def _arguments(self, bound: Bound) -> list[Any]:

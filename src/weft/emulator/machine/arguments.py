@@ -2,7 +2,7 @@
 
 Arrays that share memory (views of one array) share it in the emulator: each connected range of the host's memory is one
 allocation, and a parameter points into it. The ranges are copied in before the launch and back after it; a launch that faults
-leaves them as they were.
+leaves them as they were. Arrays that a kernel reaches through addresses in memory are such ranges without a parameter.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Range:
     name: str
     writeable: bool
     defined: bool
+    reached: bool = False
+    """Whether addresses of the host in it are meant where a program uses them (`weft.emulator.memory.host`)."""
 
     def view(self) -> NDArray[np.uint8]:
         """The host's bytes themselves."""
@@ -67,9 +69,10 @@ class Range:
 
 
 class Arguments:
-    """The arguments of a kernel, checked against its parameters. Raises: LaunchError."""
+    """The arguments of a kernel, checked against its parameters, and the arrays of ``memory``, which it reaches by address.
+    Raises: LaunchError."""
 
-    def __init__(self, kernel: Function, values: Sequence[Any]) -> None:
+    def __init__(self, kernel: Function, values: Sequence[Any], memory: Sequence[NDArray[Any]] = ()) -> None:
         self.kernel = kernel
         expected = len(kernel.parameters)
         if len(values) != expected:
@@ -90,6 +93,22 @@ class Arguments:
                 defined = not isinstance(value, Scratch)
                 skew = (low - _owner(array)) % PAGE
                 found.append(Range(low, high, skew, i, f"argument {i}", bool(array.flags.writeable), defined))
+        for i, array in enumerate(memory):
+            self.kept.append(array)
+            low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+            number = len(self.values) + i
+            found.append(
+                Range(
+                    low,
+                    high,
+                    low % PAGE,
+                    number,
+                    f"memory {i}",
+                    bool(array.flags.writeable),
+                    defined=True,
+                    reached=True,
+                )
+            )
         self.ranges = _merge(found)
 
     def _check_array(self, i: int, parameter: Variable, value: Any, array: NDArray[Any]) -> None:
@@ -183,6 +202,7 @@ def _merge(ranges: list[Range]) -> list[Range]:
             last.number = min(last.number, r.number)
             last.writeable |= r.writeable
             last.defined |= r.defined
+            last.reached |= r.reached
             if r.name not in last.name:
                 last.name += f" and {r.name.removeprefix('argument ')}"
         else:

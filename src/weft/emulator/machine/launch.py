@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.emulator.errors import LaunchError
 from weft.emulator.machine.active import WARP
@@ -20,6 +21,7 @@ from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
 from weft.emulator.memory.global_order import GlobalOrder
+from weft.emulator.memory.host import HostAddresses
 from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
@@ -67,14 +69,16 @@ def launch(
     arguments: Sequence[Any],
     dynamic_shared: int,
     checks: Checks,
+    reached: Sequence[NDArray[Any]] = (),
 ) -> Outcome:
-    """Executes a kernel; arrays among the arguments hold afterwards what it wrote. Raises: LaunchError, PTXError, Fault."""
+    """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote. Raises: LaunchError,
+    PTXError, Fault."""
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
         raise LaunchError(f"the module has no kernel '{kernel}'; it has {names}")
     _check_shape(function.name, function.directives, grid, block)
-    given = Arguments(function, arguments)
+    given = Arguments(function, arguments, reached)
     sizes = [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     variable_map = VariableMap(program, kernel, sizes, dynamic_shared)
     if variable_map.shared_bytes > SHARED_LIMIT:
@@ -156,6 +160,7 @@ def _memory(variable_map: VariableMap, given: Arguments, blocks: int, block_thre
     for parameter, data in zip(variable_map.kernel.parameters, given.encode(starts), strict=True):
         at = variable_map.addresses[variable_map.kernel.name, parameter.name]
         parameters.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+    host = [(r.low, r.high, start) for r, start in zip(given.ranges, starts, strict=False) if r.reached]
     return Memory(
         heap,
         constants,
@@ -167,6 +172,7 @@ def _memory(variable_map: VariableMap, given: Arguments, blocks: int, block_thre
         block_threads,
         NullOrder(),
         checks,
+        HostAddresses(host),
     )
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
+from weft.emulator.memory.host import HostAddresses
 from weft.emulator.memory.order import NullOrder
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ WINDOW: Final[dict[Space, int]] = {
     Space.GLOBAL: 0x10_0000_0000,
 }
 """Where each space's generic addresses begin."""
+
+FAR: Final = 1 << 40
+"""How many bytes behind the begin of global memory an address is that no index can have meant."""
 
 _BY_WINDOW: Final = {base >> 32: space for space, base in WINDOW.items() if space is not Space.GLOBAL}
 
@@ -57,6 +61,7 @@ class Memory:
         block_threads: int,
         order: NullOrder,
         checks: Checks,
+        host: HostAddresses | None = None,
     ) -> None:
         self.checks = checks
         self.shared_bytes = shared_bytes
@@ -64,6 +69,7 @@ class Memory:
         self.local_bytes = local_bytes
         self.block_threads = block_threads
         self.order = order
+        self.host = host or HostAddresses()
         self.watch_global = False
         """Whether the order checks accesses to global memory, too."""
         self.shared_stride = -(-shared_bytes // PAGE) * PAGE
@@ -156,6 +162,7 @@ class Memory:
         A global address is its own; the others lose their window's base. Addresses in no window count as global, where they are
         out of bounds.
         """
+        addresses = self.host.translate(addresses)
         windows = addresses >> np.uint64(32)
         if windows.size == 0:
             return []
@@ -182,6 +189,8 @@ class Memory:
         if space in self.heaps:
             heap = self.heaps[space]
             base = np.uint64(heap.base if space is Space.GLOBAL else 0)
+            if space is Space.GLOBAL and self.host:
+                access.addresses = self.host.translate(access.addresses)
             flat = (access.addresses - base).view(np.int64)
             access.span = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
             bad = heap.outside(flat, access.size, access.span)
@@ -220,7 +229,11 @@ class Memory:
         """Words for an address within a space."""
         if space in self.heaps:
             heap = self.heaps[space]
-            return heap.describe(address - (heap.base if space is Space.GLOBAL else 0))
+            if space is not Space.GLOBAL:
+                return heap.describe(address)
+            if abs(address - heap.base) < FAR:
+                return heap.describe(address - heap.base)
+            return f"0x{address:x}: far from all arrays of the launch; if it is an address of the host, pass its array as memory="
         limit = self.shared_bytes if space is Space.SHARED else self.local_bytes
         owner = "block's shared" if space is Space.SHARED else "thread's local"
         return f"0x{address:x} of the {owner} memory ({limit} bytes)"
