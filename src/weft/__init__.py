@@ -19,6 +19,7 @@ from weft.extensions import implement
 if TYPE_CHECKING:
     from weft import array, language, semantics
     from weft.ir.errors import CompilationError
+    from weft.runtime.descriptors import TensorDescriptor
     from weft.runtime.emulated import emulate
     from weft.runtime.errors import CudaError, OutOfBoundsError, OutOfResources
     from weft.runtime.jit import JITFunction, jit
@@ -32,6 +33,7 @@ __all__ = [
     "JITFunction",
     "OutOfBoundsError",
     "OutOfResources",
+    "TensorDescriptor",
     "array",
     "cdiv",
     "emulate",
@@ -47,6 +49,7 @@ _HOMES = {
     "JITFunction": "weft.runtime.jit",
     "OutOfBoundsError": "weft.runtime.errors",
     "OutOfResources": "weft.runtime.errors",
+    "TensorDescriptor": "weft.runtime.descriptors",
     "cdiv": "weft.runtime.sizes",
     "emulate": "weft.runtime.emulated",
     "jit": "weft.runtime.jit",

@@ -57,6 +57,9 @@ _HINT: Final = {"input": ("I", "I + 1"), "values": ("4", "8")}
 _CACHE: Final = {"cache_modifier": ("''", "'.cg'"), "eviction_policy": ("''", "'evict_last'")}
 _RANGE: Final = {"arg1": ("0", "1"), "arg2": ("8", "16"), "step": ("1", "2")}
 _FLAG: Final = ("False", "True")
+_FIRST: Final = "tl.make_tensor_descriptor(n, (8, 8), (i, 1), (4, 8))"
+_DESC: Final = (_FIRST, _FIRST.replace("i,", "j,"))
+_ROW: Final = (_FIRST.replace("(4", "(1"), _FIRST.replace("i,", "j,").replace("(4", "(1"))
 _BLOCK: Final = "tl.make_block_ptr(p, (i, 8), (8, 1), (0, 0), (4, 4), (1, 0))"
 
 CASES: Final[dict[str, Spellings]] = {
@@ -105,6 +108,23 @@ CASES: Final[dict[str, Spellings]] = {
         "base": ("p", "n"), "shape": ("(i, 8)", "(j, 8)"), "strides": ("(8, 1)", "(8, 2)"), "offsets": ("(0, 0)", "(j, 0)"),
         "block_shape": ("(4, 4)", "(4, 8)"), "order": ("(1, 0)", "(0, 1)"),
     },
+    "make_tensor_descriptor": {
+        "base": ("n", "p"), "shape": ("(i, 8)", "(16, i)"), "strides": ("(i, 1)", "(j, 1)"), "block_shape": ("(4, 8)", "(4, 4)"),
+        "padding_option": ("'zero'", "'nan'"),
+    },
+    "load_tensor_descriptor": {"desc": _DESC, "offsets": ("(0, 0)", "(i, 0)")},
+    "store_tensor_descriptor": {"desc": _DESC, "offsets": ("(0, 0)", "(i, 0)"), "value": ("H", "H + 1")},
+    "tensor_descriptor.load": {"self": _DESC, "offsets": ("(0, 0)", "(i, 0)")},
+    "tensor_descriptor.store": {"self": _DESC, "offsets": ("(0, 0)", "(i, 0)"), "value": ("H", "H + 1")},
+    "tensor_descriptor.gather": {"self": _ROW, "x_offsets": ("I", "I + 1"), "y_offset": ("0", "i")},
+    "tensor_descriptor.scatter": {
+        "self": _ROW, "value": ("tl.zeros((16, 8), tl.int32)", "tl.zeros((16, 8), tl.int8)"), "x_offsets": ("I", "I + 1"),
+        "y_offset": ("0", "i"),
+    },
+    **dict.fromkeys(
+        [f"tensor_descriptor.atomic_{kind}" for kind in ("add", "min", "max", "and", "or", "xor")],
+        {"self": _DESC, "offsets": ("(0, 0)", "(i, 0)"), "value": ("H", "H + 1")},
+    ),
     "advance": {"base": (_BLOCK, _BLOCK.replace("(p,", "(n,")), "offsets": ("(0, 1)", "(i, 1)")},
     **{f"atomic_{kind}": _ATOMIC for kind in ("add", "max", "min", "and", "or", "xor", "xchg")},
     "atomic_cas": {"pointer": ("N", "M"), "cmp": ("0", "1"), "val": ("2", "3"), **_ORDER},
@@ -135,6 +155,10 @@ their letters, ``G`` and ``H`` 4 by 8 of floats and integers, ``K`` and ``L`` 16
 
 _BLOCKS_ONLY: Final = "'{}' is for block pointers, which know the shape of their array"
 REFUSED: Final = {
+    (
+        "make_tensor_descriptor",
+        "padding_option",
+    ): "padding with NaN needs an array of floats, found pointer<int32> scalar",
     ("load", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
     ("load", "padding_option"): _BLOCKS_ONLY.format("padding_option"),
     ("store", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
@@ -190,6 +214,9 @@ def test_public_names_are_ops_or_known() -> None:
         for module in (tl, tl.math, tl.extra.libdevice)
         for name in module.__all__
         if inspect.isfunction(value := getattr(module, name))
+    }
+    functions |= {
+        value for name, value in vars(tl.tensor_descriptor).items() if inspect.isfunction(value) and name[0] != "_"
     }
     assert functions - STUBS.keys() - COMPOSITES.keys() == {tl.constexpr_function}
     assert (STUBS.keys() | COMPOSITES.keys()) - functions == set()

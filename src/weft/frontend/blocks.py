@@ -100,16 +100,16 @@ def inside(
     for d in checked:
         size = block[d]
         at = b.binary("add", b.broadcast_to(offsets[d], (size,)), _counts(b, size))
-        position = b.cast(at, dtypes.uint32)
-        holds = _aligned(b, b.compare("lt", position, b.broadcast_to(_limit(b, shape[d]), (size,))), d, len(block))
+        holds = _aligned(b, within(b, at, shape[d]), d, len(block))
         mask = holds if mask is None else b.binary("and", *b.broadcast(mask, holds))
     return None if mask is None else b.broadcast_to(mask, block)
 
 
-def _limit(b: Builder, size: Tensor) -> Tensor:
-    """A dimension's size as uint32, for comparison with positions."""
-    least = b.binary("max", size, b.constant(0, dtypes.int64))
-    return b.cast(b.binary("min", least, b.constant(POSITIONS, dtypes.int64)), dtypes.uint32)
+def within(b: Builder, at: Tensor, size: Tensor) -> Tensor:
+    """Which positions, a tile of int32, are those of a dimension of ``size``."""
+    least = b.binary("max", b.cast(size, dtypes.int64), b.constant(0, dtypes.int64))
+    limit = b.cast(b.binary("min", least, b.constant(POSITIONS, dtypes.int64)), dtypes.uint32)
+    return b.compare("lt", b.cast(at, dtypes.uint32), b.broadcast_to(limit, at.shape))
 
 
 def padding(b: Builder, dtype: DType, option: str, shape: tuple[int, ...]) -> Tensor | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from weft.dtypes import DType
+from weft.dtypes import DType, int32, int64
 from weft.frontend import calls, expressions, library, registry, statements
 from weft.frontend.builder import Builder, Frame
+from weft.frontend.descriptors import DescriptorBlock, TensorDescriptor, part_names
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.promotion import numbers_have_types
@@ -32,10 +35,16 @@ def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | N
     block = Block()
     builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
     attributes: list[DictionaryAttr] = []
+    known = {p.name for p in kernel.parameters}
     for parameter in kernel.parameters:
         value = _parameter(kernel, parameter, signature, block, attributes, builder.semantics)
+        if isinstance(value, DescriptorBlock):
+            parts = [Parameter(name, is_constexpr=False) for name in part_names(parameter.name, len(value.block_shape))]
+            known.update(part.name for part in parts)
+            values = [_parameter(kernel, part, signature, block, attributes, builder.semantics) for part in parts]
+            value = _descriptor(builder, value, values)
         builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))
-    unknown = signature.keys() - {p.name for p in kernel.parameters}
+    unknown = signature.keys() - known
     if unknown:
         raise CompilationError(
             f"{kernel.name} has no parameter named {', '.join(sorted(unknown))}",
@@ -75,7 +84,7 @@ def _parameter(
         case ScalarArgument():
             divisible, is_pointer = argument.divisible, False
         case ConstantArgument():
-            return as_value(argument.value)
+            return argument.value if isinstance(argument.value, DescriptorBlock) else as_value(argument.value)
         case None:
             if parameter.default is MISSING:
                 raise CompilationError(
@@ -94,6 +103,17 @@ def _parameter(
         entries["tile.divisibility"] = IntegerAttr(DIVISIBLE_BY, i64)
     attributes.append(DictionaryAttr(entries))
     return Tensor(ssa, argument.dtype, (), is_pointer, weak=not is_pointer and _is_weak(semantics, argument.dtype))
+
+
+def _descriptor(b: Builder, block: DescriptorBlock, values: Sequence[Any]) -> TensorDescriptor:
+    """The descriptor of a parameter; sizes and strides that are 1 are known at compile time."""
+    base, *numbers = values
+    if not isinstance(base, Tensor):
+        raise TypeError(f"the base of a descriptor is an array, found {base!r}")
+    rank = len(block.block_shape)
+    shape = [b.cast(n, int32) if isinstance(n, Tensor) else b.constant(n, int32) for n in numbers[:rank]]
+    strides = [b.cast(n, int64) if isinstance(n, Tensor) else b.constant(n, int64) for n in numbers[rank:]]
+    return TensorDescriptor(base, shape, strides, block.block_shape, block.padding)
 
 
 def _is_weak(semantics: Semantics, dtype: DType) -> bool:

@@ -60,12 +60,9 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "inline_asm_elementwise",
         "interleave",
         "join",
-        "load_tensor_descriptor",
-        "make_tensor_descriptor",
         "map_elementwise",
         "sort",
         "split",
-        "store_tensor_descriptor",
         "topk",
         "condition",
         "float8e4b15",
@@ -75,15 +72,10 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 )
 """Names of Triton's language that weft does not have yet."""
 
-_POINTERS: Final = "add offsets to a pointer, and mask what lies outside: tl.load(ptr + offsets, mask=offsets < n)"
 _PREFIX: Final = "sum a masked tile: tl.sum(tl.where(i[None, :] <= i[:, None], x[None, :], 0), axis=1)"
 _STORE: Final = "store the parts one after the other"
 
 INSTEAD: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("make_tensor_descriptor", "load_tensor_descriptor", "store_tensor_descriptor"),
-        _POINTERS,
-    ),
     **dict.fromkeys(("cumsum", "associative_scan"), _PREFIX),
     **dict.fromkeys(("cat", "join", "interleave"), _STORE),
     "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",

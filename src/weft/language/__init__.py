@@ -47,6 +47,12 @@ from weft.language.core import (
     tensor,
 )
 from weft.language.creation import arange, cast, full, num_programs, program_id, swizzle2d, zeros, zeros_like
+from weft.language.descriptors import (
+    load_tensor_descriptor,
+    make_tensor_descriptor,
+    store_tensor_descriptor,
+    tensor_descriptor,
+)
 from weft.language.elementwise import (
     PropagateNan,
     abs,
@@ -123,17 +129,17 @@ float8e5 = float8_e5m2
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
-    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange", "argmax",
-    "argmin", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
+    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange",
+    "argmax", "argmin", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
     "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil",
     "clamp", "constexpr", "constexpr_function", "cos", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
     "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
-    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "log", "log2", "make_block_ptr",
-    "math", "max",
-    "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
-    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",
-    "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",
-    "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
-    "sub", "sum", "swizzle2d", "tensor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8",
+    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "load_tensor_descriptor",
+    "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous",
+    "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute",
+    "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
+    "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sqrt",
+    "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "store_tensor_descriptor", "sub",
+    "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8",
     "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def stub(function: Callable[P, R]) -> Callable[P, R]:
     """Make a signature an op of the language: calling it outside a kernel raises `OutsideKernelError`."""
 
     outside = _outside(function)
-    STUBS[outside] = function.__name__
+    STUBS[outside] = _name(function)
     return outside
 
 
@@ -52,13 +52,18 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     return outside
 
 
+def _name(function: Callable[..., Any]) -> str:
+    """What users call a function: with its class, if it is a method."""
+    return function.__qualname__.rpartition("<locals>.")[2]
+
+
 def _outside(function: Callable[P, R]) -> Callable[P, R]:
     """What Python sees of a function of the language: calling it raises `OutsideKernelError`."""
 
     @functools.wraps(function)
     def outside(*args: P.args, **kwargs: P.kwargs) -> R:
         raise OutsideKernelError(
-            f"tl.{function.__name__} only has a meaning inside a kernel: call it in a function decorated with @weft.jit, "
+            f"tl.{_name(function)} only has a meaning inside a kernel: call it in a function decorated with @weft.jit, "
             "and launch that as kernel[grid](...)"
         )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -24,6 +24,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
 from weft.language.core import constexpr
+from weft.runtime.descriptors import TensorDescriptor, expanded
 from weft.runtime.memory import Memory, MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
 
 Token: TypeAlias = Hashable
@@ -82,13 +83,14 @@ class Parameter:
 class Bound:
     """The arguments of one launch: ``key`` (one token per parameter), ``slots`` (one number per run-time argument),
     ``extents`` (per array its first byte and one past its last, or None), ``read_only`` (parameters),
-    ``views`` (the arrays that may be strided, with their parameters), and the ``values``. Views and values keep the memory
-    alive."""
+    ``views`` (the arrays that may be strided, with their parameters), and the ``values`` with their ``parameters``. Views and
+    values keep the memory alive. A descriptor stands there as its parts."""
 
-    __slots__ = ("key", "slots", "extents", "read_only", "values", "views")
+    __slots__ = ("key", "slots", "extents", "parameters", "read_only", "values", "views")
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Any] = (), parameters: Sequence[Parameter] = ()) -> None:
         self.values = values
+        self.parameters = parameters
         self.key: list[Token] = []
         self.slots: list[Slot] = []
         self.extents: list[tuple[int, int] | None] = []
@@ -99,7 +101,7 @@ class Bound:
 def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) -> Bound:
     """Classifies the values, one for each parameter; `TypeError` or `ValueError` for those that a kernel cannot
     take."""
-    bound = Bound(values)
+    bound = Bound(values, parameters)
     key, slots, extents = bound.key.append, bound.slots.append, bound.extents.append
     for parameter, value in zip(parameters, values, strict=True):
         kind = cast("type[object]", type(value))
@@ -119,9 +121,23 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
         elif kind is float:
             key("float32")
             slots(value)
+        elif kind is TensorDescriptor:
+            return bind(kernel, *_expanded(parameters, values))
         else:
             _bind_other(kernel, parameter, value, bound)
     return bound
+
+
+def _expanded(parameters: Sequence[Parameter], values: Iterable[Any]) -> tuple[list[Parameter], list[Any]]:
+    """Parameters and values with each descriptor replaced by its parts."""
+    result: tuple[list[Parameter], list[Any]] = ([], [])
+    for parameter, value in zip(parameters, values, strict=True):
+        whole: list[tuple[str, bool, Any]] = [(parameter.name, parameter.constexpr, value)]
+        is_descriptor = isinstance(value, TensorDescriptor) and not parameter.constexpr
+        for name, constant, part in expanded(parameter.name, value) if is_descriptor else whole:
+            result[0].append(replace(parameter, name=name, constexpr=constant))
+            result[1].append(part)
+    return result
 
 
 def _bind_int(kernel: str, parameter: Parameter, value: int, bound: Bound) -> None:

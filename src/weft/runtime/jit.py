@@ -20,7 +20,7 @@ from weft.frontend.source import KernelFunction, References
 from weft.ir.errors import CompilationError
 from weft.options import Options
 from weft.runtime import compiler
-from weft.runtime.arguments import Bound, Token, bind, disjoint, signature_of
+from weft.runtime.arguments import Bound, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.cuda import CardKernel, card_of
 from weft.runtime.cuda_device import device
@@ -131,10 +131,10 @@ class JITFunction(KernelFunction):
         place: Place = target or CURRENT.get()
         if bound.views:
             if place is None:
-                place = card_of(self.name, parameters.parameters, bound)
+                place = card_of(self.name, bound.parameters, bound)
             if self.checked and place is None and not self.knows_strides:
-                refuse_unknown_strides(self, bound.views, values)
-        executable = self._executable(place, bound, values, parameters.options(keywords))
+                refuse_unknown_strides(self, bound.views, list(bound.values))
+        executable = self._executable(place, bound, parameters.options(keywords))
         if grid[0] and grid[1] and grid[2]:
             profile = executable.launch(bound, grid)
             if profiles is not None and profile is not None:
@@ -150,7 +150,7 @@ class JITFunction(KernelFunction):
             raise ValueError(f"kernel '{self.name}': the grid has no programs, so there is nothing to profile")
         return profiles[0]
 
-    def _executable(self, place: Place, bound: Bound, values: Sequence[Any], launch: LaunchOptions) -> Launchable:
+    def _executable(self, place: Place, bound: Bound, launch: LaunchOptions) -> Launchable:
         if self._compiled_from is not None and self._compiled_from.moved():
             self._forget()
         apart = disjoint(bound.extents)
@@ -160,11 +160,11 @@ class JITFunction(KernelFunction):
         with self._lock:
             if found := self._executables.get(key):
                 return found
-            signature = signature_of(self._list.parameters, bound.key, values)
+            signature = signature_of(bound.parameters, bound.key, list(bound.values))
             try:
                 if self._compiled_from is None:
                     self._compiled_from = self.references()
-                made = self._make(place, signature, Options(self.checked, apart, launch), bound.key)
+                made = self._make(place, signature, Options(self.checked, apart, launch), bound)
             except (
                 CompilationError,
                 OutOfResources,
@@ -173,11 +173,11 @@ class JITFunction(KernelFunction):
             self._executables[key] = made
             return made
 
-    def _make(self, place: Place, signature: dict[str, Argument], options: Options, key: Sequence[Token]) -> Launchable:
+    def _make(self, place: Place, signature: dict[str, Argument], options: Options, bound: Bound) -> Launchable:
         """Compiles the kernel and makes it ready for launches in a place."""
         if place is None:
             artifact = compiler.artifact_for(self, signature, options)
-            return Executable(self.name, artifact, self._list.parameters, key, self.checked)
+            return Executable(self.name, artifact, bound.parameters, bound.key, self.checked)
         options = replace(options, checked=False)  # the emulator checks every access anyway
         if isinstance(place, GpuTarget):
             return EmulatedKernel(self.name, compiler.gpu_artifact_for(self, signature, options, place), signature)
@@ -209,14 +209,14 @@ class JITFunction(KernelFunction):
         values = self._list.values(args, keywords)
         bound = bind(self.name, self._list.parameters, values)
         launch = self._list.options(keywords)
-        signature = signature_of(self._list.parameters, bound.key, values)
+        signature = signature_of(bound.parameters, bound.key, list(bound.values))
         options = Options(self.checked, disjoint(bound.extents), launch)
         place = None if target is None else named_gpu(target)
-        if place is None and card_of(self.name, self._list.parameters, bound) is not None:
+        if place is None and card_of(self.name, bound.parameters, bound) is not None:
             raise TypeError(
                 f"kernel '{self.name}': the arrays are on a card; say what to compile for, such as target='sm_90'"
             )
-        made = self._executable(place, bound, values, launch)
+        made = self._executable(place, bound, launch)
         if isinstance(made, EmulatedKernel) and place is not None:
             return GpuHandle(self, signature, replace(options, checked=False), place, made.artifact)
         assert isinstance(made, Executable)

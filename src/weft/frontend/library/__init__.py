@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
-from weft.frontend.library import blocks, compiletime, creation, elementwise, linear, meaning, memory, reduction, shape
+from weft.frontend.library import (
+    blocks,
+    compiletime,
+    creation,
+    descriptors,
+    elementwise,
+    linear,
+    meaning,
+    memory,
+    reduction,
+    shape,
+)
 
-__all__ = ["blocks", "compiletime", "creation", "elementwise", "linear", "meaning", "memory", "reduction", "shape"]
+__all__ = [
+    "blocks",
+    "compiletime",
+    "creation",
+    "descriptors",
+    "elementwise",
+    "linear",
+    "meaning",
+    "memory",
+    "reduction",
+    "shape",
+]
