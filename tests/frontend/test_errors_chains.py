@@ -117,6 +117,32 @@ def test_return_types(assert_refused: Callable[..., None]) -> None:
 
 
 @jit
+def returns_in_loop(n):
+    for i in range(n):
+        if i == 2:
+            return i
+        if i == 3:
+            return 1.5
+    return 0
+
+
+@jit
+def calls_returns_in_loop(n):
+    x = returns_in_loop(n)
+
+
+def test_return_types_in_a_loop(assert_refused: Callable[..., None]) -> None:
+    assert_refused(
+        calls_returns_in_loop,
+        message="one path returns int32 scalar, another float32 scalar",
+        at=[(returns_in_loop, "return i"), (calls_returns_in_loop, "returns_in_loop(n)")],
+        notes=(("the other path ends here", "return 1.5"),),
+        hint="make all paths return values of the same types and shapes",
+        n=int32,
+    )
+
+
+@jit
 def constexpr_parameter(x, N: tl.constexpr):
     return x + N
 

@@ -72,24 +72,28 @@ def loop_none(n):
 
 
 @refused(
-    "'return' cannot stand inside a 'for' loop",
-    at="return",
-    n=int32,
-    hint="use tl.static_range, or a variable that disables the rest of the loop",
-)
-def loop_return(n):
-    for i in range(n):
-        return
-
-
-@refused(
     "this condition is always true, so the loop never ends",
     at="True",
-    hint="let the condition depend on a variable that the loop changes",
+    hint="let the condition depend on a variable that the loop changes, or leave the loop with 'break'",
 )
 def endless():
     while True:
         pass
+
+
+@refused(
+    "'x' is assigned inside a loop, which may run zero times",
+    at="«x» + 1",
+    n=int32,
+    notes=(("assigned here", "x = i"),),
+    hint="assign 'x' before the loop",
+)
+def defined_before_break(n):
+    for i in range(n):
+        x = i
+        if i == 3:
+            break
+    y = x + 1
 
 
 @refused(

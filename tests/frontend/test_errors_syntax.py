@@ -40,23 +40,6 @@ def asserts(n):
     assert n > 0
 
 
-@refused(
-    "'break' cannot be used in a kernel",
-    at="break",
-    n=int32,
-    hint="put the condition into a 'while', or mask what the later iterations do",
-)
-def breaks(n):
-    for i in range(n):
-        break
-
-
-@refused("'continue' cannot be used in a kernel", at="continue", n=int32, hint="put the rest of the body under an 'if'")
-def continues(n):
-    for i in range(n):
-        continue
-
-
 @refused("a class cannot be used in a kernel", at="class A:", hint="pass tuples, or separate arguments")
 def classes():
     class A:

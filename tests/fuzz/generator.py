@@ -256,6 +256,7 @@ class Generator:
         with self.block(f"for {i} in {header}:", *variables):
             self.statements(self.random.randint(0, 3))
             self.reassignment()
+            self.jump(["break", "continue"])
             self.reassignment()
 
     def while_loop(self) -> None:
@@ -270,7 +271,27 @@ class Generator:
         with self.block(f"while {test}:", counter):
             self.statements(self.random.randint(0, 2))
             self.reassignment()
+            self.jump(["break"])
             self.emit(f"{counter.text} += 1")
+            self.jump(["break", "continue"])
+            if self.random.random() < 0.3:
+                self.reassignment()
+
+    def jump(self, kinds: list[str]) -> None:
+        """Perhaps a jump out of the loop, under a condition or two."""
+        if self.random.random() < 0.75:
+            return
+        if not self.in_helper and not self.together and self.random.random() < 0.1:
+            kinds = ["return"]
+        with self.block(f"if {self.condition()}:"):
+            if self.random.random() < 0.5:
+                self.reassignment()
+            if self.random.random() < 0.3:
+                with self.block(f"if {self.condition()}:"):
+                    self.emit(self.random.choice(kinds))
+                self.reassignment()
+            else:
+                self.emit(self.random.choice(kinds))
 
     def nest(self) -> None:
         """A loop over a contraction."""

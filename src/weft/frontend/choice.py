@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from weft import dtypes
-from weft.frontend.control import condition, emit_if, run_branch
+from weft.frontend.branching import condition, emit_if, run_branch
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.joining import leaves, rebuild, same_type, unify

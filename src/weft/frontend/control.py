@@ -8,46 +8,17 @@ still read afterwards; a loop's operand that turns out never to change is droppe
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
-
-from weft import dtypes
+from weft.frontend import jumps
 from weft.frontend.assignment import name_after
+from weft.frontend.branching import Branch, condition, emit_if, run_branch
 from weft.frontend.errors import CompilationError, Note
-from weft.frontend.generator import MAX_FORKS, Generator, Outcome, Pending, Returned, push
+from weft.frontend.generator import MAX_FORKS, Generator, Mark, Outcome, Pending, Resume, Returned, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
-from weft.frontend.scope import Scope, returns
+from weft.frontend.scope import jumps_in
 from weft.frontend.source import MISSING
 from weft.frontend.values import Tensor, Undefined, Value, describe
-
-
-@dataclass
-class Branch:
-    """One side of a run-time ``if``: the ops, how it ended, and the variables at its end."""
-
-    block: Block
-    outcome: Returned | None
-    scope: Scope
-
-
-def condition(g: Generator, node: ast.expr) -> bool | Tensor:
-    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!=
-    0``)."""
-    value = g.expression(node)
-    if not isinstance(value, Tensor):
-        return bool(value)
-    if value.shape:
-        error = CompilationError(
-            f"a condition is one bool, found a tile, {value}",
-            hint="select elements with tl.where, or reduce the tile first, for example with tl.max",
-        )
-        raise g.stamp(error, node)
-    if value.is_pointer:
-        raise g.stamp(CompilationError(f"a condition is one bool, found a {value}"), node)
-    return g.b.cast(value, dtypes.bool_)
 
 
 def if_statement(g: Generator, node: ast.If, pending: Pending) -> Outcome:
@@ -55,66 +26,97 @@ def if_statement(g: Generator, node: ast.If, pending: Pending) -> Outcome:
     test = condition(g, node.test)
     if isinstance(test, bool):
         return push(node.body if test else node.orelse, pending)
-    if returns(node.body) or returns(node.orelse):
-        return _fork(g, node, test, pending)
-    _join(g, node, test)
-    return pending
+    kinds = jumps_in([node])
+    if not kinds:
+        then, other = (run_branch(g, push(body, None)) for body in (node.body, node.orelse))
+        join(g, node, test, then, other)
+        return pending
+    if kinds == {"return"} and not g.scope.cut:
+        return fork(g, node, test, push(node.body, pending), push(node.orelse, pending))
+    return _branch(g, node, test, pending)
 
 
-def run_branch(
-    g: Generator, pending: Pending, block: Block | None = None, enter: Callable[[], None] | None = None
-) -> Branch:
-    """Compile ``pending`` into a block of its own with a copy of the variables; ``enter`` runs there first."""
-    block, outer = block or Block(), g.frame.scope
-    g.frame.scope = outer.copy()
-    try:
-        with g.b.at(block):
-            if enter is not None:
-                enter()
-            outcome = g.execute(pending)
-        return Branch(block, outcome, g.frame.scope)
-    finally:
-        g.frame.scope = outer
-
-
-def emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
-    """The ``scf.if`` of two blocks that yield ``values``; its results."""
-    for block, yielded in zip(blocks, values, strict=True):
-        with g.b.at(block):
-            g.b.emit(scf.YieldOp(*(v.ssa for v in yielded)))
-    types = [v.ssa.type for v in values[0]]
-    op = g.b.emit(scf.IfOp(test.ssa, types, Region(blocks[0]), Region(blocks[1])))
-    return list(op.results)
-
-
-def _fork(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Returned:
-    """An ``if`` with a ``return`` inside: both branches go on to the end of the function."""
+def fork(g: Generator, node: ast.stmt, test: Tensor, then_pending: Pending, else_pending: Pending) -> Returned:
+    """An ``if`` of two paths that go on to the end of the function."""
     g.forks += 1
     if g.forks > MAX_FORKS:
         raise CompilationError(
             f"early returns split the function into more than {MAX_FORKS} paths",
             hint="compute a condition first and return once",
         )
-    branches = [run_branch(g, push(body, pending)) for body in (node.body, node.orelse)]
+    branches = [run_branch(g, pending) for pending in (then_pending, else_pending)]
     g.b.node = node
     ends = [b.outcome or Returned(None, node) for b in branches]
     then, other = unify(g.b, ends[0].value, branches[0].block, ends[1].value, branches[1].block)
     if not same_type(then, other):
-        spans = g.frame.spans(ends[0].node)
-        raise CompilationError(
-            f"one path returns {describe(ends[0].value)}, another {describe(ends[1].value)}",
-            spans,
-            notes=[Note("the other path ends here", g.frame.kernel.span(ends[1].node))],
-            hint="make all paths return values of the same types and shapes",
-        )
+        jumps.refuse_results(g, ends[0], ends[1])
     results = emit_if(g, test, [b.block for b in branches], [list(leaves(then)), list(leaves(other))])
     return Returned(rebuild(then, iter(results)), ends[0].node)
 
 
-def _join(g: Generator, node: ast.If, test: Tensor) -> None:
-    """An ``if`` without ``return``: variables that the branches assign differently become results."""
-    then, other = (run_branch(g, push(body, None)) for body in (node.body, node.orelse))
+def _branch(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Outcome:
+    """An ``if`` with jumps inside; see `weft.frontend.jumps`."""
+    sides = [run_branch(g, push(body, None), None, lambda: _cut(g)) for body in (node.body, node.orelse)]
+    segment, rest = jumps.split(pending)
+    ended = [jumps.always(side.scope) for side in sides]
+    if segment is not None and ended[0] is not ended[1]:
+        k = ended.index(False)
+        sides[k] = run_branch(g, push([Resume(node)], segment), sides[k].block, None, sides[k].scope)
+    join(g, node, test, sides[0], sides[1], ended)
+    return rest if any(ended) else resume(g, node, pending)
+
+
+def _cut(g: Generator) -> None:
+    g.scope.cut = True
+
+
+def resume(g: Generator, node: ast.stmt, pending: Pending) -> Outcome:
+    """What is pending after ``node``, where the path has not jumped in it."""
+    scope = g.scope
+    if not scope.jumps:
+        return pending
+    if not scope.cut and (returned := scope.jumps.pop(jumps.RETURN, None)) is not None:
+        if returned is True:
+            return scope.result
+        return fork(g, node, returned, push([scope.result], None), push([Resume(node)], pending))
+    segment, rest = jumps.split(pending)
+    if jumps.always(scope) or segment is None:
+        return rest
+    jumped = jumps.any_of(g.b, scope.jumps)
+    assert isinstance(jumped, Tensor), "what has jumped on every path is handled above"
+    before, scope.jumps = scope.jumps, {}
+    going = run_branch(g, segment, None, lambda: _cut(g))
+    # Where nothing new can happen to a flag, it stays what it is: it is False there.
+    scope.jumps = {jump: flag for jump, flag in before.items() if jump in going.scope.jumps}
+    skipped = run_branch(g, None)
+    join(g, node, jumped, skipped, going, (True, False))
+    g.scope.jumps = {**before, **g.scope.jumps}
+    return rest
+
+
+def resumed(g: Generator, step: Resume, pending: Pending) -> Outcome:
+    """See `resume`."""
+    return resume(g, step.node, pending)
+
+
+def mark(g: Generator, step: Mark, pending: Pending) -> Outcome:
+    """The end of an iteration of an unrolled loop, or of the loop: the paths that jumped to here go on."""
+    loop = step.jump.loop
+    assert loop is not None, "marks are the ends of loops"
+    g.scope.jumps.pop(step.jump, None)
+    if step.jump.kind == "break":
+        g.scope.loop = loop.outer
+    return resume(g, loop.node, pending)
+
+
+def join(
+    g: Generator, node: ast.stmt, test: Tensor, then: Branch, other: Branch, ended: Sequence[bool] = (False, False)
+) -> None:
+    """The ``if`` of two branches: variables that they assign differently become results. ``ended`` says which branch has
+    jumped, so that what follows in the same iteration does not read its variables."""
     g.b.node = node
+    if g.scope.loop is not None and not g.scope.loop.unrolled and ended[0] is not ended[1]:
+        _supply(g, node, *((then, other) if ended[0] else (other, then)))
     merged: dict[str, tuple[Value, Value]] = {}
     for name in {**then.scope.values, **other.scope.values}:
         a, b = then.scope.values.get(name, MISSING), other.scope.values.get(name, MISSING)
@@ -132,22 +134,30 @@ def _join(g: Generator, node: ast.If, test: Tensor) -> None:
                 merged[name] = (a, b)
             else:
                 g.scope.values[name] = _conflicting(g, name, then, other)
-    results = iter(
-        emit_if(
-            g,
-            test,
-            [then.block, other.block],
-            [[leaf for pair in merged.values() for leaf in leaves(pair[side])] for side in (0, 1)],
-        )
-    )
+    taken = jumps.merge(g, then, other)
+    values = [*merged.values(), *taken.pairs()]
+    yielded = [[leaf for pair in values for leaf in leaves(pair[side])] for side in (0, 1)]
+    results = iter(emit_if(g, test, [then.block, other.block], yielded))
     for name, (a, _) in merged.items():
         value = rebuild(a, results)
         name_after(name, value)
         assigned_in = then if then.scope.origins[name] is not g.scope.origins.get(name) else other
         g.scope.assign(name, value, assigned_in.scope.origins[name])
+    taken.bind(g.scope, results)
 
 
-def _half_defined(g: Generator, name: str, node: ast.If, then: Branch, other: Branch) -> Undefined:
+def _supply(g: Generator, node: ast.stmt, ended: Branch, going: Branch) -> None:
+    """Give the branch that has jumped the variables that only the other one defines."""
+    for name, value in going.scope.values.items():
+        known = ended.scope.values.get(name, MISSING)
+        defined = not (known is MISSING or isinstance(known, Undefined))
+        if defined or isinstance(value, Undefined) or not g.liveness.after(name, node):
+            continue
+        with g.b.at(ended.block):
+            ended.scope.assign(name, jumps.placeholder(g.b, value), going.scope.origins.get(name, node))
+
+
+def _half_defined(g: Generator, name: str, node: ast.stmt, then: Branch, other: Branch) -> Undefined:
     """What a variable is that only one branch assigns."""
     for branch in (then, other):
         value = branch.scope.values.get(name, MISSING)

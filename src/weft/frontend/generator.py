@@ -7,7 +7,7 @@ Statements are executed from a *pending list*, a persistent linked list of what 
 handler receives what follows its statement and returns what is to be done next. So a compile-time ``if`` pushes the
 branch taken, an unrolled loop pushes its copies, and an early ``return`` in a run-time ``if`` gives *both* branches the
 rest of the function, which is then compiled inside them: structured control flow without jumps or flags. (The rest is
-duplicated only where both branches can go on.)
+duplicated only where both branches can go on.) What jumps out of loops is in `weft.frontend.jumps`.
 
 This is also the boundary where errors get their place (`Generator.stamp`).
 """
@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError, NotConstexpr
-from weft.frontend.scope import Liveness, Scope
+from weft.frontend.scope import Jump, Liveness, Scope
 from weft.frontend.unsupported import SYNTAX
 from weft.frontend.values import Value, is_runtime
 from weft.semantics.core import PromotionError
@@ -43,7 +43,22 @@ class Returned:
     node: ast.AST
 
 
-Pending: TypeAlias = "tuple[ast.stmt | Bind, Pending] | None"
+@dataclass(frozen=True)
+class Mark:
+    """A pending end: of an iteration (``"continue"``) of an unrolled loop, or (``"break"``) of the loop."""
+
+    jump: Jump
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Pending: look whether the path has jumped in ``node``, and go on where it has not."""
+
+    node: ast.stmt
+
+
+Step: TypeAlias = "ast.stmt | Bind | Mark | Resume | Returned"
+Pending: TypeAlias = "tuple[Step, Pending] | None"
 """What is still to do on this path, first things first."""
 
 Outcome: TypeAlias = "Pending | Returned"
@@ -54,7 +69,7 @@ MAX_FORKS: Final = 256
 """How often the rest of a function may be compiled twice because of early returns."""
 
 
-def push(statements: Sequence[ast.stmt | Bind], pending: Pending) -> Pending:
+def push(statements: Sequence[Step], pending: Pending) -> Pending:
     """``statements``, then ``pending``."""
     for statement in reversed(statements):
         pending = (statement, pending)
@@ -168,7 +183,7 @@ STATEMENTS: Final[dict[type, Callable[[Generator, Any, Pending], Outcome]]] = {}
 """Class of statement -> what executes it, given what is pending after it."""
 
 
-def _unsupported(g: Generator, node: ast.AST | Bind, pending: Pending = None) -> Value:
+def _unsupported(g: Generator, node: ast.AST | Step, pending: Pending = None) -> Value:
     """Refuse a kind of node that has no handler."""
     what, hint = SYNTAX.get(type(node).__name__, (f"'{type(node).__name__}'", None))
     raise CompilationError(f"{what} cannot be used in a kernel", hint=hint)

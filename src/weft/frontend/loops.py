@@ -9,22 +9,25 @@ the loop's variable are in range.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Final
 
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Region
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.frontend.assignment import assign, name_after
-from weft.frontend.control import Branch, condition, run_branch
-from weft.frontend.errors import CompilationError, Note
-from weft.frontend.generator import Bind, Generator, Outcome, Pending, push
-from weft.frontend.joining import leaves, rebuild, same_type, unify
-from weft.frontend.scope import assigned, names_in
-from weft.frontend.values import Tensor, Undefined, Value, describe, is_number, is_runtime
+from weft.frontend.assignment import assign
+from weft.frontend.branching import condition, run_branch
+from weft.frontend.carried import Carried
+from weft.frontend.choice import short_circuit
+from weft.frontend.control import resume
+from weft.frontend.errors import CompilationError
+from weft.frontend.generator import Bind, Generator, Mark, Outcome, Pending, Step, push
+from weft.frontend.leaving import Leaving, run_body
+from weft.frontend.scope import Jump, Loop, jumps_in
+from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
 from weft.language.core import Iteration
 from weft.semantics import triton
@@ -45,16 +48,20 @@ def for_statement(g: Generator, node: ast.For, pending: Pending) -> Outcome:
         )
         raise g.stamp(error, node.iter)
     if iteration.unrolled:
-        return _unroll(node, iteration, pending)
-    _refuse_return(g, node, "for")
+        return _unroll(g, node, iteration, pending)
     try:
-        _for(g, node, iteration)
+        (_leaving_for if leaves_loop(node) else _for)(g, node, iteration)
     except CompilationError as error:
         raise g.stamp(error, node.iter) from None
-    return pending
+    return resume(g, node, pending)
 
 
-def _unroll(node: ast.For, iteration: Iteration, pending: Pending) -> Pending:
+def leaves_loop(node: ast.For | ast.While) -> bool:
+    """Whether a ``break`` or a ``return`` leaves the loop."""
+    return bool(jumps_in(node.body) & {"break", "return"})
+
+
+def _unroll(g: Generator, node: ast.For, iteration: Iteration, pending: Pending) -> Pending:
     """One copy of the body per value, each after binding the variable."""
     values = range(iteration.start, iteration.stop, iteration.step)
     if len(values) > MAX_UNROLLED:
@@ -62,8 +69,13 @@ def _unroll(node: ast.For, iteration: Iteration, pending: Pending) -> Pending:
             f"tl.static_range unrolls at most {MAX_UNROLLED} iterations, found {len(values)}",
             hint="use tl.range, which loops at run time",
         )
+    ends: list[Step] = []
+    if jumps_in(node.body) & {"break", "continue"}:
+        g.scope.loop = loop = Loop(node, g.scope.loop, unrolled=True)
+        pending = push([Mark(Jump("break", loop))], pending)
+        ends = [Mark(Jump("continue", loop))]
     for value in reversed(values):
-        pending = push([Bind(node.target, value), *node.body], pending)
+        pending = push([Bind(node.target, value), *node.body, *ends], pending)
     return pending
 
 
@@ -73,107 +85,8 @@ def bind_statement(g: Generator, statement: Bind, pending: Pending) -> Outcome:
     return pending
 
 
-def _refuse_return(g: Generator, node: ast.For | ast.While, kind: str) -> None:
-    """A ``return`` inside a run-time loop cannot be structured."""
-    for statement in node.body:
-        for inner in ast.walk(statement):
-            if isinstance(inner, ast.Return):
-                error = CompilationError(
-                    f"'return' cannot stand inside a '{kind}' loop",
-                    hint="use tl.static_range, or a variable that disables the rest of the loop",
-                )
-                raise g.stamp(error, inner)
-
-
-class Carried:
-    """The variables that go around a loop: those assigned inside that exist before and are read afterwards or by a
-    later iteration."""
-
-    def __init__(self, g: Generator, node: ast.For | ast.While) -> None:
-        self.g = g
-        self.node = node
-        inside = assigned(node.body)
-        if isinstance(node, ast.For):
-            inside -= names_in(node.target)
-        self.before: dict[str, Value] = {}
-        self.fixed: dict[str, Value] = {}
-        """Variables assigned inside that hold None, a dtype or the like, and must still do so afterwards."""
-        for name, value in g.scope.values.items():
-            if name not in inside or isinstance(value, Undefined) or not g.liveness.after(name, node):
-                continue
-            if is_number(value):
-                self.before[name] = g.b.tensor(value)
-            else:
-                (self.before if is_runtime(value) else self.fixed)[name] = value
-        self.initial = [leaf for value in self.before.values() for leaf in leaves(value)]
-
-    def block(self, *leading: SSAValue) -> Block:
-        """A block with arguments of the types of ``leading`` and then one for each carried tile."""
-        return Block(arg_types=[*(v.type for v in leading), *(leaf.ssa.type for leaf in self.initial)])
-
-    def enter(self, arguments: Sequence[SSAValue]) -> None:
-        """Bind the variables to a block's arguments in the current scope."""
-        values = iter(arguments)
-        for name, before in self.before.items():
-            value = rebuild(before, values)
-            name_after(name, value)
-            self.g.scope.values[name] = value
-
-    def yielded(self, body: Branch) -> list[Tensor]:
-        """The tiles at the end of ``body``, which must have kept their types."""
-        result: list[Tensor] = []
-        for name, before in {**self.before, **self.fixed}.items():
-            after = body.scope.values[name]
-            if isinstance(after, Undefined):
-                raise CompilationError(after.message, self.g.frame.spans(self.node), hint=after.hint, notes=after.notes)
-            _, after = unify(self.g.b, before, self.g.b.block, after, body.block)
-            if not same_type(before, after):
-                self._changed(name, before, after, body)
-            result += leaves(after)
-        return result
-
-    def _changed(self, name: str, before: Value, after: Value, body: Branch) -> NoReturn:
-        g = self.g
-        origin = g.scope.origins.get(name, self.node)
-        raise CompilationError(
-            f"'{name}' changes its type in the loop: {describe(before)} before, {describe(after)} after an iteration",
-            g.frame.spans(body.scope.origins.get(name, self.node)),
-            notes=[Note(f"{describe(before)} since here", g.frame.kernel.span(origin))],
-            hint=_advice(name, before, after),
-        )
-
-    def leave(self, results: Sequence[SSAValue], body: Branch) -> None:
-        """Bind the variables to the loop's results, and make those of the body unusable."""
-        g, values = self.g, iter(results)
-        for name, before in self.before.items():
-            value = rebuild(before, values)
-            name_after(name, value)
-            g.scope.assign(name, value, body.scope.origins[name])
-        for name, value in body.scope.values.items():
-            if name in self.before or g.scope.values.get(name) is value:
-                continue
-            if isinstance(value, Undefined):
-                g.scope.values[name] = value
-                continue
-            g.scope.values[name] = Undefined(
-                f"'{name}' is assigned inside a loop, which may run zero times",
-                f"assign '{name}' before the loop",
-                (Note("assigned here", g.frame.kernel.span(body.scope.origins[name])),),
-            )
-
-
-def _advice(name: str, before: Value, after: Value) -> str:
-    if isinstance(before, Tensor) and isinstance(after, Tensor) and not (before.is_pointer or after.is_pointer):
-        if (before.shape, before.dtype) == (after.shape, after.dtype):
-            return f"start '{name}' in a dtype that is chosen, for example with tl.full({after.shape}, ..., tl.{after.dtype})"
-        if before.shape == after.shape:
-            return f"start '{name}' as {after.dtype}, or convert what the loop assigns with .to(tl.{before.dtype})"
-        return f"start '{name}' in the shape it has in the loop, for example with tl.zeros({after.shape}, tl.{after.dtype})"
-    return f"give '{name}' the same type before and in the loop, or use two names"
-
-
 def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
-    start, stop, step, value_of = _bounds(g, iteration)
+    start, stop, step, value_of = range_bounds(g, iteration)
     carried = Carried(g, node)
     block = carried.block(start.ssa)
 
@@ -181,7 +94,7 @@ def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
         carried.enter(block.args[1:])
         assign(g, node.target, value_of(Tensor(block.args[0], start.dtype, ())), node.target)
 
-    body = run_branch(g, push(node.body, None), block, enter)
+    body = run_body(g, node, block, enter)
     g.b.node = node.iter
     yielded = carried.yielded(body)
     initial = list(carried.initial)
@@ -200,37 +113,85 @@ def _for(g: Generator, node: ast.For, iteration: Iteration) -> None:
     carried.leave([first.ssa if same else next(results) for first, same in zip(initial, fixed, strict=True)], body)
 
 
+def _leaving_for(g: Generator, node: ast.For, iteration: Iteration) -> None:
+    """A ``for`` that a ``break`` or a ``return`` leaves: an `scf.while` that counts.
+
+    Whether there is a next value is asked before it is computed, as ``stop - i > step`` without signs: it may not exist.
+    """
+    b = g.b
+    start, stop, step, value_of = range_bounds(g, iteration)
+    loop = Leaving(g, node, [b.compare("lt", start, stop), start])
+
+    def enter() -> None:
+        assign(g, node.target, value_of(loop.leading(1)), node.target)
+
+    def advance() -> list[Tensor]:
+        i = loop.leading(1)
+        following = b.binary("add", i, step)
+        if iteration.step == 1:
+            return [b.compare("lt", following, stop), following]
+        unsigned = {dtypes.int32: dtypes.uint32, dtypes.int64: dtypes.uint64}[i.dtype]
+        left = b.cast(b.binary("sub", stop, i), unsigned)
+        return [b.compare("gt", left, b.cast(step, unsigned)), following]
+
+    loop.run(Tensor.of(loop.before.args[0]), enter, advance)
+
+
 def while_statement(g: Generator, node: ast.While, pending: Pending) -> Outcome:
     """A loop whose condition is computed before each iteration."""
     if node.orelse:
         raise g.stamp(CompilationError("'while' with 'else' cannot be used in a kernel"), node.orelse[0])
-    _refuse_return(g, node, "while")
-    for inner in ast.walk(node.test):
-        if isinstance(inner, ast.NamedExpr):
-            error = CompilationError("':=' cannot be used in the condition of a 'while'", hint="assign in the loop")
-            raise g.stamp(error, inner)
+    if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node.test)):
+        node = _with_test_inside(g, node)
+    if leaves_loop(node):
+        _leaving_while(g, node)
+    else:
+        _while(g, node)
+    return resume(g, node, pending)
+
+
+def _with_test_inside(g: Generator, node: ast.While) -> ast.While:
+    """``while True: if test: pass else: break; ...``: what the test assigns, the body does."""
+    leave = ast.If(node.test, [ast.Pass()], [ast.Break()])
+    result = ast.While(ast.Constant(True), [leave, *node.body], [])
+    for statement in (leave, result):
+        ast.copy_location(statement, node)
+        g.liveness.stands_for(statement, node)
+    for inner in (*leave.body, *leave.orelse, result.test):
+        ast.copy_location(inner, node.test)
+    return result
+
+
+def _test(g: Generator, carried: Carried, block: Block, compute: Callable[[], bool | Tensor]) -> bool | Tensor:
+    """Compute the condition of a ``while`` in ``block``, whose last arguments are the variables."""
+    tests: list[bool | Tensor] = []
+    arguments = block.args[len(block.args) - len(carried.initial) :]
+
+    def enter() -> None:
+        carried.enter(arguments)
+        tests.append(compute())
+
+    run_branch(g, None, block, enter)
+    return tests[0]
+
+
+def _while(g: Generator, node: ast.While) -> None:
+    """A ``while`` that ends by its condition."""
     carried = Carried(g, node)
     before, after = carried.block(), carried.block()
-    tests: list[bool | Tensor] = []
-
-    def enter_test() -> None:
-        carried.enter(before.args)
-        tests.append(condition(g, node.test))
-
-    run_branch(g, None, before, enter_test)
-    test = tests[0]
+    test = _test(g, carried, before, lambda: condition(g, node.test))
     if isinstance(test, bool):
         if not test:
             g.expression(node.test)  # once more, here: it may have effects
-            return pending
+            return
         error = CompilationError(
             "this condition is always true, so the loop never ends",
-            hint="let the condition depend on a variable that the loop changes",
+            hint="let the condition depend on a variable that the loop changes, or leave the loop with 'break'",
         )
         raise g.stamp(error, node.test)
     with g.b.at(before):
         g.b.emit(scf.ConditionOp(test.ssa, *before.args))
-    body = run_branch(g, push(node.body, None), after, lambda: carried.enter(after.args))
+    body = run_body(g, node, after, lambda: carried.enter(after.args))
     g.b.node = node.test
     with g.b.at(after):
         g.b.emit(scf.YieldOp(*(leaf.ssa for leaf in carried.yielded(body))))
@@ -238,10 +199,26 @@ def while_statement(g: Generator, node: ast.While, pending: Pending) -> Outcome:
     arguments = [leaf.ssa for leaf in carried.initial]
     op = g.b.emit(scf.WhileOp(arguments, types, Region(before), Region(after)))
     carried.leave(list(op.results), body)
-    return pending
 
 
-def _bounds(g: Generator, iteration: Iteration) -> tuple[Tensor, Tensor, Tensor, Callable[[Tensor], Tensor]]:
+def _leaving_while(g: Generator, node: ast.While) -> None:
+    """A ``while`` that a ``break`` or a ``return`` leaves, too. After that the condition is not computed."""
+    loop = Leaving(g, node, [g.b.constant(True, dtypes.bool_)])
+    goes_on = Tensor.of(loop.before.args[0])
+
+    def compute() -> bool | Tensor:
+        return short_circuit(g, "and", goes_on, [node.test], lambda: condition(g, node.test))
+
+    test = _test(g, loop.carried, loop.before, compute)
+    if isinstance(test, bool):
+        g.expression(node.test)  # false: once more, here; it may have effects
+        return
+    with g.b.at(loop.after):
+        again = g.b.constant(True, dtypes.bool_)
+    loop.run(test, lambda: None, lambda: [again])
+
+
+def range_bounds(g: Generator, iteration: Iteration) -> tuple[Tensor, Tensor, Tensor, Callable[[Tensor], Tensor]]:
     """Start, stop and a positive step for scf, in one signed type, and the loop variable's value for scf's."""
     b = g.b
     parts = {"start": iteration.start, "stop": iteration.stop, "step": iteration.step}

@@ -7,19 +7,47 @@ joining paths asks: what do these statements assign, do they return, and is a na
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from typing import Any
 
 Value = Any
 
 
-class Scope:
-    """Names of one function: ``values`` and the nodes that assigned them (``origins``)."""
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop that ``break`` and ``continue`` leave; ``outer`` is the loop around it in the same function. ``unrolled``: not a
+    loop at run time."""
 
-    __slots__ = ("origins", "values")
+    node: ast.For | ast.While
+    outer: Loop | None
+    unrolled: bool = False
+
+
+@dataclass(frozen=True)
+class Jump:
+    """A way in which a path leaves what follows: ``kind`` is ``"break"``, ``"continue"`` or ``"return"``."""
+
+    kind: str
+    loop: Loop | None
+
+
+class Scope:
+    """Names of one function: ``values`` and the nodes that assigned them (``origins``).
+
+    ``loop`` is the loop around the current statement. ``jumps`` says which jumps the path has taken: True, or a bool of the run
+    time; those not taken are absent. ``result`` is what the path returns if it has taken a ``return``. ``cut`` is True where
+    the pending list ends before the function does: there a ``return`` is such a jump. (`weft.frontend.jumps`)
+    """
+
+    __slots__ = ("cut", "jumps", "loop", "origins", "result", "values")
 
     def __init__(self) -> None:
         self.values: dict[str, Value] = {}
         self.origins: dict[str, ast.AST] = {}
+        self.loop: Loop | None = None
+        self.jumps: dict[Jump, Value] = {}
+        self.result: Value = None
+        self.cut = False
 
     def assign(self, name: str, value: Value, origin: ast.AST) -> None:
         """Bind ``name``."""
@@ -31,6 +59,8 @@ class Scope:
         other = Scope()
         other.values = dict(self.values)
         other.origins = dict(self.origins)
+        other.loop, other.result, other.cut = self.loop, self.result, self.cut
+        other.jumps = dict(self.jumps)
         return other
 
 
@@ -44,12 +74,28 @@ def assigned(statements: list[ast.stmt]) -> set[str]:
     return {name for statement in statements for name in names_in(statement)}
 
 
-def returns(statements: list[ast.stmt]) -> bool:
-    """Whether a ``return`` stands anywhere in ``statements``."""
-    return any(isinstance(node, ast.Return) for statement in statements for node in ast.walk(statement))
-
-
 _LOOPS = (ast.For, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+
+
+def jumps_in(statements: list[ast.stmt]) -> set[str]:
+    """The kinds of jumps in ``statements`` that leave them: ``"break"`` and ``"continue"`` outside inner loops, and
+    ``"return"``."""
+    found: set[str] = set()
+    todo: list[tuple[ast.AST, bool]] = [(statement, False) for statement in statements]
+    while todo:
+        node, inner = todo.pop()
+        if isinstance(node, _FUNCTIONS):
+            continue
+        if isinstance(node, ast.Return):
+            found.add("return")
+        elif isinstance(node, (ast.Break, ast.Continue)) and not inner:
+            found.add("break" if isinstance(node, ast.Break) else "continue")
+        inside = inner or isinstance(node, _LOOPS)
+        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+    return found
+
+
 _Place = tuple[int, int]
 
 
@@ -84,3 +130,7 @@ class Liveness:
         """Whether ``name`` may be read after ``statement`` (which, if it is a loop, repeats)."""
         last = self._last.get(name)
         return last is not None and last >= self._since[statement]
+
+    def stands_for(self, statement: ast.stmt, original: ast.stmt) -> None:
+        """Let ``statement``, which has no place in the source, have the place of ``original``."""
+        self._since[statement] = self._since[original]

@@ -6,15 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from weft.frontend import arithmetic, control, loops
-from weft.frontend.assignment import assign, decay
+from weft.frontend import arithmetic, control, jumps, loops
+from weft.frontend.assignment import assign
 from weft.frontend.choice import effect
 from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.expressions import OPERATORS, lookup
-from weft.frontend.generator import STATEMENTS, Bind, Generator, Outcome, Pending, Returned
+from weft.frontend.generator import STATEMENTS, Bind, Generator, Mark, Outcome, Pending, Resume, Returned, Step
 from weft.frontend.values import describe, is_runtime
 
-S = TypeVar("S", bound="ast.stmt | Bind")
+S = TypeVar("S", bound=Step)
 
 
 def handles(kind: type[S]) -> Callable[[Callable[[Generator, S, Pending], Outcome]], Any]:
@@ -31,6 +31,11 @@ handles(ast.If)(control.if_statement)
 handles(ast.For)(loops.for_statement)
 handles(ast.While)(loops.while_statement)
 handles(Bind)(loops.bind_statement)
+handles(ast.Break)(jumps.leave_iteration)
+handles(ast.Continue)(jumps.leave_iteration)
+handles(Mark)(control.mark)
+handles(Resume)(control.resumed)
+handles(Returned)(jumps.finish)
 
 
 @handles(ast.Pass)
@@ -85,4 +90,4 @@ def _return(g: Generator, node: ast.Return, pending: Pending) -> Outcome:
             hint="pass a pointer as an argument and write the result with tl.store",
         )
         raise g.stamp(error, node)
-    return Returned(decay(g.b, value), node)
+    return jumps.leave_function(g, value, node, pending)

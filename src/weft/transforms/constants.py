@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.direct import operands_of
-from weft.ir.types import dtype_of
+from weft.ir.types import dtype_of, is_pointer
 from weft.reference import elementwise, numbers
 from weft.reference.numbers import Array
 
@@ -55,9 +55,9 @@ _EVALUATE: dict[type[Operation], Callable[[Any, list[Array]], Array]] = {
 
 
 def evaluate(op: Operation) -> tile.ConstantOp | None:
-    """The constant an elementwise op over constants gives; None where an operand is not constant."""
+    """The constant an elementwise op over constants gives; None where an operand is not constant, and for a pointer."""
     function = _EVALUATE.get(type(op))
-    if function is None:
+    if function is None or is_pointer(op.results[0]):
         return None
     operands = operands_of(op)
     known = [number_of(operand) for operand in operands]

@@ -39,6 +39,8 @@ def _visit(block: Block) -> None:
         else:
             if isinstance(op, scf.ForOp):
                 op = _drop_carried(op)
+            elif isinstance(op, scf.IfOp):
+                op = _drop_results(op)
             for region in op.regions:
                 for inner in region.blocks:
                     _visit(inner)
@@ -81,5 +83,27 @@ def _drop_carried(op: scf.ForOp) -> scf.ForOp:
     for i, result in zip(kept, new.results, strict=True):
         op.results[i].replace_all_uses_with(result)
     parent.insert_op_before(new, op)
+    parent.erase_op(op)
+    return new
+
+
+def _drop_results(op: scf.IfOp) -> scf.IfOp:
+    """The ``if`` without the results that are not read, or the ``if`` itself."""
+    kept = [i for i, result in enumerate(op.results) if result.first_use is not None]
+    parent = op.parent_block()
+    if len(kept) == len(op.results) or parent is None:
+        return op
+    for region in op.regions:
+        end = region.block.last_op
+        assert isinstance(end, scf.YieldOp), "the verifier asks scf.if for it"
+        end.operands = [end.operands[i] for i in kept]
+    then, other = op.detach_region(op.true_region), op.detach_region(op.false_region)
+    new = scf.IfOp(op.cond, [op.results[i].type for i in kept], then, other)
+    new.attributes.update(op.attributes)
+    new.location = op.location
+    parent.insert_op_before(new, op)
+    for i, result in zip(kept, new.results, strict=True):
+        op.results[i].replace_all_uses_with(result)
+        result.name_hint = op.results[i].name_hint
     parent.erase_op(op)
     return new

@@ -1,0 +1,73 @@
+"""One side of something that happens under a condition: its ops in a block, and the variables at its end."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Region, SSAValue
+
+from weft import dtypes
+from weft.frontend.errors import CompilationError
+from weft.frontend.generator import Generator, Pending, Returned
+from weft.frontend.scope import Scope
+from weft.frontend.values import Tensor
+
+
+@dataclass
+class Branch:
+    """One side of a run-time ``if``: the ops, how it ended, and the variables at its end."""
+
+    block: Block
+    outcome: Returned | None
+    scope: Scope
+
+
+def condition(g: Generator, node: ast.expr) -> bool | Tensor:
+    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!=
+    0``)."""
+    value = g.expression(node)
+    if not isinstance(value, Tensor):
+        return bool(value)
+    if value.shape:
+        error = CompilationError(
+            f"a condition is one bool, found a tile, {value}",
+            hint="select elements with tl.where, or reduce the tile first, for example with tl.max",
+        )
+        raise g.stamp(error, node)
+    if value.is_pointer:
+        raise g.stamp(CompilationError(f"a condition is one bool, found a {value}"), node)
+    return g.b.cast(value, dtypes.bool_)
+
+
+def run_branch(
+    g: Generator,
+    pending: Pending,
+    block: Block | None = None,
+    enter: Callable[[], None] | None = None,
+    scope: Scope | None = None,
+) -> Branch:
+    """Compile ``pending`` into a block of its own with a copy of the variables, or those in ``scope``; ``enter`` runs there
+    first."""
+    block, outer = block or Block(), g.frame.scope
+    g.frame.scope = scope or outer.copy()
+    try:
+        with g.b.at(block):
+            if enter is not None:
+                enter()
+            outcome = g.execute(pending)
+        return Branch(block, outcome, g.frame.scope)
+    finally:
+        g.frame.scope = outer
+
+
+def emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
+    """The ``scf.if`` of two blocks that yield ``values``; its results."""
+    for block, yielded in zip(blocks, values, strict=True):
+        with g.b.at(block):
+            g.b.emit(scf.YieldOp(*(v.ssa for v in yielded)))
+    types = [v.ssa.type for v in values[0]]
+    op = g.b.emit(scf.IfOp(test.ssa, types, Region(blocks[0]), Region(blocks[1])))
+    return list(op.results)
