@@ -97,8 +97,9 @@ def _drop_results(op: scf.IfOp) -> scf.IfOp:
         end = region.block.last_op
         assert isinstance(end, scf.YieldOp), "the verifier asks scf.if for it"
         end.operands = [end.operands[i] for i in kept]
-    then, other = op.detach_region(op.true_region), op.detach_region(op.false_region)
-    new = scf.IfOp(op.cond, [op.results[i].type for i in kept], then, other)
+    then, other = op.true_region, op.false_region
+    types = [op.results[i].type for i in kept]
+    new = scf.IfOp(op.cond, types, op.detach_region(then), op.detach_region(other))
     new.attributes.update(op.attributes)
     new.location = op.location
     parent.insert_op_before(new, op)
