@@ -84,7 +84,7 @@ def schedules(kernel: KernelFunction, disjoint: bool = False, **arguments: Any) 
     placement = BufferPlacement(Costs(axis))
     found: list[list[str]] = []
     for op in module.walk():
-        for region in op.regions if not isinstance(op, tile.ReduceOp) and op is not module else ():
+        for region in op.regions if not isinstance(op, tile.ReduceOp | tile.ScanOp) and op is not module else ():
             for block in region.blocks:
                 schedule = placement.place(block, fusion.items(block))
                 shared = [f"{name(a)} in {name(b)}" for a, b in schedule.shared.items()]
@@ -133,6 +133,75 @@ def test_an_access_joins_a_loop_unless_it_may_meet_another() -> None:
     apart = ["loop[load v] keeps v", "loop[store w]", "loop[load u, store _, reduce total]"]
     assert schedules(scale_and_count, **arguments) == [apart]
     assert schedules(scale_and_count, True, **arguments) == [["loop[store w, load u, store _, reduce total]"]]
+
+
+@jit
+def scans(x: Any, y: Any, HOW: tl.constexpr, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + i)
+    a = tl.cumsum(v * 2, 1)
+    if HOW == "again":
+        b = tl.cumsum(a, 1)
+    elif HOW == "reverse":
+        b = a + tl.cumsum(v, 1, reverse=True)
+    elif HOW == "across":
+        b = a + tl.cumsum(v, 0)
+    elif HOW == "sum":
+        b = a + tl.sum(a, 1)[:, None]
+    else:
+        b = tl.trans(a)
+    tl.store(y + i, b)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("again", ["loop[scan a, scan b, store b]"]),
+        ("reverse", ["loop[scan a] keeps a", "loop[scan _, store b]"]),
+        ("across", ["loop[scan a] keeps a", "loop[scan _, store b]"]),
+        ("sum", ["loop[scan a, reduce _] keeps a", "loop[store b]"]),
+        ("trans", ["loop[scan a] keeps a", "convert_layout a", "loop[store b]"]),
+    ],
+)
+def test_a_scan_is_in_the_loop_of_what_it_reads_and_what_reads_it(how: str, expected: list[str]) -> None:
+    """Along one axis in one direction; a sum is complete only after the loop."""
+    assert schedules(scans, True, x=F32, y=F32, HOW=how, N=64) == [expected]
+
+
+@jit
+def gathers(x: Any, y: Any, n: Any, HOW: tl.constexpr, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    if HOW == "computed":
+        a = tl.gather(v * 2 + v, v, 0)
+        tl.store(y + i, a + v)
+    elif HOW == "twice":
+        a = tl.gather(v, v, 0)
+        b = tl.gather(v, v + 1, 0)
+        tl.store(y + i, a + b)
+    elif HOW == "chain":
+        a = tl.gather(v, v, 0)
+        b = tl.gather(a, v, 0)
+        tl.store(y + i, b)
+    else:
+        for _ in range(n):
+            v = tl.gather(v, v, 0)
+        tl.store(y + i, v)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("computed", [["loop[load v] keeps v", "loop[] keeps _", "loop[gather a, store _]"]]),
+        ("twice", [["loop[load v] keeps v", "loop[gather a, gather b, store _]"]]),
+        ("chain", [["loop[load v] keeps v", "loop[gather a] keeps a", "loop[gather b, store b]"]]),
+        ("carried", [["loop[load v] keeps v", "for v", "loop[store v]"], ["loop[gather v] keeps v", "loop[write v]"]]),
+    ],
+)
+def test_what_a_gather_reads_is_complete_before_its_loop(how: str, expected: list[list[str]]) -> None:
+    """Not so its index. What a loop carries is not written while it is read."""
+    index = PointerArgument(dtypes.int32, aligned=True)
+    assert schedules(gathers, x=index, y=index, n=I32, HOW=how, N=256) == expected
 
 
 @jit

@@ -15,12 +15,10 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region
-from xdsl.utils.test_value import create_ssa_value
+from xdsl.ir import Block, Region
 
 import weft
 import weft.language as tl
-from weft import dtypes
 from weft import target as targets
 from weft.codegen import emit_llvm
 from weft.codegen.cpu import microkernel
@@ -29,14 +27,10 @@ from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.llvm import arith
 from weft.ir import tile
 from weft.ir.location import Position, location
-from weft.ir.types import tensor
 from weft.ir.unsupported import UnsupportedOpError, name_op
 from weft.options import Options
 from weft.runtime.jit import JITFunction
-from weft.transforms.layouts.rules import LayoutFacts
-from weft.transforms.layouts.vectors import VectorRules
 
-VECTOR = tensor(dtypes.int32, (64,))
 SUPPORTED = "help: compute with the elements alone: arithmetic, comparisons, 'if' and tl.static_range"
 
 
@@ -116,6 +110,19 @@ def test_a_combine_function_does_arithmetic(combine: JITFunction, op: str, text:
     assert str(raised.traceback[-1].path).endswith("jit.py")  # the compiler's own frames are cut off
 
 
+@weft.jit
+def scanned(x: Any, y: Any, combine: tl.constexpr) -> None:
+    i = tl.arange(0, 64)
+    tl.store(y + i, tl.associative_scan(tl.load(x + i), 0, combine))
+
+
+@pytest.mark.jit
+def test_the_combine_function_of_a_scan() -> None:
+    with pytest.raises(weft.CompilationError) as raised:
+        scanned[(1,)](np.zeros(64, np.int32), np.zeros(64, np.int32), with_program_id)
+    assert str(raised.value).splitlines()[0] == "tile.program_id is not supported in the combine function of a scan"
+
+
 def test_the_error_survives_pickling() -> None:
     op = tile.ProgramIdOp(0)
     op.location = location([Position("gone.py", 3, 0, "k")])
@@ -136,25 +143,6 @@ def test_an_op_that_the_machine_does_not_know() -> None:
     with pytest.raises(UnsupportedOpError) as raised:
         emit_llvm(module, targets.host(), Options())
     assert str(raised.value) == "tile.yield has no code on the CPU\n  gone.py:12:5, in kernel"
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        tile.GatherOp(create_ssa_value(VECTOR), create_ssa_value(VECTOR), 0),
-        tile.ScanOp([create_ssa_value(VECTOR)], 0, tile.ReduceOp.region(dtypes.int32, "add")),
-    ],
-    ids=lambda op: op.name,
-)
-def test_gathers_and_scans_on_a_cpu(op: Operation) -> None:
-    op.location = location([Position("gone.py", 12, 4, "kernel")])
-    with pytest.raises(UnsupportedOpError) as raised:
-        VectorRules(16).candidates(op, LayoutFacts({}))
-    assert str(raised.value).splitlines() == [
-        f"{op.name} is not supported on CPUs yet",
-        "  gone.py:12:5, in kernel",
-        "help: compile the kernel for a GPU",
-    ]
 
 
 # ---- errors that are not about the kernel ----------------------------------------------------------------------------

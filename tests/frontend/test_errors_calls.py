@@ -39,6 +39,11 @@ def add_three(a, b):
     return a + b + 3.0
 
 
+@jit
+def add_four(a, b, c, d):
+    return a + b + c + d
+
+
 @refused("tl.arange takes 2 arguments, found 3", at="tl.arange(0, 1, 2)", hint="its parameters are (start, end)")
 def too_many():
     x = tl.arange(0, 1, 2)
@@ -159,6 +164,69 @@ def reduce_type():
 def reduce_arity():
     i = tl.arange(0, 16)
     x = tl.reduce((i, i), 0, add_three)
+
+
+@refused("tiles that are reduced together have one shape, found (16,) and (8,)", at="(i, tl.arange(0, 8))")
+def reduce_shapes():
+    i = tl.arange(0, 16)
+    x = tl.reduce((i, tl.arange(0, 8)), 0, add_three)
+
+
+@refused("tiles are reduced, found an empty tuple", at="()")
+def reduce_nothing():
+    x = tl.reduce((), 0, add_three)
+
+
+@refused(
+    "to scan 1 tile, add_four takes 2 arguments, found 4",
+    at="add_four",
+    hint="first the accumulators, then the elements",
+)
+def scan_arity():
+    x = tl.associative_scan(tl.arange(0, 16), 0, add_four)
+
+
+@refused("tiles that are scanned together have one shape, found (16,) and (8,)", at="(i, tl.arange(0, 8))")
+def scan_shapes():
+    i = tl.arange(0, 16)
+    x = tl.associative_scan((i, tl.arange(0, 8)), 0, add_four)
+
+
+@refused("only tiles are scanned, found int32 scalar", at="tl.program_id(0)")
+def scan_scalar():
+    x = tl.cumsum(tl.program_id(0))
+
+
+@refused("'axis' is 2, but the tile's dimensions are 0 to 0", at="2")
+def scan_axis():
+    x = tl.cumsum(tl.arange(0, 16), 2)
+
+
+@refused(
+    "index must be an integer tensor, found float32[16]",
+    at="tl.zeros((16,), tl.float32)",
+    hint="convert it with .to(tl.int32)",
+)
+def gather_float():
+    x = tl.gather(tl.arange(0, 16), tl.zeros((16,), tl.float32), 0)
+
+
+@refused(
+    "source and index tensors must have the same rank, found int32[16] and int32[16, 1]",
+    at="tl.zeros((16, 1), tl.int32)",
+    hint="insert dimensions with tl.expand_dims, or repeat with tl.broadcast_to",
+)
+def gather_rank():
+    x = tl.gather(tl.arange(0, 16), tl.zeros((16, 1), tl.int32), 0)
+
+
+@refused(
+    "index dims outside of axis 1 must match the corresponding source dims, found int32[4, 16] and int32[8, 32]",
+    at="tl.zeros((8, 32), tl.int32)",
+    hint="give the index the shape (4, 32)",
+)
+def gather_shape():
+    x = tl.gather(tl.zeros((4, 16), tl.int32), tl.zeros((8, 32), tl.int32), 1)
 
 
 @pytest.mark.parametrize(("kernel", "expected"), CASES, ids=lambda value: getattr(value, "name", ""))

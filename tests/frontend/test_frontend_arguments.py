@@ -50,6 +50,7 @@ _AXIS: Final = {"input": ("G", "G + 1.0"), "axis": ("0", "1"), "keep_dims": ("Fa
 _EXTREMUM: Final = {
     **_AXIS, "return_indices": ("True", "False"), "return_indices_tie_break_left": ("True", "False"),
 }  # fmt: skip
+_SCAN: Final = {"input": ("G", "G + 1.0"), "axis": ("0", "1"), "reverse": ("False", "True")}
 _INDEX: Final = {**_AXIS, "tie_break_left": ("True", "False")}
 _ORDER: Final = {"sem": ("'acquire'", "'relaxed'"), "scope": ("'cta'", "'sys'")}
 _ATOMIC: Final = {"pointer": ("N", "M"), "val": ("1", "2"), "mask": ("None", "B"), **_ORDER}
@@ -136,6 +137,9 @@ CASES: Final[dict[str, Spellings]] = {
     "argmin": _INDEX,
     **dict.fromkeys(("xor_sum", "reduce_or"), {**_AXIS, "input": ("H", "H + 1")}),
     "reduce": {**_AXIS, "combine_fn": ("total", "largest")},
+    "associative_scan": {**_SCAN, "combine_fn": ("total", "largest")},
+    **dict.fromkeys(("cumsum", "cumprod"), {**_SCAN, "dtype": ("None", "tl.float64")}),
+    "gather": {"src": ("G", "G + 1.0"), "index": ("H", "H + 1"), "axis": ("0", "1")},
     "softmax": {"x": ("G", "G + 1.0"), "dim": ("0", "1"), "keep_dims": ("None", "True"), "ieee_rounding": _FLAG},
     "dot": {
         "input": ("K", "L"), "other": ("K", "L"), "acc": ("None", "K"), "input_precision": ("None", "'tf32x3'"),

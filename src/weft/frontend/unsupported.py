@@ -40,20 +40,16 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
-        "associative_scan",
         "atomic_load",
         "atomic_poll",
         "atomic_store",
         "bitonic_merge",
         "cat",
-        "cumprod",
-        "cumsum",
         "device_assert",
         "device_print",
         "dot_scaled",
         "expect_zero",
         "flip",
-        "gather",
         "histogram",
         "inline_asm_elementwise",
         "interleave",
@@ -70,17 +66,14 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 )
 """Names of Triton's language that weft does not have yet."""
 
-_PREFIX: Final = "sum a masked tile: tl.sum(tl.where(i[None, :] <= i[:, None], x[None, :], 0), axis=1)"
 _STORE: Final = "store the parts one after the other"
 
 INSTEAD: Final[dict[str, str]] = {
-    **dict.fromkeys(("cumsum", "associative_scan"), _PREFIX),
     **dict.fromkeys(("cat", "join", "interleave"), _STORE),
     "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",
     "device_print": "store the values, or use tl.static_print for types",
-    "flip": "load the elements in reverse order, through pointers",
-    "gather": "load from memory: tl.load(ptr + indices)",
     "histogram": "use tl.atomic_add on an array of counts",
+    "flip": "load the elements in reverse order, through pointers",
 }
 """What to write for some of `TRITON_ONLY`."""
 

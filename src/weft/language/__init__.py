@@ -26,6 +26,7 @@ from weft.dtypes import (
 )
 from weft.language import extra, math, random
 from weft.language.blocks import advance, make_block_ptr
+from weft.language.collective import associative_scan, cumprod, cumsum, gather
 from weft.language.compiletime import (
     assume,
     max_constancy,
@@ -130,16 +131,17 @@ TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
     "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange",
-    "argmax", "argmin", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max", "atomic_min", "atomic_or",
-    "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil",
-    "clamp", "constexpr", "constexpr_function", "cos", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
-    "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
-    "float8e5", "floor", "fma", "full", "int1", "int16", "int32", "int64", "int8", "load", "load_tensor_descriptor",
-    "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous",
-    "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute",
-    "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
-    "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sqrt",
-    "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "store_tensor_descriptor", "sub",
-    "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8",
-    "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros", "zeros_like",
+    "argmax", "argmin", "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_max",
+    "atomic_min", "atomic_or", "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast",
+    "broadcast_to", "cast", "cdiv", "ceil", "clamp", "constexpr", "constexpr_function", "cos", "cumprod", "cumsum",
+    "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "extra", "fdiv", "float16",
+    "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather",
+    "int1", "int16", "int32", "int64", "int8", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
+    "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning", "min", "minimum",
+    "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type",
+    "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce",
+    "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "squeeze", "static_assert",
+    "static_print", "static_range", "store", "store_tensor_descriptor", "sub", "sum", "swizzle2d", "tensor",
+    "tensor_descriptor", "to_tensor", "trans", "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi",
+    "unsqueeze", "view", "where", "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -17,10 +17,12 @@ from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
+from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -160,6 +162,9 @@ class Emitter(Registers):
 
     def _register_loop(self, loop: RegisterLoop) -> None:
         reductions = {root: Reduction(self, root, self.home) for root in loop.roots if isinstance(root, tile.ReduceOp)}
+        by_rows = not reductions and loop.axis is not None and goes_by_rows(loop.layout, loop.axis)
+        scans = {root: Scan(self, root, by_rows=by_rows) for root in loop.roots if isinstance(root, tile.ScanOp)}
+        sources = {root: self.in_memory(root.source) for root in loop.roots if isinstance(root, tile.GatherOp)}
         targets = [(value, self.home(value)) for value in loop.kept]
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
 
@@ -171,6 +176,12 @@ class Emitter(Registers):
                 try:
                     if isinstance(root, tile.ReduceOp):
                         reductions[root].step([self.vector(s, index) for s in root.sources], copy, first)
+                    elif isinstance(root, tile.ScanOp):
+                        found = scans[root].step([self.vector(s, index) for s in root.sources], index, copy, first)
+                        for result, vector in zip(root.results_, found, strict=True):
+                            self.remember(result, index, vector)
+                    elif isinstance(root, tile.GatherOp):
+                        self.remember(root.result, index, gathered(self, root, sources[root], index))
                     else:
                         self._root(root, index)
                 except Exception as error:
@@ -186,8 +197,17 @@ class Emitter(Registers):
         with mask_versions(self, loop) as versions:
             for version in versions:
                 with version:
-                    along = list(reductions.values())
-                    over_registers(self, loop.layout, loop.reduced_axis, along, len(loop.needs), body)
+                    along = [*reductions.values(), *scans.values()]
+                    over_registers(
+                        self,
+                        loop.layout,
+                        loop.axis,
+                        along,
+                        len(loop.needs),
+                        body,
+                        reverse=bool(loop.reverse),
+                        by_rows=by_rows,
+                    )
         for reduction in reductions.values():
             reduction.publish()
         for value, buffer in targets:

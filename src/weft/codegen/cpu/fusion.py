@@ -6,7 +6,9 @@ reasons:
 
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
-2. *No result of an unfinished reduction.* A reduction's result exists only after its loop.
+   Reductions and scans of one loop go along one axis, scans in one direction. A scan's results are there register by register.
+2. *No result of an unfinished reduction.* A reduction's result exists only after its loop. What a gather reads is complete before
+   its loop.
 3. *Memory order.* In one loop a later access happens at some registers before an earlier one at others. So an access joins a
    loop only if it may exchange places with every access in it (`weft.ir.memory.may_exchange`). Two accesses are *apart* if
    they go through different arguments that the launch has promised are disjoint, or if both use the very same pointers,
@@ -27,12 +29,11 @@ from weft.codegen.cpu.schedule import (
     Root,
     WriteBack,
     identity,
-    inputs_of,
     is_recomputable,
     is_root,
     moves_data,
     space_of,
-    trace,
+    trace_root,
 )
 from weft.ir import tile
 from weft.ir.types import is_tile, shape_of
@@ -93,17 +94,19 @@ class Fusion:
         loop.roots.append(root)
         if tile.is_access(root):
             loop.accesses.append(root)
-        trace(inputs_of(root), loop.layout, loop.needs)
+        trace_root(root, loop.layout, loop.needs)
 
     def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
         if space_of(root) != loop.layout:
             return False
-        if isinstance(root, tile.ReduceOp) and loop.reduced_axis not in (None, root.axis.value.data):
+        if isinstance(root, tile.ReduceOp | tile.ScanOp) and loop.axis not in (None, root.axis.value.data):
+            return False
+        if isinstance(root, tile.ScanOp) and loop.reverse not in (None, root.reverse is not None):
             return False
         if isinstance(root, Operation) and self._conflicts(root, loop):
             return False
         needs: dict[SSAValue, set[Columns]] = {}
-        trace(inputs_of(root), loop.layout, needs)
+        trace_root(root, loop.layout, needs)
         for value, at in needs.items():
             owner = value.owner
             if not isinstance(owner, Operation) or written_by.get(owner) is not loop:

@@ -3,12 +3,16 @@
 The registers along the axis of the loop's reductions are innermost, so that a result is complete each time they have run through.
 The lowest of them are unrolled; tiles of a few registers are unrolled completely. A body of many values is unrolled less, or not
 at all: LLVM's time grows faster than the length of a basic block, and a long body hides its latencies without copies.
+
+A scan whose axis lies across long rows of memory goes by rows: column by column it would touch a new cache line, and a new
+page, for each register. Its totals are then in local memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, TypeAlias
 
 from llvmlite import ir
 
@@ -30,7 +34,7 @@ UNROLL_BUDGET = 1024
 
 
 class Along(Protocol):
-    """What goes along an axis while the registers are visited: a reduction."""
+    """What goes along an axis while the registers are visited: a reduction or scan."""
 
     def start(self, copies: int, *, looped: bool) -> None:
         """Before the first register of the axis; ``copies`` of the body are unrolled, in a loop if ``looped``."""
@@ -45,6 +49,10 @@ Body = Callable[[RegisterIndex, int, ir.Value | None], None]
 """What to emit for one register: its index, which unrolled copy it is, and in a loop whether it is the first iteration."""
 
 
+Terms: TypeAlias = tuple[tuple[Counter, tuple[int, ...]], ...]
+"""What loops contribute to an index; see `RegisterIndex`."""
+
+
 def is_small(layout: LinearLayout) -> bool:
     """Whether the layout's registers are unrolled completely."""
     return used_registers(layout).bit_count() <= FULL_UNROLL_BITS
@@ -52,13 +60,15 @@ def is_small(layout: LinearLayout) -> bool:
 
 def axis_registers(layout: LinearLayout, axis: int | None) -> int:
     """The mask of register bits that move along ``axis``; of all different ones for None."""
-    if axis is None:
-        return used_registers(layout)
-    low = 1
-    for size in layout.shape[axis + 1 :]:
-        low *= size
-    along = (layout.shape[axis] - 1) * low
-    return sum(1 << j for j, column in enumerate(layout.columns("register")) if column & along)
+    return used_registers(layout) if axis is None else sum(axis_bits(layout, "register", axis))
+
+
+def axis_bits(layout: LinearLayout, dim: str, axis: int) -> list[int]:
+    """The bits of ``dim`` ('register' or 'lane') that move along ``axis``, in the order of the axis."""
+    below = sum(bits for _, bits in layout.outputs[axis + 1 :])
+    along = (layout.shape[axis] - 1) << below
+    moves = sorted((column, 1 << j) for j, column in enumerate(layout.columns(dim)) if column & along)
+    return [bit for _, bit in moves]
 
 
 def last_register(layout: LinearLayout) -> RegisterIndex:
@@ -67,35 +77,54 @@ def last_register(layout: LinearLayout) -> RegisterIndex:
 
 
 def over_registers(
-    emit: Emit, layout: LinearLayout, axis: int | None, reductions: Sequence[Along], values: int, body: Body
+    emit: Emit,
+    layout: LinearLayout,
+    axis: int | None,
+    along: Sequence[Along],
+    values: int,
+    body: Body,
+    *,
+    reverse: bool = False,
+    by_rows: bool = False,
 ) -> None:
-    """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes
-    ``reductions`` along ``axis``."""
+    """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes what goes
+    ``along`` the axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those
+    that are between two along the axis are visited before the next along the axis."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
+    if axis is not None:
+        inner_bits = axis_bits(layout, "register", axis)
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
     allowed = max(UNROLL_BUDGET // max(values, 1), 1).bit_length() - 1
+    if by_rows and axis is not None:
+        beside = bits_below(layout, axis)
+        rows, others = ([b for b in outer_bits if bool(b & beside) == inside] for inside in (True, False))
+        unroll = min(UNROLL_BITS, len(rows), allowed)
+        _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse)
+        return
     small = is_small(layout) and used.bit_count() <= allowed
     unroll = min(len(inner_bits) if small else UNROLL_BITS, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:
         for copy in range(1 << unroll):
-            body(RegisterIndex(index.const ^ f2.apply(low, copy), index.terms), copy, first)
+            at = (1 << unroll) - 1 - copy if reverse else copy
+            body(RegisterIndex(index.const ^ f2.apply(low, at), index.terms), copy, first)
 
     def run_inner(outer: RegisterIndex) -> None:
-        for reduction in reductions:
-            reduction.start(1 << unroll, looped=bool(high))
+        for each in along:
+            each.start(1 << unroll, looped=bool(high))
         with emit.scope():
             if not high:
                 copies(outer, None)
             else:
                 with emit.loop(1 << len(high)) as position:
-                    first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if reductions else None
-                    counter = Counter(position, len(high))
+                    first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if along else None
+                    at = emit.builder.xor(position, ir.Constant(I64, (1 << len(high)) - 1)) if reverse else position
+                    counter = Counter(at, len(high))
                     copies(RegisterIndex(outer.const, (*outer.terms, (counter, tuple(high)))), first)
-        for reduction in reductions:
-            reduction.finish(outer)
+        for each in along:
+            each.finish(outer)
 
     if not outer_bits:
         run_inner(RegisterIndex())
@@ -105,3 +134,49 @@ def over_registers(
     else:
         with emit.loop(1 << len(outer_bits)) as position:
             run_inner(RegisterIndex(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))
+
+
+def bits_below(layout: LinearLayout, axis: int) -> int:
+    """The mask of different register bits below those that move along ``axis``; none if none do."""
+    along = sum(axis_bits(layout, "register", axis))
+    return used_registers(layout) & (along & -along) - 1 if along else 0
+
+
+def _by_rows(
+    emit: Emit,
+    axis_bits: Sequence[int],
+    row: Sequence[int],
+    others: Sequence[int],
+    along: Sequence[Along],
+    body: Body,
+    *,
+    unroll: int,
+    reverse: bool,
+) -> None:
+    """`over_registers` with the bits of a ``row`` in the innermost loop, of which ``unroll`` are unrolled, and ``others`` in the
+    outermost."""
+    last = (1 << len(axis_bits)) - 1
+
+    def copies(terms: Terms, first: ir.Value) -> None:
+        for copy in range(1 << unroll):
+            body(RegisterIndex(f2.apply(row[:unroll], copy), terms), copy, first)
+
+    for each in along:
+        each.start(1, looped=True)
+    with _looped(emit, others) as outer, emit.loop(last + 1) as step:
+        first = emit.builder.icmp_unsigned("==", step, ir.Constant(I64, 0))
+        at = emit.builder.xor(step, ir.Constant(I64, last)) if reverse else step
+        with _looped(emit, row[unroll:]) as inner:
+            copies((*outer, (Counter(at, len(axis_bits)), tuple(axis_bits)), *inner), first)
+    for each in along:
+        each.finish(RegisterIndex())
+
+
+@contextmanager
+def _looped(emit: Emit, bits: Sequence[int]) -> Generator[Terms]:
+    """A loop over register bits, as the term of an index; nothing of either where there are none."""
+    if not bits:
+        yield ()
+        return
+    with emit.loop(1 << len(bits)) as position:
+        yield ((Counter(position, len(bits)), tuple(bits)),)

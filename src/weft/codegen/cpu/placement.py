@@ -26,7 +26,7 @@ from weft.codegen.cpu.schedule import (
     identity,
     is_inside,
     is_recomputable,
-    moves_data,
+    reads_whole,
     trace,
 )
 from weft.codegen.cpu.views import used_registers
@@ -73,11 +73,11 @@ class BufferPlacement:
             if user is not use.operation:
                 wanted.add(user)
                 grown = True
-                forced |= moves_data(use.operation)
+                forced |= reads_whole(use.operation, value)
             elif user in place:
                 if not (isinstance(user, scf.YieldOp) and isinstance(block.parent_op(), scf.ForOp)):
                     wanted.add(place[user])
-                forced |= moves_data(user)
+                forced |= reads_whole(user, value)
             elif user.results:
                 wanted |= evaluated[user.results[0]]
                 grown |= isinstance(user, tile.BroadcastOp) and _grows(user)

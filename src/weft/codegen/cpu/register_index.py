@@ -48,16 +48,16 @@ class RegisterIndex(NamedTuple):
         used = self.const
         dynamic: ir.Value | None = None
         for counter, images in self.terms:
-            for start, length in _runs(images):
+            for start, length, place in runs(images):
                 part = counter.value
-                shift = images[start].bit_length() - 1 - start
+                shift = place - start
                 if (start, length) != (0, counter.bits):
                     part = builder.and_(part, ir.Constant(I64, ((1 << length) - 1) << start))
                 if shift > 0:
                     part = builder.shl(part, ir.Constant(I64, shift))
                 elif shift < 0:
                     part = builder.lshr(part, ir.Constant(I64, -shift))
-                mask = ((1 << length) - 1) << (start + shift)
+                mask = ((1 << length) - 1) << place
                 assert not used & mask, f"register index with overlapping bits: {self}"
                 used |= mask
                 dynamic = part if dynamic is None else builder.add(dynamic, part)
@@ -71,9 +71,10 @@ class RegisterIndex(NamedTuple):
         return builder.add(dynamic, ir.Constant(I64, const)) if const else dynamic
 
 
-def _runs(images: Sequence[int]) -> list[tuple[int, int]]:
-    """Maximal runs (first bit, length) of counter bits whose images are consecutive powers of two; zero images are skipped."""
-    runs: list[tuple[int, int]] = []
+def runs(images: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Maximal runs (first bit, length, first bit of the image) of bits whose images are consecutive powers of two; zero images
+    are skipped."""
+    found: list[tuple[int, int, int]] = []
     j = 0
     while j < len(images):
         image = images[j]
@@ -84,6 +85,6 @@ def _runs(images: Sequence[int]) -> list[tuple[int, int]]:
         length = 1
         while j + length < len(images) and images[j + length] == image << length:
             length += 1
-        runs.append((j, length))
+        found.append((j, length, image.bit_length() - 1))
         j += length
-    return runs
+    return found

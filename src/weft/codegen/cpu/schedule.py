@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -39,6 +39,8 @@ class WriteBack:
 
 Root: TypeAlias = Operation | WriteBack
 Columns: TypeAlias = tuple[int, ...]
+WHOLE: Final[Columns] = (-1,)
+"""Stands for all registers at once: the value must be complete before the loop begins."""
 
 
 @dataclass(eq=False)
@@ -53,9 +55,14 @@ class RegisterLoop:
     needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
 
     @property
-    def reduced_axis(self) -> int | None:
-        """The axis of the loop's reductions; None without any."""
-        return next((r.axis.value.data for r in self.roots if isinstance(r, tile.ReduceOp)), None)
+    def axis(self) -> int | None:
+        """The axis of the loop's reductions and scans; None without any."""
+        return next((r.axis.value.data for r in self.roots if isinstance(r, tile.ReduceOp | tile.ScanOp)), None)
+
+    @property
+    def reverse(self) -> bool | None:
+        """Whether the loop's scans go from the axis's end; None without any."""
+        return next((r.reverse is not None for r in self.roots if isinstance(r, tile.ScanOp)), None)
 
 
 Item: TypeAlias = RegisterLoop | Operation
@@ -77,8 +84,10 @@ def space_of(root: Root) -> LinearLayout:
             return layout_of(root.value)
         case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp() | tile.AtomicCasOp():
             return layout_of(root.pointer)
+        case tile.GatherOp():
+            return layout_of(root.result)
         case _:
-            assert isinstance(root, tile.ReduceOp), f"{root.name} is no root of a register loop"
+            assert isinstance(root, tile.ReduceOp | tile.ScanOp), f"{root.name} is no root of a register loop"
             return layout_of(root.sources[0])
 
 
@@ -86,12 +95,17 @@ def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
     if tile.is_access(op):
         return is_tile(op.pointer) and not is_invariant(op)
-    return type(op) is tile.ReduceOp
+    return type(op) in (tile.ReduceOp, tile.ScanOp, tile.GatherOp)
 
 
 def moves_data(op: Operation) -> bool:
     """Whether the op reads whole tiles from buffers and writes a whole tile."""
     return type(op) is tile.DotOp or (type(op) is tile.ConvertLayoutOp and view_columns(op) is None)
+
+
+def reads_whole(op: Operation, value: SSAValue) -> bool:
+    """Whether the op reads all of the value from a buffer."""
+    return moves_data(op) or (type(op) is tile.GatherOp and op.source is value)
 
 
 def is_recomputable(value: SSAValue) -> bool:
@@ -113,6 +127,8 @@ def _is_recomputed(kind: type) -> bool | None:
         tile.AtomicRmwOp,
         tile.AtomicCasOp,
         tile.ReduceOp,
+        tile.ScanOp,
+        tile.GatherOp,
         tile.DotOp,
     )
 
@@ -122,7 +138,7 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
     op = value.owner
     if not isinstance(op, Operation):
         return
-    if tile.is_a(op, tile.View):
+    if tile.is_a(op, tile.View) and columns is not WHOLE:
         view = columns_of_view(op)
         yield operands_of(op)[0], tuple(f2.apply(view, c) for c in columns)
         return
@@ -135,17 +151,28 @@ def identity(layout: LinearLayout) -> Columns:
     return tuple(used & (1 << j) for j in range(layout.in_bits("register")))
 
 
-def inputs_of(root: Root) -> Iterable[SSAValue]:
-    """What a root reads."""
-    return (root.value,) if isinstance(root, WriteBack) else operands_of(root)
+def trace_root(root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
+    """Adds what a root needs; see `trace`."""
+    if isinstance(root, WriteBack):
+        trace([root.value], layout, needs)
+    elif isinstance(root, tile.GatherOp):
+        trace([root.index], layout, needs)
+        _trace([(root.source, WHOLE)], needs)
+    else:
+        trace(operands_of(root), layout, needs)
 
 
 def trace(values: Iterable[SSAValue], layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
     """Adds the values and all they need, at which registers, down to what is not recomputed."""
-    stack = [(value, identity(layout)) for value in values]
+    _trace([(value, identity(layout)) for value in values], needs)
+
+
+def _trace(stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Columns]]) -> None:
     while stack:
         value, columns = stack.pop()
-        if is_tile(value):
+        if is_tile(value) and columns is WHOLE:
+            pass
+        elif is_tile(value):
             used = used_registers(layout_of(value))
             columns = tuple(c & used for c in columns)
         else:

@@ -1,4 +1,4 @@
-"""The combine region of a reduction, computed on scalars or on vectors.
+"""The combine region of a reduction or scan, computed on scalars or on vectors.
 
 A region with branches computes both sides and selects, lane by lane.
 """
@@ -17,7 +17,6 @@ from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.ir.unsupported import UnsupportedOpError
 
-IN_COMBINE = "is not supported in the combine function of a reduction"
 COMBINES = "compute with the elements alone: arithmetic, comparisons, 'if' and tl.static_range"
 
 
@@ -48,8 +47,16 @@ def _evaluate(emit: Emit, block: Block, values: dict[SSAValue, ir.Value], lanes:
         elif tile.is_a(op, tile.Elementwise):
             values[op.results[0]] = emit.compute(op, [value_of(v) for v in op.operands])
         elif not isinstance(op, tile.ConstantOp):
-            raise UnsupportedOpError(op, IN_COMBINE, hint=COMBINES)
+            raise UnsupportedOpError(op, f"is not supported in the combine function of a {_name(block)}", hint=COMBINES)
     raise AssertionError("the verifier asks blocks of a combine region to end by yielding")
+
+
+def _name(block: Block) -> str:
+    """What the op is called whose region has the block, itself or in a branch."""
+    op = block.parent_op()
+    while isinstance(op, scf.IfOp):
+        op = op.parent_op()
+    return "scan" if isinstance(op, tile.ScanOp) else "reduction"
 
 
 def commutes(op: tile.ReduceOp) -> bool:

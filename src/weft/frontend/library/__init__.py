@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.frontend.library import (
     blocks,
+    collective,
     compiletime,
     creation,
     descriptors,
@@ -17,6 +18,7 @@ from weft.frontend.library import (
 
 __all__ = [
     "blocks",
+    "collective",
     "compiletime",
     "creation",
     "descriptors",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
-
-from xdsl.ir import Block, Region
+from collections.abc import Sequence
 
 from weft import dtypes
 from weft import language as tl
@@ -15,14 +12,11 @@ from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, floats, quotient, tile_of
+from weft.frontend.library.combining import Combine, by_function, region_of, sources_of
 from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
-from weft.frontend.source import KernelFunction
-from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
+from weft.frontend.values import Tensor, Value, describe, is_tuple
 from weft.ir import tile
-
-Combine = Callable[[Sequence[Tensor], Sequence[Tensor]], Sequence[Tensor]]
-"""Accumulators and elements, all scalars, to new accumulators."""
 
 
 def reduce_tiles(
@@ -38,13 +32,8 @@ def reduce_tiles(
     else:
         dimension = axis_of(axis, len(shape))
         kept = (*shape[:dimension], 1, *shape[dimension + 1 :])
-    types = [ir_type(s.dtype, ()) for s in sources]
-    block = Block(arg_types=types + types)
-    scalars = [Tensor(a, s.dtype, ()) for a, s in zip(block.args, [*sources, *sources], strict=True)]
-    with b.at(block):
-        results = combine(scalars[: len(sources)], scalars[len(sources) :])
-        b.emit(tile.YieldOp(*(r.ssa for r in results)))
-    op = b.emit(tile.ReduceOp([s.ssa for s in sources], dimension, Region(block)))
+    region = region_of(b, sources, combine)
+    op = b.emit(tile.ReduceOp([s.ssa for s in sources], dimension, region))
     left = sources[0].shape[:dimension] + sources[0].shape[dimension + 1 :]
     reduced = [Tensor(r, s.dtype, left) for r, s in zip(op.results, sources, strict=True)]
     return [b.reshape(r, kept) for r in reduced] if flag(keep_dims, "keep_dims") else reduced
@@ -179,48 +168,9 @@ def _argmin(b: Builder, input: Value, axis: Value, tie_break_left: Value, keep_d
 
 @implements(tl.reduce)
 def _reduce(b: Builder, input: Value, axis: Value, combine_fn: Value, keep_dims: Value) -> Value:
-    if not isinstance(combine_fn, KernelFunction):
-        raise CompilationError(
-            f"'combine_fn' is a function decorated with @weft.jit, found {describe(combine_fn)}", argument="combine_fn"
-        )
-    items: tuple[Any, ...] = input if is_tuple(input) else (input,)
-    sources = [tile_of(b, item, "input") for item in items]
-    shapes = {s.shape for s in sources}
-    if len(shapes) > 1:
-        shown = " and ".join(str(s.shape) for s in sources)
-        raise CompilationError(f"tiles that are reduced together have one shape, found {shown}", argument="input")
-
-    def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
-        return _call(b, combine_fn, [*old, *new], [s.dtype for s in sources])
-
-    results = reduce_tiles(b, sources, axis, keep_dims, combine)
+    sources = sources_of(b, input, "reduced")
+    results = reduce_tiles(b, sources, axis, keep_dims, by_function(b, combine_fn, sources, "reduce"))
     return tuple(results) if is_tuple(input) else results[0]
-
-
-def _call(
-    b: Builder, function: KernelFunction, scalars: Sequence[Tensor], expected: Sequence[DType]
-) -> Sequence[Tensor]:
-    """A user's combine function inlined, its results checked."""
-    parameters = function.parameters
-    if len(parameters) != len(scalars):
-        tiles = f"{len(expected)} tile{'s' if len(expected) > 1 else ''}"
-        raise CompilationError(
-            f"to reduce {tiles}, {function.name} takes {len(scalars)} arguments, found {len(parameters)}",
-            hint="first the accumulators, then the elements",
-            argument="combine_fn",
-        )
-    if b.inline is None:
-        raise RuntimeError(f"the builder cannot inline {function.name}: no generator has set Builder.inline")
-    result = b.inline(function, {p.name: s for p, s in zip(parameters, scalars, strict=True)}, b.node)
-    results: tuple[Any, ...] = result if is_tuple(result) else (result,)
-    found = [r.element if isinstance(r, Tensor) and not r.shape else describe(r) for r in results]
-    if found != list(expected):
-        raise CompilationError(
-            f"{function.name} combines {', '.join(map(str, expected))}, but returns {', '.join(map(str, found))}",
-            hint="return one scalar for each tile, of its dtype: convert with .to(...)",
-            argument="combine_fn",
-        )
-    return results
 
 
 @implements(tl.softmax)

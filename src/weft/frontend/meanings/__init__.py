@@ -164,8 +164,8 @@ TERNARY: Final[dict[str, Entry]] = {
 TABLES: Final[Mapping[int, Mapping[str, Entry]]] = {1: UNARY, 2: BINARY, 3: TERNARY}
 
 NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
-    **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin")},
-    **dict.fromkeys(("prod", "mean", "cumsum", "any", "all"), "use tl.reduce"),
+    **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin", "cumsum")},
+    **dict.fromkeys(("prod", "mean", "any", "all"), "use tl.reduce"),
     "matmul": "use tl.dot",
     "concat": "store the parts one after the other",
 }

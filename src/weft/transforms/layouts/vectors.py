@@ -16,10 +16,9 @@ from xdsl.passes import ModulePass
 
 from weft.ir import tile
 from weft.ir.types import shape_of
-from weft.ir.unsupported import UnsupportedOpError
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
-from weft.transforms.layouts.preferences import Preferences, contiguity
+from weft.transforms.layouts.preferences import Preferences, contiguity, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -27,6 +26,14 @@ from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 def _vector(shape: tuple[int, ...], lanes: int, order: tuple[int, ...] | None = None) -> LinearLayout:
     """`vector`, made once: most tiles of a kernel have the same layout."""
     return vector(shape, lanes, order)
+
+
+def lanes_in_a_row(layout: LinearLayout, axis: int) -> bool:
+    """Whether a register's elements along ``axis`` are neighbours: registers move it further than lanes do."""
+    below = sum(bits for _, bits in layout.outputs[axis + 1 :])
+    along = (layout.shape[axis] - 1) << below
+    lanes, registers = ([c for c in layout.columns(dim) if c & along] for dim in ("lane", "register"))
+    return max(lanes, default=0) < min(registers, default=1 << layout.out_bits)
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,14 @@ class VectorRules(Preferences):
         return _vector(tuple(shape), self.lanes)
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
-        """The preferred layouts; gathers and scans have none yet."""
-        if isinstance(op, tile.GatherOp | tile.ScanOp):
-            raise UnsupportedOpError(op, "is not supported on CPUs yet", hint="compile the kernel for a GPU")
+        """The preferred layouts. A gather's result is as its index. A scan's tensors are as the heaviest source, if its lanes
+        hold elements in a row along the axis."""
+        if isinstance(op, tile.GatherOp):
+            index = facts.layouts[op.index]
+            return [OperandLayouts((facts.layouts[op.source], index), (index,))]
+        if isinstance(op, tile.ScanOp):
+            layout = facts.layouts[facts.heaviest(op.sources)]
+            return [same(op, layout if lanes_in_a_row(layout, op.axis.value.data) else self.default(layout.shape))]
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts) -> LinearLayout:

@@ -1,0 +1,83 @@
+"""Scans, and elements taken by index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft import dtypes
+from weft import language as tl
+from weft.frontend.builder import Builder
+from weft.frontend.errors import CompilationError
+from weft.frontend.library.arguments import axis as axis_of
+from weft.frontend.library.arguments import dtype_of, flag, tile_of
+from weft.frontend.library.combining import Combine, by_function, region_of, sources_of
+from weft.frontend.promotion import resolve
+from weft.frontend.registry import implements
+from weft.frontend.values import Tensor, Value, describe, is_tuple
+from weft.ir import tile
+
+
+def scan_tiles(b: Builder, sources: Sequence[Tensor], axis: Value, reverse: Value, combine: Combine) -> list[Tensor]:
+    """The prefixes of tiles of one shape along ``axis``, emitting ``combine`` into the region."""
+    if not sources[0].shape:
+        raise CompilationError(f"only tiles are scanned, found {describe(sources[0])}", argument="input")
+    dimension = axis_of(axis, len(sources[0].shape))
+    backwards = flag(reverse, "reverse")
+    region = region_of(b, sources, combine)
+    op = b.emit(tile.ScanOp([s.ssa for s in sources], dimension, region, reverse=backwards))
+    return [Tensor(r, s.dtype, s.shape) for r, s in zip(op.results, sources, strict=True)]
+
+
+@implements(tl.associative_scan)
+def _associative_scan(b: Builder, input: Value, axis: Value, combine_fn: Value, reverse: Value) -> Value:
+    sources = sources_of(b, input, "scanned")
+    results = scan_tiles(b, sources, axis, reverse, by_function(b, combine_fn, sources, "scan"))
+    return tuple(results) if is_tuple(input) else results[0]
+
+
+def _cumulative(b: Builder, kind: str, input: Value, axis: Value, reverse: Value, dtype: Value) -> Tensor:
+    """A scan by one `tile.binary`, in the dtype asked for or in that of the semantics' running sums."""
+    x = tile_of(b, input, "input")
+    promotion = resolve(b, "cumsum", x)
+    chosen = promotion.operands if dtype is None else dtype_of(dtype, "dtype")
+    (result,) = scan_tiles(b, [b.cast(x, chosen)], axis, reverse, lambda old, new: [b.binary(kind, old[0], new[0])])
+    return result if dtype is not None else b.cast(result, promotion.result).typed(promotion.weak)
+
+
+@implements(tl.cumsum)
+def _cumsum(b: Builder, input: Value, axis: Value, reverse: Value, dtype: Value) -> Tensor:
+    return _cumulative(b, "add", input, axis, reverse, dtype)
+
+
+@implements(tl.cumprod)
+def _cumprod(b: Builder, input: Value, axis: Value, reverse: Value, dtype: Value) -> Tensor:
+    return _cumulative(b, "mul", input, axis, reverse, dtype)
+
+
+@implements(tl.gather)
+def _gather(b: Builder, src: Value, index: Value, axis: Value) -> Tensor:
+    source, at = b.tensor(src, "src"), tile_of(b, index, "index")
+    if at.dtype.is_bool:
+        at = b.cast(at, dtypes.uint8)
+    if not at.dtype.is_integer:
+        raise CompilationError(
+            f"index must be an integer tensor, found {at}",
+            hint="convert it with .to(tl.int32)",
+            argument="index",
+        )
+    if len(at.shape) != len(source.shape):
+        raise CompilationError(
+            f"source and index tensors must have the same rank, found {source} and {at}",
+            hint="insert dimensions with tl.expand_dims, or repeat with tl.broadcast_to",
+            argument="index",
+        )
+    dimension = axis_of(axis, len(source.shape))
+    expected = (*source.shape[:dimension], at.shape[dimension], *source.shape[dimension + 1 :])
+    if at.shape != expected:
+        raise CompilationError(
+            f"index dims outside of axis {dimension} must match the corresponding source dims, found {source} and {at}",
+            hint=f"give the index the shape {expected}",
+            argument="index",
+        )
+    result = b.emit(tile.GatherOp(source.ssa, at.ssa, dimension)).result
+    return Tensor(result, source.dtype, at.shape, source.is_pointer)
