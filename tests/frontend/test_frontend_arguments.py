@@ -128,6 +128,11 @@ CASES: Final[dict[str, Spellings]] = {
     ),
     "advance": {"base": (_BLOCK, _BLOCK.replace("(p,", "(n,")), "offsets": ("(0, 1)", "(i, 1)")},
     **{f"atomic_{kind}": _ATOMIC for kind in ("add", "max", "min", "and", "or", "xor", "xchg")},
+    "atomic_load": {"pointer": ("N", "M"), "mask": ("None", "B"), "sem": ("'acquire'", "'relaxed'"), "scope": ("'cta'", "'sys'")},
+    "atomic_store": {
+        "pointer": ("N", "M"), "val": ("1", "2"), "mask": ("None", "B"), "sem": ("'release'", "'relaxed'"),
+        "scope": ("'cta'", "'sys'"),
+    },
     "atomic_cas": {"pointer": ("N", "M"), "cmp": ("0", "1"), "val": ("2", "3"), **_ORDER},
     "debug_barrier": {},
     "sum": {**_AXIS, "dtype": ("None", "tl.float64")},

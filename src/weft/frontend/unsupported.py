@@ -40,9 +40,6 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
-        "atomic_load",
-        "atomic_poll",
-        "atomic_store",
         "bitonic_merge",
         "cat",
         "device_assert",

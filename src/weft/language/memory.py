@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.language.core import Tile, constexpr, stub, tensor
+from weft.dtypes import int32
+from weft.language.compiletime import static_assert, to_tensor
+from weft.language.core import Tile, composite, constexpr, stub, tensor
+from weft.language.elementwise import meaning
+from weft.language.reduction import min
 
 
 @stub
@@ -159,6 +163,69 @@ def atomic_cas(
     `atomic_add`; the order holds also where nothing is stored.
     """
     ...
+
+
+@stub
+def atomic_load(
+    pointer: tensor,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> tensor:
+    """Load each element indivisibly where ``mask`` is true; elsewhere it is unspecified.
+
+    ``sem`` is ``acquire`` (the default: later accesses of the program stay after it) or ``relaxed``. A machine may give a
+    stronger order and a wider scope than asked for; weft's give ``acquire`` and ``sys``.
+    """
+    ...
+
+
+@stub
+def atomic_store(
+    pointer: tensor,
+    val: Tile,
+    mask: Tile | None = None,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+) -> None:
+    """Store each element of ``val`` indivisibly where ``mask`` is true.
+
+    ``sem`` is ``release`` (the default: earlier accesses of the program stay before it) or ``relaxed``. A machine may give a
+    stronger order and a wider scope than asked for; weft's give ``release`` and ``sys``.
+    """
+    ...
+
+
+@composite
+def atomic_poll(
+    pointer: tensor,
+    expected_value: Tile,
+    sem: str | constexpr | None = None,
+    scope: str | constexpr | None = None,
+    timeout_ns: int | constexpr | None = None,
+) -> tensor:
+    """Load the integers at ``pointer``, as `atomic_load` does, until each has been ``expected_value``; return which have.
+
+    Without ``timeout_ns`` all have. With 0 each element is loaded once. Other time limits are not supported: kernels have no
+    clock.
+    """
+    element = pointer.dtype.element_ty
+    static_assert(
+        element.is_int() and element.primitive_bitwidth in (16, 32, 64),
+        "takes pointers to integers of 16, 32 or 64 bits",
+    )
+    static_assert(timeout_ns is None or timeout_ns == 0, "'timeout_ns' is None or 0, as kernels have no clock")
+    expected = to_tensor(expected_value).to(element)
+    found = meaning("equal", atomic_load(pointer, None, sem, scope), expected)
+    static_assert(found.shape == pointer.shape, "'expected_value' does not broadcast to the shape of the pointers")
+    if timeout_ns is None:
+        if len(pointer.shape) == 0:
+            while not found:
+                found = meaning("equal", atomic_load(pointer, None, sem, scope), expected)
+        else:
+            while min(found.to(int32)) == 0:
+                found = found | meaning("equal", atomic_load(pointer, ~found, sem, scope), expected)
+    return found
 
 
 @stub

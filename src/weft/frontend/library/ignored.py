@@ -23,7 +23,15 @@ _APPROXIMATE: Final = "permits an approximate quotient; the correctly rounded on
 _SHAPE: Final = "speaks of the maximum and the sum inside; the result has the shape of the operand with either value"
 _FASTEST: Final = "says which dimension is fastest in memory; the strides say it too"
 
-CHECKED: Final = frozenset({(tl.make_block_ptr, "order")})
+_RELAXED: Final = "asks for a weaker order; a stronger one is allowed"
+_SCOPE: Final = "names the threads that see the order; more may see it"
+
+CHECKED: Final = frozenset(
+    {
+        (tl.make_block_ptr, "order"),
+        *((stub, word) for stub in (tl.atomic_load, tl.atomic_store) for word in ("sem", "scope")),
+    }
+)
 """Parameters of `IGNORED` that are no truth values; their op checks them."""
 
 IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
@@ -37,6 +45,8 @@ IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
     tl.min: {"return_indices_tie_break_left": _TIES},
     tl.argmax: {"tie_break_left": _TIES},
     tl.argmin: {"tie_break_left": _TIES},
+    tl.atomic_load: {"sem": _RELAXED, "scope": _SCOPE},
+    tl.atomic_store: {"sem": _RELAXED, "scope": _SCOPE},
     tl.make_block_ptr: {"order": _FASTEST},
     tl.softmax: {"keep_dims": _SHAPE},
 }

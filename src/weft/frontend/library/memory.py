@@ -173,6 +173,28 @@ for _kind in ATOMIC:
     _register(getattr(tl, f"atomic_{_kind}"), _kind)
 
 
+def _weaker_order(sem: Value, scope: Value, strong: str) -> None:
+    """Check the words of a plain atomic access: each machine gives the strongest order that it takes, and the widest scope."""
+    word(sem, ("relaxed", strong), "sem", strong)
+    word(scope, SCOPES, "scope", "gpu")
+
+
+@implements(tl.atomic_load)
+def _atomic_load(b: Builder, pointer: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
+    _weaker_order(sem, scope, "acquire")
+    pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
+    op = b.emit(tile.LoadOp(pointers.ssa, None if bools is None else bools.ssa, volatile=True))
+    return Tensor(op.result, pointers.dtype, pointers.shape)
+
+
+@implements(tl.atomic_store)
+def _atomic_store(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> None:
+    _weaker_order(sem, scope, "release")
+    pointers, bools = _mask(b, _pointer(pointer), mask)
+    stored = _value(b, pointers, val, "val")
+    b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, release=True))
+
+
 @implements(tl.atomic_cas)
 def _atomic_cas(b: Builder, pointer: Value, cmp: Value, val: Value, sem: Value, scope: Value) -> Tensor:
     order, between = word(sem, SEMANTICS, "sem", "acq_rel"), word(scope, SCOPES, "scope", "gpu")
