@@ -108,4 +108,4 @@ def test_the_linter_sees_imports_for_type_checkers() -> None:
     assert [contract["name"] for contract in LINTER["contracts"] if contract.get("ignore_imports")] == [
         "packages import in the order of the architecture"
     ]
-    assert layers()[0]["ignore_imports"] == ["weft -> weft.array"]
+    assert layers()[0]["ignore_imports"] == ["weft -> weft.array", "weft -> weft.dropin"]

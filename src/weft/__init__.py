@@ -18,6 +18,7 @@ from weft.extensions import implement
 
 if TYPE_CHECKING:
     from weft import array, language, semantics
+    from weft.dropin import as_triton
     from weft.ir.errors import CompilationError
     from weft.runtime.descriptors import TensorDescriptor
     from weft.runtime.emulated import emulate
@@ -35,6 +36,7 @@ __all__ = [
     "OutOfResources",
     "TensorDescriptor",
     "array",
+    "as_triton",
     "cdiv",
     "emulate",
     "jit",
@@ -50,6 +52,7 @@ _HOMES = {
     "OutOfBoundsError": "weft.runtime.errors",
     "OutOfResources": "weft.runtime.errors",
     "TensorDescriptor": "weft.runtime.descriptors",
+    "as_triton": "weft.dropin",
     "cdiv": "weft.runtime.sizes",
     "emulate": "weft.runtime.emulated",
     "jit": "weft.runtime.jit",

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "layout": ("weft.cli.layout", "layouts of tensors drawn, converted, laid into memory and compared"),
     "profile": ("weft.cli.profile", "a kernel of a PTX file run on the emulator: bank conflicts, sectors, faults"),
     "compile": ("weft.cli.compile", "a kernel as PTX for a GPU or as this CPU's assembly, or as the IR before it"),
+    "run": ("weft.cli.run", "an unmodified Triton program on this machine's CPU, or in the emulator"),
     "opt": ("weft.cli.opt", "the tile IR of a kernel, before and after any pass of the compiler"),
 }
 """Each subcommand: its module and its summary."""
@@ -98,7 +99,9 @@ def _run(given: list[str]) -> int:
     parser = Parser(prog=f"weft {command}", description=summary[0].upper() + summary[1:] + ".")
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     implementation.arguments(parser)
-    code = implementation.run(parser.parse_args([f" {a}" if _NEGATIVE.match(a) else a for a in rest]))
+    if not getattr(implementation, "VERBATIM", False):
+        rest = [f" {a}" if _NEGATIVE.match(a) else a for a in rest]
+    code = implementation.run(parser.parse_args(rest))
     sys.stdout.flush()
     return code
 

@@ -17,7 +17,7 @@ from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_record, is_runtime
-from weft.language.core import block_type, constexpr, pointer_type
+from weft.language.core import Absent, block_type, constexpr, pointer_type
 
 METHODS: Final[dict[str, Any]] = {
     "to": tl.cast,
@@ -188,6 +188,8 @@ def _compound(value: Compound, name: str) -> Value:
 
 def _module(module: ModuleType, name: str) -> Value:
     value = getattr(module, name, MISSING)
+    if isinstance(value, Absent):
+        raise CompilationError(f"weft does not have tl.{value.name} yet", hint=INSTEAD.get(value.name))
     if value is not MISSING:
         return value.value if isinstance(value, constexpr) else value
     if name in TRITON_ONLY and module.__name__.startswith("weft.language"):

@@ -22,7 +22,16 @@ from weft.frontend.library.ignored import check_ignored
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
-from weft.language.core import COMPOSITES, STUBS, ConstexprFunction, Iteration, block_type, constexpr, pointer_type
+from weft.language.core import (
+    COMPOSITES,
+    STUBS,
+    Absent,
+    ConstexprFunction,
+    Iteration,
+    block_type,
+    constexpr,
+    pointer_type,
+)
 from weft.semantics.core import PromotionError
 
 
@@ -42,6 +51,8 @@ def call(g: Generator, node: ast.Call) -> Value:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
         arguments.positional.insert(0, (function.receiver, receiver))
         function = function.function
+    if isinstance(function, Absent):
+        raise CompilationError(f"weft does not have tl.{function.name} yet", hint=INSTEAD.get(function.name))
     if isinstance(function, FunctionType) and function in COMPOSITES:
         function = composite_of(function)
     if isinstance(function, KernelFunction):

@@ -159,6 +159,7 @@ class Generator:
         if error.spans:
             return error
         if error.argument is not None and nodes is not None:
+            error.call = self.frame.spans(node)[0]
             node = nodes.get(error.argument, node)
         if isinstance(error, NotConstexpr) and error.hint is None:
             error.hint = self._constexpr_hint(node)

@@ -39,8 +39,10 @@ class CompilationError(Exception):
     """A kernel breaks a rule of the language, or needs what weft does not support.
 
     ``message`` says what was found and what was expected, ``spans`` where, innermost first, ``hint`` what to do.
-    ``argument`` names the parameter of the failing call that is to blame, if one is.
+    ``argument`` names the parameter of the failing call that is to blame, if one is; ``call`` is then the place of the call.
     """
+
+    call: Position | None = None
 
     def __init__(
         self,

@@ -70,6 +70,20 @@ def _outside(function: Callable[P, R]) -> Callable[P, R]:
     return outside
 
 
+class Absent:
+    """A name of Triton's language that weft does not have: programs may import it; a kernel that uses it is refused by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.__name__ = name
+
+    def __repr__(self) -> str:
+        return f"tl.{self.name}"
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Always `OutsideKernelError`."""
+        raise OutsideKernelError(f"weft does not have tl.{self.name} yet")
+
+
 def _unwrap(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 

@@ -121,7 +121,7 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
         elif kind is float:
             key("float32")
             slots(value)
-        elif kind is TensorDescriptor:
+        elif isinstance(value, TensorDescriptor):
             return bind(kernel, *_expanded(parameters, values))
         else:
             _bind_other(kernel, parameter, value, bound)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
@@ -123,6 +123,16 @@ class JITFunction(KernelFunction):
     ) -> None:
         """Runs the kernel: in the emulator on ``target``, or where the arrays are. ``profiles`` gets what an emulated launch
         did."""
+        executable, bound, sizes = self._prepared(target, grid, args, keywords)
+        if sizes[0] and sizes[1] and sizes[2]:
+            profile = executable.launch(bound, sizes)
+            if profiles is not None and profile is not None:
+                profiles.append(profile)
+
+    def _prepared(
+        self, target: GpuTarget | None, grid: GridOf, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> tuple[Launchable, Bound, Grid]:
+        """The code for a launch, its arguments and its grid."""
         parameters = self._list
         values = parameters.values(args, keywords)
         if callable(grid):
@@ -134,11 +144,7 @@ class JITFunction(KernelFunction):
                 place = card_of(self.name, bound.parameters, bound)
             if self.checked and place is None and not self.knows_strides:
                 refuse_unknown_strides(self, bound.views, list(bound.values))
-        executable = self._executable(place, bound, parameters.options(keywords))
-        if grid[0] and grid[1] and grid[2]:
-            profile = executable.launch(bound, grid)
-            if profiles is not None and profile is not None:
-                profiles.append(profile)
+        return self._executable(place, bound, parameters.options(keywords)), bound, grid
 
     def _emulated(self, target: GpuTarget, grid: GridOf, /, *args: Any, **keywords: Any) -> None:
         self._launch(target, None, grid, *args, **keywords)

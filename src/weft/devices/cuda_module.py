@@ -1,0 +1,193 @@
+"""``torch.cuda`` without a card: one device, whose work has ended when a call returns."""
+
+# pyright: reportUnknownLambdaType=false
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Final
+
+from weft.devices.notice import say
+
+NAME: Final = "weft (this machine's CPU)"
+
+_MEMORY: Final = 80 << 30
+"""The bytes of memory that programs are told of, for those that size their work by it."""
+
+
+class Stream:
+    """A stream: what is given to it has been done when the call returns. Also a context."""
+
+    cuda_stream = 0
+    stream_id = 0
+    device_index = 0
+
+    def __init__(self, device: Any = None, priority: int = 0, **keywords: Any) -> None:
+        say("torch.cuda.Stream", "calls run in their order")
+        self.priority = priority
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Does nothing."""
+
+    def synchronize(self) -> None:
+        """Does nothing: all work has ended."""
+
+    def query(self) -> bool:
+        """True."""
+        return True
+
+    def wait_stream(self, stream: Any) -> None:
+        """Does nothing: all work has ended."""
+
+    def wait_event(self, event: Any) -> None:
+        """Does nothing: all work has ended."""
+
+    def record_event(self, event: Any = None) -> Event:
+        """An event of now."""
+        event = event or Event()
+        event.record()
+        return event
+
+
+class Event:
+    """A point in time of this machine's clock."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **rest: Any
+    ) -> None:
+        self._time = 0.0
+
+    def record(self, stream: Any = None) -> None:
+        """Notes the time."""
+        self._time = time.perf_counter()
+
+    def elapsed_time(self, end: Any) -> float:
+        """The milliseconds to another event."""
+        return (end._time - self._time) * 1e3
+
+    def synchronize(self) -> None:
+        """Does nothing: all work has ended."""
+
+    def query(self) -> bool:
+        """True."""
+        return True
+
+    def wait(self, stream: Any = None) -> None:
+        """Does nothing: all work has ended."""
+
+
+class CUDAGraph:
+    """Refused: a graph would have to repeat calls that are not recorded."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        raise RuntimeError("weft: torch.cuda.CUDAGraph has no stand-in; call the function itself")
+
+
+@contextmanager
+def _device(device: Any = None) -> Generator[None]:
+    yield
+
+
+def _nothing(*args: Any, **keywords: Any) -> None:
+    """Does nothing."""
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *args, **keywords: value
+
+
+def install(torch: Any) -> None:
+    """Replaces the functions and classes of ``torch.cuda``."""
+    cuda = torch.cuda
+
+    def capability(device: Any = None) -> tuple[int, int]:
+        return torch._weft_cuda
+
+    def properties(device: Any = None) -> SimpleNamespace:
+        major, minor = torch._weft_cuda
+        say("torch.cuda device properties", f"one device of capability {major}.{minor}; its sizes are made up")
+        return SimpleNamespace(
+            name=NAME,
+            major=major,
+            minor=minor,
+            total_memory=_MEMORY,
+            multi_processor_count=os.cpu_count() or 1,
+            warp_size=32,
+            max_threads_per_multi_processor=2048,
+            max_threads_per_block=1024,
+            regs_per_multiprocessor=65536,
+            shared_memory_per_block=49152,
+            shared_memory_per_block_optin=232448,
+            shared_memory_per_multiprocessor=233472,
+            L2_cache_size=50 << 20,
+            gcnArchName="",
+            is_integrated=True,
+            is_multi_gpu_board=False,
+        )
+
+    def seed(value: int) -> None:
+        torch.default_generator.manual_seed(int(value))
+
+    replaced: dict[str, Any] = {
+        **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), _always(True)),
+        **dict.fromkeys(("device_count",), _always(1)),
+        **dict.fromkeys(("current_device",), _always(0)),
+        **dict.fromkeys(
+            (
+                *("init", "synchronize", "set_device", "empty_cache", "reset_peak_memory_stats", "ipc_collect"),
+                *("reset_max_memory_allocated", "reset_accumulated_memory_stats", "set_stream", "set_sync_debug_mode"),
+                *("set_per_process_memory_fraction", "_sleep", "_lazy_init"),
+            ),
+            _nothing,
+        ),
+        **dict.fromkeys(
+            (
+                *("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
+                *("memory_cached", "max_memory_cached", "utilization", "clock_rate", "get_sync_debug_mode"),
+            ),
+            _always(0),
+        ),
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+        "get_device_name": _always(NAME),
+        "get_arch_list": lambda: ["sm_{}{}".format(*torch._weft_cuda)],
+        "mem_get_info": _always((_MEMORY, _MEMORY)),
+        "memory_stats": _always({}),
+        "memory_summary": _always(""),
+        "can_device_access_peer": _always(False),
+        "is_current_stream_capturing": _always(False),
+        "manual_seed": seed,
+        "manual_seed_all": seed,
+        "seed": _nothing,
+        "seed_all": _nothing,
+        "initial_seed": lambda: torch.initial_seed(),
+        "get_rng_state": lambda device=None: torch.get_rng_state(),
+        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
+        "get_rng_state_all": lambda: [torch.get_rng_state()],
+        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
+        "Stream": Stream,
+        "ExternalStream": Stream,
+        "Event": Event,
+        "CUDAGraph": CUDAGraph,
+        "current_stream": lambda device=None: Stream(),
+        "default_stream": lambda device=None: Stream(),
+        "stream": lambda stream: stream if stream is not None else _device(),
+        "StreamContext": lambda stream: stream if stream is not None else _device(),
+        "device": _device,
+        "device_of": _device,
+        "get_device_module": _always(cuda),
+    }
+    for name, value in replaced.items():
+        setattr(cuda, name, value)
+    cuda.random.manual_seed = replaced["manual_seed"]
+    cuda.random.manual_seed_all = replaced["manual_seed_all"]
+    cuda.amp.autocast = lambda enabled=True, dtype=None, cache_enabled=None: torch.autocast(
+        "cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled
+    )
+    torch.get_device_module = lambda device=None: cuda

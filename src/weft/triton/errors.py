@@ -1,0 +1,61 @@
+"""``triton.errors``, and the errors of launches: the classes that programs catch."""
+
+from __future__ import annotations
+
+from weft.runtime import errors
+
+
+class TritonError(Exception):
+    """The base of the errors of a kernel: of its compilation, its resources, its tuning."""
+
+
+class _Worded(TritonError):
+    """An error that is a message."""
+
+    prefix = ""
+
+    def __init__(self, error_message: str | None = None) -> None:
+        super().__init__(error_message)
+        self.error_message = error_message
+
+    def __str__(self) -> str:
+        return self.prefix + (self.error_message or "")
+
+
+class InterpreterError(_Worded):
+    """Never raised: weft compiles where Triton would interpret. Programs that catch it go on working."""
+
+
+class PTXASError(_Worded):
+    """Never raised: no launch needs ptxas."""
+
+    prefix = "PTXAS error: "
+
+
+class AutotunerError(_Worded):
+    """A sweep has no configuration to measure."""
+
+    prefix = "Autotuner error: "
+
+
+class OutOfResources(TritonError):
+    """A block asks for more of a GPU than there is; ``required`` and ``limit`` of what ``name`` says."""
+
+    def __init__(self, required: int, limit: int, name: str) -> None:
+        super().__init__(required, limit, name)
+        self.required = required
+        self.limit = limit
+        self.name = name
+
+    def __str__(self) -> str:
+        return (
+            f"out of resource: {self.name}, Required: {self.required}, Hardware limit: {self.limit}. Reducing block sizes or "
+            "`num_stages` may help."
+        )
+
+
+def out_of_resources(error: errors.OutOfResources) -> OutOfResources:
+    """Weft's error as the class that programs catch; the message has weft's list of buffers beneath."""
+    result = OutOfResources(error.asked, error.available, error.resource)
+    result.add_note(str(error))
+    return result

@@ -1,0 +1,37 @@
+"""``triton.language``: weft's language, with the names of Triton's that have a meaning on the host only.
+
+Names that weft's language does not have are `Absent`: a program may import them, and using one in a kernel is an error that
+names it.
+"""
+
+# pyright: reportUnsupportedDunderAll=false, reportUnusedImport=false
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from weft import dtypes, language
+from weft.frontend.unsupported import TRITON_ONLY
+from weft.language import *  # noqa: F403
+from weft.language.core import Absent, constexpr, pointer_type, tensor
+from weft.triton.language import core, extra, math, random, standard, target_info
+from weft.triton.language.types import const, dtype, str_to_ty, void
+from weft.triton.values import aggregate
+
+tuple = getattr(language, "tuple", builtins.tuple)
+slice = getattr(language, "slice", builtins.slice)
+pi32_t = pointer_type(dtypes.int32)
+float8e4b15 = getattr(language, "float8e4b15", dtypes.float8_e4m3b15)
+float8e4b8 = getattr(language, "float8e4b8", dtypes.float8_e4m3fnuz)
+float8e5b16 = getattr(language, "float8e5b16", dtypes.float8_e5m2fnuz)
+
+__all__ = language.__all__ + [
+    "aggregate", "const", "constexpr", "core", "dtype", "extra", "float8e4b15", "float8e4b8",
+    "float8e5b16", "math", "pi32_t", "random", "slice", "standard", "str_to_ty", "target_info", "tensor", "tuple", "void",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in TRITON_ONLY:
+        return Absent(name)
+    raise AttributeError(f"module 'triton.language' has no attribute {name!r}")

@@ -1,0 +1,59 @@
+"""A configuration that a sweep measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+_OPTIONS: Final = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
+_DEFAULTS: Final[dict[str, Any]] = {
+    **{"kwargs": {}, "num_warps": 4, "num_stages": 3, "num_ctas": 1},
+    **{"maxnreg": None, "pre_hook": None, "ir_override": None},
+}
+
+
+class Config:
+    """Values for compile-time parameters (``kwargs``) and options of the launch. ``pre_hook`` is called with all arguments before
+    each launch."""
+
+    def __init__(
+        self,
+        kwargs: dict[str, Any],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable[..., Any] | None = None,
+        ir_override: str | None = None,
+    ) -> None:
+        self.kwargs = kwargs
+        self.num_warps = num_warps
+        self.num_stages = num_stages
+        self.num_ctas = num_ctas
+        self.maxnreg = maxnreg
+        self.pre_hook = pre_hook
+        self.ir_override = ir_override
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(_DEFAULTS | state)
+
+    def all_kwargs(self) -> dict[str, Any]:
+        """The keywords of a launch with this configuration."""
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        return self.kwargs | {name: value for name, value in options.items() if value is not None}
+
+    def _key(self) -> tuple[Any, ...]:
+        return (*self.all_kwargs().items(), self.pre_hook)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Config) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __str__(self) -> str:
+        options = {name: getattr(self, name) for name in _OPTIONS}
+        return ", ".join(f"{name}: {value}" for name, value in (self.kwargs | options).items())
+
+    def __repr__(self) -> str:
+        return f"Config({self})"

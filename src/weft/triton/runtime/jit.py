@@ -1,0 +1,296 @@
+"""``triton.runtime.jit``: kernels with the attributes and the launch protocol of Triton's.
+
+A kernel here is weft's `JITFunction` under Triton 3.9's semantics. What differs is what programs look at: ``kernel[grid](...)``
+returns a compiled kernel, `run` is what autotuners and heuristics call, errors are Triton's, and options of machines that weft
+does not have are accepted, since they only tune code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import textwrap
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from typing import Any, Final
+
+from weft.frontend.source import KernelFunction
+from weft.ir.errors import CompilationError as WeftCompilationError
+from weft.language.core import ConstexprFunction, constexpr_function
+from weft.options import Options
+from weft.runtime.arguments import Bound, signature_of
+from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
+from weft.runtime.emulated import CURRENT
+from weft.runtime.errors import OutOfResources
+from weft.runtime.jit import JITFunction as Kernel
+from weft.triton import knobs
+from weft.triton.compiler.errors import translated
+from weft.triton.errors import out_of_resources
+from weft.triton.profiles import LAUNCHES
+from weft.triton.runtime.driver import driver
+from weft.triton.runtime.parameters import KernelParam
+from weft.triton.runtime.tensors import MockTensor, TensorWrapper, reinterpret
+
+__all__ = [
+    "ConstexprFunction", "JITCallable", "JITFunction", "KernelInterface", "KernelParam", "MockTensor", "TensorWrapper",
+    "constexpr_function", "jit", "reinterpret",
+]  # fmt: skip
+
+SEMANTICS: Final = "triton@3.9"
+
+TUNING: Final = NOT_OPTIONS - {"stream"}
+"""Options of a launch that tune code for machines, or name their libraries: accepted, and ignored."""
+
+
+class KernelInterface:
+    """What is launched as ``kernel[grid](...)``: a kernel, or what wraps kernels. A subclass has `run`."""
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The launcher for a grid."""
+        return partial(self.run, grid=grid, warmup=False)
+
+    def warmup(self, *args: Any, grid: Any = (1,), **keywords: Any) -> Any:
+        """Compiles for the arguments; dtypes stand for arrays of them."""
+        return self.run(*map(MockTensor.wrap_dtype, args), grid=grid, warmup=True, **keywords)
+
+    def run(self, *args: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
+        """Launches, or only compiles."""
+        raise NotImplementedError("run not implemented")
+
+
+class JITCallable:
+    """What other kernels may call; a name to test for."""
+
+
+class JITFunction(Kernel, JITCallable, KernelInterface):
+    """A kernel with Triton's attributes; parameters as `jit`."""
+
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        version: Any = None,
+        do_not_specialize: Iterable[int | str] | None = None,
+        do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+        debug: bool | None = None,
+        noinline: bool | None = None,
+        repr: Callable[..., str] | None = None,
+        launch_metadata: Callable[..., Any] | None = None,
+    ) -> None:
+        self.do_not_specialize = list(do_not_specialize or ())
+        self.do_not_specialize_on_alignment = list(do_not_specialize_on_alignment or ())
+        super().__init__(
+            fn,
+            semantics=SEMANTICS,
+            do_not_specialize=self.do_not_specialize,
+            do_not_specialize_on_alignment=self.do_not_specialize_on_alignment,
+        )
+        self.module = fn.__module__
+        self.version = version
+        self.debug = debug
+        self.noinline = noinline
+        self.launch_metadata = launch_metadata
+        self.kernel = None
+        self.pre_run_hooks: list[Callable[..., Any]] = []
+        self.__globals__ = fn.__globals__
+        self.device_caches: defaultdict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
+        self._repr = repr
+
+    def __repr__(self) -> str:
+        return f"JITFunction({self.module}:{self.fn.__qualname__})"
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """Kernels have no meaning without a grid: always `RuntimeError`."""
+        raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+
+    # ---- what it is -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Python's signature of the function."""
+        return inspect.signature(self.fn)
+
+    @cached_property
+    def params(self) -> list[KernelParam]:
+        """The parameters."""
+        general, alignment = self.do_not_specialize, self.do_not_specialize_on_alignment
+        return [
+            KernelParam(i, p, i in general or p.name in general, i in alignment or p.name in alignment)
+            for i, p in enumerate(self.signature.parameters.values())
+        ]
+
+    @property
+    def arg_names(self) -> list[str]:
+        """The names of the parameters."""
+        return [p.name for p in self.params]
+
+    @property
+    def constexprs(self) -> list[int]:
+        """The indices of compile-time parameters."""
+        return [p.num for p in self.params if p.is_constexpr]
+
+    @property
+    def src(self) -> str:
+        """The text of the function from ``def`` on."""
+        lines = self.source.split("\n")
+        return "\n".join(lines[next(i for i, line in enumerate(lines) if line.startswith("def ")) :])
+
+    @property
+    def raw_src(self) -> list[str]:
+        """The lines of the file, decorators included."""
+        return self._lines[0]
+
+    @property
+    def starting_line_number(self) -> int:
+        """The first of these lines."""
+        return self.first_line
+
+    @property
+    def cache_key(self) -> str:
+        """A text that differs whenever the code may, of this function or of those it calls."""
+        return hashlib.sha256(f"{self.dependencies()}{self.first_line}".encode()).hexdigest()
+
+    hash = cache_key
+
+    def repr(self, specialization: Any) -> str:
+        """The kernel's name for profilers."""
+        return self.fn.__name__ if self._repr is None else self._repr(specialization)
+
+    def is_gluon(self) -> bool:
+        """False."""
+        return False
+
+    def get_capture_scope(self) -> dict[str, Any]:
+        """The names that the function sees."""
+        return self.__globals__ | dict(inspect.getclosurevars(self.fn).nonlocals)
+
+    def parse(self) -> Any:
+        """The syntax tree of `src`."""
+        import ast
+
+        return ast.parse(self.src)
+
+    def _unsafe_update_src(self, new_src: str) -> None:
+        """Compiles another text from now on. What it names is looked up where the function was defined."""
+        for name in ("source", "tree", "_references"):
+            self.__dict__.pop(name, None)
+        first = self.fn.__code__.co_firstlineno
+        self.__dict__["_lines"] = (textwrap.dedent(new_src).splitlines(keepends=True), first)
+        self._executables.clear()
+        self._compiled_from = None
+        self.device_caches.clear()
+
+    # ---- launches ---------------------------------------------------------------------------------------------------
+
+    def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
+        """Calls a function with the arguments before each launch."""
+        self.pre_run_hooks.append(hook)
+
+    def create_binder(self) -> tuple[Any, ...]:
+        """An entry of `device_caches`: compiled kernels, and what Triton keeps beside them."""
+        return {}, {}, driver.active.get_current_target(), None, None
+
+    def run(self, *args: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
+        """Launches on ``grid``, or only compiles (``warmup``); the compiled kernel.
+
+        Raises: `KeyError` for a keyword that is neither a parameter nor an option of a launch.
+        """
+        for hook in self.pre_run_hooks:
+            hook(*args, **keywords)
+        if keywords:
+            keywords = self._accepted(keywords)
+        chosen: Any = grid if callable(grid) else grid_of(self.name, grid)
+        try:
+            executable, bound, sizes = self._prepared(None, chosen, args, keywords)
+        except WeftCompilationError as error:
+            refused = translated(error, self)
+            raise refused from refused.__cause__
+        except OutOfResources as error:
+            raise out_of_resources(error) from None
+        kernel = self._compiled(executable, bound, keywords)
+        if not warmup and sizes[0] and sizes[1] and sizes[2]:
+            entered = knobs.runtime.launch_enter_hook
+            if entered is not None and getattr(entered, "calls", True):
+                kernel.announce(entered, sizes, bound.values)
+            profile = executable.launch(bound, sizes)
+            if profile is not None:
+                LAUNCHES.add(profile)
+            left = knobs.runtime.launch_exit_hook
+            if left is not None and getattr(left, "calls", True):
+                kernel.announce(left, sizes, bound.values)
+        return kernel
+
+    def warmup(self, *args: Any, grid: Any = (1,), **keywords: Any) -> Any:
+        """Compiles for the arguments; dtypes stand for arrays of them."""
+        return KernelInterface.warmup(self, *args, grid=grid, **keywords)
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        """The launcher for a grid."""
+        return partial(self.run, grid=grid, warmup=False)
+
+    def _accepted(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        """The keywords that weft's launch takes."""
+        names = self._list.names
+        result: dict[str, Any] = {}
+        for name, value in keywords.items():
+            if name in names or name in LAUNCH_OPTIONS:
+                result[name] = value
+            elif name not in TUNING:
+                raise KeyError(f"Keyword argument {name} was specified but unrecognised")
+        return result
+
+    def _compiled(self, executable: Any, bound: Bound, keywords: Mapping[str, Any]) -> Any:
+        """The compiled kernel of an executable: the same object in each launch."""
+        cache = self.device_caches[driver.active.get_current_device()][0]
+        found = cache.get(executable)
+        if found is None:
+            from weft.triton.compiler.compiler import ASTSource, CompiledKernel
+
+            signature = signature_of(bound.parameters, bound.key, list(bound.values))
+            options = Options(self.checked, True, self._list.options(keywords))
+            source = ASTSource.of(self, signature)
+            found = cache[executable] = CompiledKernel(source, signature, options, executable, CURRENT.get())
+            hook = knobs.runtime.jit_post_compile_hook
+            if hook is not None:
+                hook(
+                    key=found.hash,
+                    repr=f"{self.name}",
+                    fn=self,
+                    compile={"key": found.hash, "signature": source.signature, "constants": source.constants},
+                    is_manual_warmup=False,
+                    already_compiled=False,
+                )
+        return found
+
+
+def jit(
+    fn: Callable[..., Any] | None = None,
+    *,
+    version: Any = None,
+    repr: Callable[..., str] | None = None,
+    launch_metadata: Callable[..., Any] | None = None,
+    do_not_specialize: Iterable[int | str] | None = None,
+    do_not_specialize_on_alignment: Iterable[int | str] | None = None,
+    debug: bool | None = None,
+    noinline: bool | None = None,
+) -> Any:
+    """Makes a function a kernel: ``@triton.jit``, or with keywords.
+
+    ``version``, ``debug`` and ``noinline`` are kept and change nothing. ``launch_metadata`` is called where a launch hook reads
+    its metadata, ``repr`` by profilers.
+    """
+
+    def decorate(function: Callable[..., Any]) -> JITFunction:
+        plain = function.fn if isinstance(function, KernelFunction) else function
+        return JITFunction(
+            plain,
+            version=version,
+            do_not_specialize=do_not_specialize,
+            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
+            debug=debug,
+            noinline=noinline,
+            repr=repr,
+            launch_metadata=launch_metadata,
+        )
+
+    return decorate if fn is None else decorate(fn)

@@ -1,0 +1,30 @@
+"""Small names of ``triton``: sizes, and decorators of functions and classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from weft.language.core import constexpr_function
+from weft.runtime import sizes
+
+T = TypeVar("T")
+
+_power: Callable[[int], int] = cast("Any", sizes.next_power_of_2).function
+
+
+@constexpr_function
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is at least ``n``; 0 for 0, as in Triton. `ValueError` for negative numbers."""
+    return 0 if n == 0 else _power(n)
+
+
+def must_use_result(x: Any, s: Any = True) -> Any:
+    """Returns the function as it is: a kernel may drop the result."""
+    return (lambda function: function) if isinstance(x, str) else x  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+
+
+def aggregate(cls: type[T]) -> type[T]:
+    """Makes a class a frozen dataclass, whose objects kernels take as values."""
+    return dataclasses.dataclass(frozen=True)(cls)

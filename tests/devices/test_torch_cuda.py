@@ -1,0 +1,71 @@
+"""Stand-ins for a card: programs that name ``cuda`` run on CPU tensors. A process of its own, since they last."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed")
+pytestmark = [pytest.mark.jit, pytest.mark.torch]
+
+PROGRAM = """\
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+torch.manual_seed(0)
+x = torch.rand(100, device="cuda")
+y = torch.rand(100).to("cuda").cuda().to(torch.device("cuda:0"))
+out = torch.empty_like(x)
+assert x.is_cuda and x.device == torch.device("cuda") and isinstance(x.device, torch.device)
+add[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, y, out, 100, BLOCK=64)
+torch.cuda.synchronize()
+assert torch.equal(out, x + y)
+assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
+assert torch.cuda.get_device_capability() == (9, 0)
+assert torch.cuda.get_device_properties(0).multi_processor_count >= 1
+start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+with torch.cuda.stream(torch.cuda.Stream()):
+    start.record()
+    end.record()
+assert start.elapsed_time(end) >= 0
+torch.cuda.manual_seed(3)
+first = torch.rand(2, device="cuda")
+torch.cuda.manual_seed_all(3)
+assert torch.equal(first, torch.rand(2, generator=None, device="cuda"))
+generator = torch.Generator(device="cuda")
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
+with torch.cuda.device(0), torch.random.fork_rng():
+    pass
+module = torch.nn.Linear(2, 2).cuda().to("cuda")
+assert module(torch.ones(2, device="cuda", requires_grad=True)).sum().backward() is None
+assert torch.zeros(2).new_ones(3, device="cuda").device.type == "cpu"
+assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
+print("passed")
+"""
+
+
+def test_a_program_that_names_cuda(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+    result = subprocess.run(
+        [sys.executable, "-m", "weft.run", str(script)], capture_output=True, text=True, check=False
+    )
+    assert result.stdout == "passed\n", result.stderr
+    assert result.stderr.splitlines().count("weft: device 'cuda': tensors are in the CPU's memory") == 1
+
+
+def test_quiet_names_nothing(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text("import torch; torch.zeros(1, device='cuda')")
+    command = [sys.executable, "-m", "weft.run", "--quiet", str(script)]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""

@@ -1,0 +1,277 @@
+"""`triton.jit` of the drop-in: attributes, launches, what they return, hooks, sources, errors."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import triton
+from weft.triton import knobs
+from weft.triton import language as tl
+from weft.triton.backends.compiler import GPUTarget
+from weft.triton.compiler import ASTSource
+from weft.triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
+from weft.triton.profiles import LAUNCHES
+
+pytestmark = pytest.mark.jit
+
+
+@triton.jit
+def scale(x: Any, out: Any, factor: Any, n: Any, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) * factor, mask=i < n)
+
+
+def arrays(n: int = 70) -> tuple[Any, Any]:
+    x = np.arange(n, dtype=np.float32)
+    return x, np.zeros_like(x)
+
+
+def test_a_launch_returns_the_compiled_kernel() -> None:
+    x, out = arrays()
+    kernel = scale[(3,)](x, out, 2.0, 70, BLOCK=32, num_warps=8)
+    np.testing.assert_array_equal(out, 2 * x)
+    assert kernel.metadata.num_warps == 8
+    assert kernel.metadata.name == "scale"
+    assert kernel.metadata.target == triton.runtime.driver.active.get_current_target()
+    assert "tile.load" in kernel.asm["ttir"]
+    assert "scale" in kernel.asm["asm"]
+    assert "define" in kernel.asm["llir"]
+    assert kernel.asm["obj"] == kernel.kernel
+    assert (kernel.n_regs, kernel.n_spills) == (0, 0)
+    assert kernel.src.signature == {"x": "*fp32", "out": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
+    assert kernel is scale[(3,)](x, out, 3.0, 70, BLOCK=32, num_warps=8)
+
+
+def test_a_compiled_kernel_launches() -> None:
+    x, out = arrays()
+    kernel = scale.warmup(x, out, 2.0, 70, BLOCK=32, grid=(1,))
+    assert not out.any()
+    kernel[(3, 1, 1)](x, out, 4.0, 70, 32)
+    np.testing.assert_array_equal(out, 4 * x)
+    kernel[(3,)](x, out, 5.0, 70)
+    np.testing.assert_array_equal(out, 5 * x)
+
+
+def test_a_text_that_is_not_there() -> None:
+    x, out = arrays()
+    kernel = scale.warmup(x, out, 2.0, 70, BLOCK=32)
+    with pytest.raises(KeyError) as raised:
+        kernel.asm["amdgcn"]
+    assert str(raised.value) == "\"Unknown key: 'amdgcn'; this kernel has source, ttir, ttgir, llir, asm, obj\""
+    assert "ptx" not in kernel.asm
+
+
+def test_options_of_other_machines_change_nothing() -> None:
+    x, out = arrays()
+    scale[(3,)](x, out, 2.0, 70, BLOCK=32, waves_per_eu=2, matrix_instr_nonkdim=16, debug=True)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_an_unknown_keyword() -> None:
+    x, out = arrays()
+    with pytest.raises(KeyError) as raised:
+        scale[(1,)](x, out, 2.0, 70, BLOCK=32, blok=1)
+    assert raised.value.args == ("Keyword argument blok was specified but unrecognised",)
+
+
+def test_attributes() -> None:
+    assert scale.arg_names == ["x", "out", "factor", "n", "BLOCK"]
+    assert scale.constexprs == [4]
+    assert [p.is_constexpr for p in scale.params] == [False, False, False, False, True]
+    assert scale.src.startswith("def scale(x: Any")
+    assert scale.__globals__ is globals()
+    assert list(scale.signature.parameters) == scale.arg_names
+    assert scale.fn.__name__ == scale.__name__ == "scale"
+    assert repr(scale) == f"JITFunction({__name__}:scale)"
+    assert len(scale.cache_key) == 64
+    assert isinstance(scale, triton.KernelInterface)
+
+
+def test_a_kernel_is_no_function() -> None:
+    with pytest.raises(RuntimeError) as raised:
+        scale(1)
+    assert str(raised.value) == "Cannot call @triton.jit'd outside of the scope of a kernel"
+
+
+def test_the_keywords_of_jit() -> None:
+    @triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=[0], debug=True, noinline=True, version=3)
+    def store(x: Any, n: Any):
+        tl.store(x, n)
+
+    assert [p.do_not_specialize for p in store.params] == [False, True]
+    assert [p.do_not_specialize_on_alignment for p in store.params] == [True, False]
+    x = np.zeros(1, np.int32)
+    kernels = {id(store[(1,)](x, n)) for n in (1, 16, 17)}
+    assert len(kernels) == 1
+    assert len(store.device_caches[0][0]) == 1
+
+
+def test_another_source() -> None:
+    @triton.jit
+    def kernel(x: Any):
+        tl.store(x, 1)
+
+    x, before = np.zeros(1, np.int32), kernel.cache_key
+    kernel[(1,)](x)
+    kernel._unsafe_update_src(kernel.src.replace("1)", "7)"))
+    kernel[(1,)](x)
+    assert x[0] == 7
+    assert kernel.cache_key != before
+
+
+def test_hooks_see_arguments_and_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def metadata(grid: Any, metadata: Any, args: Any) -> dict[str, Any]:
+        return {"n": args["n"], "grid": grid, "warps": metadata.num_warps}
+
+    @triton.jit(launch_metadata=metadata)
+    def kernel(x: Any, n: Any):
+        tl.store(x, n)
+
+    def enter(lazy: Any) -> None:
+        seen.append(lazy.get())
+
+    def leave(lazy: Any) -> None:
+        seen.append(lazy.get()["name"])
+
+    def before(*args: Any, **keywords: Any) -> None:
+        seen.append(len(args))
+
+    kernel.add_pre_run_hook(before)
+    knobs.runtime.launch_enter_hook.add(enter)
+    knobs.runtime.launch_exit_hook.add(leave)
+    try:
+        kernel[(2,)](np.zeros(1, np.int32), 5)
+    finally:
+        knobs.runtime.launch_enter_hook.remove(enter)
+        knobs.runtime.launch_exit_hook.remove(leave)
+    assert seen[0] == 2
+    assert {k: seen[1][k] for k in ("name", "n", "grid", "warps")} == {
+        "name": "kernel",
+        "n": 5,
+        "grid": (2, 1, 1),
+        "warps": 4,
+    }
+    assert seen[2:] == ["kernel"]
+
+
+def test_compile() -> None:
+    types = {"x": "*fp32", "out": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
+    source = ASTSource(scale, types, {"BLOCK": 32}, {(0,): [["tt.divisibility", 16]]})
+    kernel = triton.compile(source)
+    assert "tile.divisibility = 16" in kernel.asm["ttir"]
+    target = GPUTarget("cuda", 80, 32)
+    gpu = triton.compile(source, target=target, options={"num_warps": 2})
+    assert ".target sm_80" in gpu.asm["ptx"]
+    assert gpu.metadata.target == target
+    assert gpu.metadata.num_warps == 2
+    assert gpu.hash != kernel.hash
+
+
+def test_emulated_launches_are_profiled() -> None:
+    x, out = arrays()
+    LAUNCHES.clear()
+    with weft.emulate("sm_80"):
+        kernel = scale[(3,)](x, out, 2.0, 70, BLOCK=32)
+        assert triton.runtime.driver.active.get_current_target() == GPUTarget("cuda", 80, 32)
+    np.testing.assert_array_equal(out, 2 * x)
+    assert ".target sm_80" in kernel.asm["ptx"]
+    assert LAUNCHES.kernels == ["scale"]
+    LAUNCHES.clear()
+
+
+# ---- errors ---------------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def helper(value: Any):
+    return value & 1.5
+
+
+@triton.jit
+def calls_helper(x: Any):
+    # a comment, so that lines differ
+
+    helper(tl.load(x))
+
+
+@triton.jit
+def asserts(x: Any, N: tl.constexpr):
+    tl.static_assert(N > 3, "too few")
+
+
+def refused(kernel: Any, *args: Any, **keywords: Any) -> CompilationError:
+    with pytest.raises(CompilationError) as raised:
+        kernel[(1,)](*args, **keywords)
+    return raised.value
+
+
+def test_an_error_is_a_chain_of_calls() -> None:
+    error = refused(calls_helper, np.zeros(1, np.int32))
+    assert isinstance(error, triton.TritonError)
+    assert str(error).splitlines()[0] == "at 4:4:"
+    inner = error.__cause__
+    assert isinstance(inner, CompilationError)
+    lines = str(inner).splitlines()
+    assert lines[0] == "at 2:11:"
+    assert lines[3] == "           ^"
+    assert "test_triton_jit.py" in str(inner)  # weft's own location beneath
+    assert isinstance(inner.__cause__, ValueError)
+    assert "weft" not in "".join(traceback.format_tb(inner.__traceback__))
+
+
+def test_a_static_assert_has_its_class() -> None:
+    error = refused(asserts, np.zeros(1, np.int32), N=2)
+    assert type(error) is CompileTimeAssertionFailure
+    assert error.__cause__ is None
+    assert str(error).splitlines()[0] == "at 2:4:"
+
+
+def test_out_of_resources() -> None:
+    x, out = arrays()
+    with weft.emulate("sm_80"), pytest.raises(triton.OutOfResources) as raised:
+        scale[(1,)](x, out, 2.0, 70, BLOCK=32, num_warps=64)
+    assert (raised.value.required, raised.value.limit, raised.value.name) == (2048, 1024, "threads")
+    assert str(raised.value) == (
+        "out of resource: threads, Required: 2048, Hardware limit: 1024. Reducing block sizes or `num_stages` may help."
+    )
+    assert isinstance(raised.value, triton.TritonError)
+
+
+# ---- small names ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "power"), [(0, 0), (1, 1), (2, 2), (3, 4), (1025, 2048)])
+def test_next_power_of_2(n: int, power: int) -> None:
+    assert triton.next_power_of_2(n) == power
+
+
+def test_reinterpret() -> None:
+    x = np.ones(4, np.float32)
+    np.testing.assert_array_equal(triton.reinterpret(x, tl.int32), x.view(np.int32))
+    with pytest.raises(TypeError) as raised:
+        triton.reinterpret(3, tl.int32)
+    assert str(raised.value) == "Cannot reinterpret a <class 'int'>."
+
+
+def test_dtypes_on_the_host() -> None:
+    assert tl.dtype("fp32") is tl.float32
+    assert isinstance(tl.float16, tl.dtype)
+    assert tl.str_to_ty("*i32", None) == tl.pointer_type(tl.int32)
+    assert tl.float8e4b15.name == "float8_e4m3b15"
+
+
+def test_names_that_weft_has_not() -> None:
+    @triton.jit
+    def kernel(x: Any):
+        tl.store(x, tl.extra.cuda.smid())
+
+    error = refused(kernel, np.zeros(1, np.int32))
+    assert error.error_message == "weft does not have tl.extra.cuda.smid yet"

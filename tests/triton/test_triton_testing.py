@@ -1,0 +1,166 @@
+"""`triton.testing` and `triton.knobs`, and the driver: times, reports, settings."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft import triton
+from weft.triton import knobs, testing
+from weft.triton.report import Benchmark, perf_report
+from weft.triton.tools.tensor_descriptor import TensorDescriptor
+
+
+def test_do_bench() -> None:
+    calls: list[int] = []
+    times = testing.do_bench(lambda: calls.append(1), warmup=0, rep=0.01, return_mode="all")
+    assert len(times) >= 1
+    assert all(time >= 0 for time in times)
+    assert len(calls) == 3 + len(times)
+    quantiles = testing.do_bench(lambda: None, warmup=0, rep=0.01, quantiles=[0.5, 0.2, 0.8])
+    assert quantiles[1] <= quantiles[0] <= quantiles[2]
+    assert isinstance(testing.do_bench_cudagraph(lambda: None, rep=0.01, quantiles=[0.5]), float)
+
+
+def test_do_bench_refuses_an_unknown_mode() -> None:
+    with pytest.raises(AssertionError) as raised:
+        testing.do_bench(lambda: None, return_mode="best")
+    assert str(raised.value) == "return_mode is 'best', expected one of min, max, mean, median, all"
+
+
+def test_assert_close() -> None:
+    testing.assert_close(np.ones(3), np.ones(3) + 0.009)
+    with pytest.raises(AssertionError):
+        testing.assert_close(np.ones(3), np.ones(3) + 0.011)
+    testing.assert_close(np.ones(3), np.ones(3) + 0.011, atol=lambda _: 0.1)
+
+
+@perf_report(
+    Benchmark(
+        x_names=["m", "n"],
+        x_vals=[4, (2, 8)],
+        line_arg="provider",
+        line_vals=["a", "b"],
+        line_names=["A", "B"],
+        plot_name="products",
+        args={"plus": 1},
+        ylabel="GB/s",
+    )
+)
+def products(m: int, n: int, provider: str, plus: int) -> Any:
+    value = float(m * n + plus)
+    return value if provider == "a" else (value, value - 1, value + 1)
+
+
+def test_a_report_is_a_table_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    products.run(print_data=True, save_path=str(tmp_path))
+    shown = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert shown == [
+        ["products:"],
+        ["m", "n", "A", "(GB/s)", "B", "(GB/s)"],
+        ["4", "4", "17.000000", "17.000000"],
+        ["2", "8", "17.000000", "17.000000"],
+    ]
+    assert (tmp_path / "products.csv").read_text() == "m,n,A,B\n4,4,17.0,17.0\n2,8,17.0,17.0\n"
+    assert (tmp_path / "results.html").exists()
+
+
+def test_a_report_refuses_another_number_of_values() -> None:
+    bench = Benchmark(["m", "n"], [(1, 2, 3)], "p", [0], ["0"], "x", {})
+    with pytest.raises(ValueError, match="Expected 2") as raised:
+        perf_report(bench)(lambda **_: 0).run()
+    assert str(raised.value) == "Expected 2 values, got (1, 2, 3)"
+
+
+# ---- the driver -----------------------------------------------------------------------------------------------------
+
+
+def test_the_driver() -> None:
+    driver = triton.runtime.driver.active
+    assert driver.get_current_target().backend == "cpu"
+    assert driver.get_current_device() == 0
+    assert driver.get_device_capability() == (9, 0)
+    properties = driver.utils.get_device_properties(0)
+    assert properties["warpSize"] == 32
+    assert properties["multiprocessor_count"] >= 1
+    assert properties["max_shared_mem"] == 232448
+
+
+def test_events_measure_time() -> None:
+    interface = triton.runtime.driver.active.get_device_interface()
+    start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)
+    start.record()
+    end.record()
+    interface.synchronize()
+    assert start.elapsed_time(end) >= 0
+
+
+# ---- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_a_setting_follows_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_PRINT_AUTOTUNING", raising=False)
+    assert knobs.autotuning.print is False
+    monkeypatch.setenv("TRITON_PRINT_AUTOTUNING", "1")
+    assert knobs.autotuning.print is True
+    with knobs.autotuning.scope():
+        knobs.autotuning.print = False
+        assert knobs.autotuning.print is False
+        knobs.autotuning.print = knobs.env
+        assert knobs.autotuning.print is False  # assigning has set the variable
+    assert knobs.autotuning.print is True
+
+
+def test_folders_follow_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TRITON_HOME", "/somewhere")
+    assert knobs.cache.dir == "/somewhere/.triton/cache"
+
+
+def test_an_unknown_setting() -> None:
+    with pytest.raises(AttributeError) as raised:
+        _ = knobs.redis.password
+    assert str(raised.value) == "triton.knobs has no setting 'password' here; it has key_format, host, port"
+
+
+def test_hooks_are_called_in_their_order() -> None:
+    seen: list[int] = []
+    for backwards, order in ((False, [1, 2]), (True, [2, 1])):
+        chain = knobs.HookChain(backwards)
+        for i in (1, 2):
+            chain.add(lambda i=i: seen.append(i))
+        chain()
+        assert seen == order
+        seen.clear()
+
+
+# ---- descriptors ----------------------------------------------------------------------------------------------------
+
+
+def test_a_descriptor_of_an_array() -> None:
+    array = np.zeros((8, 16), np.float32)
+    descriptor = TensorDescriptor.from_tensor(array, [4, 16])
+    assert (descriptor.shape, descriptor.strides, descriptor.block_shape) == ((8, 16), [16, 1], [4, 16])
+
+
+@pytest.mark.parametrize(
+    ("strides", "block", "message"),
+    [
+        ([16], [4, 16], "rank mismatch"),
+        ([3, 1], [4, 16], "strides must be 16-byte aligned"),
+        ([16, 2], [4, 16], "Last dimension must be contiguous"),
+    ],
+)
+def test_descriptors_that_hardware_has_not(strides: list[int], block: list[int], message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        TensorDescriptor(np.zeros((8, 16), np.float32), [8, 16], strides, block)
+
+
+def test_blocks_are_powers_of_two() -> None:
+    with pytest.raises(ValueError, match="power") as raised:
+        TensorDescriptor.from_tensor(np.zeros((8, 16), np.float32), [4, 12])
+    assert str(raised.value) == "Shape element 1 must be a power of 2"
