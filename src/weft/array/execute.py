@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import linecache
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -136,16 +136,28 @@ def _program(kernel: Kernel) -> Program:
     return program_of_product(kernel) if isinstance(kernel.nodes[0], Matmul) else program_of(kernel)
 
 
-@cache
+_generated: Final[weakref.WeakValueDictionary[tuple[str, str], JITFunction]] = weakref.WeakValueDictionary()
+"""The kernels of plans, by their texts and names: plans share them, and they go with the last plan."""
+
+
 def _compiled(text: str, name: str) -> JITFunction:
     """The kernel of a generated text. The text is where the compiler's errors find it."""
+    if (known := _generated.get((text, name))) is not None:
+        return known
     file = f"<weft.array {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     scope: dict[str, Any] = {"__name__": "weft.array.generated"}
     exec(compile(text, file, "exec"), scope)
     kernel: JITFunction = scope[name]
     kernel.knows_strides = True  # they are part of the text
-    return kernel
+    weakref.finalize(kernel, _forget, text, name, file).atexit = False
+    return _generated.setdefault((text, name), kernel)
+
+
+def _forget(text: str, name: str, file: str) -> None:
+    """Drops the text of a kernel that is gone, unless it was generated again."""
+    if (text, name) not in _generated:
+        linecache.cache.pop(file, None)
 
 
 def _memory_of(array: NDArray[Any]) -> NDArray[Any]:

@@ -156,6 +156,10 @@ class KernelFunction:
         ast.increment_lineno(definition, first - 1 - nested)
         return definition
 
+    def forget_tree(self) -> None:
+        """Frees the syntax tree, which is larger than all else that a compiled kernel keeps. It is parsed again when needed."""
+        self.__dict__.pop("tree", None)
+
     def _edited(self) -> CompilationError:
         return CompilationError(
             f"the source of {self.name} is no longer at {self.file}:{self.first_line}: the file was edited after Python read it",

@@ -176,6 +176,9 @@ class JITFunction(KernelFunction):
                 OutOfResources,
             ) as error:  # it shows the kernel's lines; the compiler's own would bury them
                 raise error.with_traceback(None) from None
+            for function in self._compiled_from.functions:
+                if function.is_shown:  # functions of the library are compiled again and again
+                    function.forget_tree()
             self._executables[key] = made
             return made
 

@@ -1,9 +1,11 @@
 """Object code to callable addresses.
 
-One LLJIT serves the process: an object is linked as a library of its own under a name that is never reused, so equal
-symbols of two kernels do not meet, and unloading a kernel is dropping its tracker. JITLink lays an object's sections side
-by side, so their distances fit 32 bits whatever large arrays are mapped. Undefined symbols (libm, libmvec) resolve from
-the process, into which the mathematics libraries are loaded first.
+Weft's own linker (`weft.runtime.linker`) takes what compilation makes on Linux and x86-64. LLVM's LLJIT takes the rest. There an
+object is a library of its own, under a name that is never reused, so equal symbols of two kernels do not meet. JITLink lays an
+object's sections side by side, so their distances fit 32 bits whatever large arrays are mapped. Undefined symbols (libm,
+libmvec) resolve from the process, into which the mathematics libraries are loaded first.
+
+Code is unloaded when the last reference to its `LoadedCode` goes. `loaded` counts what is loaded.
 """
 
 from __future__ import annotations
@@ -11,9 +13,12 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from dataclasses import dataclass
+import weakref
 from functools import cache
 from typing import Any, Final
+
+from weft.runtime import linker
+from weft.runtime.elf import LinkRefused
 
 _MATH_LIBRARIES: Final[dict[str, tuple[str, ...]]] = {"linux": ("libm.so.6", "libmvec.so.1")}
 """Libraries to load before linking, by `sys.platform`. One that is absent matters only to kernels that name its
@@ -23,12 +28,23 @@ _lock: Final = threading.Lock()
 _numbers: Final = itertools.count()
 
 
-@dataclass(frozen=True)
 class LoadedCode:
-    """Executable code; ``address`` is valid while this object lives."""
+    """Executable code; ``address`` is valid while this object lives. ``owner`` unloads the code when it goes."""
 
-    address: int
-    tracker: Any
+    __slots__ = ("__weakref__", "address", "owner")
+
+    def __init__(self, address: int, owner: object):
+        self.address = address
+        self.owner = owner
+        _loaded.add(self)
+
+
+_loaded: Final[weakref.WeakSet[LoadedCode]] = weakref.WeakSet()
+
+
+def loaded() -> int:
+    """How many objects are loaded."""
+    return len(_loaded)
 
 
 @cache
@@ -58,6 +74,13 @@ def _jit() -> Any:
 
 def load(code: bytes, symbol: str) -> LoadedCode:
     """Links a relocatable object into the process; `RuntimeError` where it is malformed or names an unknown symbol."""
+    try:
+        return LoadedCode(*linker.link(code, symbol))
+    except LinkRefused:
+        return _load_by_llvm(code, symbol)
+
+
+def _load_by_llvm(code: bytes, symbol: str) -> LoadedCode:
     import llvmlite.binding as llvm  # here, for it is a tenth of `import weft`
 
     with _lock:

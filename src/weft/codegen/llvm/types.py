@@ -141,7 +141,7 @@ def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
     return _signed_scalar(element, number, math.copysign(1.0, number))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4096)
 def _signed_scalar(element: ir.Type, number: int | float, sign: float) -> ir.Constant:
     """One constant of each kind; by the sign too, since -0.0 equals 0.0."""
     if isinstance(element, ir.IntType):
