@@ -36,13 +36,21 @@ def _places(layout: LinearLayout) -> Places:
     return Places.of(layout).first_copies
 
 
+@lru_cache(maxsize=1 << 14)
+def _stored(layout: LinearLayout, bits: int, machine: MachineModel) -> float:
+    """The least clocks of the pipes where all elements go through memory into a layout."""
+    return _through_memory(_places(layout), bits, machine)
+
+
 @lru_cache(maxsize=1 << 16)
 def least_conversion(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> Least:
     """Lower bounds of the price of `plan_conversion`, in clocks, and of its permutes."""
     a, b = _places(source), _places(destination)
     warps = 1 << len(a.warp)
     if crossing(a, b):
-        pipes = min(_through_memory(b, bits, machine), _halves(a, b, bits, machine))
+        pipes = _stored(destination, bits, machine)
+        if a.warp != b.warp:
+            pipes = min(pipes, _halves(a, b, bits, machine))
         return Least(pipes + memory_latency(machine, local=False), 0)
     match needs(a, b):
         case "nothing":
@@ -51,12 +59,12 @@ def least_conversion(source: LinearLayout, destination: LinearLayout, bits: int,
             step = rename(a, b, bits)
             registers = len(a.register), len(b.register)
             selected = price((step,), machine, warps, registers=registers, bits=bits)
-            stored = _through_memory(b, bits, machine) + memory_latency(machine, local=True)
+            stored = _stored(destination, bits, machine) + memory_latency(machine, local=True)
             return Least(selected, step.permutes) if selected < stored else Least(stored, 0)
         case _:
             shuffles = least_shuffles(a, b, bits, machine.shuffle_bits)
             shuffled = _shuffled(shuffles, machine, warps) + machine.latency.shuffle
-            return Least(min(shuffled, _through_memory(b, bits, machine) + memory_latency(machine, local=True)), 0)
+            return Least(min(shuffled, _stored(destination, bits, machine) + memory_latency(machine, local=True)), 0)
 
 
 def _through_memory(b: Places, bits: int, machine: MachineModel) -> float:

@@ -26,6 +26,8 @@ the warp's number takes the place of a lane bit, half of the lanes hold nothing 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache, reduce
+from operator import or_, xor
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.layout.algebra import f2
@@ -54,11 +56,15 @@ class Places(NamedTuple):
         return self._replace(register=tuple(column for column in self.register if column))
 
 
-def _mask(columns: Sequence[int]) -> int:
-    mask = 0
-    for column in columns:
-        mask |= column
-    return mask
+@lru_cache(maxsize=1 << 14)
+def _mask(columns: f2.Matrix) -> int:
+    return reduce(or_, columns, 0)
+
+
+@lru_cache(maxsize=1 << 14)
+def _differ(a: f2.Matrix, b: f2.Matrix) -> int:
+    """The bits in which columns of the same places differ."""
+    return reduce(or_, map(xor, a, b), 0)
 
 
 def crossing(a: Places, b: Places) -> int:
@@ -66,13 +72,12 @@ def crossing(a: Places, b: Places) -> int:
     differ in them. 0 iff it stays within warps."""
     held = _mask(a.register) | _mask(a.lane)
     wanted = _mask(b.register) | _mask(b.lane)
-    return (wanted | _mask([x ^ y for x, y in zip(a.warp, b.warp, strict=True)])) & ~held
+    return (wanted | _differ(a.warp, b.warp)) & ~held
 
 
 def _crosses_lanes(a: Places, b: Places) -> bool:
     held = _mask(a.register)
-    threads = zip((*a.lane, *a.warp), (*b.lane, *b.warp), strict=True)
-    return bool((_mask(b.register) | _mask([x ^ y for x, y in threads])) & ~held)
+    return bool((_mask(b.register) | _differ(a.lane, b.lane) | _differ(a.warp, b.warp)) & ~held)
 
 
 def needs(a: Places, b: Places) -> Needs:
@@ -89,7 +94,7 @@ def received_words(a: Places, b: Places, bits: int, width: int) -> int:
     mine = _mask(a.register)
     wanted = _mask(b.register)
     elements = 1 << wanted.bit_count()
-    moved = _mask([x ^ y for x, y in zip((*a.lane, *a.warp), (*b.lane, *b.warp), strict=True)])
+    moved = _differ(a.lane, b.lane) | _differ(a.warp, b.warp)
     if not moved & ~(mine | wanted):
         elements -= 1 << (mine & wanted).bit_count()
     return -(-elements * bits // width)
