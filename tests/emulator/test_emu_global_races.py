@@ -14,6 +14,7 @@ import pytest
 
 from weft.emulator import Checks, Module
 from weft.emulator.errors import Race
+from weft.emulator.machine import launch as machine
 
 HEAD = """.version 8.4
 .target sm_90
@@ -326,6 +327,32 @@ SEEDED = [
         grid=3,
     ),
     Seeded(
+        "what another block released, behind a store that is no atomic",
+        "setp.eq.u32 %p1, %k, 1; @%p1 bra MIDDLE; setp.eq.u32 %p1, %k, 2; @%p1 bra READER;\n"
+        "st.global.u32 [%x], 7; st.release.gpu.global.u32 [%f], 1; bra DONE;\n"
+        "MIDDLE: ld.relaxed.gpu.global.u32 %v, [%f]; setp.eq.u32 %p0, %v, 0; @%p0 bra MIDDLE;\n"
+        "atom.HERE.gpu.global.add.u32 %v, [%f], 1; st.relaxed.gpu.global.u32 [%f], 3; bra DONE;\n"
+        "READER: ld.relaxed.gpu.global.u32 %v, [%f]; setp.ne.u32 %p0, %v, 3; @%p0 bra READER;\n"
+        "ld.acquire.gpu.global.u32 %v, [%f]; ld.global.u32 %d, [%x]; st.global.u32 [%o], %d; DONE: ret;",
+        "acq_rel",
+        f"{who(2, 0)} reads bytes 0 to 3 of '{DATA}', which {who(0, 0)} wrote at PTX line 13; nothing orders them: {BLOCKS}",
+        mistake="release",
+        grid=3,
+        threads=1,
+    ),
+    Seeded(
+        "what the block itself released, behind a later store",
+        "setp.eq.u32 %p1, %k, 1; @%p1 bra READER;\nst.global.u32 [%x], 7; st.HERE.gpu.global.u32 [%f], 1;"
+        "atom.relaxed.gpu.global.add.u32 %v, [%f], 1; st.relaxed.gpu.global.u32 [%f], 3; bra DONE;\n"
+        "READER: ld.relaxed.gpu.global.u32 %v, [%f]; setp.ne.u32 %p0, %v, 3; @%p0 bra READER;\n"
+        "ld.acquire.gpu.global.u32 %v, [%f]; ld.global.u32 %d, [%x]; st.global.u32 [%o], %d; DONE: ret;",
+        "release",
+        f"{who(1, 0)} reads bytes 0 to 3 of '{DATA}', which {who(0, 0)} wrote at PTX line 13; nothing orders them: {BLOCKS}",
+        mistake="relaxed",
+        grid=2,
+        threads=1,
+    ),
+    Seeded(
         "a spin lock that is not released",
         "LOCK: atom.acquire.gpu.global.cas.b32 %v, [%f], 0, 1; setp.ne.u32 %p0, %v, 0; @%p0 bra LOCK;\n"
         "ld.global.u32 %d, [%x]; add.u32 %d, %d, 1;\nst.global.u32 [%x], %d;\natom.HERE.gpu.global.exch.b32 %v, [%f], 0;",
@@ -360,3 +387,35 @@ def test_the_same_program_without_it_is_clean(seeded: Seeded) -> None:
 @pytest.mark.parametrize("seeded", SEEDED, ids=lambda seeded: seeded.name)
 def test_the_check_can_be_switched_off(seeded: Seeded) -> None:
     launch(seeded.text.replace("HERE", seeded.mistake), seeded.grid, seeded.threads, Checks(global_races=False))
+
+
+@pytest.mark.parametrize("order", ["ld.global.u32 %d, [%l0]", "st.global.u32 [%l0], 1", "st.global.u32 [%l0], 2"])
+def test_blocks_of_two_batches_race(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One block is resident at a time: threads of the next have the same numbers and go to the same places. To write the same is
+    no race."""
+    monkeypatch.setattr(machine, "RESIDENT", 32)
+    text = (
+        "mul.wide.u32 %l0, %t, 4; add.u64 %l0, %x, %l0; setp.ne.u32 %p0, %k, 0; @%p0 bra SECOND;\n"
+        "st.global.u32 [%l0], 1; st.global.u32 [%l0], 1; bra DONE;\n"
+        f"SECOND: {order}; DONE: ret;"
+    )
+    if order.endswith("1"):
+        launch(text, 2, 32)
+        return
+    with pytest.raises(Race) as caught:
+        launch(text, 2, 32)
+    assert f"which {who(0, 0)} wrote at PTX line 13; nothing orders them: {BLOCKS}" in caught.value.message
+
+
+def test_an_access_of_an_earlier_batch_stays_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks 0 and 1, each resident alone, read one word by the same instruction; block 1 tells block 2, which writes it: it is
+    ordered behind the second read only."""
+    monkeypatch.setattr(machine, "RESIDENT", 32)
+    text = (
+        "setp.eq.u32 %p1, %k, 2; @%p1 bra WRITER;\nld.global.u32 %d, [%x];\n"
+        "setp.eq.u32 %p2, %k, 1; @%p2 st.release.gpu.global.u32 [%f], 1; bra DONE;\n"
+        "WRITER: ld.acquire.gpu.global.u32 %v, [%f]; st.global.u32 [%x], 3; DONE: ret;"
+    )
+    with pytest.raises(Race) as caught:
+        launch(text, 3, 1)
+    assert f"which {who(0, 0)} read at PTX line 13; nothing orders them: {BLOCKS}" in caught.value.message

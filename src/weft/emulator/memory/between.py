@@ -9,7 +9,9 @@ the warp has seen all that the other did up to time t.
 
 Each address that a release reached has a *record*: what an acquire of its value learns. An atomic adds to the record it finds
 (PTX ISA, memory consistency model, observation order: a chain of read-modify-writes). Any other strong write puts its own in its
-place. Nothing is done for a weak write: an acquire that reads it without being ordered behind it races.
+place: what its warp releases by it, and what the same warp released there before, if it was the last to do so (a release and a
+later strong write are a release pattern). What others released reached that warp only if it acquired it. Nothing is done for a
+weak write: an acquire that reads it without being ordered behind it races.
 
 Scopes. A record has two rows: ``wide`` is what was released at .gpu or .sys scope, ``near`` what the block of the last releaser
 may see, which is all. An acquire at .cta scope looks at records of its own block only.
@@ -59,6 +61,8 @@ class Records:
         """The block, over all batches, of who released last."""
         self.owner: IndexArray = np.zeros(1, np.intp)
         """The warp, over all batches."""
+        self.own: IndexArray = np.zeros(1, np.intp)
+        """The number of the record of what that warp released itself: this one, where no atomic added to another's."""
         self._used: IndexArray = np.zeros(0, np.intp)
         self._limit = RECORDS
 
@@ -66,12 +70,19 @@ class Records:
         """Rows of so many columns from now on."""
         self.near, self.wide = _widened(self.near, columns), _widened(self.wide, columns)
 
-    def put(self, places: IndexArray, near: Rows, wide: Rows, block: IndexArray, owner: IndexArray, which: Any) -> None:
-        """New records, and which of them each place has."""
-        first = self.near.shape[0]
+    def add(
+        self, near: Rows, wide: Rows, block: IndexArray, owner: IndexArray, own: IndexArray | None = None
+    ) -> IndexArray:
+        """The numbers of new records, which no place has yet."""
+        numbers: IndexArray = self.near.shape[0] + np.arange(near.shape[0], dtype=np.intp)
         self.near, self.wide = np.concatenate([self.near, near]), np.concatenate([self.wide, wide])
         self.block, self.owner = np.concatenate([self.block, block]), np.concatenate([self.owner, owner])
-        self.numbers[places] = first + which
+        self.own = np.concatenate([self.own, numbers if own is None else own])
+        return numbers
+
+    def put(self, places: IndexArray, numbers: IndexArray) -> None:
+        """Which record each place has from now on."""
+        self.numbers[places] = numbers
         self._used = np.concatenate([self._used, places])
         if self.near.shape[0] > self._limit:
             self._collect()
@@ -80,9 +91,10 @@ class Records:
         """Drops the records that no place has any more."""
         self._used = np.unique(self._used)
         numbers = self.numbers[self._used]
-        kept, fresh = np.unique(np.concatenate([[0], numbers]), return_inverse=True)
-        self.numbers[self._used] = fresh[1:]
+        kept = np.unique(np.concatenate([[0], numbers, self.own[numbers]]))
+        self.numbers[self._used] = np.searchsorted(kept, numbers)
         self._used = self._used[numbers != 0]
+        self.own = np.searchsorted(kept, self.own[kept])
         self.near, self.wide = self.near[kept], self.wide[kept]
         self.block, self.owner = self.block[kept], self.owner[kept]
         self._limit = 2 * kept.size + RECORDS
@@ -298,36 +310,40 @@ class Between:
         self,
         now: int,
         places: IndexArray,
-        warps: IndexArray,
+        who: IndexArray,
         reads: bool,
         acquires: bool,
         releases: bool,
         wide: bool,
     ) -> None:
-        records = self._records
-        if not (releases or self._fenced is not None):
+        """Strong writes of these warps, one a place."""
+        records, fenced = self._records, self._fenced
+        if not releases:  # without a fence an atomic hands on what is there, another write takes it away
+            does = np.zeros(who.size, np.bool_) if fenced is None else fenced[who].any(axis=1)
             if not reads:
-                same = records.owner[records.numbers[places]] == self._base + warps
-                records.numbers[places[~same]] = 0
-            return
+                idle, now_has = places[~does], records.numbers[places[~does]]
+                same = records.owner[now_has] == self._base + who[~does]
+                records.numbers[idle] = np.where(same, records.own[now_has], 0)
+            places, who = places[does], who[does]
+            if not places.size:
+                return
         # All that an acquiring atomic found, it has in its own row.
         old = records.numbers[places] if not (acquires and releases and wide) else np.zeros(places.size, np.int32)
-        pairs, which = np.unique(old.astype(np.intp) * self._warps + warps, return_inverse=True)
-        numbers, who = pairs // self._warps, pairs % self._warps
-        fenced = self._fenced
+        pairs, which = np.unique(old.astype(np.intp) * self._warps + who, return_inverse=True)
+        before, who = pairs // self._warps, pairs % self._warps
         near = self._rows(who, now) if releases or fenced is None else fenced[who]
         far = np.zeros_like(near)
         if wide:
             far = near.copy() if releases else self._fenced_wide[who]
         owner, block = self._base + who, self._blocks(who)
-        # A warp's own release stays in force over its later strong writes of the place (unless another's came between).
-        kept = (numbers > 0) if reads else (numbers > 0) & (records.owner[numbers] == owner)
-        if kept.any():
-            before = numbers[kept]
-            own = (records.block[before] == block[kept])[:, None]
-            near[kept] = np.maximum(near[kept], np.where(own, records.near[before], records.wide[before]))
-            far[kept] = np.maximum(far[kept], records.wide[before])
-        records.put(places, near, far, block, owner, which)
+        mine = np.where(records.owner[before] == owner, records.own[before], 0)  # its own release stays in force
+        numbers = records.add(np.maximum(near, records.near[mine]), np.maximum(far, records.wide[mine]), block, owner)
+        if reads and before.any():
+            there = np.where((records.block[before] == block)[:, None], records.near[before], records.wide[before])
+            near = np.maximum(records.near[numbers], there)
+            far = np.maximum(records.wide[numbers], records.wide[before])
+            numbers = records.add(near, far, block, owner, numbers)
+        records.put(places, numbers[which])
 
 
 def _widened(rows: Rows, columns: int) -> Rows:

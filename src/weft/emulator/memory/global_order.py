@@ -128,6 +128,8 @@ class GlobalOrder(NullOrder):
             self._logged = 0
             for place in self._places:
                 place.forget()
+        for place in self._places:
+            place.begin(now)
         self._begins.append(now)
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
@@ -393,6 +395,11 @@ class GlobalOrder(NullOrder):
                 racing = (~ordered).nonzero()[0]
                 found = int(racing[entries[which[racing]].argmin()])
                 self._report(place, made, past, int(mine[found]), int(other[found]), int(wanted[which[found]]))
+            if writes and not past.how:  # this is ordered behind those before it, or they wrote the same
+                left = ~np.isin(wanted, theirs)
+                wanted, entries, threads = wanted[left], entries[left], threads[left]
+                if not wanted.size:
+                    return
 
     def _report(self, place: Place, made: Made, past: Made, thread: int, other: int, unit: int) -> NoReturn:
         back = len(self._begins) - 1 - self._batch(past.time)

@@ -108,6 +108,8 @@ class Place:
         self.log: list[Made] = []
         self.run: Made | None = None
         """The write with which a run began."""
+        self._begin = 0
+        """When this batch of blocks began."""
         self._entered = 0
         """How many of the log are in the tables."""
 
@@ -115,6 +117,10 @@ class Place:
         """Nothing was accessed."""
         self.writes, self.reads, self.touched, self.run, self._entered = None, None, None, None, 0
         self.log.clear()
+
+    def begin(self, now: int) -> None:
+        """The next batch of blocks: its threads are others, and the log keeps what those before did."""
+        self.run, self._begin = None, now
 
     # ---- units -------------------------------------------------------------------------------------------------------
 
@@ -170,7 +176,7 @@ class Place:
         for back, other in enumerate(self.log[: -ALIKE - 1 : -1], 1):
             place = len(self.log) - back
             in_run = self.run is not None and place >= self._entered
-            if other.site == made.site and (in_run or made.alike(other)):
+            if other.site == made.site and other.time > self._begin and (in_run or made.alike(other)):
                 if place < self._entered:
                     self._entered -= 1
                 del self.log[-back]
