@@ -31,46 +31,36 @@ bulk and tensor copies of global memory are not looked at. Of reads and strong w
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
-from typing import Final, NoReturn
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import Race, Where
 from weft.emulator.machine.active import WARP, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.arena import PAGE, Heap
 from weft.emulator.memory.between import SHARED_FLAGS, Between
-from weft.emulator.memory.clocks import WARPS, Agent, Clocks
+from weft.emulator.memory.clocks import Agent, Clocks
 from weft.emulator.memory.flags import Flags
 from weft.emulator.memory.global_shadow import (
     FAR,
     HOW,
     KIND,
-    LOW,
     MANY,
     THREAD,
     TIME,
     Made,
     Marks,
     Place,
-    morally_strong,
     strength,
 )
+from weft.emulator.memory.global_verdicts import Coordinates, Verdicts
 from weft.emulator.memory.order import NullOrder
 from weft.emulator.ptx.syntax import Instruction
 
-Index3 = tuple[int, int, int]
-
 LOGGED: Final = 1 << 23
 """Accesses of threads in the logs, at most."""
-
-_NARROW: Final = "the scope .cta does not reach another block"
-
-_VERB: Final = {Kind.READ: "reads", Kind.WRITE: "writes", Kind.ATOMIC: "updates"}
-_PAST: Final = {Kind.READ: "read", Kind.WRITE: "wrote", Kind.ATOMIC: "updated"}
 
 
 class GlobalOrder(NullOrder):
@@ -86,51 +76,39 @@ class GlobalOrder(NullOrder):
         block_threads: int,
         aligned: bool,
         instructions: Sequence[Instruction],
-        coordinates: Callable[[int], tuple[Index3, Index3]],
+        coordinates: Coordinates,
         kernel: str = "",
     ) -> None:
-        """``shared`` is the detector for shared memory; ``aligned`` says that all accesses are aligned. ``coordinates`` takes
-        any thread, counted from the first resident one
-        (below 0: of earlier blocks)."""
-        self._heap = heap
+        """``shared`` is the detector for shared memory; ``aligned`` says that all accesses are aligned."""
         self._shared = shared
         self._aligned = aligned
-        self._instructions = instructions
-        self._coordinates = coordinates
-        self._kernel = kernel
         self._clocks = clocks = Clocks(blocks, block_threads // WARP)
         self._flags = Flags(clocks)
         if blocks * block_threads > THREAD:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREAD} at most")
-        threads: IndexArray = np.arange(blocks * block_threads, dtype=np.intp)
-        self._warp: IndexArray = threads // WARP
-        self._block: IndexArray = threads // block_threads
         self._places = [Place(a) for a in heap.allocations]
         self._owners: IndexArray = np.full(heap.bytes.size // PAGE, -1, np.intp)
         for number, a in enumerate(heap.allocations):
             self._owners[a.start // PAGE : -(-(a.start + a.size) // PAGE)] = number
         self._between = Between(clocks, heap.bytes.size)
-        self._met: int | None = None
-        """When all warps met at a barrier that the clocks do not know of."""
+        self._verdicts = Verdicts(heap, clocks, self._between, block_threads, instructions, coordinates, kernel)
         self._logged = 0
-        self._begins: list[int] = []
-        """When each batch of blocks began."""
 
     def reset(self, blocks: int | None = None) -> None:
         """The next batch. Its time goes on: accesses of earlier ones are still there to race with."""
         now = self._clocks.now
         self._shared.reset(blocks)
         self._clocks.reset(blocks)
-        self._clocks.now, self._met = now, None
+        self._clocks.now, self._verdicts.met = now, None
         self._flags.reset()
         if self._between.begin():
-            self._begins.clear()
+            self._verdicts.begins.clear()
             self._logged = 0
             for place in self._places:
                 place.forget()
         for place in self._places:
             place.begin(now)
-        self._begins.append(now)
+        self._verdicts.begins.append(now)
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
@@ -176,7 +154,7 @@ class GlobalOrder(NullOrder):
             if place.writes is not None or place.touched is not None:
                 self._enter(place)
                 assert place.writes is not None
-                self._check(place, place.writes, made, place.units(made), None)
+                self._verdicts.check(place, place.writes, made, place.units(made), None)
             self._note(place, made)
             return
         units = place.units(made)
@@ -200,14 +178,14 @@ class GlobalOrder(NullOrder):
         """Checks writes, and puts them into the tables. Whether all is each thread's own now."""
         self._enter(place)
         if place.reads is not None:
-            self._check(place, place.reads, made, units, None)
+            self._verdicts.check(place, place.reads, made, units, None)
         if place.writes is None:
             place.writes = place.table()
         else:
-            self._check(place, place.writes, made, units, values)
+            self._verdicts.check(place, place.writes, made, units, values)
         if made.how:
             self._merge(place.writes, made, units)
-            self._meet(place, made, units)
+            self._verdicts.meet(place, made, units)
             return False
         marks = self._marks(made, units.size // made.flat.size)
         place.writes[units] = marks
@@ -215,7 +193,8 @@ class GlobalOrder(NullOrder):
             place.reads[units] = 0
         if (units[1:] > units[:-1]).all():
             return True
-        self._collide(place, made, units, marks, values)
+        if self._share(place.writes, units, marks).size and values is not None:
+            self._verdicts.agree(place, made, units, values)
         return False
 
     def _marks(self, made: Made, each: int) -> Marks:
@@ -242,9 +221,9 @@ class GlobalOrder(NullOrder):
         new = self._marks(made, units.size // made.flat.size)
         old = table.take(units)
         if old.any():
-            blocks = self._block
+            blocks = self._verdicts.block
             was, now = old & THREAD, new & THREAD
-            here = old >> TIME > self._begins[self._batch(made.time)]
+            here = old >> TIME > self._verdicts.begins[self._verdicts.batch(made.time)]
             other = (old != 0) & ~(here & (was == now))
             far = (old != 0) & ~(here & (blocks[was] == blocks[now]))
             mixed = (old != 0) & ((old >> KIND) & HOW != made.how)
@@ -259,219 +238,36 @@ class GlobalOrder(NullOrder):
         got = table.take(units)
         lost = ((got ^ new) & THREAD).nonzero()[0]
         if lost.size:
-            here = self._block[got[lost] & THREAD] == self._block[new[lost] & THREAD]
+            here = self._verdicts.block[got[lost] & THREAD] == self._verdicts.block[new[lost] & THREAD]
             table[units[lost]] |= MANY
             table[units[lost[~here]]] |= FAR
         return lost
 
-    def _batch(self, time: int) -> int:
-        """The batch of blocks of an access."""
-        return bisect_left(self._begins, time) - 1
-
-    def _meet(self, place: Place, made: Made, units: IndexArray) -> None:
-        """Strong writes of one instruction whose scope is the block: those of two blocks to one unit race."""
-        if (made.how - 1) & 1 or self._clocks.blocks == 1:
-            return
-        threads = made.threads.repeat(place.each(made))
-        order = np.argsort(units, kind="stable")
-        one, other = order[:-1], order[1:]
-        blocks = self._block[threads]
-        found = ((units[one] == units[other]) & (blocks[one] != blocks[other])).nonzero()[0]
-        if found.size:
-            unit, first, second = int(units[one[found[0]]]), int(threads[one[found[0]]]), int(threads[other[found[0]]])
-            verb = {Kind.WRITE: "write", Kind.ATOMIC: "update"}[made.kind]
-            text = f"{self._who(first)} and {self._who(second)} {verb} {self._range(place, unit)} in one instruction"
-            self._raise(f"{text}; nothing orders them: {_NARROW}", made, second, place, unit)
-
-    def _collide(
-        self, place: Place, made: Made, units: IndexArray, marks: Marks, values: NDArray[np.uint8] | None
-    ) -> None:
-        """Several threads' writes to one unit in one instruction: the values must agree."""
-        assert place.writes is not None
-        if not self._share(place.writes, units, marks).size or values is None:
-            return
-        written = np.ascontiguousarray(values).reshape(units.size, -1)
-        order = np.argsort(units, kind="stable")
-        one, other = order[:-1], order[1:]
-        differ = (units[one] == units[other]) & (written[one] != written[other]).any(axis=1)
-        if differ.any():
-            which = int(differ.argmax())
-            each = units.size // made.flat.size
-            first, second = (int(made.threads[i // each]) for i in (one[which], other[which]))
-            text = (
-                f"{self._who(first)} and {self._who(second)} write different values to "
-                f"{self._range(place, int(units[one[which]]))} in one instruction"
-            )
-            self._raise(text, made, second, place, int(units[one[which]]))
-
-    # ---- verdicts ----------------------------------------------------------------------------------------------------
-
-    def _check(
-        self, place: Place, table: Marks, made: Made, units: IndexArray, values: NDArray[np.uint8] | None
-    ) -> None:
-        """Against the accesses a table stands for. Raises: Race. ``values``: what is written, if those are writes."""
-        marks = table.take(units)
-        if not marks.any():
-            return
-        each = units.size // made.flat.size
-        threads = made.threads if each == 1 else made.threads.repeat(each)
-        begin = self._begins[-1]
-        if not ((marks ^ threads) & LOW).any() and int(marks.min()) >> TIME > begin:
-            return  # each thread's own
-        entries = self._doubtful(marks, threads, made.how, begin)
-        if entries.size and values is not None:
-            differ = self._differ(place, units, entries, values)
-            same, entries = entries[~differ], entries[differ]
-            if same.size:  # reads before a write that this one is not behind are in the log alone
-                self._search(place, made, units, same, threads[same], False)
-        if not entries.size:
-            return
-        marks, who = marks[entries], threads[entries]
-        single = marks & MANY == 0
-        times, past = marks >> TIME, marks & THREAD
-        batches = len(self._begins) - np.searchsorted(self._begins, times)
-        seen = self._known(who, past, batches) >= times
-        entries = entries[~(single & seen)]
-        if entries.size:
-            self._search(place, made, units, entries, threads[entries], table is place.writes)
-
-    def _doubtful(self, marks: Marks, threads: IndexArray, how: int, begin: int) -> IndexArray:
-        """The entries that their marks do not clear at once."""
-        self._settle()
-        times, past = marks >> TIME, marks & THREAD
-        here = times > begin
-        blocks = self._block[threads]
-        near = here & (self._block[past] == blocks) & (marks & FAR == 0)
-        clear = (marks == 0) | (here & ((marks ^ threads) & LOW == 0))
-        clear |= near & (times <= self._clocks.floors[WARPS][blocks])
-        if how:
-            same = (marks >> KIND) & HOW == how
-            clear |= same & morally_strong(how, how, near)
-        return (~clear).nonzero()[0]
-
-    def _differ(
-        self, place: Place, units: IndexArray, entries: IndexArray, values: NDArray[np.uint8]
-    ) -> NDArray[np.bool_]:
-        """Where a write changes anything."""
-        written = np.ascontiguousarray(values).reshape(units.size, -1)[entries]
-        first = place.first_byte(0) + (units[entries] << place.shift)
-        there = self._heap.bytes[first[:, None] + np.arange(written.shape[1])]
-        return (written != there).any(axis=1)
-
-    def _known(self, threads: IndexArray, others: IndexArray, batches: IndexArray) -> NDArray[np.int64]:
-        """Up to which time the threads' warps have seen the others', of so many batches ago (0: this one)."""
-        clocks = self._clocks
-        warps, past = self._warp[threads], self._warp[others]
-        near = (batches == 0) & (clocks.block_of[warps] == clocks.block_of[past])
-        seen = clocks.seen[clocks.block_of[warps], clocks.column_of[warps], 0, clocks.column_of[past]]
-        return np.maximum(np.where(near, seen, 0), self._between.known(warps, past, batches))
-
-    def _search(
-        self, place: Place, made: Made, units: IndexArray, entries: IndexArray, threads: IndexArray, writes: bool
-    ) -> None:
-        """Looks for a race in the log, the latest first, with writes or with reads."""
-        wanted = units[entries]
-        order = np.argsort(wanted, kind="stable")
-        wanted, entries, threads = wanted[order], entries[order], threads[order]
-        low, high = place.first_byte(int(wanted[0])), place.first_byte(int(wanted[-1]) + 1)
-        for past in reversed(place.log):
-            if (past.kind is not Kind.READ) != writes or past.flat.min() >= high or past.flat.max() + past.size <= low:
-                continue
-            theirs = place.units(past)
-            begin, end = np.searchsorted(wanted, theirs), np.searchsorted(wanted, theirs, side="right")
-            counts = end - begin
-            if not counts.any():
-                continue
-            of = np.arange(theirs.size).repeat(counts)
-            which = np.arange(of.size) - (np.cumsum(counts) - counts).repeat(counts) + begin.repeat(counts)
-            mine, other = threads[which], past.threads[of // place.each(past)]
-            back = len(self._begins) - 1 - self._batch(past.time)
-            batches = np.full(mine.size, back)
-            same_block = (back == 0) & (self._block[mine] == self._block[other])
-            ordered = self._known(mine, other, batches) >= past.time
-            ordered |= (back == 0) & (mine == other)
-            ordered |= morally_strong(made.how, past.how, same_block)
-            if not ordered.all():
-                racing = (~ordered).nonzero()[0]
-                found = int(racing[entries[which[racing]].argmin()])
-                self._report(place, made, past, int(mine[found]), int(other[found]), int(wanted[which[found]]))
-            if writes and not past.how:  # this is ordered behind those before it, or they wrote the same
-                left = ~np.isin(wanted, theirs)
-                wanted, entries, threads = wanted[left], entries[left], threads[left]
-                if not wanted.size:
-                    return
-
-    def _report(self, place: Place, made: Made, past: Made, thread: int, other: int, unit: int) -> NoReturn:
-        back = len(self._begins) - 1 - self._batch(past.time)
-        earlier = other - back * self._block.size
-        site = self._instructions[past.site]
-        source = f" (source {site.source})" if site.source is not None else ""
-        at = "with the same instruction before" if past.site == made.site else f"at PTX line {site.line}{source}"
-        text = (
-            f"{self._who(thread)} {_VERB[made.kind]} {self._range(place, unit)}, "
-            f"which {self._who(earlier)} {_PAST[past.kind]} {at}"
-        )
-        same_block = back == 0 and self._block[thread] == self._block[other]
-        if made.how and past.how:
-            one, two = (1 << ((how - 1) >> 1) for how in (made.how, past.how))
-            widths = f"strong accesses of {one} and of {two} bytes are not atomic to each other"
-            why = widths if one != two else _NARROW
-        elif not same_block:
-            why = "blocks are ordered by a release and an acquire at .gpu scope"
-        elif self._warp[thread] == self._warp[other]:
-            why = "a bar.warp.sync or a barrier is missing between"
-        else:
-            why = "a barrier is missing between"
-        self._raise(f"{text}; nothing orders them: {why}", made, thread, place, unit)
-
-    def _raise(self, text: str, made: Made, thread: int, place: Place, unit: int) -> NoReturn:
-        block, within = self._coordinates(thread)
-        address = self._heap.describe(max(place.first_byte(unit), place.start))
-        raise Race(text, Where(self._kernel, self._instructions[made.site], block, within, address))
-
-    def _who(self, thread: int) -> str:
-        block, within = self._coordinates(thread)
-        return f"thread {within} of block {block}"
-
-    def _range(self, place: Place, unit: int) -> str:
-        first = place.first_byte(unit) - place.start
-        last = first + (1 << place.shift) - 1
-        return f"byte {first} of '{place.name}'" if first == last else f"bytes {first} to {last} of '{place.name}'"
-
     # ---- synchronisation ---------------------------------------------------------------------------------------------
-
-    def _settle(self) -> None:
-        """Tells the clocks of the last barrier of all warps, which waits until they are asked."""
-        if self._met is None:
-            return
-        clocks, everyone = self._clocks, np.arange(self._clocks.block_of.size)
-        now, clocks.now, self._met = clocks.now, self._met, None
-        clocks.barrier(everyone, everyone)
-        clocks.now = now
 
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         self._shared.barrier(arriving, leaving)
         if arriving.size == leaving.size == self._clocks.block_of.size:
-            self._met = self._clocks.now
+            self._verdicts.met = self._clocks.now
         else:
-            self._settle()
+            self._verdicts.settle()
             self._clocks.barrier(arriving, leaving)
         self._between.barrier(arriving, leaving)
 
     def synchronise(self, warps: IndexArray) -> None:
         self._shared.synchronise(warps)
-        self._settle()
+        self._verdicts.settle()
         self._clocks.synchronise(warps)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.release(key, warps)
-        self._settle()
+        self._verdicts.settle()
         self._clocks.release(key, warps)
         self._between.release(key, warps)
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.acquire(key, warps)
-        self._settle()
+        self._verdicts.settle()
         self._clocks.acquire(key, warps)
         self._between.acquire(key, warps)
 
@@ -482,9 +278,9 @@ class GlobalOrder(NullOrder):
 
     def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
         self._shared.communicate(access, semantics)
-        self._settle()
+        self._verdicts.settle()
         reads, writes = access.kind is not Kind.WRITE, access.kind is not Kind.READ
-        warps = self._warp[access.threads]
+        warps = self._verdicts.warp[access.threads]
         if access.space is Space.GLOBAL and access.flat is not None:
             self._between.strong(access.flat, warps, reads, writes, semantics, access.wide)
         elif access.space is Space.SHARED:
@@ -496,7 +292,7 @@ class GlobalOrder(NullOrder):
 
     def fence(self, warps: IndexArray, wide: bool = True) -> None:
         self._shared.fence(warps)
-        self._settle()
+        self._verdicts.settle()
         self._clocks.fence(warps)
         self._between.fence(warps, wide)
 
