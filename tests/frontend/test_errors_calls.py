@@ -229,6 +229,46 @@ def gather_shape():
     x = tl.gather(tl.zeros((4, 16), tl.int32), tl.zeros((8, 32), tl.int32), 1)
 
 
+@refused(
+    "histogram only supports 1D input, found int32[4, 4]",
+    at="tl.zeros((4, 4), tl.int32)",
+    hint="make it one with tl.ravel",
+)
+def histogram_rank():
+    x = tl.histogram(tl.zeros((4, 4), tl.int32), 4)
+
+
+@refused(
+    "histogram only supports 32-bit integer input, but got int64",
+    at="tl.zeros((4,), tl.int64)",
+    hint="convert it with .to(tl.int32)",
+)
+def histogram_type():
+    x = tl.histogram(tl.zeros((4,), tl.int64), 4)
+
+
+@refused("Mask must have boolean scalar type, found int32[4]", at="tl.arange(0, 4)")
+def histogram_mask():
+    i = tl.zeros((4,), tl.int32)
+    x = tl.histogram(i, 4, tl.arange(0, 4))
+
+
+@refused("a mask of shape (8,) does not broadcast to (1,)", at="tl.arange(0, 8) > 1")
+def histogram_mask_shape():
+    i = tl.zeros((1,), tl.int32)
+    x = tl.histogram(i, 4, tl.arange(0, 8) > 1)
+
+
+@refused(
+    "sizes of tiles are powers of two, but a tile has 5 elements",
+    at="tl.histogram(i, 5)",
+    hint="use 8 and mask the elements beyond 5",
+)
+def histogram_bins():
+    i = tl.zeros((4,), tl.int32)
+    x = tl.histogram(i, 5)
+
+
 @pytest.mark.parametrize(("kernel", "expected"), CASES, ids=lambda value: getattr(value, "name", ""))
 def test_refused(kernel: KernelFunction, expected: dict[str, Any], assert_refused: Callable[..., None]) -> None:
     assert_refused(kernel, **expected)

@@ -145,6 +145,7 @@ CASES: Final[dict[str, Spellings]] = {
     "associative_scan": {**_SCAN, "combine_fn": ("total", "largest")},
     **dict.fromkeys(("cumsum", "cumprod"), {**_SCAN, "dtype": ("None", "tl.float64")}),
     "gather": {"src": ("G", "G + 1.0"), "index": ("H", "H + 1"), "axis": ("0", "1")},
+    "histogram": {"input": ("I", "I + 1"), "num_bins": ("16", "32"), "mask": ("None", "B")},
     "softmax": {"x": ("G", "G + 1.0"), "dim": ("0", "1"), "keep_dims": ("None", "True"), "ieee_rounding": _FLAG},
     "dot": {
         "input": ("K", "L"), "other": ("K", "L"), "acc": ("None", "K"), "input_precision": ("None", "'tf32x3'"),

@@ -244,6 +244,9 @@ CASES = [
     ("tl.gather(F, I, 0)", "gather", "float32[16]"),
     ("F.gather(tl.zeros((4,), tl.int64), -1)", "constant gather", "float32[4]"),
     ("P.gather(V, 0)", "gather", "pointer<float32>[16]"),
+    ("tl.histogram(I, 4)", "histogram", "int32[4]"),
+    ("U.histogram(32, mask=B)", "histogram", "int32[32]"),
+    ("tl.histogram(I, 4, b)", "splat histogram", "int32[4]"),
     ("tl.gather(F, B, 0)", "cast gather", "float32[16]"),
     # products
     ("tl.dot(G, G.T)", "trans constant dot", "float32[4, 4]"),

@@ -50,6 +50,7 @@ def test_classes_of_some_ops() -> None:
         tile.ReduceOp: "Collective",
         tile.GatherOp: "Collective",
         tile.ScanOp: "Collective",
+        tile.HistogramOp: "Collective",
         tile.LoadOp: "memory",
         tile.YieldOp: "terminator",
         tile.ProgramIdOp: "GridFact",

@@ -60,6 +60,12 @@ def gathered(op: Operation) -> bool:
     return source == index
 
 
+def counted(op: Operation) -> bool:
+    """Any number of bins; the mask has the source's shape."""
+    source, *masks = map(shape_of, op.operands)
+    return len(source) == len(shape_of(op.results[0])) == 1 and all(mask == source for mask in masks)
+
+
 FITS: Final[dict[type[Operation], Callable[[Operation], bool]]] = {
     tile.ConstantOp: lambda op: True,
     tile.SplatOp: lambda op: shape_of(op.operands[0]) == () != shape_of(op.results[0]),
@@ -68,6 +74,7 @@ FITS: Final[dict[type[Operation], Callable[[Operation], bool]]] = {
     tile.ReduceOp: reduced,
     tile.ScanOp: scanned,
     tile.GatherOp: gathered,
+    tile.HistogramOp: counted,
 }
 """Ops that some of the new shapes fit, and which."""
 

@@ -1,4 +1,4 @@
-"""Scans and gathers of the language on each machine, against NumPy's accumulations and a loop for affine maps."""
+"""Scans, gathers and histograms of the language on each machine, against NumPy's accumulations and a loop for affine maps."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_sums_and_products_by_type(target: str | None, dtype: Any, wide: Any, as
     sums, products = np.zeros(256, wide), np.zeros(256, wide)
     on(running, target)[(1,)](x, sums, products, 256, False, asked)
     np.testing.assert_array_equal(sums, np.cumsum(x, dtype=wide))
-    multiplied: Array = np.multiply.accumulate(x.astype(wide))
+    multiplied: Array = np.multiply.accumulate(x.astype(wide), dtype=wide)
     np.testing.assert_array_equal(products, multiplied)
     on(running, target)[(1,)](x, sums, products, 256, True, asked)
     backwards = np.asarray(np.cumsum(np.flip(x), dtype=wide))
@@ -260,3 +260,56 @@ def test_gathers_of_what_a_loop_carries(target: str | None, size: int) -> None:
         v = (v + step)[v] & (size - 1)
         v = v[v]
     np.testing.assert_array_equal(out, v + w)
+
+
+# ---- histograms ------------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def counts(x: Any, mask: Any, out: Any, N: tl.constexpr, B: tl.constexpr, M: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    allowed = tl.load(mask + i) if M else None
+    tl.store(out + tl.arange(0, B), tl.histogram(tl.load(x + i), B, allowed))
+
+
+def counted(x: Array, bins: int) -> Array:
+    return np.bincount(x[(x >= 0) & (x < bins)].astype(np.int64), minlength=bins).astype(np.int32)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("size", "bins"), [(1, 1), (16, 4), (1024, 16), (1024, 256), (256, 2048), (4096, 2), (8, 64)])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_histograms(target: str | None, size: int, bins: int, dtype: Any) -> None:
+    """Values outside of the bins, the extreme ones among them, are not counted; nor are those that the mask leaves out."""
+    x = RNG.integers(0, bins + 3, size).astype(dtype)
+    x[: size // 4] = np.resize(np.array([np.iinfo(dtype).max, np.iinfo(dtype).min, bins, bins - 1], dtype), size // 4)
+    mask = RNG.integers(0, 2, size).astype(np.bool_)
+    for masked in (False, True):
+        out = np.full(bins, -1, np.int32)
+        on(counts, target)[(1,)](x, mask, out, size, bins, masked)
+        np.testing.assert_array_equal(out, counted(x[mask] if masked else x, bins))
+
+
+@weft.jit
+def several(x: Any, out: Any, n: Any, N: tl.constexpr, B: tl.constexpr) -> None:
+    i, total = tl.arange(0, N), tl.zeros((B,), tl.int32)
+    for k in range(n):
+        v = tl.load(x + k * N + i, mask=k * N + i < 700, other=-1)
+        first = tl.histogram(v, B)
+        total += first * (k + 1) + tl.sum(v, 0) + tl.histogram(tl.cumsum(v, 0).to(tl.uint32, bitcast=True), B, v > 3)
+        total += tl.histogram(first, B)
+    tl.store(out + tl.arange(0, B), total)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_histograms_in_a_loop_beside_other_collectives(target: str | None) -> None:
+    """In one register loop with a sum and a scan; of a histogram; with counts that begin at 0 in each iteration."""
+    size, bins = 256, 32
+    x = RNG.integers(-2, bins + 3, 3 * size).astype(np.int32)
+    out, expected = np.zeros(bins, np.int32), np.zeros(bins, np.int32)
+    on(several, target)[(1,)](x, out, 3, size, bins)
+    x[700:] = -1
+    for k, v in enumerate(x.reshape(3, size)):
+        first = counted(v, bins)
+        expected += first * (k + 1) + v.sum(dtype=np.int32) + counted(np.cumsum(v)[v > 3], bins) + counted(first, bins)
+    np.testing.assert_array_equal(out, expected)

@@ -58,6 +58,7 @@ METHODS: Final[dict[str, Any]] = {
             "floor",
             "fma",
             "gather",
+            "histogram",
             "log",
             "log2",
             "max",

@@ -47,7 +47,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "dot_scaled",
         "expect_zero",
         "flip",
-        "histogram",
         "inline_asm_elementwise",
         "interleave",
         "join",
@@ -69,7 +68,6 @@ INSTEAD: Final[dict[str, str]] = {
     **dict.fromkeys(("cat", "join", "interleave"), _STORE),
     "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",
     "device_print": "store the values, or use tl.static_print for types",
-    "histogram": "use tl.atomic_add on an array of counts",
     "flip": "load the elements in reverse order, through pointers",
 }
 """What to write for some of `TRITON_ONLY`."""

@@ -5,7 +5,7 @@
 | `Generator` | is made of scalars and of its own position: any layout is free | constant, arange, splat, local_load |
 | `Elementwise` | is a function of the operands' elements at its position: all have one layout | unary, binary, ... |
 | `Shape` | is an element of the source at another position: a layout exists under which nothing moves | trans, reshape, ... |
-| `Collective` | depends on many elements | reduce, scan, gather, dot |
+| `Collective` | depends on many elements | reduce, scan, gather, histogram, dot |
 | `Conversion` | is the source's, under another layout | convert_layout |
 | `GridFact` | is a scalar of the launch | program_id, num_programs |
 

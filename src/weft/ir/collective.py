@@ -14,6 +14,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     lazy_traits_def,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -205,6 +206,33 @@ class GatherOp(TileOp):
         if shape_of(self.result) != index or element_of(self.result) != element_of(self.source):
             wanted = tensor(element_of(self.source), index)
             raise VerifyException(f"tile.gather of {self.source.type}: expected {wanted}, found {self.result.type}")
+
+
+@irdl_op_definition
+class HistogramOp(TileOp):
+    """How often each of the values 0 to n - 1 occurs in a tensor of rank 1 of 32-bit integers, where the result has n elements.
+    Other values are not counted, nor are elements whose mask is false."""
+
+    name = "tile.histogram"
+    source = operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+    traits = traits_def(Pure(), Collective())
+    assembly_format = "$source (`mask` $mask^ `:` type($mask))? attr-dict `:` type($source) `to` type($result)"
+
+    def __init__(self, source: SSAValue, bins: int, mask: SSAValue | None = None):
+        super().__init__(operands=[source, mask], result_types=[tensor(scalar(dtypes.int32), (bins,))])
+
+    def verify_(self) -> None:
+        shape = shape_of(self.source)
+        if len(shape) != 1:
+            raise VerifyException(f"tile.histogram is of tensors of rank 1, found {self.source.type}")
+        if is_pointer(self.source) or not (dtype_of(self.source).is_integer and dtype_of(self.source).bits == 32):
+            raise VerifyException(f"tile.histogram is of 32-bit integers, found {element_of(self.source)}")
+        if self.mask is not None and (shape_of(self.mask) != shape or element_of(self.mask) != scalar(dtypes.bool_)):
+            raise VerifyException(f"tile.histogram of {self.source.type}: the mask is {self.mask.type}")
+        if len(shape_of(self.result)) != 1 or element_of(self.result) != scalar(dtypes.int32):
+            raise VerifyException(f"tile.histogram: counts are int32 of rank 1, found {self.result.type}")
 
 
 _ACCUMULATORS: Final = (dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32)

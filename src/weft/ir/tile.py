@@ -48,7 +48,7 @@ from weft.ir.classes import (
     View,
     is_a,
 )
-from weft.ir.collective import PRECISIONS, CombiningOp, DotOp, GatherOp, ReduceOp, ScanOp, YieldOp
+from weft.ir.collective import PRECISIONS, CombiningOp, DotOp, GatherOp, HistogramOp, ReduceOp, ScanOp, YieldOp
 from weft.ir.elementwise import (
     BinaryOp,
     BitcastOp,
@@ -100,7 +100,7 @@ Tile = Dialect(
         SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp, ConvertLayoutOp,
         UnaryOp, BinaryOp, CompareOp, SelectOp, FmaOp, CastOp, BitcastOp, HintOp, AssumeOp,
         AddPtrOp, LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp, BarrierOp,
-        YieldOp, ReduceOp, ScanOp, GatherOp, DotOp,
+        YieldOp, ReduceOp, ScanOp, GatherOp, HistogramOp, DotOp,
     ],
     [PointerType, LayoutAttr],
 )  # fmt: skip
@@ -117,5 +117,5 @@ __all__ = [
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
     "Access", "is_access", "Ordering", "ordering_of", "may_exchange",
     "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
-    "YieldOp", "CombiningOp", "ReduceOp", "ScanOp", "GatherOp", "DotOp", "PRECISIONS",
+    "YieldOp", "CombiningOp", "ReduceOp", "ScanOp", "GatherOp", "HistogramOp", "DotOp", "PRECISIONS",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from weft.dtypes import (
 )
 from weft.language import extra, math, random
 from weft.language.blocks import advance, make_block_ptr
-from weft.language.collective import associative_scan, cumprod, cumsum, gather
+from weft.language.collective import associative_scan, cumprod, cumsum, gather, histogram
 from weft.language.compiletime import (
     assume,
     max_constancy,
@@ -139,7 +139,7 @@ __all__ = [
     "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil", "clamp", "constexpr",
     "constexpr_function", "cos", "cumprod", "cumsum", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
     "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
-    "float8e5", "floor", "fma", "full", "gather", "int1", "int16", "int32", "int64", "int8", "load",
+    "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int64", "int8", "load",
     "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math", "max", "max_constancy",
     "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
     "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",

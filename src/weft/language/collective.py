@@ -1,4 +1,4 @@
-"""Prefixes of tiles, and elements taken by index: ops whose results depend on elements elsewhere in a tile."""
+"""Prefixes of tiles, elements taken by index, and counts: ops whose results depend on elements elsewhere in a tile."""
 
 from __future__ import annotations
 
@@ -51,4 +51,12 @@ def gather(src: tensor, index: tensor, axis: int | constexpr) -> tensor:
     Integers of any type are indices. One outside the axis, negative ones included, gives an element that is not specified: 0, or
     another element of ``src`` along the axis. It never reads other memory. (In Triton such indices are undefined behaviour.)
     """
+    ...
+
+
+@stub
+def histogram(input: tensor, num_bins: int | constexpr, mask: tensor | None = None) -> tensor:
+    """How often each of the values 0 to ``num_bins - 1`` occurs in a tile of rank 1 of int32 or uint32, as int32.
+
+    ``num_bins`` is a power of two. Other values are not counted, nor are elements where ``mask``, a tile of bools, is False."""
     ...

@@ -1,4 +1,4 @@
-"""Reductions, scans, gathers and products: ops whose result element depends on many elements.
+"""Reductions, scans, gathers, histograms and products: ops whose result element depends on many elements.
 
 The IR leaves the order of summation open. The reference reduces from index 0 upwards in the region's own
 types, and sums a dot product in float64, rounded once to the accumulator's type: what every other order approximates.
@@ -62,6 +62,12 @@ def gather(source: Array, index: Array, axis: int) -> Array:
     size = source.shape[axis]
     places = np.clip(index, 0, size - 1).astype(np.int64)
     return np.where((index >= 0) & (index < size), np.take_along_axis(source, places, axis), np.zeros((), source.dtype))
+
+
+def histogram(source: Array, mask: Array | None, bins: int) -> Array:
+    """How often each of 0 to ``bins - 1`` occurs in ``source`` where ``mask`` holds, as int32."""
+    counted = (source >= 0) & (source < bins) & (True if mask is None else mask)
+    return np.bincount(source[counted].astype(np.int64), minlength=bins).astype(np.int32)
 
 
 def dot(dtype: DType, a: Array, b: Array, acc: Array) -> Array:

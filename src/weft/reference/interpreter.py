@@ -401,6 +401,12 @@ def _(program: Program, op: tile.GatherOp, operands: Values) -> Values:
     return [collective.gather(source, index, op.axis.value.data)]
 
 
+@_means(tile.HistogramOp)
+def _(program: Program, op: tile.HistogramOp, operands: Values) -> Values:
+    (bins,) = shape_of(op.result)
+    return [collective.histogram(operands[0], operands[1] if len(operands) > 1 else None, bins)]
+
+
 @_means(tile.DotOp)
 def _(program: Program, op: tile.DotOp, operands: Values) -> Values:
     return [collective.dot(dtype_of(op.acc), *operands)]

@@ -82,11 +82,15 @@ class BufferPool:
     def allocate(self, element: Element, layout: LinearLayout) -> Buffer:
         """A new buffer; its contents are undefined."""
         size = buffer_bytes(element, layout)
-        if slot_count(layout) <= STACK_REGISTERS:
-            pointer = self._entry.alloca(ir.ArrayType(I8, size))
-            pointer.align = 64
-            pointer.type = ir.PointerType()  # llvmlite's typed pointers of stack slots would restrict stores
-        else:
-            pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
-            self.used += -(-size // 64) * 64
+        if slot_count(layout) > STACK_REGISTERS:
+            return Buffer(self.bytes(size), element, layout)
+        pointer = self._entry.alloca(ir.ArrayType(I8, size))
+        pointer.align = 64
+        pointer.type = ir.PointerType()  # llvmlite's typed pointers of stack slots would restrict stores
         return Buffer(pointer, element, layout)
+
+    def bytes(self, size: int) -> ir.Value:
+        """A pointer to so many bytes of scratch memory."""
+        pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
+        self.used += -(-size // 64) * 64
+        return pointer

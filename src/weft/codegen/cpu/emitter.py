@@ -18,6 +18,7 @@ from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
+from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
@@ -164,6 +165,11 @@ class Emitter(Registers):
         reductions = {root: Reduction(self, root, self.home) for root in loop.roots if isinstance(root, tile.ReduceOp)}
         by_rows = not reductions and loop.axis is not None and goes_by_rows(loop.layout, loop.axis)
         scans = {root: Scan(self, root, by_rows=by_rows) for root in loop.roots if isinstance(root, tile.ScanOp)}
+        histograms = {
+            root: Histogram(self, root, self.home(root.result))
+            for root in loop.roots
+            if isinstance(root, tile.HistogramOp)
+        }
         sources = {root: self.in_memory(root.source) for root in loop.roots if isinstance(root, tile.GatherOp)}
         targets = [(value, self.home(value)) for value in loop.kept]
         write_backs = [(root.value, self._written_back(root)) for root in loop.roots if isinstance(root, WriteBack)]
@@ -180,6 +186,9 @@ class Emitter(Registers):
                         found = scans[root].step([self.vector(s, index) for s in root.sources], index, copy, first)
                         for result, vector in zip(root.results_, found, strict=True):
                             self.remember(result, index, vector)
+                    elif isinstance(root, tile.HistogramOp):
+                        mask = None if root.mask is None else self.vector(root.mask, index)
+                        histograms[root].step(self.vector(root.source, index), mask)
                     elif isinstance(root, tile.GatherOp):
                         self.remember(root.result, index, gathered(self, root, sources[root], index))
                     else:
@@ -197,7 +206,7 @@ class Emitter(Registers):
         with mask_versions(self, loop) as versions:
             for version in versions:
                 with version:
-                    along = [*reductions.values(), *scans.values()]
+                    along = [*reductions.values(), *scans.values(), *histograms.values()]
                     over_registers(
                         self,
                         loop.layout,
@@ -208,8 +217,8 @@ class Emitter(Registers):
                         reverse=bool(loop.reverse),
                         by_rows=by_rows,
                     )
-        for reduction in reductions.values():
-            reduction.publish()
+        for finished in (*reductions.values(), *histograms.values()):
+            finished.publish()
         for value, buffer in targets:
             self.buffers[value] = buffer
 

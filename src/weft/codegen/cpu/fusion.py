@@ -7,8 +7,8 @@ reasons:
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
    Reductions and scans of one loop go along one axis, scans in one direction. A scan's results are there register by register.
-2. *No result of an unfinished reduction.* A reduction's result exists only after its loop. What a gather reads is complete before
-   its loop.
+2. *No result of an unfinished reduction.* The result of a reduction or histogram exists only after its loop. What a gather
+   reads is complete before its loop.
 3. *Memory order.* In one loop a later access happens at some registers before an earlier one at others. So an access joins a
    loop only if it may exchange places with every access in it (`weft.ir.memory.may_exchange`). Two accesses are *apart* if
    they go through different arguments that the launch has promised are disjoint, or if both use the very same pointers,
@@ -28,6 +28,8 @@ from weft.codegen.cpu.schedule import (
     RegisterLoop,
     Root,
     WriteBack,
+    axis_of,
+    ends_with_loop,
     identity,
     is_recomputable,
     is_root,
@@ -99,7 +101,7 @@ class Fusion:
     def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
         if space_of(root) != loop.layout:
             return False
-        if isinstance(root, tile.ReduceOp | tile.ScanOp) and loop.axis not in (None, root.axis.value.data):
+        if axis_of(root) is not None and loop.axis not in (None, axis_of(root)):
             return False
         if isinstance(root, tile.ScanOp) and loop.reverse not in (None, root.reverse is not None):
             return False
@@ -111,7 +113,7 @@ class Fusion:
             owner = value.owner
             if not isinstance(owner, Operation) or written_by.get(owner) is not loop:
                 continue
-            if isinstance(owner, tile.ReduceOp) or at != {identity(loop.layout)}:
+            if ends_with_loop(owner) or at != {identity(loop.layout)}:
                 return False
         if isinstance(root, WriteBack):
             return not self._clobbers(root, loop, needs)

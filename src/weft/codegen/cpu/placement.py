@@ -23,6 +23,7 @@ from weft.codegen.cpu.schedule import (
     Schedule,
     WriteBack,
     ancestor,
+    ends_with_loop,
     identity,
     is_inside,
     is_recomputable,
@@ -94,7 +95,7 @@ class BufferPlacement:
     ) -> set[Item]:
         """Decides on a buffer for the value; returns the items in which it is computed."""
         if not is_recomputable(value):
-            if not isinstance(home, RegisterLoop) or isinstance(value.owner, tile.ReduceOp):
+            if not isinstance(home, RegisterLoop) or (isinstance(op := value.owner, Operation) and ends_with_loop(op)):
                 schedule.buffered.add(value)
             elif wanted - {home}:
                 schedule.buffered.add(value)

@@ -43,6 +43,18 @@ WHOLE: Final[Columns] = (-1,)
 """Stands for all registers at once: the value must be complete before the loop begins."""
 
 
+def axis_of(root: Root) -> int | None:
+    """The axis along which a root goes; None for one that takes registers in any order."""
+    if isinstance(root, tile.ReduceOp | tile.ScanOp):
+        return root.axis.value.data
+    return 0 if isinstance(root, tile.HistogramOp) else None
+
+
+def ends_with_loop(op: Operation) -> bool:
+    """Whether the op's results exist only after its register loop."""
+    return type(op) in (tile.ReduceOp, tile.HistogramOp)
+
+
 @dataclass(eq=False)
 class RegisterLoop:
     """A loop over the registers of ``layout``: its roots in program order (the accesses among them again as
@@ -56,8 +68,8 @@ class RegisterLoop:
 
     @property
     def axis(self) -> int | None:
-        """The axis of the loop's reductions and scans; None without any."""
-        return next((r.axis.value.data for r in self.roots if isinstance(r, tile.ReduceOp | tile.ScanOp)), None)
+        """The axis of the loop's reductions, scans and histograms; None without any."""
+        return next((axis for axis in map(axis_of, self.roots) if axis is not None), None)
 
     @property
     def reverse(self) -> bool | None:
@@ -87,6 +99,8 @@ def space_of(root: Root) -> LinearLayout:
         case tile.GatherOp():
             return layout_of(root.result)
         case _:
+            if isinstance(root, tile.HistogramOp):
+                return layout_of(root.source)
             assert isinstance(root, tile.ReduceOp | tile.ScanOp), f"{root.name} is no root of a register loop"
             return layout_of(root.sources[0])
 
@@ -95,7 +109,7 @@ def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
     if tile.is_access(op):
         return is_tile(op.pointer) and not is_invariant(op)
-    return type(op) in (tile.ReduceOp, tile.ScanOp, tile.GatherOp)
+    return type(op) in (tile.ReduceOp, tile.ScanOp, tile.GatherOp, tile.HistogramOp)
 
 
 def moves_data(op: Operation) -> bool:
@@ -129,6 +143,7 @@ def _is_recomputed(kind: type) -> bool | None:
         tile.ReduceOp,
         tile.ScanOp,
         tile.GatherOp,
+        tile.HistogramOp,
         tile.DotOp,
     )
 

@@ -106,6 +106,12 @@ def store_matrices(
     assembly(builder, ir.VoidType(), text, constraints, [_narrow(builder, address), *words], convergent=True)
 
 
+def add_shared(builder: ir.IRBuilder, address: ir.Value, word: ir.Value, enabled: ir.Value) -> None:
+    """``red.shared.add.u32``: adds ``word`` to what is at an address in shared memory, if ``enabled``."""
+    operands = [_narrow(builder, address), word, enabled]
+    assembly(builder, ir.VoidType(), "@$2 red.shared.add.u32 [$0], $1;", "r,r,b,~{memory}", operands)
+
+
 def copy_async(
     builder: ir.IRBuilder,
     target: ir.Value,

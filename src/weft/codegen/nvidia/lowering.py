@@ -17,6 +17,7 @@ from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
 from weft.codegen.nvidia.gather import gather
+from weft.codegen.nvidia.histogram import histogram
 from weft.codegen.nvidia.reduce import Reduction
 from weft.codegen.nvidia.scan import Scan
 from weft.codegen.nvidia.threads import Threads
@@ -74,6 +75,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.ReduceOp: _reduce,
     tile.ScanOp: _scan,
     tile.GatherOp: gather,
+    tile.HistogramOp: histogram,
     tile.DotOp: dot,
 }
 """What a GPU does for each op."""

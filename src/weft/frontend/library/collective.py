@@ -1,4 +1,4 @@
-"""Scans, and elements taken by index."""
+"""Scans, elements taken by index, and counts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from weft import dtypes
 from weft import language as tl
-from weft.frontend.builder import Builder
+from weft.frontend.builder import Builder, common_shape
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
-from weft.frontend.library.arguments import dtype_of, flag, tile_of
+from weft.frontend.library.arguments import dtype_of, flag, integer, tile_of
 from weft.frontend.library.combining import Combine, by_function, region_of, sources_of
 from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
-from weft.frontend.values import Tensor, Value, describe, is_tuple
+from weft.frontend.values import Tensor, Value, check_shape, describe, is_tuple
 from weft.ir import tile
 
 
@@ -81,3 +81,28 @@ def _gather(b: Builder, src: Value, index: Value, axis: Value) -> Tensor:
         )
     result = b.emit(tile.GatherOp(source.ssa, at.ssa, dimension)).result
     return Tensor(result, source.dtype, at.shape, source.is_pointer)
+
+
+@implements(tl.histogram)
+def _histogram(b: Builder, input: Value, num_bins: Value, mask: Value) -> Tensor:
+    x, bins = tile_of(b, input, "input"), integer(num_bins, "num_bins")
+    if len(x.shape) != 1:
+        raise CompilationError(
+            f"histogram only supports 1D input, found {x}", hint="make it one with tl.ravel", argument="input"
+        )
+    if not (x.dtype.is_integer and x.dtype.bits == 32):
+        raise CompilationError(
+            f"histogram only supports 32-bit integer input, but got {x.dtype}",
+            hint="convert it with .to(tl.int32)",
+            argument="input",
+        )
+    check_shape((bins,))
+    counted = None if mask is None else tile_of(b, mask, "mask")
+    if counted is not None:
+        if not counted.dtype.is_bool:
+            raise CompilationError(f"Mask must have boolean scalar type, found {counted}", argument="mask")
+        if common_shape(counted.shape, x.shape) != x.shape:
+            raise CompilationError(f"a mask of shape {counted.shape} does not broadcast to {x.shape}", argument="mask")
+        counted = b.broadcast_to(counted, x.shape)
+    result = b.emit(tile.HistogramOp(x.ssa, bins, None if counted is None else counted.ssa)).result
+    return Tensor(result, dtypes.int32, (bins,))

@@ -6,6 +6,7 @@
     reduction     its plan's price
     dot           matrix instructions, or the multiply-adds of each thread
     gather        its plan's price, for random indices, and the selections among registers
+    histogram     additions to counts in shared memory
     any           wavefronts by which operands are read from buffers
     dot, reduce   spills: words of operands and results beyond a thread's registers, each stored and loaded
     block         spills where lifetimes take more words than there are registers (`solve.lifetimes`)
@@ -50,6 +51,9 @@ LINE: Final = 0.25
 ATOMIC: Final = 1.0
 """Clocks of an atomic on one element. Unmeasured."""
 
+COUNTED: Final = 4.0
+"""Clocks of a warp's additions to counts in shared memory: lanes that meet in a bank, or a count, take turns. Unmeasured."""
+
 ADDRESS: Final = 2.0
 """Instructions for each pointer that an access goes through, besides what is computed for each element: an extension and an
 addition of 64 bits. Requests at known distances from a pointer have immediate offsets (`weft.transforms.nvidia.distances`)."""
@@ -92,6 +96,8 @@ def op_price(
             price = _dot(op, chosen, target) + _cones(op, chosen, free, machine)
         case tile.GatherOp():
             price = _gather(op, chosen, machine) + _cones(op, chosen, free, machine)
+        case tile.HistogramOp() if chosen.operands[0] is not None:
+            price = _held(chosen.operands[0]) * _warps(chosen.operands[0]) * COUNTED + _cones(op, chosen, free, machine)
         case _ if tile.is_a(op, tile.Elementwise):
             cones = sum(free.cone(operand) for operand in op.operands)
             price = _issued(_held(layouts[0]) * (instructions_of(op) + cones), layouts[0])

@@ -67,7 +67,7 @@ class ThreadRules(Preferences):
 
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """The preferred layouts. A copy into a buffer is laid out as a load, what is stored in a buffer as it is, a gather's
-        result as its index, a scan's results as its heaviest source."""
+        result as its index, a scan's results as its heaviest source; a histogram takes its source as it is."""
         if isinstance(op, gpu.AsyncCopyOp):
             # A copy is of 4 bytes at least, best of 16: of a small tile some threads copy nothing.
             held = prod(shape_of(op.pointer)) * dtype_of(op.pointer).itemsize
@@ -79,6 +79,8 @@ class ThreadRules(Preferences):
             return [OperandLayouts((facts.layouts[op.source], index), (index,))]
         if isinstance(op, tile.ScanOp):
             return [same(op, facts.layouts[facts.heaviest(op.sources)])]
+        if isinstance(op, tile.HistogramOp):
+            return [layouts(op, facts.layouts[op.source], self.default(shape_of(op.result)))]
         return super().candidates(op, facts)
 
     def anchor(self, pointer: SSAValue, facts: LayoutFacts, copies: int = 1) -> LinearLayout:
@@ -154,6 +156,8 @@ class ThreadRules(Preferences):
             return [same(op, layout)]
         if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
             return [_gathered(op, (layout, layout))]
+        if isinstance(op, tile.HistogramOp):
+            return [layouts(op, layout, self.default(shape_of(op.result)))]
         if not isinstance(op, tile.ReduceOp):
             return []
         plain = _reduced(op, layout)
@@ -167,6 +171,8 @@ class ThreadRules(Preferences):
             return [same(op, layout)]
         if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
             return [_gathered(op, (layout, layout))]
+        if isinstance(op, tile.HistogramOp) and preferred.operands[0] is not None:
+            return [layouts(op, preferred.operands[0], layout)]
         if not isinstance(op, tile.ReduceOp) or preferred.operands[0] is None:
             return []
         grew = grown(expand_dims(layout, op.axis.value.data), shape_of(op.sources[0]))

@@ -18,7 +18,7 @@ from weft.ir import tile
 from weft.ir.types import shape_of
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
-from weft.transforms.layouts.preferences import Preferences, contiguity, same
+from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -54,6 +54,8 @@ class VectorRules(Preferences):
         if isinstance(op, tile.GatherOp):
             index = facts.layouts[op.index]
             return [OperandLayouts((facts.layouts[op.source], index), (index,))]
+        if isinstance(op, tile.HistogramOp):
+            return [layouts(op, facts.layouts[op.source], self.default(shape_of(op.result)))]
         if isinstance(op, tile.ScanOp):
             layout = facts.layouts[facts.heaviest(op.sources)]
             return [same(op, layout if lanes_in_a_row(layout, op.axis.value.data) else self.default(layout.shape))]

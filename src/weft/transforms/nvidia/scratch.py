@@ -145,6 +145,7 @@ _USERS: Final = frozenset(
         tile.AtomicCasOp,
         tile.DotOp,
         tile.GatherOp,
+        tile.HistogramOp,
         tile.ConvertLayoutOp,
         tile.ReduceOp,
         tile.ScanOp,
@@ -164,6 +165,8 @@ def use_of(op: Operation, target: GpuTarget) -> Use | None:
     if isinstance(op, tile.GatherOp):
         memory = gather_plan(op, target.model).memory
         return None if memory is None else Use(memory.cost.scratch, waits=memory.scope == "block")
+    if isinstance(op, tile.HistogramOp):
+        return Use(prod(shape_of(op.result)) * dtype_of(op.result).itemsize, waits=True)
     plans = [plan for plan in _plans(op, target.model) if plan.scratch is not None]
     if not plans:
         return None
