@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weft import array, language, semantics
     from weft.dropin import as_triton
     from weft.ir.errors import CompilationError
+    from weft.language.aggregates import aggregate
     from weft.runtime.descriptors import TensorDescriptor
     from weft.runtime.emulated import emulate
     from weft.runtime.errors import CudaError, OutOfBoundsError, OutOfResources
@@ -35,6 +36,7 @@ __all__ = [
     "OutOfBoundsError",
     "OutOfResources",
     "TensorDescriptor",
+    "aggregate",
     "array",
     "as_triton",
     "cdiv",
@@ -53,6 +55,7 @@ _HOMES = {
     "OutOfResources": "weft.runtime.errors",
     "TensorDescriptor": "weft.runtime.descriptors",
     "as_triton": "weft.dropin",
+    "aggregate": "weft.language.aggregates",
     "cdiv": "weft.runtime.sizes",
     "emulate": "weft.runtime.emulated",
     "jit": "weft.runtime.jit",

@@ -117,12 +117,12 @@ def function_of_constants_at_run_time(n):
     x = raises_key_error(n)
 
 
-@refused("3 values cannot be unpacked into 2 variables", at="a, b")
+@refused("too many values to unpack (expected 2)", at="a, b")
 def unpack_count():
     a, b = 1, 2, 3
 
 
-@refused("int32[16] cannot be unpacked", at="a, b", hint="only tuples can")
+@refused("cannot unpack non-iterable value: only tuples can be unpacked, found int32[16]", at="a, b")
 def unpack_tile():
     a, b = tl.arange(0, 16)
 

@@ -64,11 +64,35 @@ def sets():
 
 @refused(
     "a comprehension cannot be used in a kernel",
-    at="[i for i in (1, 2)]",
+    at="{i for i in (1, 2)}",
     hint="write a 'for' loop over tl.static_range, or compute with whole tiles",
 )
 def comprehensions():
-    x = [i for i in (1, 2)]
+    x = {i for i in (1, 2)}
+
+
+@refused(
+    "nested comprehensions are not supported",
+    at="[i + j for i in (1, 2) for j in (1, 2)]",
+    hint="write a loop over tl.static_range",
+)
+def nested_comprehensions():
+    x = [i + j for i in (1, 2) for j in (1, 2)]
+
+
+@refused("only tuple comprehensions are supported, found int32 scalar", at="[i for i in «n»]", n=int32)
+def comprehension_of_a_number(n):
+    x = [i for i in n]
+
+
+@refused(
+    "the 'if' of a comprehension is known at compile time, found bool scalar",
+    at="n > i",
+    n=int32,
+    hint="mark the parameter as 'n: tl.constexpr'",
+)
+def comprehension_under_a_condition(n):
+    x = [i for i in (1, 2) if n > i]
 
 
 @refused(

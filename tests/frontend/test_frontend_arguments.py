@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -80,7 +81,11 @@ CASES: Final[dict[str, Spellings]] = {
     },
     "static_range": _RANGE,
     "static_assert": {"cond": ("False", "True"), "msg": ("''", "'no'")},
-    "static_print": {"values": ("1, 2", "1, 3"), "sep": ("' '", "'-'"), "end": ("'!'", "'?'")},
+    "static_print": {
+        "values": ("1, 2", "1, 3"), "sep": ("' '", "'-'"), "end": ("'!'", "'?'"),
+        "file": ("None", "sys.stderr"), "flush": _FLAG,
+    },
+    "condition": {"arg1": ("b", "i < j"), "disable_licm": _FLAG},
     "assume": {"cond": ("b", "i < j")},
     "multiple_of": _HINT,
     "max_contiguous": _HINT,
@@ -203,7 +208,7 @@ def compiled(build: Build, capsys: pytest.CaptureFixture[str], call: str) -> str
     source = [f"def kernel({', '.join(TYPES)}):\n", *(f"    {line}\n" for line in body)]
     filename = f"<arguments {call}>"
     linecache.cache[filename] = (1, None, source, filename)
-    names: dict[str, Any] = {"tl": tl, "total": total, "largest": largest}
+    names: dict[str, Any] = {"tl": tl, "sys": sys, "total": total, "largest": largest}
     exec(compile("".join(source), filename, "exec"), names)
     try:
         return f"{build(names['kernel'], **TYPES)}{capsys.readouterr().out}"
@@ -228,7 +233,7 @@ def test_public_names_are_ops_or_known() -> None:
     functions |= {
         value for name, value in vars(tl.tensor_descriptor).items() if inspect.isfunction(value) and name[0] != "_"
     }
-    assert functions - STUBS.keys() - COMPOSITES.keys() == {tl.constexpr_function}
+    assert functions - STUBS.keys() - COMPOSITES.keys() == {tl.constexpr_function, tl.aggregate_replace}
     assert (STUBS.keys() | COMPOSITES.keys()) - functions == set()
     assert elementwise.tanh in functions
 

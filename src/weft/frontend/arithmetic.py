@@ -61,6 +61,8 @@ def binary(b: Builder, op: str, lhs: Value, rhs: Value) -> Value:
         return fold(op, PYTHON[op], lhs, rhs)
     if is_tuple(lhs) and is_tuple(rhs) and op == "+":
         return lhs + rhs
+    if op == "*" and is_tuple(lhs) and isinstance(rhs, int):
+        return lhs * rhs
     if op in _NOT_ARITHMETIC:
         raise CompilationError(
             f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}"

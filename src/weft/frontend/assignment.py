@@ -11,10 +11,10 @@ from __future__ import annotations
 import ast
 
 from weft.frontend.builder import Builder
-from weft.frontend.errors import CompilationError
+from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.generator import Generator
 from weft.frontend.promotion import is_triton
-from weft.frontend.values import Tensor, Value, describe, is_number, is_tuple, tuple_like
+from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime, is_tuple, tuple_like
 
 
 def decay(b: Builder, value: Value) -> Value:
@@ -27,19 +27,33 @@ def decay(b: Builder, value: Value) -> Value:
 def assign(g: Generator, target: ast.expr, value: Value, origin: ast.AST, constant: bool = False) -> None:
     """Bind ``target`` (a name, or a tuple of targets); ``constant`` keeps numbers compile-time."""
     if isinstance(target, ast.Name):
+        if target.id in g.frame.constants:
+            g.frame.constants.discard(target.id)
+            constant = True
+            if is_runtime(value):
+                raise g.stamp(NotConstexpr(f"a constexpr is known at compile time, found {describe(value)}"), target)
         value = value if constant else decay(g.b, value)
         name_after(target.id, value)
         g.scope.assign(target.id, value, origin)
     elif isinstance(target, (ast.Tuple, ast.List)):
         if not is_tuple(value):
-            raise g.stamp(CompilationError(f"{describe(value)} cannot be unpacked", hint="only tuples can"), target)
-        count = len(value)
-        if count != len(target.elts):
-            raise g.stamp(
-                CompilationError(f"{count} values cannot be unpacked into {len(target.elts)} variables"), target
-            )
+            shown = f"cannot unpack non-iterable value: only tuples can be unpacked, found {describe(value)}"
+            raise g.stamp(CompilationError(shown), target)
+        if any(isinstance(part, ast.Starred) for part in target.elts):
+            error = CompilationError("starred assignment targets are not supported", hint="take a slice of the tuple")
+            raise g.stamp(error, target)
+        count, expected = len(value), len(target.elts)
+        if count != expected:
+            counts = f"too many values to unpack (expected {expected})"
+            if count < expected:
+                counts = f"not enough values to unpack (expected {expected}, got {count})"
+            raise g.stamp(CompilationError(counts), target)
         for part, item in zip(target.elts, value, strict=True):
             assign(g, part, item, origin, constant)
+    elif isinstance(target, ast.Attribute):
+        raise CompilationError(
+            "Attribute assignment is not supported in triton", hint="make a new value, as tl.aggregate_replace does"
+        )
     elif isinstance(target, ast.Subscript):
         raise CompilationError(
             "elements of tiles cannot be assigned",

@@ -10,14 +10,16 @@ from typing import Any, Final
 from weft import dtypes
 from weft import language as tl
 from weft.dtypes import DType
-from weft.frontend import registry
+from weft.frontend import aggregates, registry
+from weft.frontend.aggregates import Aggregate
 from weft.frontend.builder import Builder
 from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
-from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_record, is_runtime
-from weft.language.core import Absent, block_type, constexpr, pointer_type
+from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_number, is_record, is_runtime, is_tuple
+from weft.language.aggregates import is_aggregate
+from weft.language.core import Absent, block_type, constexpr, constexpr_type, pointer_type
 
 METHODS: Final[dict[str, Any]] = {
     "to": tl.cast,
@@ -143,6 +145,8 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
     match value:
         case Tensor():
             return _tensor(b, value, name)
+        case Aggregate():
+            return aggregates.attribute(value, name)
         case Compound():
             return _compound(value, name)
         case ModuleType():
@@ -153,6 +157,12 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
             return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
         case block_type():
             return _from_tables(value, name, _BLOCK, {})
+        case _ if is_aggregate(value) and (found := aggregates.member(value, name)) is not MISSING:
+            return aggregates.function_of(found.__func__) if isinstance(found, staticmethod) else as_value(found)
+        case _ if name == "type" and is_number(value):
+            return constexpr_type(value)
+        case _ if name == "type" and is_tuple(value):
+            return tuple(attribute(b, item, name) for item in value)
         case _ if is_record(value) and (found := getattr(value, name, MISSING)) is not MISSING:
             return as_value(found)
         case _ if name == "value" and not is_runtime(value):

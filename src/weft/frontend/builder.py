@@ -41,6 +41,8 @@ class Frame:
         self.kernel = kernel
         self.caller = caller
         self.scope = Scope()
+        self.constants: set[str] = set()
+        """Variables declared as constexpr whose next assignment is still to come."""
         self._locations: dict[tuple[int, int], LocationAttr] = {}
 
     def spans(self, node: ast.AST) -> list[Span]:

@@ -8,13 +8,14 @@ import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Final
 
 from weft import dtypes, semantics
 from weft import language as tl
 from weft.frontend import arithmetic, registry
-from weft.frontend.attributes import Question
+from weft.frontend.aggregates import Aggregate, PythonMethod, construct, replace, value_of
+from weft.frontend.attributes import Question, attribute
 from weft.frontend.builder import Builder, Frame
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import Generator
@@ -22,6 +23,7 @@ from weft.frontend.library.ignored import check_ignored
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
+from weft.language.aggregates import aggregate_replace, is_aggregate
 from weft.language.core import (
     COMPOSITES,
     STUBS,
@@ -30,6 +32,7 @@ from weft.language.core import (
     Iteration,
     block_type,
     constexpr,
+    constexpr_type,
     pointer_type,
 )
 from weft.semantics.core import PromotionError
@@ -46,9 +49,18 @@ class Arguments:
 def call(g: Generator, node: ast.Call) -> Value:
     """The value of a call."""
     function = g.expression(node.func)
-    arguments = _arguments(g, node)
+    receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return call_function(g, function, _arguments(g, node), node, receiver)
+
+
+def call_method(g: Generator, node: ast.expr, value: Value, name: str, *arguments: tuple[Value, ast.expr]) -> Value:
+    """The value of ``value.name(*arguments)``, which stands at ``node`` in another form."""
+    return call_function(g, attribute(g.b, value, name), Arguments(list(arguments)), node, node)
+
+
+def call_function(g: Generator, function: Value, arguments: Arguments, node: ast.expr, receiver: ast.expr) -> Value:
+    """The value of a call at ``node``; of a method, ``receiver`` is the expression before the dot."""
     if isinstance(function, Method):
-        receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
         arguments.positional.insert(0, (function.receiver, receiver))
         function = function.function
     if isinstance(function, Absent):
@@ -152,7 +164,7 @@ def _spell(parameters: Sequence[Parameter]) -> str:
     return ", ".join(shown)
 
 
-def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node: ast.Call) -> Value:
+def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node: ast.expr) -> Value:
     """An op of the language."""
     values, nodes = bind(f"tl.{STUBS[stub]}", registry.stub_parameters(stub), arguments)
     try:
@@ -162,17 +174,15 @@ def _language(g: Generator, stub: Callable[..., Any], arguments: Arguments, node
         raise g.stamp(error, node, nodes) from None
 
 
-def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: ast.Call) -> Value:
-    """A helper, compiled where it is called."""
+def _inline(g: Generator, kernel: KernelFunction, arguments: Arguments, node: ast.expr) -> Value:
+    """A helper, compiled where it is called. A parameter that it marks as constexpr takes a run-time value too, as in Triton: the
+    mark matters to kernels, and to functions of the language."""
     values, nodes = bind(kernel.name, kernel.parameters, arguments)
-    for parameter in kernel.parameters:
+    for parameter in kernel.parameters if isinstance(kernel, Composite) else ():
         value = values[parameter.name]
         if parameter.is_constexpr and is_runtime(value):
-            error = NotConstexpr(
-                f"the parameter '{parameter.name}' of {kernel.name} is constexpr, found {describe(value)}",
-                argument=parameter.name,
-            )
-            raise g.stamp(error, node, nodes)
+            shown = f"the parameter '{parameter.name}' of {kernel.name} is constexpr, found {describe(value)}"
+            raise g.stamp(NotConstexpr(shown, argument=parameter.name), node, nodes)
     return inline(g, kernel, values, node)
 
 
@@ -195,9 +205,15 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     keywords = {name: value for name, (value, _) in arguments.keywords.items()}
     if isinstance(function, Question) and not values and not keywords:
         return function.answer
+    if isinstance(function, PythonMethod):
+        return function(values, keywords)
+    if isinstance(function, type) and is_aggregate(function):
+        return construct(function, values, keywords)
+    if isinstance(function, MethodType):
+        return _at_compile_time(function.__qualname__, function, values, keywords)
     if isinstance(function, ConstexprFunction):
         return _at_compile_time(function.__name__, function, values, keywords)
-    if function in (constexpr, pointer_type, block_type):
+    if function in (constexpr, pointer_type, block_type, constexpr_type):
         result = _at_compile_time(function.__name__, function, values, keywords)
         return result.value if isinstance(result, constexpr) else result
     if is_named_tuple(function):
@@ -205,7 +221,7 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
             return function(*values, **keywords)
         except TypeError as error:
             raise CompilationError(str(error)) from None
-    handler = BUILTINS.get(function) if isinstance(function, (type, type(len))) else None
+    handler = BUILTINS.get(function) if isinstance(function, (type, type(len), FunctionType)) else None
     if handler is not None:
         return handler(g.b, *values, **keywords)
     name = getattr(function, "__name__", None)
@@ -247,7 +263,7 @@ def _at_compile_time(
         result = function(*values, **(keywords or {}))
     except Exception as error:  # whatever the user's own function raises is the kernel's error
         raise CompilationError(f"{name}({', '.join(map(describe, values))}): {type(error).__name__}: {error}") from None
-    return as_value(result)
+    return value_of(result)
 
 
 def _folded(function: Callable[..., Any]) -> Callable[..., Value]:
@@ -287,7 +303,30 @@ def _isinstance(b: Builder, value: Value, kinds: Any) -> bool:
     asked: tuple[Any, ...] = kinds if is_tuple(kinds) else (kinds,)
     if isinstance(value, Tensor):
         return tl.tensor in asked
-    return constexpr in asked or isinstance(value, asked)
+    if isinstance(value, Aggregate):
+        return issubclass(value.cls, tuple(kind for kind in asked if isinstance(kind, type)))
+    return (constexpr in asked and not is_tuple(value)) or isinstance(value, asked)
+
+
+def _getattr(b: Builder, value: Value, name: Value, *default: Value) -> Value:
+    try:
+        return attribute(b, value, name)
+    except CompilationError:
+        if not default:
+            raise
+        return default[0]
+
+
+def _hasattr(b: Builder, value: Value, name: Value) -> bool:
+    return _getattr(b, value, name, MISSING) is not MISSING
+
+
+def _tuple(b: Builder, value: Value = ()) -> tuple[Value, ...]:
+    return value if is_tuple(value) else tuple(_at_compile_time("tuple", tuple, [value]))
+
+
+def _aggregate_replace(b: Builder, instance: Value, **changes: Value) -> Value:
+    return replace(instance, **changes)
 
 
 def _abs(b: Builder, value: Value) -> Value:
@@ -303,6 +342,11 @@ BUILTINS: Final[dict[Any, Callable[..., Value]]] = {
     builtins.max: _extremum(builtins.max, "maximum"),
     builtins.range: _range,
     builtins.isinstance: _isinstance,
-    **{f: _folded(f) for f in (int, float, bool, str, repr, tuple, list, round, divmod, pow, builtins.sum, all, any)},
+    builtins.getattr: _getattr,
+    builtins.hasattr: _hasattr,
+    builtins.tuple: _tuple,
+    builtins.list: _tuple,
+    aggregate_replace: _aggregate_replace,
+    **{f: _folded(f) for f in (int, float, bool, str, repr, slice, round, divmod, pow, builtins.sum, all, any)},
 }
 """Python's functions in a kernel. Those that fold take compile-time values only."""

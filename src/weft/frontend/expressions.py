@@ -9,15 +9,17 @@ from typing import Any, Final, TypeVar
 
 from weft.dtypes import DType
 from weft.frontend import arithmetic
+from weft.frontend.aggregates import Aggregate
 from weft.frontend.assignment import assign
 from weft.frontend.attributes import attribute
-from weft.frontend.calls import call
+from weft.frontend.calls import call, call_method
 from weft.frontend.choice import choose, connect, short_circuit
 from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import EXPRESSIONS, Generator
+from weft.frontend.scope import names_in
 from weft.frontend.source import MISSING, KernelFunction
 from weft.frontend.values import Tensor, Undefined, Value, as_value, describe, is_number, is_runtime, is_tuple
-from weft.language.core import ConstexprFunction, constexpr
+from weft.language.core import ConstexprFunction, Iteration, constexpr
 
 N = TypeVar("N", bound=ast.expr)
 
@@ -111,6 +113,39 @@ def _usable(kernel: KernelFunction, name: str) -> bool:
 @handles(ast.Tuple, ast.List)
 def _tuple(g: Generator, node: ast.Tuple | ast.List) -> Value:
     return tuple(spread(g, node.elts))
+
+
+@handles(ast.ListComp)
+def _comprehension(g: Generator, node: ast.ListComp) -> Value:
+    """A tuple made of another one, or of a range known at compile time, item by item."""
+    if len(node.generators) != 1:
+        raise CompilationError("nested comprehensions are not supported", hint="write a loop over tl.static_range")
+    (part,) = node.generators
+    items = g.expression(part.iter)
+    if isinstance(items, Iteration) and not is_runtime((items.start, items.stop, items.step)):
+        items = tuple(range(items.start, items.stop, items.step))
+    if not is_tuple(items):
+        raise g.stamp(CompilationError(f"only tuple comprehensions are supported, found {describe(items)}"), part.iter)
+    outer, results = dict(g.scope.values), list[Value]()
+    for item in items:
+        assign(g, part.target, item, part.target, constant=True)
+        if all(_chosen(g, test) for test in part.ifs):
+            results.append(g.expression(node.elt))
+    for name in names_in(part.target):
+        g.scope.values.pop(name)
+        if name in outer:
+            g.scope.values[name] = outer[name]
+    return tuple(results)
+
+
+def _chosen(g: Generator, test: ast.expr) -> bool:
+    """Whether an item is taken: known at compile time."""
+    value = g.expression(test)
+    if is_runtime(value):
+        raise g.stamp(
+            NotConstexpr(f"the 'if' of a comprehension is known at compile time, found {describe(value)}"), test
+        )
+    return bool(value)
 
 
 def spread(g: Generator, nodes: list[ast.expr]) -> list[Value]:
@@ -223,6 +258,8 @@ def _slice(g: Generator, node: ast.Slice) -> Value:
 @handles(ast.Subscript)
 def _subscript(g: Generator, node: ast.Subscript) -> Value:
     value, index = g.expression(node.value), g.expression(node.slice)
+    if isinstance(value, Aggregate):
+        return call_method(g, node, value, "__getitem__", (index, node.slice))
     if isinstance(value, Tensor):
         return _insert_dimensions(g, value, index if is_tuple(index) else (index,))
     if is_runtime(index):

@@ -24,6 +24,7 @@ from weft import dtypes
 from weft.frontend.assignment import decay
 from weft.frontend.branching import Branch
 from weft.frontend.builder import Builder
+from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import Generator, Mark, Outcome, Pending, Returned, Step, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
@@ -92,6 +93,8 @@ def placeholder(b: Builder, value: Value) -> Value:
     """Zeros in the place of ``value`` on a path that does not define it, and on which it is not read."""
     if is_tuple(value):
         return tuple_like(value, [placeholder(b, item) for item in value])
+    if isinstance(value, Compound):
+        return value.with_parts(placeholder(b, value.parts))
     if not isinstance(value, Tensor):
         return value
     if value.is_pointer:

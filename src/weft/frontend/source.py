@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
+from weft.language.aggregates import INIT, is_aggregate
 from weft.language.core import ConstexprFunction, constexpr
 
 if TYPE_CHECKING:
@@ -314,6 +315,9 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
     if isinstance(value, KernelFunction):
         found.places += places
         _collect(value, found)
+    elif is_aggregate(value):
+        found.places += places
+        _collect_class(value, found)
     elif isinstance(value, ConstexprFunction):
         found.places += places
         _collect_python(name, value.function, found)
@@ -336,6 +340,23 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
     elif value is None or isinstance(value, (bool, int, float, str, DType)):
         found.places += places
         found.texts.append(f"{name} = {value!r}")
+
+
+def _collect_class(cls: type, found: References) -> None:
+    """Adds the fields and methods of an aggregate."""
+    text = f"class {cls.__module__}.{cls.__qualname__}: {', '.join(map(str, vars(cls).get('__annotations__', {}).items()))}"
+    if text in found.texts:
+        return
+    found.texts.append(text)
+    for base in cls.__mro__[1:-1]:
+        _collect_class(base, found)
+    for name, written in {**vars(cls), "__init__": vars(cls)[INIT]}.items():
+        member = written.__func__ if isinstance(written, staticmethod) else written
+        member = member.fget if isinstance(member, property) else member
+        if isinstance(member, FunctionType):
+            _collect_python(f"{cls.__qualname__}.{name}", member, found)
+        else:
+            _collect_value(f"{cls.__qualname__}.{name}", member, [(vars(cls), name, written)], found)
 
 
 def _collect_python(name: str, function: Any, found: References) -> None:

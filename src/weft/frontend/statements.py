@@ -69,11 +69,13 @@ def _augmented(g: Generator, node: ast.AugAssign, pending: Pending) -> Outcome:
 
 @handles(ast.AnnAssign)
 def _annotated(g: Generator, node: ast.AnnAssign, pending: Pending) -> Outcome:
-    if node.value is None:
-        return pending
-    value = g.expression(node.value)
     annotation = ast.unparse(node.annotation).strip("'\"")
     constant = annotation.split(".")[-1] == "constexpr"
+    if node.value is None:
+        if constant and isinstance(node.target, ast.Name):
+            g.frame.constants.add(node.target.id)
+        return pending
+    value = g.expression(node.value)
     if constant and is_runtime(value):
         error = NotConstexpr(f"a constexpr is known at compile time, found {describe(value)}")
         raise g.stamp(error, node.value)

@@ -6,6 +6,8 @@ Importing this loads no compiler.
 
 from __future__ import annotations
 
+import builtins
+
 from weft.dtypes import (
     DType,
     bfloat16,
@@ -25,10 +27,12 @@ from weft.dtypes import (
     uint64,
 )
 from weft.language import extra, math, random
+from weft.language.aggregates import aggregate_replace
 from weft.language.blocks import advance, make_block_ptr
 from weft.language.collective import associative_scan, cumprod, cumsum, gather, histogram
 from weft.language.compiletime import (
     assume,
+    condition,
     max_constancy,
     max_contiguous,
     multiple_of,
@@ -44,6 +48,7 @@ from weft.language.core import (
     block_type,
     constexpr,
     constexpr_function,
+    constexpr_type,
     pointer_type,
     tensor,
 )
@@ -127,25 +132,28 @@ from weft.language.shape import (
 )
 
 dtype = DType
+tuple = builtins.tuple
+slice = builtins.slice
 int1 = bool_
 float8e4nv = float8_e4m3fn
 float8e5 = float8_e5m2
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
-    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance", "arange",
-    "argmax", "argmin", "associative_scan", "assume", "atomic_add", "atomic_and", "atomic_cas", "atomic_load",
-    "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg", "atomic_xor", "bfloat16",
-    "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv", "ceil", "clamp", "constexpr",
-    "constexpr_function", "cos", "cumprod", "cumsum", "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
-    "expand_dims", "extra", "fdiv", "float16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv",
-    "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32", "int64", "int8", "load",
-    "load_tensor_descriptor", "log", "log2", "make_block_ptr", "make_tensor_descriptor", "math", "max", "max_constancy",
-    "max_contiguous", "maximum", "meaning", "min", "minimum", "mul", "multiple_of", "num_programs",
-    "pair_uniform_to_normal", "permute", "philox", "philox_impl", "pointer_type", "program_id", "rand", "rand4x",
-    "randint", "randint4x", "randn", "randn4x", "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt",
-    "sigmoid", "sin", "softmax", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
-    "store_tensor_descriptor", "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "trans", "uint16",
-    "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros",
+    "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance",
+    "aggregate_replace", "arange", "argmax", "argmin", "associative_scan", "assume", "atomic_add", "atomic_and",
+    "atomic_cas", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store",
+    "atomic_xchg", "atomic_xor", "bfloat16", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cdiv",
+    "ceil", "clamp", "condition", "constexpr", "constexpr_function", "constexpr_type", "cos", "cumprod", "cumsum",
+    "debug_barrier", "div_rn", "dot", "dtype", "erf", "exp", "exp2", "expand_dims", "extra", "fdiv", "float16",
+    "float32", "float64", "float8_e4m3fn", "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather",
+    "histogram", "int1", "int16", "int32", "int64", "int8", "load", "load_tensor_descriptor", "log", "log2",
+    "make_block_ptr", "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous", "maximum",
+    "meaning", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",
+    "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
+    "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax",
+    "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "store_tensor_descriptor",
+    "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "trans", "tuple", "uint16", "uint32",
+    "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros",
     "zeros_like",
 ]  # fmt: skip

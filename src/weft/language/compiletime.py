@@ -23,7 +23,16 @@ def range(
     """Python's range for a ``for`` loop at run time.
 
     The keywords are advice for GPUs. They become attributes of the loop in tile IR (``tile.num_stages`` and so on); code for
-    CPUs ignores them, and results do not depend on them."""
+    CPUs ignores them, and results do not depend on them. A loop that ``break`` or ``return`` leaves ignores them everywhere."""
+    ...
+
+
+@stub
+def condition(arg1: Tile, disable_licm: bool | constexpr = False) -> Any:
+    """The condition of a ``while``, with advice: ``while tl.condition(x < n, disable_licm=True)``.
+
+    Returns ``arg1``. ``disable_licm`` asks Triton to leave invariant loads in the loop; results do not depend on it, and weft
+    ignores it."""
     ...
 
 
@@ -42,8 +51,15 @@ def static_assert(cond: bool | constexpr, msg: str | constexpr = "") -> None:
 
 
 @stub
-def static_print(*values: Any, sep: str | constexpr = " ", end: str | constexpr = "\n") -> None:
-    """Print compile-time values, and the types of others, when the kernel is compiled."""
+def static_print(
+    *values: Any,
+    sep: str | constexpr = " ",
+    end: str | constexpr = "\n",
+    file: Any = None,
+    flush: bool | constexpr = False,
+) -> None:
+    """Print compile-time values, and the types of others, when the kernel is compiled; ``file`` is a stream, standard output by
+    default."""
     ...
 
 

@@ -198,6 +198,13 @@ def constexpr_function(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @dataclass(frozen=True)
+class constexpr_type:
+    """The type of a compile-time value: ``x.type`` where ``x`` is known at compile time."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class pointer_type:
     """The dtype of a pointer; ``element_ty`` is what it points to: of block pointers a `block_type`."""
 

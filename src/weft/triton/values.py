@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
+from weft.language.aggregates import aggregate
 from weft.language.core import constexpr_function
 from weft.runtime import sizes
 
-T = TypeVar("T")
+__all__ = ["aggregate", "must_use_result", "next_power_of_2"]
 
 _power: Callable[[int], int] = cast("Any", sizes.next_power_of_2).function
 
@@ -23,8 +23,3 @@ def next_power_of_2(n: int) -> int:
 def must_use_result(x: Any, s: Any = True) -> Any:
     """Returns the function as it is: a kernel may drop the result."""
     return (lambda function: function) if isinstance(x, str) else x  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
-
-
-def aggregate(cls: type[T]) -> type[T]:
-    """Makes a class a frozen dataclass, whose objects kernels take as values."""
-    return dataclasses.dataclass(frozen=True)(cls)

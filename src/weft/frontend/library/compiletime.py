@@ -57,6 +57,12 @@ def _count(value: Value, argument: str, least: int) -> int | None:
     return number
 
 
+@implements(tl.condition)
+def _condition(b: Builder, arg1: Value, disable_licm: Value) -> Value:
+    flag(disable_licm, "disable_licm")
+    return arg1
+
+
 @implements(tl.static_range)
 def _static_range(b: Builder, arg1: Value, arg2: Value, step: Value) -> Iteration:
     for value, argument in ((arg1, "arg1"), (arg2, "arg2"), (step, "step")):
@@ -76,8 +82,9 @@ def _static_assert(b: Builder, cond: Value, msg: Value) -> None:
 
 
 @implements(tl.static_print)
-def _static_print(b: Builder, values: tuple[Value, ...], sep: Value, end: Value) -> None:
-    sys.stdout.write(sep.join(v if isinstance(v, str) else describe(v) for v in values) + end)
+def _static_print(b: Builder, values: tuple[Value, ...], sep: Value, end: Value, file: Value, flush: Value) -> None:
+    texts = [v if isinstance(v, str) else describe(v) for v in values]
+    print(*texts, sep=sep, end=end, file=file or sys.stdout, flush=bool(flush))
 
 
 @implements(tl.assume)

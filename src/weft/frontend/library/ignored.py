@@ -34,7 +34,12 @@ CHECKED: Final = frozenset(
 )
 """Parameters of `IGNORED` that are no truth values; their op checks them."""
 
+_LICM: Final = "asks for loads that stay in the loop; where they stand does not change what they read"
+_FLUSH: Final = "writes the text at once; the text is the same"
+
 IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
+    tl.condition: {"disable_licm": _LICM},
+    tl.static_print: {"flush": _FLUSH},
     tl.add: {"sanitize_overflow": _WRAPS},
     tl.sub: {"sanitize_overflow": _WRAPS},
     tl.mul: {"sanitize_overflow": _WRAPS},
