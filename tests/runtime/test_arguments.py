@@ -174,7 +174,7 @@ KNOWN = (
 )
 EXPECTED = "expected an array, an int, a float, a bool or None, found"
 REFUSED: list[tuple[Any, str]] = [
-    ([1, 2], f"{EXPECTED} list [1, 2]; pass an array, as numpy.asarray makes it"),
+    ([1, 2], f"{EXPECTED} list [1, 2]; pass an array, as numpy.asarray makes it, or a tuple of arguments"),
     ("abc", f"{EXPECTED} str 'abc'; a compile-time value needs the annotation 'x: tl.constexpr'"),
     (tl.float32, f"{EXPECTED} DType float32; a compile-time value needs the annotation 'x: tl.constexpr'"),
     (Plain(), f"{EXPECTED} Plain Plain()"),

@@ -13,11 +13,12 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from weft.dtypes import DType, int32, int64
 from weft.frontend import calls, expressions, library, registry, statements
 from weft.frontend.builder import Builder, Frame
-from weft.frontend.descriptors import DescriptorBlock, TensorDescriptor, part_names
+from weft.frontend.descriptors import DescriptorBlock, TensorDescriptor
+from weft.frontend.descriptors import part_names as descriptor_names
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.promotion import numbers_have_types
-from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature
+from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature, TupleParts, part_names
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.values import Tensor, as_value, ir_type
 from weft.semantics import Semantics, triton
@@ -36,13 +37,24 @@ def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | N
     builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
     attributes: list[DictionaryAttr] = []
     known = {p.name for p in kernel.parameters}
-    for parameter in kernel.parameters:
+
+    def whole(parameter: Parameter) -> object:
+        """The value of a parameter that may have parts, which are parameters, too."""
         value = _parameter(kernel, parameter, signature, block, attributes, builder.semantics)
         if isinstance(value, DescriptorBlock):
-            parts = [Parameter(name, is_constexpr=False) for name in part_names(parameter.name, len(value.block_shape))]
-            known.update(part.name for part in parts)
-            values = [_parameter(kernel, part, signature, block, attributes, builder.semantics) for part in parts]
-            value = _descriptor(builder, value, values)
+            names = descriptor_names(parameter.name, len(value.block_shape))
+        elif isinstance(value, TupleParts):
+            names = part_names(parameter.name, value.count)
+        else:
+            return value
+        known.update(names)
+        parts = [whole(Parameter(name, is_constexpr=False)) for name in names]
+        if isinstance(value, DescriptorBlock):
+            return _descriptor(builder, value, parts)
+        return tuple(parts) if value.kind is None else value.kind._make(parts)
+
+    for parameter in kernel.parameters:
+        value = whole(parameter)
         builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))
     unknown = signature.keys() - known
     if unknown:

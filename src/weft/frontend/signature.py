@@ -36,5 +36,19 @@ class ConstantArgument:
     value: Any
 
 
+@dataclass(frozen=True)
+class TupleParts:
+    """What is known at compile time of a tuple of ``count`` items, of which each is a parameter (`part_names`); ``kind`` is the
+    class of a named tuple."""
+
+    count: int
+    kind: type[Any] | None = None
+
+
+def part_names(name: str, count: int) -> list[str]:
+    """The parameters that a tuple for the parameter ``name`` becomes, in order."""
+    return [f"{name}.{i}" for i in range(count)]
+
+
 Argument: TypeAlias = PointerArgument | ScalarArgument | ConstantArgument
 Signature: TypeAlias = Mapping[str, Argument]

@@ -8,6 +8,7 @@ tokens turned into a `Signature`. The rules (Triton's, with NumPy's types):
 - bool: ``bool``; float: ``float32``; int: ``int32``, else ``int64``, else ``uint64``, whichever holds it first, and
   whether it is a multiple of 16 (``int32:16``); NumPy scalars count as the Python number they hold;
 - the int 1 and None are compile-time constants; so is the value of every ``tl.constexpr`` parameter;
+- a tuple is its items, each of them by these rules; functions, types and strings in it are compile-time constants;
 - `do_not_specialize` turns the rules about 1 and about multiples of 16 off for a parameter.
 """
 
@@ -16,14 +17,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
-from weft.language.core import constexpr
+from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument, TupleParts, part_names
+from weft.frontend.source import KernelFunction
+from weft.language.core import ConstexprFunction, constexpr
 from weft.runtime.descriptors import TensorDescriptor, expanded
 from weft.runtime.memory import Memory, MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
 
@@ -121,7 +124,7 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
         elif kind is float:
             key("float32")
             slots(value)
-        elif isinstance(value, TensorDescriptor):
+        elif isinstance(value, (TensorDescriptor, tuple)):
             return bind(kernel, *_expanded(parameters, values))
         else:
             _bind_other(kernel, parameter, value, bound)
@@ -129,15 +132,31 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
 
 
 def _expanded(parameters: Sequence[Parameter], values: Iterable[Any]) -> tuple[list[Parameter], list[Any]]:
-    """Parameters and values with each descriptor replaced by its parts."""
+    """Parameters and values with each descriptor and each tuple replaced by its parts."""
     result: tuple[list[Parameter], list[Any]] = ([], [])
     for parameter, value in zip(parameters, values, strict=True):
         whole: list[tuple[str, bool, Any]] = [(parameter.name, parameter.constexpr, value)]
-        is_descriptor = isinstance(value, TensorDescriptor) and not parameter.constexpr
-        for name, constant, part in expanded(parameter.name, value) if is_descriptor else whole:
+        if isinstance(value, TensorDescriptor) and not parameter.constexpr:
+            whole = expanded(parameter.name, value)
+        elif isinstance(value, tuple) and not parameter.constexpr:
+            whole = _items(parameter.name, cast("tuple[Any, ...]", value))
+        for name, constant, part in whole:
             result[0].append(replace(parameter, name=name, constexpr=constant))
             result[1].append(part)
     return result
+
+
+def _items(name: str, value: tuple[Any, ...]) -> list[tuple[str, bool, Any]]:
+    """The arguments that a tuple for the parameter ``name`` becomes: what is known at compile time, and each item, which is a
+    constant where no array or number can be meant."""
+    kind = cast("type[Any]", type(value)) if hasattr(value, "_make") else None
+    names = part_names(name, len(value))
+    parts = [(part, _is_constant(item), item) for part, item in zip(names, value, strict=True)]
+    return [(name, True, TupleParts(len(value), kind)), *parts]
+
+
+def _is_constant(item: Any) -> bool:
+    return isinstance(item, (constexpr, str, type, DType, KernelFunction, ConstexprFunction, FunctionType))
 
 
 def _bind_int(kernel: str, parameter: Parameter, value: int, bound: Bound) -> None:
@@ -193,8 +212,8 @@ def _bind_array(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> 
 
 def _unexpected(kernel: str, name: str, value: Any) -> TypeError:
     advice = ""
-    if isinstance(value, (list, tuple)):
-        advice = "; pass an array, as numpy.asarray makes it"
+    if isinstance(value, list):
+        advice = "; pass an array, as numpy.asarray makes it, or a tuple of arguments"
     elif isinstance(value, (str, type, DType)) or callable(value):
         advice = f"; a compile-time value needs the annotation '{name}: tl.constexpr'"
     return TypeError(

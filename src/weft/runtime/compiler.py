@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weft import semantics
 from weft import target as targets
 from weft.dtypes import DType
-from weft.frontend.signature import Argument, ConstantArgument, PointerArgument
+from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, TupleParts
 from weft.frontend.source import KernelFunction
 from weft.options import Options
 from weft.runtime import cache
@@ -107,6 +107,8 @@ def _constant_spelling(value: Any) -> str | None:
             return f"dtype {value.name}"
         case KernelFunction():
             return f"kernel {cache.key_of(value.dependencies())}"
+        case TupleParts():
+            return f"tuple of {value.count}, {value.kind and (value.kind.__module__, value.kind.__qualname__)}"
         case tuple():
             items = [_constant_spelling(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
             return None if None in items else f"tuple {items!r}"
