@@ -234,7 +234,8 @@ def test_public_names_are_ops_or_known() -> None:
         value for name, value in vars(tl.tensor_descriptor).items() if inspect.isfunction(value) and name[0] != "_"
     }
     assert functions - STUBS.keys() - COMPOSITES.keys() == {tl.constexpr_function, tl.aggregate_replace}
-    assert (STUBS.keys() | COMPOSITES.keys()) - functions == set()
+    private = {function for function in COMPOSITES if function.__name__.startswith("_")}
+    assert (STUBS.keys() | COMPOSITES.keys()) - functions == private
     assert elementwise.tanh in functions
 
 

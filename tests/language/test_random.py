@@ -238,7 +238,7 @@ def float_product(out: Any) -> None:
 @pytest.mark.parametrize(
     ("kernel", "message", "hint"),
     [
-        (float_seed, "tl.philox: the seed is an integer", None),
+        (float_seed, "tl.rand: the seed is an integer", None),
         (narrow_words, "tl.uint_to_uniform_float: uniform numbers are made of words of 32 or 64 bits", None),
         (narrow_counter, "tl.philox: philox takes counters of 32 or 64 bits", None),
         (wrong_words, "tl.philox_impl: philox_impl takes uint32 or uint64", None),

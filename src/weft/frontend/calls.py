@@ -82,7 +82,8 @@ class Composite(KernelFunction):
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         super().__init__(fn, semantics.get("triton"))
-        self.name = f"tl.{self.name}"
+        module = "libdevice" if ".libdevice." in fn.__module__ else "tl"
+        self.name = f"{module}.{self.name}"
 
 
 @cache

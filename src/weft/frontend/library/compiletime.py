@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import takewhile
 
 from weft import language as tl
 from weft.frontend.builder import Builder
@@ -76,8 +77,9 @@ def _static_range(b: Builder, arg1: Value, arg2: Value, step: Value) -> Iteratio
 @implements(tl.static_assert)
 def _static_assert(b: Builder, cond: Value, msg: Value) -> None:
     if not flag(cond, "cond"):
-        if not b.frame.kernel.is_shown:  # the language's own check
-            raise CompilationError(f"{b.frame.kernel.name}: {msg}", argument="cond")
+        own = list(takewhile(lambda kernel: not kernel.is_shown, b.frame.kernels()))
+        if own:  # the language's own check: the user called the outermost of its functions
+            raise CompilationError(f"{own[-1].name}: {msg}", argument="cond")
         raise CompilationError(f"static assertion failed: {msg}" if msg else "static assertion failed", argument="cond")
 
 
