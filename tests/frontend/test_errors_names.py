@@ -131,9 +131,9 @@ def misspelled_op():
     x = tl.aranje(0, 16)
 
 
-@refused("weft does not have tl.sort yet", at="tl.sort")
+@refused("weft does not have tl.expect_zero yet", at="tl.expect_zero")
 def not_yet():
-    x = tl.sort(tl.arange(0, 16))
+    x = tl.expect_zero(tl.arange(0, 16))
 
 
 @refused("tiles have no attribute 'summ'", at="x.summ", hint="did you mean 'sum'?")

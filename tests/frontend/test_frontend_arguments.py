@@ -164,6 +164,9 @@ CASES: Final[dict[str, Spellings]] = {
     "ravel": {"x": ("G", "H"), "can_reorder": _FLAG},
     "trans": {"input": ("G", "H"), "dims": ("", "0, 1")},
     "permute": {"input": ("G", "H"), "dims": ("1, 0", "0, 1")},
+    "join": {"a": ("F", "E"), "b": ("E", "F")},
+    "split": {"a": ("G.reshape(16, 2)", "H.reshape(16, 2)")},
+    "flip": {"x": ("G", "H"), "dim": ("0", "1")},
 }  # fmt: skip
 """Op -> parameter -> its two spellings. ``F`` and ``E`` are tiles of 16 floats, ``I``, ``B``, ``P``, ``Q``, ``N``, ``M`` of 16 of
 their letters, ``G`` and ``H`` 4 by 8 of floats and integers, ``K`` and ``L`` 16 by 16."""

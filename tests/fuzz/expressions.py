@@ -67,6 +67,8 @@ ULPS: Final[dict[str, tuple[int, tuple[str, ...]]]] = {
 }
 """Functions, how far native code and reference may be apart in float32 and wider, and the kinds that they consist of, of which a
 machine may give approximations. Narrow types round that away, but for one step."""
+SORTED: Final = 64
+"""The largest tile that is sorted: longer ones take most of the time of a kernel's compilation."""
 FLOAT64_REFERENCE: Final = 4
 """How far NumPy's own float64 functions may be off."""
 
@@ -196,6 +198,12 @@ def movements(scope: Scope, shape: Shape) -> tuple[str, Shape] | None:
         other = factored(r, size)
         forms.append((f"tl.{r.choice(('reshape', 'view'))}({{}}, {text_of(scope, other)})", other))
         forms.append(("tl.ravel({})", (size,)))
+        axis = r.randrange(rank)
+        dim = "" if axis == rank - 1 and r.random() < 0.5 else f", {axis if r.random() < 0.7 else axis - rank}"
+        forms.append((f"tl.flip({{}}{dim})", shape))
+    if rank and size % 2 == 0:
+        halves = (*factored(r, size // 2), 2)
+        forms.append((f"tl.split(tl.reshape({{}}, {text_of(scope, halves)}))[{r.randint(0, 1)}]", halves[:-1]))
     if rank >= 2:
         forms += [("tl.trans({})", (*shape[:-2], shape[-1], shape[-2]))] * 2
     if rank < 4:
@@ -218,6 +226,38 @@ def movement(scope: Scope) -> Typed | None:
     a = scope.pick(lambda v: bool(v.shape)) or scope.pick()
     found = a and movements(scope, a.shape)
     return a and found and Typed(found[0].format(a.text), a.dtype, found[1])
+
+
+def pairing(scope: Scope) -> Typed | None:
+    """Two values of one type side by side: joined, in turns, or one after the other."""
+    a = scope.pick()
+    b = a and scope.pick(lambda v: v.dtype == a.dtype and v.shape == a.shape)
+    if a is None or b is None or 2 * a.size > LARGEST_TILE:
+        return None
+    r, shape = scope.random, a.shape
+    name = r.choice(("join", "interleave", "cat")) if shape else r.choice(("join", "interleave"))
+    if name == "join" or not shape:
+        return Typed(f"tl.{name}({a.text}, {b.text})", a.dtype, (*shape, 2)) if len(shape) < 4 else None
+    axis = len(shape) - 1 if name == "interleave" else r.randrange(len(shape))
+    extra = "" if name == "interleave" else f", dim={axis if r.random() < 0.7 else axis - len(shape)}"
+    grown = tuple(2 * n if d == axis else n for d, n in enumerate(shape))
+    return Typed(f"tl.{name}({a.text}, {b.text}{extra})", a.dtype, grown)
+
+
+def sorted_tile(scope: Scope) -> Typed | None:
+    """A small tile sorted, or its greatest elements; of floats without their NaNs, whose signs are not specified."""
+    a = scope.pick(lambda v: bool(v.shape) and v.size <= SORTED)
+    if a is None:
+        return None
+    r = scope.random
+    axis = r.randrange(len(a.shape))
+    descending = r.random() < 0.5
+    text = f"tl.where({a.text} == {a.text}, {a.text}, 0.0)" if a.dtype.is_float else a.text
+    if r.random() < 0.6:
+        return Typed(f"tl.sort({text}, {axis}, {descending})", a.dtype, a.shape)
+    k = 1 << r.randrange(a.shape[axis].bit_length())
+    shape = tuple(k if d == axis else n for d, n in enumerate(a.shape))
+    return Typed(f"tl.topk({text}, {k}, {axis}, {descending})", a.dtype, shape)
 
 
 def text_of(scope: Scope, shape: Shape) -> str:
@@ -357,6 +397,8 @@ FORMS: Final[Sequence[tuple[Form, float]]] = (
     (reduction, 4),
     (product, 1.5),
     (upper_half, 0.7),
+    (pairing, 1.5),
+    (sorted_tile, 0.4),
 )
 """Every exact form and its weight."""
 

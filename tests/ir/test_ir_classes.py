@@ -51,6 +51,8 @@ def test_classes_of_some_ops() -> None:
         tile.GatherOp: "Collective",
         tile.ScanOp: "Collective",
         tile.HistogramOp: "Collective",
+        tile.JoinOp: "Rearranging",
+        tile.FlipOp: "Rearranging",
         tile.LoadOp: "memory",
         tile.YieldOp: "terminator",
         tile.ProgramIdOp: "GridFact",

@@ -148,7 +148,8 @@ class Generator:
         """One more op (or few)."""
         choose = self.random.choice
         match choose(
-            ("binary",) * 6 + ("compare", "cast", "cast", "shape", "shape", "arange", "select", "pointer", "unary")
+            ("binary",) * 6
+            + ("compare", "cast", "cast", "shape", "shape", "rearranged", "arange", "select", "pointer", "unary")
         ):
             case "binary":
                 lhs = choose(self.integers())
@@ -166,6 +167,8 @@ class Generator:
                 self.add(tile.ArangeOp(start, start + size))
             case "shape":
                 self.shape(choose(self.values))
+            case "rearranged":
+                self.rearranged()
             case "select":
                 self.select()
             case _:
@@ -184,6 +187,17 @@ class Generator:
         elif len(shape) == 2:
             flat = tile.ReshapeOp(value, choose(((int(np.prod(shape)),), (4, int(np.prod(shape)) // 4))))
             self.add(choose((tile.TransOp(value, (1, 0)), flat)))
+
+    def rearranged(self) -> None:
+        """Join with a value of the type, split where it ends in a pair, or flip."""
+        value = self.random.choice([v for v in self.values if shape_of(v)])
+        shape, same = shape_of(value), [v for v in self.values if v.type == value.type]
+        ops: list[Operation] = [tile.FlipOp(value, self.random.randrange(len(shape)))]
+        if len(shape) < 3:
+            ops.append(tile.JoinOp(value, self.random.choice(same)))
+        if len(shape) > 1 and shape[-1] == 2:
+            ops.append(tile.SplitOp(value))
+        self.add(self.random.choice(ops))
 
     def select(self) -> None:
         conditions = [v for v in self.values if not is_pointer(v) and dtype_of(v).is_bool]

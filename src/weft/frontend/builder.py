@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, Region
 
 from weft import dtypes
 from weft.dtypes import DType
@@ -175,8 +175,17 @@ class Builder:
         if not x.shape:
             return self.broadcast_to(x, shape)
         if not shape:
-            raise CompilationError("a tile cannot be reshaped into a scalar", hint="reduce it, for example with tl.sum")
+            return self._element(x)
         return Tensor(self.emit(tile.ReshapeOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer, x.weak)
+
+    def _element(self, x: Tensor) -> Tensor:
+        """The element of a tile that has one, as a scalar: a reduction in which nothing is combined."""
+        x = self.reshape(x, (1,))
+        element = ir_type(x.dtype, (), x.is_pointer)
+        block = Block(arg_types=[element, element])
+        block.add_op(tile.YieldOp(block.args[0]))
+        op = self.emit(tile.ReduceOp([x.ssa], 0, Region(block)))
+        return Tensor(op.results[0], x.dtype, (), x.is_pointer, x.weak)
 
     def unary(self, kind: str, x: Tensor) -> Tensor:
         """A `tile.unary` of ``kind``."""

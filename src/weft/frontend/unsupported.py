@@ -39,20 +39,12 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
-        "bitonic_merge",
-        "cat",
         "device_assert",
         "device_print",
         "dot_scaled",
         "expect_zero",
-        "flip",
         "inline_asm_elementwise",
-        "interleave",
-        "join",
         "map_elementwise",
-        "sort",
-        "split",
-        "topk",
         "float8e4b15",
         "float8e4b8",
         "float8e5b16",
@@ -60,13 +52,9 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 )
 """Names of Triton's language that weft does not have yet."""
 
-_STORE: Final = "store the parts one after the other"
-
 INSTEAD: Final[dict[str, str]] = {
-    **dict.fromkeys(("cat", "join", "interleave"), _STORE),
     "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",
     "device_print": "store the values, or use tl.static_print for types",
-    "flip": "load the elements in reverse order, through pointers",
 }
 """What to write for some of `TRITON_ONLY`."""
 

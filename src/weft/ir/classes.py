@@ -5,6 +5,7 @@
 | `Generator` | is made of scalars and of its own position: any layout is free | constant, arange, splat, local_load |
 | `Elementwise` | is a function of the operands' elements at its position: all have one layout | unary, binary, ... |
 | `Shape` | is an element of the source at another position: a layout exists under which nothing moves | trans, reshape, ... |
+| `Rearranging` | is an operand's at another position: of several operands or results, or out of order | join, split, flip |
 | `Collective` | depends on many elements | reduce, scan, gather, histogram, dot |
 | `Conversion` | is the source's, under another layout | convert_layout |
 | `GridFact` | is a scalar of the launch | program_id, num_programs |
@@ -41,6 +42,11 @@ class Elementwise(OpClass):
 @dataclass(frozen=True)
 class Shape(OpClass):
     """The same elements under another shape; the op is a `ShapeOp`, which maps layouts."""
+
+
+@dataclass(frozen=True)
+class Rearranging(OpClass):
+    """Elements of the operands under another shape or order, of several operands or results, or exchanged between places."""
 
 
 @dataclass(frozen=True)

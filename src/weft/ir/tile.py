@@ -44,6 +44,7 @@ from weft.ir.classes import (
     Generator,
     GridFact,
     OpClass,
+    Rearranging,
     Shape,
     View,
     is_a,
@@ -78,6 +79,7 @@ from weft.ir.memory import (
     may_exchange,
     ordering_of,
 )
+from weft.ir.rearranging import FlipOp, JoinOp, SplitOp
 from weft.ir.types import LayoutAttr, PointerType
 from weft.ir.values import (
     ArangeOp,
@@ -98,6 +100,7 @@ Tile = Dialect(
     [
         ConstantOp, ProgramIdOp, NumProgramsOp, ArangeOp,
         SplatOp, BroadcastOp, ExpandDimsOp, ReshapeOp, TransOp, ConvertLayoutOp,
+        JoinOp, SplitOp, FlipOp,
         UnaryOp, BinaryOp, CompareOp, SelectOp, FmaOp, CastOp, BitcastOp, HintOp, AssumeOp,
         AddPtrOp, LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp, BarrierOp,
         YieldOp, ReduceOp, ScanOp, GatherOp, HistogramOp, DotOp,
@@ -109,10 +112,12 @@ __all__ = [
     "ATOMIC", "BINARY", "COMMUTATIVE", "COMPARE", "UNARY", "BOOL", "FLOAT", "INTEGER", "TIED_ZEROS", "class_of",
     "same_either_way",
     "TileOp", "Tile",
-    "Addressing", "Collective", "Conversion", "Elementwise", "Generator", "GridFact", "OpClass", "Shape", "View", "is_a",
+    "Addressing", "Collective", "Conversion", "Elementwise", "Generator", "GridFact", "OpClass", "Rearranging", "Shape",
+    "View", "is_a",
     "ShapeOp",
     "ConstantOp", "ProgramIdOp", "NumProgramsOp", "ArangeOp",
     "SplatOp", "BroadcastOp", "ExpandDimsOp", "ReshapeOp", "TransOp", "ConvertLayoutOp",
+    "JoinOp", "SplitOp", "FlipOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp",
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp",
     "Access", "is_access", "Ordering", "ordering_of", "may_exchange",

@@ -204,6 +204,21 @@ def _(program: Program, op: tile.TransOp, operands: Values) -> Values:
     return [operands[0].transpose(op.permutation)]
 
 
+@_means(tile.JoinOp)
+def _(program: Program, op: tile.JoinOp, operands: Values) -> Values:
+    return [np.stack(operands, -1)]
+
+
+@_means(tile.SplitOp)
+def _(program: Program, op: tile.SplitOp, operands: Values) -> Values:
+    return [operands[0][..., 0], operands[0][..., 1]]
+
+
+@_means(tile.FlipOp)
+def _(program: Program, op: tile.FlipOp, operands: Values) -> Values:
+    return [np.flip(operands[0], op.axis.value.data)]
+
+
 @_means(tile.ConvertLayoutOp)
 @_means(tile.HintOp)
 def _(program: Program, op: tile.ConvertLayoutOp | tile.HintOp, operands: Values) -> Values:

@@ -187,6 +187,8 @@ _PASS_ON: Final = frozenset(
         tile.ReshapeOp,
         tile.TransOp,
         tile.ConvertLayoutOp,
+        tile.SplitOp,
+        tile.FlipOp,
         tile.BitcastOp,
         tile.HintOp,
         tile.AddPtrOp,
@@ -207,7 +209,7 @@ def _sources(value: SSAValue) -> Sequence[SSAValue] | None:
         if type(value.op) in _PASS_ON:
             return operands_of(value.op)[:1]
         match value.op:
-            case tile.SelectOp() as op:
+            case tile.SelectOp() | tile.JoinOp() as op:
                 return (op.lhs, op.rhs)
             case scf.IfOp() as op:
                 return [_yielded(region.block, value.index) for region in op.regions if region.blocks]

@@ -30,6 +30,8 @@ def transfer(op: Operation, operands: Infos) -> list[AxisInfo]:
     rule = _RULES.get(type(op))
     if rule is None:
         return [unknown(result.type) for result in op.results]
+    if type(op) is tile.SplitOp:
+        return [rule(op, operands)] * 2
     return [with_box(op, operands, rule(op, operands))]
 
 
@@ -373,6 +375,31 @@ def _unflatten(info: AxisInfo, fastest: int, constancy: int, sizes: Sequence[int
     )
 
 
+def _join(op: tile.JoinOp, operands: Infos) -> AxisInfo:
+    """What holds of both, and nothing along the new dimension: a group of one there begins with any of the elements."""
+    common = operands[0]._replace(box=None).join(operands[1]._replace(box=None))
+    return common._replace(
+        contiguity=(*common.contiguity, 1),
+        divisibility=(*common.divisibility, common.everywhere),
+        constancy=(*common.constancy, 1),
+    )
+
+
+def _split(op: tile.SplitOp, operands: Infos) -> AxisInfo:
+    """What holds along the dimensions that stay, for any index of the last."""
+    return _pick(operands[0], range(operands[0].rank - 1))._replace(box=None)
+
+
+def _flip(op: tile.FlipOp, operands: Infos) -> AxisInfo:
+    """Groups of equal elements stay such; a run counts down."""
+    info, axis = operands[0], op.axis.value.data
+    return info._replace(
+        contiguity=tuple(1 if d == axis else c for d, c in enumerate(info.contiguity)),
+        divisibility=tuple(info.at(d, 1) if d == axis else k for d, k in enumerate(info.divisibility)),
+        box=None,
+    )
+
+
 def _same(op: Operation, operands: Infos) -> AxisInfo:
     return operands[0]
 
@@ -388,6 +415,9 @@ _RULES: Final[Mapping[type[Operation], Callable[[Any, Infos], AxisInfo]]] = {
     tile.ReshapeOp: _reshape,
     tile.TransOp: _trans,
     tile.ConvertLayoutOp: _same,
+    tile.JoinOp: _join,
+    tile.SplitOp: _split,
+    tile.FlipOp: _flip,
     tile.UnaryOp: _unary,
     tile.BinaryOp: _binary,
     tile.CompareOp: _compare,

@@ -24,7 +24,7 @@ from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
-from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack, computed
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
@@ -212,10 +212,11 @@ class Emitter(Registers):
                         loop.layout,
                         loop.axis,
                         along,
-                        len(loop.needs),
+                        computed(loop.needs),
                         body,
                         reverse=bool(loop.reverse),
                         by_rows=by_rows,
+                        unrolled=loop.crossed_bits,
                     )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

@@ -86,12 +86,15 @@ def over_registers(
     *,
     reverse: bool = False,
     by_rows: bool = False,
+    unrolled: int = 0,
 ) -> None:
     """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes what goes
     ``along`` the axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those
-    that are between two along the axis are visited before the next along the axis."""
+    that are between two along the axis are visited before the next along the axis. ``unrolled`` are the
+    bits to unroll, if any; else the lowest are."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
+    inner_bits.sort(key=lambda bit: not bit & unrolled)
     if axis is not None:
         inner_bits = axis_bits(layout, "register", axis)
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
@@ -103,7 +106,8 @@ def over_registers(
         _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse)
         return
     small = is_small(layout) and used.bit_count() <= allowed
-    unroll = min(len(inner_bits) if small else UNROLL_BITS, len(inner_bits), allowed)
+    wanted = (unrolled & inner).bit_count() or UNROLL_BITS
+    unroll = min(len(inner_bits) if small else wanted, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:

@@ -31,6 +31,7 @@ from weft.codegen.cpu.schedule import (
     trace,
 )
 from weft.codegen.cpu.views import used_registers
+from weft.codegen.emit.rearranging import crossed
 from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 
@@ -80,8 +81,10 @@ class BufferPlacement:
                     wanted.add(place[user])
                 forced |= reads_whole(user, value)
             elif user.results:
-                wanted |= evaluated[user.results[0]]
+                for result in user.results:
+                    wanted |= evaluated[result]
                 grown |= isinstance(user, tile.BroadcastOp) and _grows(user)
+                forced |= isinstance(user, tile.FlipOp) and bool(crossed(user).register)
         return wanted, forced, grown
 
     def _keep(
@@ -199,7 +202,7 @@ def _reads_through(item: Operation, value: SSAValue, buffered: Container[SSAValu
         seen.add(op)
         if is_inside(op, item):
             return True
-        result = op.results[0] if op.results else None
-        if result is not None and is_tile(result) and is_recomputable(result) and result not in buffered:
-            pending.extend(use.operation for use in result.uses)
+        for result in op.results:
+            if is_tile(result) and is_recomputable(result) and result not in buffered:
+                pending.extend(use.operation for use in result.uses)
     return False

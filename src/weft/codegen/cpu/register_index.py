@@ -45,7 +45,7 @@ class RegisterIndex(NamedTuple):
 
     def emit(self, builder: ir.IRBuilder) -> tuple[ir.Value | None, int]:
         """The index as (run-time part or None, constant part), to be added: their set bits do not meet."""
-        used = self.const
+        used = 0
         dynamic: ir.Value | None = None
         for counter, images in self.terms:
             for start, length, place in runs(images):
@@ -61,7 +61,9 @@ class RegisterIndex(NamedTuple):
                 assert not used & mask, f"register index with overlapping bits: {self}"
                 used |= mask
                 dynamic = part if dynamic is None else builder.add(dynamic, part)
-        return dynamic, self.const
+        if dynamic is None or not used & self.const:
+            return dynamic, self.const
+        return builder.xor(dynamic, ir.Constant(I64, used & self.const)), self.const & ~used
 
     def value(self, builder: ir.IRBuilder) -> ir.Value:
         """The index as one i64."""

@@ -8,7 +8,7 @@ buffers, and `weft.codegen.cpu.emitter` obeys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.views import used_registers
+from weft.codegen.emit.rearranging import crossed, halves, joined
 from weft.codegen.emit.views import columns_of_view, view_columns
 from weft.ir import tile
 from weft.ir.direct import operands_of
@@ -39,6 +40,7 @@ class WriteBack:
 
 Root: TypeAlias = Operation | WriteBack
 Columns: TypeAlias = tuple[int, ...]
+"""Which register of a value is needed at a register of the loop: the image of each bit of that, and last what is added."""
 WHOLE: Final[Columns] = (-1,)
 """Stands for all registers at once: the value must be complete before the loop begins."""
 
@@ -75,6 +77,16 @@ class RegisterLoop:
     def reverse(self) -> bool | None:
         """Whether the loop's scans go from the axis's end; None without any."""
         return next((r.reverse is not None for r in self.roots if isinstance(r, tile.ScanOp)), None)
+
+    @property
+    def crossed_bits(self) -> int:
+        """The highest bit by which each flip finds its register. Where they are unrolled, which half of the flip a register is in
+        is known, and both halves are read once."""
+        added = {columns[-1] for at in self.needs.values() for columns in at if columns and columns is not WHOLE}
+        bits = 0
+        for each in added:
+            bits |= 1 << each.bit_length() >> 1
+        return bits & used_registers(self.layout)
 
 
 Item: TypeAlias = RegisterLoop | Operation
@@ -157,13 +169,33 @@ def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAVal
         view = columns_of_view(op)
         yield operands_of(op)[0], tuple(f2.apply(view, c) for c in columns)
         return
+    if tile.is_a(op, tile.Rearranging) and columns is not WHOLE:
+        yield from _rearranged(op, value, columns)
+        return
     for operand in operands_of(op):
         yield operand, columns
 
 
+def _rearranged(op: Operation, value: SSAValue, columns: Columns) -> Iterator[tuple[SSAValue, Columns]]:
+    *linear, added = columns
+    match op:
+        case tile.JoinOp():
+            for operand in (op.lhs, op.rhs):
+                yield operand, tuple(f2.apply(joined(op).columns, c) for c in columns)
+        case tile.SplitOp():
+            half = halves(op)
+            *linear, added = [f2.apply(half.columns, c) for c in columns]
+            yield op.source, (*linear, added ^ (half.bit if value is op.second else 0))
+        case tile.FlipOp():
+            yield op.source, (*linear, added ^ crossed(op).register)
+        case _:
+            raise AssertionError(f"{op.name} rearranges nothing")
+
+
 def identity(layout: LinearLayout) -> Columns:
+    """At its own register."""
     used = used_registers(layout)
-    return tuple(used & (1 << j) for j in range(layout.in_bits("register")))
+    return (*(used & (1 << j) for j in range(layout.in_bits("register"))), 0)
 
 
 def trace_root(root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
@@ -177,12 +209,26 @@ def trace_root(root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Colum
         trace(operands_of(root), layout, needs)
 
 
+def computed(needs: Mapping[SSAValue, set[Columns]]) -> int:
+    """How many values are computed or read register by register, of those that are needed."""
+    return sum(1 for at in needs.values() if at != {WHOLE})
+
+
+def is_crossed(value: SSAValue) -> bool:
+    """Whether a flip takes the value from other registers. Such a value is always in a buffer: computed again, a chain of n flips
+    would be computed 2**n times."""
+    return is_recomputable(value) and any(
+        isinstance(use.operation, tile.FlipOp) and crossed(use.operation).register for use in value.uses
+    )
+
+
 def trace(values: Iterable[SSAValue], layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
     """Adds the values and all they need, at which registers, down to what is not recomputed."""
     _trace([(value, identity(layout)) for value in values], needs)
 
 
 def _trace(stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Columns]]) -> None:
+    begun = {value for value, _ in stack}
     while stack:
         value, columns = stack.pop()
         if is_tile(value) and columns is WHOLE:
@@ -197,6 +243,8 @@ def _trace(stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Colu
             continue
         seen.add(columns)
         if is_tile(value) and is_recomputable(value):
+            if value not in begun and is_crossed(value):
+                columns = WHOLE
             stack.extend(_operand_columns(value, columns))
 
 

@@ -18,11 +18,12 @@ from llvmlite import ir
 from xdsl.ir import Operation, SSAValue
 
 from weft import dtypes
+from weft.codegen.cpu import rearranging
 from weft.codegen.cpu.buffers import Buffer, BufferPool
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import Columns, trace
+from weft.codegen.cpu.schedule import Columns, computed, trace
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.element import element_of_value
@@ -126,6 +127,8 @@ class Registers(Emit):
             return []
         if tile.is_a(op, tile.View):
             return [_register(operands_of(op)[0], self._through(op, index))]
+        if isinstance(op, rearranging.Rearranging):
+            return [_register(*each) for each in rearranging.sources(op, value, index)]
         return [_register(operand, index) for operand in operands_of(op)]
 
     def _vector(self, key: Key) -> ir.Value:
@@ -143,6 +146,9 @@ class Registers(Emit):
                 return self.vector(operands_of(op)[0], self._through(op, index))
             case _ if type(op) is tile.LoadOp and is_invariant(op):
                 return self.load_register(op, index)
+            case tile.JoinOp() | tile.SplitOp() | tile.FlipOp():
+                found = [self.vector(*each) for each in rearranging.sources(op, value, index)]
+                return rearranging.vector(self, op, index, found)
             case _:
                 return self.compute(op, [self.vector(operand, index) for operand in operands_of(op)])
 
@@ -251,7 +257,7 @@ class Registers(Emit):
             layout_of(value),
             None,
             [],
-            len(needs),
+            computed(needs),
             lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
         )
 

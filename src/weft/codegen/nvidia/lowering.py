@@ -12,7 +12,7 @@ from weft.codegen.emit.control import CONTROL
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.emit.views import view_columns
-from weft.codegen.nvidia import access, buffers, instructions
+from weft.codegen.nvidia import access, buffers, instructions, rearranging
 from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
@@ -75,7 +75,10 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.ReduceOp: _reduce,
     tile.ScanOp: _scan,
     tile.GatherOp: gather,
+    tile.FlipOp: rearranging.flip,
     tile.HistogramOp: histogram,
+    tile.JoinOp: rearranging.join,
+    tile.SplitOp: rearranging.split,
     tile.DotOp: dot,
 }
 """What a GPU does for each op."""

@@ -16,6 +16,7 @@ from weft.ir import tile
 from weft.ir.types import is_tile, shape_of
 from weft.ir.unsupported import UnsupportedOpError
 from weft.layout import LinearLayout, reduce
+from weft.transforms.layouts.rearranged import flip_of, join_of, split_of
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -59,10 +60,20 @@ class Preferences(ABC):
                 return [layouts(op, source, reduce(source, op.axis.value.data))]
             case tile.ShapeOp():
                 return [self._shape(op, facts)]
+            case tile.JoinOp():
+                return [join_of(facts.layouts[facts.heaviest((op.lhs, op.rhs))])]
+            case tile.SplitOp():
+                return [self.split(op, facts)]
+            case tile.FlipOp():
+                return [flip_of(op, facts.layouts[op.source])]
             case tile.ConvertLayoutOp():
                 raise UnsupportedOpError(op, "stands in the module before layouts are assigned")
             case _:
                 raise UnsupportedOpError(op, f"has no rule that gives its tiles layouts on {self.machine}")
+
+    def split(self, op: tile.SplitOp, facts: LayoutFacts) -> OperandLayouts:
+        """The layouts of a split."""
+        return split_of(facts.layouts[op.source])
 
     def _access(self, pointer: SSAValue, value: SSAValue, facts: LayoutFacts) -> LinearLayout:
         """The layout in which to write ``value``: its own if that suits the memory, else the anchor."""

@@ -26,12 +26,14 @@ from typing import Final
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import tile
+from weft.ir.rearranging import flipped_bits
 from weft.ir.types import dtype_of, shape_of
 from weft.layout import LinearLayout, MachineModel, plan_reduce
 from weft.layout.planning.combining import combining_price
 from weft.layout.planning.permutes import WORD_BITS
-from weft.layout.planning.price import OTHER_REGISTERS, clocks, memory_price
+from weft.layout.planning.price import OTHER_REGISTERS, clocks, memory_price, words_of
 from weft.layout.planning.reduce import least_reduce
+from weft.layout.planning.steps import Cost
 from weft.target import GpuTarget
 from weft.transforms.axis_boxes import box_of
 from weft.transforms.axis_info import AxisInfo
@@ -98,6 +100,10 @@ def op_price(
             price = _gather(op, chosen, machine) + _cones(op, chosen, free, machine)
         case tile.HistogramOp() if chosen.operands[0] is not None:
             price = _held(chosen.operands[0]) * _warps(chosen.operands[0]) * COUNTED + _cones(op, chosen, free, machine)
+        case tile.JoinOp() | tile.SplitOp():
+            price = _cones(op, chosen, free, machine)
+        case tile.FlipOp():
+            price = _flip(op, layouts[0], machine) + _cones(op, chosen, free, machine)
         case _ if tile.is_a(op, tile.Elementwise):
             cones = sum(free.cone(operand) for operand in op.operands)
             price = _issued(_held(layouts[0]) * (instructions_of(op) + cones), layouts[0])
@@ -245,6 +251,15 @@ def gather_price(source: LinearLayout, index: LinearLayout, axis: int, bits: int
     words = max(1, bits // WORD_BITS)
     selections = _held(index) * (words * (plan.rounds - 1) + SELECTION * (plan.rounds.bit_length() - 1))
     return clocks(plan.cost, machine, warps) + machine.latency.shuffle + _issued(selections, index)
+
+
+def _flip(op: tile.FlipOp, layout: LinearLayout, machine: MachineModel) -> float:
+    """A shuffle for each word where lanes exchange elements; else registers are renamed."""
+    bits = flipped_bits(shape_of(op.source), op.axis.value.data)
+    if not any(column & bits for column in layout.columns("lane")):
+        return 0.0
+    words = words_of(nonzero(layout.columns("register")), element_bits(op.source))
+    return clocks(Cost(shuffles=words), machine, _warps(layout)) + machine.latency.shuffle
 
 
 def _dot(op: tile.DotOp, chosen: OperandLayouts, target: GpuTarget) -> float:

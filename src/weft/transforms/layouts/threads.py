@@ -30,6 +30,7 @@ from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, layouts, same
+from weft.transforms.layouts.rearranged import flips, join_of, join_to, split_of, split_to
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 from weft.transforms.layouts.thread_accesses import accessed
 from weft.transforms.layouts.thread_dots import chained, fragments, warp_grid
@@ -158,6 +159,12 @@ class ThreadRules(Preferences):
             return [_gathered(op, (layout, layout))]
         if isinstance(op, tile.HistogramOp):
             return [layouts(op, layout, self.default(shape_of(op.result)))]
+        if isinstance(op, tile.JoinOp):
+            return [join_of(layout)]
+        if isinstance(op, tile.SplitOp):
+            return [split_of(layout)] if 1 in layout.columns("register") else []
+        if isinstance(op, tile.FlipOp):
+            return [same(op, layout)] if flips(op, layout) else []
         if not isinstance(op, tile.ReduceOp):
             return []
         plain = _reduced(op, layout)
@@ -173,6 +180,12 @@ class ThreadRules(Preferences):
             return [_gathered(op, (layout, layout))]
         if isinstance(op, tile.HistogramOp) and preferred.operands[0] is not None:
             return [layouts(op, preferred.operands[0], layout)]
+        if isinstance(op, tile.JoinOp):
+            return join_to(layout)
+        if isinstance(op, tile.SplitOp):
+            return [split_to(layout)]
+        if isinstance(op, tile.FlipOp):
+            return [same(op, layout)] if flips(op, layout) else []
         if not isinstance(op, tile.ReduceOp) or preferred.operands[0] is None:
             return []
         grew = grown(expand_dims(layout, op.axis.value.data), shape_of(op.sources[0]))

@@ -19,6 +19,7 @@ from weft.ir.types import shape_of
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
+from weft.transforms.layouts.rearranged import split_of, split_to
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
 
 
@@ -82,6 +83,11 @@ class VectorRules(Preferences):
         right, sums = self.default(b), self.default(result)
         by_rows, by_columns = self.default(a), vector(a, self.lanes, (0, 1))
         return [OperandLayouts((left, right, sums), (sums,)) for left in (by_rows, by_columns)]
+
+    def split(self, op: tile.SplitOp, facts: LayoutFacts) -> OperandLayouts:
+        """Pairs in registers stay; pairs in lanes are taken apart into row-major halves."""
+        source = facts.layouts[op.source]
+        return split_of(source) if 1 in source.columns("register") else split_to(self.default(shape_of(op.first)))
 
     def op_cost(self, op: Operation, chosen: OperandLayouts, facts: LayoutFacts) -> float:
         """Vector instructions: one for each different register of the widest tile, and for an access as many as its lanes
