@@ -259,3 +259,29 @@ def test_an_upper_half_has_32_bits(dtype: Any) -> None:
     for _ in range(3):
         expected = [(v * int(y[0]) >> 32) ^ i for i, v in enumerate(expected)]
     assert out.tolist() == expected
+
+
+@weft.jit
+def widened(x: Any, wide: Any, half: Any, rows: Any, SIZE: tl.constexpr) -> None:
+    """All of an array, as float32 and as float16; and one element by itself."""
+    i = tl.arange(0, SIZE)
+    value = tl.load(x + i)
+    tl.store(wide + i, value.to(tl.float32))
+    tl.store(half + i, value.to(tl.float16))
+    tl.store(rows, tl.load(x + 3).to(tl.float32))
+
+
+@pytest.mark.parametrize(("target", "want"), [("sm_80", 0), ("sm_89", 1), ("sm_90", 1)])
+@pytest.mark.parametrize("warps", [1, 4])
+def test_every_float8_e4m3fn_becomes_float16_by_pairs(target: str, want: int, warps: int) -> None:
+    """Where there is an instruction of two: also of two elements of a thread, and of a scalar, which is a pair with a zero."""
+    x = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn)
+    wide, half, rows = np.zeros(256, np.float32), np.zeros(256, np.float16), np.zeros(1, np.float32)
+    arguments: dict[str, Any] = {"SIZE": 256, "num_warps": warps}
+    handle = widened.compile(x, wide, half, rows, target=target, **arguments)
+    pairs = 256 // (64 * warps) + 1
+    assert handle.ptx.count("cvt.rn.f16x2.e4m3x2") == want * pairs
+    widened.on(target)[(1,)](x, wide, half, rows, **arguments)
+    np.testing.assert_array_equal(wide, x.astype(np.float32))
+    np.testing.assert_array_equal(half, x.astype(np.float16))
+    assert rows[0] == np.float32(x[3])

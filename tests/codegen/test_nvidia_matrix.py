@@ -70,13 +70,11 @@ CASES = [
         for b, y in EIGHT_BITS
     ),
     *(
-        case(target, (a, b, dtypes.float32), (16, 16, 64), f"m16n8k32.f32.{x}.{y}.f32")
-        for target in ("sm_89", "sm_90")
+        case(target, (a, b, dtypes.float32), (16, 16, 64), instruction)
         for a, x in FLOAT8
         for b, y in FLOAT8
-        if (target, x, y) != ("sm_90", "e5m2", "e5m2")
+        for target, instruction in (("sm_89", f"m16n8k32.f32.{x}.{y}.f32"), ("sm_90", "m16n8k16.f32.f16.f16.f32"))
     ),
-    case("sm_90", (dtypes.float8_e5m2, dtypes.float8_e5m2, F32), (16, 16, 64), "m16n8k16.f32.f16.f16.f32"),
     case("sm_80", DOUBLES, (8, 8, 4), "m8n8k4.f64.f64.f64.f64"),
     case("sm_86", DOUBLES, (32, 16, 16), "m8n8k4.f64.f64.f64.f64"),
     case("sm_90", DOUBLES, (8, 16, 32), "m8n8k4.f64.f64.f64.f64"),

@@ -117,10 +117,10 @@ def test_a_read_of_a_buffer_goes_behind_an_exchange(monkeypatch: pytest.MonkeyPa
 
 
 @needs_ptxas
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
 @pytest.mark.parametrize(("N", "K", "warps"), [(128, 64, 4)])
-def test_products_of_float8_e5m2_do_not_spill(N: int, K: int, warps: int) -> None:
+def test_products_of_float8_do_not_spill(N: int, K: int, warps: int, dtype: Any) -> None:
     """They are of float16 there: ptxas makes more instructions of those of float8, and spilled up to 92 bytes."""
-    dtype = ml_dtypes.float8_e5m2
     a, b, c = np.zeros((256, 512), dtype), np.zeros((512, 512), dtype), np.zeros((256, 512), np.float32)
     handle = kernels().matmul.compile(
         a, b, c, 512, 512, M=128, N=N, K=K, KIND="plain", PRECISION="ieee", target="sm_90", num_warps=warps

@@ -182,15 +182,18 @@ def test_float64_is_read_from_buffers_without_conflicts(target: str, tile: str) 
     assert profile.totals["shared_load_wavefronts"] == profile.totals["shared_load_ideal_wavefronts"]
 
 
-BYTES = [(np.int8, np.int32, "s32.s8.s8.s32"), (ml_dtypes.float8_e4m3fn, np.float32, "f32.e4m3.e4m3.f32")]
+BYTES = [
+    ("sm_90", np.int8, np.int32, "s32.s8.s8.s32"),
+    ("sm_89", ml_dtypes.float8_e4m3fn, np.float32, "f32.e4m3.e4m3.f32"),
+]
 
 
-@pytest.mark.parametrize(("dtype", "sums", "instruction"), BYTES)
-def test_bytes_by_rows_are_read_by_transposing_matrices(dtype: Any, sums: Any, instruction: str) -> None:
+@pytest.mark.parametrize(("target", "dtype", "sums", "instruction"), BYTES)
+def test_bytes_by_rows_are_read_by_transposing_matrices(target: str, dtype: Any, sums: Any, instruction: str) -> None:
     """Each of 2 x 2 warps has 32 rows of 32 bytes of the left operand, and 32 columns of the right one: 1 KiB, two ldmatrix.x4.
     The pairs of bytes of the right one are put in order by byte permutes."""
     a, c = np.zeros((64, 64), dtype), np.zeros((64, 64), sums)
-    handle = matmul.compile(a, a, c, 64, 64, 1, M=64, N=64, K=32, HALF=False, target="sm_90")
+    handle = matmul.compile(a, a, c, 64, 64, 1, M=64, N=64, K=32, HALF=False, target=target)
     assert f"mma.sync.aligned.m16n8k32.row.col.{instruction}" in handle.ptx
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.shared") == 2
     assert handle.ptx.count("ldmatrix.sync.aligned.m8n8.x4.trans.shared") == 2

@@ -112,6 +112,8 @@ def _shifted_left(builder: ir.IRBuilder, value: ir.Value, width: int, amount: in
 
 def _widen_by_half(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
     """Through float16, into which every format with at most 5 exponent and 10 mantissa bits fits but for its bias."""
+    if dtype == dtypes.float8_e4m3fn and has(builder, "f8"):
+        return builder.fpext(_by_pairs(builder, value), like(value, F32))
     if dtype.bits == 8:
         shift = 10 - dtype.mantissa
         bits = _shifted_left(builder, value, 16, 8 if shift == 8 else 0)
@@ -125,6 +127,27 @@ def _widen_by_half(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.V
     if scale := dtypes.float16.bias - dtype.bias:
         wide = builder.fmul(wide, splat(2.0**scale, wide.type))
     return _restore_nan(builder, wide, value) if dtype.finite_only else wide
+
+
+def _by_pairs(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """float8_e4m3fn as float16, two by one instruction; the last of an odd number with a zero beside it."""
+    count = lanes_of(value)
+    if count is None:
+        pair = intrinsic(builder, _PAIR, [builder.zext(value, I16)], ir.VectorType(F16, 2), [])
+        return builder.extract_element(pair, ir.Constant(I32, 0))
+    places = [*range(count), *[count] * (count % 2)]
+    whole = value if count % 2 == 0 else shuffle(builder, value, places, ir.Constant(value.type, None))
+    pairs = builder.bitcast(whole, ir.VectorType(I16, len(places) // 2))
+    found: ir.Value = ir.Constant(ir.VectorType(I32, len(places) // 2), ir.Undefined)
+    for place in range(len(places) // 2):
+        at = ir.Constant(I32, place)
+        pair = intrinsic(builder, _PAIR, [builder.extract_element(pairs, at)], ir.VectorType(F16, 2), [])
+        found = builder.insert_element(found, builder.bitcast(pair, I32), at)
+    halves = builder.bitcast(found, ir.VectorType(F16, len(places)))
+    return halves if count % 2 == 0 else shuffle(builder, halves, range(count))
+
+
+_PAIR = "nvvm.e4m3x2.to.f16x2.rn"
 
 
 def _restore_nan(builder: ir.IRBuilder, wide: ir.Value, bits: ir.Value) -> ir.Value:

@@ -54,8 +54,9 @@ MATRIX_FAMILIES: Final = (
         (dtypes.int32,),
         [MatrixShape(16, 32, "mma.i8"), MatrixShape(16, 16, "mma.i8", 1.0)],
     ),
-    MatrixFamily((dtypes.float8_e5m2,), (dtypes.float32,), [MatrixShape(16, 32, "mma.f8", until=90)]),
-    MatrixFamily((dtypes.float8_e4m3fn, dtypes.float8_e5m2), (dtypes.float32,), [MatrixShape(16, 32, "mma.f8")]),
+    MatrixFamily(
+        (dtypes.float8_e4m3fn, dtypes.float8_e5m2), (dtypes.float32,), [MatrixShape(16, 32, "mma.f8", until=90)]
+    ),
     MatrixFamily(
         (dtypes.float64,),
         (dtypes.float64,),
@@ -66,10 +67,10 @@ MATRIX_FAMILIES: Final = (
         ],
     ),
 )
-"""What ``mma.sync`` multiplies and sums (PTX ISA, "mma"). Of the families with both operands the first counts; shapes of one
-family are in order of preference. There is no m16n8k16 of float64: it takes 24 registers for operands, and ptxas spills for it
-where it does not for two m16n8k8. ``sm_90`` has no machine instruction for float8: ptxas makes two of float16, four conversions
-and four additions of each. float8_e5m2 becomes float16 by one byte permute for two elements, which is less."""
+"""What ``mma.sync`` multiplies and sums (PTX ISA, "mma"). Shapes of one family are in order of preference. There is no m16n8k16
+of float64: it takes 24 registers for operands, and ptxas spills for it where it does not for two m16n8k8. ``sm_90`` has no
+machine instruction for float8: ptxas makes two of float16, four conversions and four additions of each. Operands that are
+float16 before are converted once, by one instruction for two elements."""
 
 TF32: Final = MatrixFamily(
     (dtypes.float32,), (dtypes.float32,), [MatrixShape(16, 8, "mma.tf32"), MatrixShape(16, 4, "mma.tf32", 1.0)]

@@ -1,7 +1,7 @@
 """Dot operands in a type that a matrix instruction takes.
 
-Before ``sm_89`` no instruction multiplies float8, from ``sm_90`` on none is used for float8_e5m2 (`matrix.MATRIX_FAMILIES`), and
-none multiplies floats of different sizes. Where a wider type holds all
+Before ``sm_89`` no instruction multiplies float8, from ``sm_90`` on none is used (`matrix.MATRIX_FAMILIES`), and none
+multiplies floats of different sizes. Where a wider type holds all
 values of both operands and has an instruction, they are cast to it, which is exact: float8 to float16. What is left is multiplied
 by each thread, and sums of float16 are then in float32.
 """
