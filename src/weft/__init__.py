@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weft.language.aggregates import aggregate
     from weft.runtime.descriptors import TensorDescriptor
     from weft.runtime.emulated import emulate
-    from weft.runtime.errors import CudaError, OutOfBoundsError, OutOfResources
+    from weft.runtime.errors import CudaError, DeviceAssertionError, OutOfBoundsError, OutOfResources
     from weft.runtime.jit import JITFunction, jit
     from weft.runtime.sizes import cdiv, next_power_of_2
 
@@ -32,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CompilationError",
     "CudaError",
+    "DeviceAssertionError",
     "JITFunction",
     "OutOfBoundsError",
     "OutOfResources",
@@ -50,6 +51,7 @@ __all__ = [
 _HOMES = {
     "CompilationError": "weft.ir.errors",
     "CudaError": "weft.runtime.errors",
+    "DeviceAssertionError": "weft.runtime.errors",
     "JITFunction": "weft.runtime.jit",
     "OutOfBoundsError": "weft.runtime.errors",
     "OutOfResources": "weft.runtime.errors",

@@ -85,6 +85,8 @@ CASES: Final[dict[str, Spellings]] = {
         "values": ("1, 2", "1, 3"), "sep": ("' '", "'-'"), "end": ("'!'", "'?'"),
         "file": ("None", "sys.stderr"), "flush": _FLAG,
     },
+    "device_assert": {"cond": ("b", "i < j"), "msg": ("''", "'no'"), "mask": ("None", "B")},
+    "expect_zero": {"x": ("F", "E"), "mask": ("B", "b")},
     "condition": {"arg1": ("b", "i < j"), "disable_licm": _FLAG},
     "assume": {"cond": ("b", "i < j")},
     "multiple_of": _HINT,
@@ -213,8 +215,10 @@ def compiled(build: Build, capsys: pytest.CaptureFixture[str], call: str) -> str
     linecache.cache[filename] = (1, None, source, filename)
     names: dict[str, Any] = {"tl": tl, "sys": sys, "total": total, "largest": largest}
     exec(compile("".join(source), filename, "exec"), names)
+    kernel = KernelFunction(names["kernel"])
+    kernel.debug = True  # assertions are compiled
     try:
-        return f"{build(names['kernel'], **TYPES)}{capsys.readouterr().out}"
+        return f"{build(kernel, **TYPES)}{capsys.readouterr().out}"
     except CompilationError as error:
         return str(error).partition("\n")[0]
 

@@ -46,6 +46,7 @@ EFFECTS: dict[str, tuple[Any, Callable[[JITFunction], Any]]] = {
     "checked": (True, lambda kernel: kernel.checked),
     "do_not_specialize": (["n"], lambda kernel: parameters(kernel)[1].specialise),
     "do_not_specialize_on_alignment": ([1], lambda kernel: parameters(kernel)[1].align),
+    "debug": (True, lambda kernel: kernel.asserts),
 }
 """Keyword -> a value, and what of a kernel it changes."""
 
@@ -53,7 +54,6 @@ IGNORED: dict[str, tuple[Any, ...]] = {
     "version": (1, "2"),
     "repr": (str,),
     "launch_metadata": (dict,),
-    "debug": (False,),
     "noinline": (True, False),
 }
 
@@ -87,9 +87,8 @@ NAMES = "an iterable of names and indices, or None"
         ("launch_metadata", {}, "jit(): launch_metadata must be a function or None, found {}"),
         (
             "debug",
-            True,
-            "jit(): debug must be False or None, since weft has neither device_assert nor checks for overflow; "
-            "checked=True checks bounds, found True",
+            1,
+            "jit(): debug must be a bool or None, found 1",
         ),
         ("noinline", 1, "jit(): noinline must be a bool or None, found 1"),
     ],

@@ -73,6 +73,8 @@ class Builder:
         self.frame = frame
         self.node: ast.AST = frame.kernel.tree
         self.semantics = semantics
+        self.asserts = frame.kernel.asserts
+        """Whether assertions are compiled."""
         self.inline: Inline | None = None
         """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
 

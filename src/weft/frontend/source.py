@@ -16,6 +16,7 @@ import contextlib
 import dataclasses
 import enum
 import inspect
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -83,6 +84,13 @@ class KernelFunction:
     """
 
     is_shown = True
+    debug: bool | None = None
+    """Whether assertions are compiled into a kernel; None: where ``TRITON_DEBUG`` is set."""
+
+    @property
+    def asserts(self) -> bool:
+        """Whether launches of this kernel check its assertions, and those of its helpers."""
+        return os.environ.get("TRITON_DEBUG", "0") not in ("", "0") if self.debug is None else self.debug
 
     def __init__(self, fn: Callable[..., Any], semantics: Semantics | None = None) -> None:
         self.fn = fn
@@ -279,6 +287,8 @@ def _collect(kernel: KernelFunction, found: References) -> None:
         return
     found.functions.add(kernel)
     found.texts.append(f"{kernel.__module__}.{kernel.__qualname__}:\n{kernel.source}")
+    if kernel.asserts:
+        found.texts.append("debug")
     if kernel.semantics is not None:
         found.texts.append(f"semantics {kernel.semantics}")
     for parameter in kernel.parameters:

@@ -12,6 +12,7 @@ from weft.frontend.choice import effect
 from weft.frontend.errors import CompilationError, NotConstexpr
 from weft.frontend.expressions import OPERATORS, lookup
 from weft.frontend.generator import STATEMENTS, Bind, Generator, Mark, Outcome, Pending, Resume, Returned, Step
+from weft.frontend.library.debugging import device_assert
 from weft.frontend.values import describe, is_runtime
 
 S = TypeVar("S", bound=Step)
@@ -80,6 +81,15 @@ def _annotated(g: Generator, node: ast.AnnAssign, pending: Pending) -> Outcome:
         error = NotConstexpr(f"a constexpr is known at compile time, found {describe(value)}")
         raise g.stamp(error, node.value)
     assign(g, node.target, value, node, constant)
+    return pending
+
+
+@handles(ast.Assert)
+def _assert(g: Generator, node: ast.Assert, pending: Pending) -> Outcome:
+    """The same as ``tl.device_assert``."""
+    test = g.expression(node.test)
+    message = "" if node.msg is None else g.expression(node.msg)
+    device_assert(g.b, test, message, None)
     return pending
 
 

@@ -8,7 +8,6 @@ _COMPREHENSION: Final = "write a 'for' loop over tl.static_range, or compute wit
 _ASYNC: Final = "kernels run to their end without suspending"
 
 SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
-    "Assert": ("'assert'", "use tl.static_assert for what is known at compile time; nothing can be raised at run time"),
     "AsyncFor": ("'async for'", _ASYNC),
     "AsyncFunctionDef": ("'async def'", _ASYNC),
     "AsyncWith": ("'async with'", _ASYNC),
@@ -39,10 +38,8 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
-        "device_assert",
         "device_print",
         "dot_scaled",
-        "expect_zero",
         "inline_asm_elementwise",
         "map_elementwise",
         "float8e4b15",
@@ -53,7 +50,7 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 """Names of Triton's language that weft does not have yet."""
 
 INSTEAD: Final[dict[str, str]] = {
-    "device_assert": "check bounds with @weft.jit(checked=True), or store a flag",
+    "inline_asm_elementwise": "a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
     "device_print": "store the values, or use tl.static_print for types",
 }
 """What to write for some of `TRITON_ONLY`."""

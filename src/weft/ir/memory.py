@@ -397,6 +397,20 @@ class AssumeOp(TileOp):
         super().__init__(operands=[condition])
 
 
+@irdl_op_definition
+class AssertOp(TileOp):
+    """The scalar bool holds, or the launch fails with the message."""
+
+    name = "tile.assert"
+    condition = operand_def(scalar(dtypes.bool_))
+    message = prop_def(StringAttr)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$condition `,` $message attr-dict"
+
+    def __init__(self, condition: SSAValue, message: str):
+        super().__init__(operands=[condition], properties={"message": StringAttr(message)})
+
+
 Access: TypeAlias = LoadOp | StoreOp | AtomicRmwOp | AtomicCasOp
 """Ops that touch memory, each through its ``pointer`` under its ``mask``."""
 

@@ -331,6 +331,13 @@ def _(program: Program, op: tile.BarrierOp, operands: Values) -> Values:
     return []
 
 
+@_means(tile.AssertOp)
+def _(program: Program, op: tile.AssertOp, operands: Values) -> Values:
+    if not operands[0]:
+        raise AssertionError(f"{program.site(op)}: {op.message.data or 'assertion failed'}")
+    return []
+
+
 @_means(tile.AssumeOp)
 def _(program: Program, op: tile.AssumeOp, operands: Values) -> Values:
     if not operands[0]:

@@ -13,7 +13,8 @@ from weft.ir.position import Position
 @dataclass(frozen=True)
 class Site:
     """One memory access of a checked kernel: what it does, the bytes of one element, its positions (innermost first),
-    and the array parameter that its pointer comes from (None where the compiler cannot tell)."""
+    and the array parameter that its pointer comes from (None where the compiler cannot tell). Or an assertion: the operation is
+    ``"assert"``, the argument its message."""
 
     operation: str
     argument: str | None
@@ -54,17 +55,42 @@ class OutOfBoundsError(IndexError):
             if self.argument is None
             else f"accesses element {self.index} of '{self.argument}', which has {self.length}"
         )
-        lines = [f"kernel '{self.kernel}', program {self.program}: {self.operation} {where}"]
-        for depth, frame in enumerate(self.frames):
-            lines.append(f"  {'called from' if depth else 'at'} {frame.file}:{frame.line}, in {frame.function}")
-            source = linecache.getline(frame.file, frame.line).rstrip()
-            if source:
-                lines += [f"    {source}", f"    {' ' * frame.column}^"]
-        return "\n".join(lines)
+        first = f"kernel '{self.kernel}', program {self.program}: {self.operation} {where}"
+        return "\n".join([first, *_places(self.frames)])
 
     def __reduce__(self) -> tuple[object, ...]:
         arguments = (self.kernel, self.program, self.operation, self.argument, self.index, self.length, self.frames)
         return OutOfBoundsError, arguments
+
+
+class DeviceAssertionError(AssertionError):
+    """A ``tl.device_assert`` or an ``assert`` of a kernel with ``debug=True`` failed.
+
+    ``kernel``, ``program`` (three indices), ``message`` and ``frames`` (innermost first) say where. Programs that ran at the same
+    time, and accesses beside the assertion, may have written to memory.
+    """
+
+    def __init__(self, kernel: str, program: tuple[int, int, int], message: str, frames: Sequence[Position]):
+        self.kernel = kernel
+        self.program = program
+        self.message = message
+        self.frames = tuple(frames)
+        what = f"assertion failed: {message}" if message else "assertion failed"
+        super().__init__("\n".join([f"kernel '{kernel}', program {program}: {what}", *_places(frames)]))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return DeviceAssertionError, (self.kernel, self.program, self.message, self.frames)
+
+
+def _places(frames: Sequence[Position]) -> list[str]:
+    """Lines that say where something happened, and the text there."""
+    lines: list[str] = []
+    for depth, frame in enumerate(frames):
+        lines.append(f"  {'called from' if depth else 'at'} {frame.file}:{frame.line}, in {frame.function}")
+        source = linecache.getline(frame.file, frame.line).rstrip()
+        if source:
+            lines += [f"    {source}", f"    {' ' * frame.column}^"]
+    return lines
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from weft.runtime import executor, loader
 from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_float32
 from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
-from weft.runtime.errors import OutOfBoundsError
+from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.workspace import ARGUMENTS, give, take
 
 
@@ -38,7 +38,7 @@ class Executable:
 
     def launch(self, bound: Bound, grid: Grid) -> None:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
-        that the kernel writes through, and, checked, `OutOfBoundsError`."""
+        that the kernel writes through, and `OutOfBoundsError` (checked) or `DeviceAssertionError` (debug)."""
         if bound.read_only:
             refuse_read_only(self.kernel, self._written, bound.read_only)
         slots = bound.slots
@@ -51,7 +51,7 @@ class Executable:
             self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
         failed = executor.pool().run(self._entry, workspace, self._scratch, grid, kept=(self, bound))
         if failed:
-            raise self._out_of_bounds(workspace.fault(), bound)
+            raise self._failure(workspace.fault(), bound)
         give(workspace)  # after an exception a thread may still use it
 
     def _bounds(self, bound: Bound) -> list[int | float]:
@@ -65,9 +65,11 @@ class Executable:
             result += extent
         return result
 
-    def _out_of_bounds(self, fault: Sequence[int], bound: Bound) -> OutOfBoundsError:
+    def _failure(self, fault: Sequence[int], bound: Bound) -> OutOfBoundsError | DeviceAssertionError:
         _, number, x, y, z, address, *_ = fault
         site = self._sites[number]
+        if site.operation == "assert":
+            return DeviceAssertionError(self.kernel, (x, y, z), site.argument or "", site.frames)
         for (slot, name), extent in zip(self._pointers, bound.extents, strict=True):
             if name == site.argument and extent is not None:
                 index = (address - int(bound.slots[slot])) // site.itemsize

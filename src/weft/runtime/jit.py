@@ -84,9 +84,11 @@ class JITFunction(KernelFunction):
         checked: bool | None = None,
         do_not_specialize: Iterable[str | int] = (),
         do_not_specialize_on_alignment: Iterable[str | int] = (),
+        debug: bool | None = None,
     ):
         super().__init__(fn, None if semantics is None else get_semantics(semantics))
         self.checked = _checked_by_default() if checked is None else checked
+        self.debug = debug
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
         self._executables: dict[Hashable, Launchable] = {}
@@ -289,7 +291,7 @@ def jit(
     """Makes a function a kernel: ``@jit``, or ``@jit(semantics="jax", checked=True, ...)``; see `JITFunction`.
 
     Raises `TypeError` for a value that its keyword does not take. ``version``, ``repr``, ``launch_metadata`` and ``noinline`` are
-    Triton's and change nothing; ``debug=True`` is refused. `weft.runtime.keywords` has the reasons.
+    Triton's and change nothing; ``debug=True`` compiles assertions. `weft.runtime.keywords` has the reasons.
     """
     check_keywords(
         {
@@ -315,6 +317,7 @@ def jit(
             checked=checked,
             do_not_specialize=do_not_specialize or (),
             do_not_specialize_on_alignment=do_not_specialize_on_alignment or (),
+            debug=debug,
         )
 
     return decorate if fn is None else decorate(fn)

@@ -55,10 +55,9 @@ JIT_KEYWORDS: Final[dict[str, Keyword]] = {
         _function, "a function or None", "it is for Triton's launch hooks, which weft has not", True
     ),
     "debug": Keyword(
-        lambda value: value is None or value is False,
-        "False or None, since weft has neither device_assert nor checks for overflow; checked=True checks bounds",
-        "False asks for what weft does",
-        True,
+        _flag,
+        "a bool or None",
+        "compiles assertions (default: where the environment variable TRITON_DEBUG is set)",
     ),
     "noinline": Keyword(_flag, "a bool or None", "calls and inlined code have the same results", True),
 }

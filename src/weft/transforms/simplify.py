@@ -256,7 +256,7 @@ def _store(op: tile.StoreOp) -> Operation | None:
     return following
 
 
-def _assume(op: tile.AssumeOp) -> Operation | None:
+def _assume(op: tile.AssumeOp | tile.AssertOp) -> Operation | None:
     block = op.parent_block()
     if number_of(op.condition) != 1 or block is None:
         return op
@@ -270,4 +270,5 @@ _CONTROL: dict[type[Operation], Callable[[Any], Operation | None]] = {
     scf.ForOp: _for,
     tile.StoreOp: _store,
     tile.AssumeOp: _assume,
+    tile.AssertOp: _assume,
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from llvmlite import ir
 from xdsl.ir import Operation
 
 from weft.codegen.cpu.access import Accesses
@@ -18,8 +19,11 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
 from weft.codegen.emit.scalars import SCALARS
+from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
+from weft.codegen.llvm.types import I64
 from weft.ir import tile
+from weft.ir.location import positions
 from weft.ir.types import layout_of, shape_of
 
 
@@ -37,6 +41,14 @@ def _atomic(registers: Registers, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> No
 
 def _barrier(registers: Registers, op: tile.BarrierOp) -> None:
     atomics.barrier(registers.builder)
+
+
+def _assert(registers: Registers, op: tile.AssertOp) -> None:
+    """Leaves the program where the condition does not hold; the site has the message in the place of the argument's name."""
+    builder = registers.builder
+    site = registers.faults.add(AccessSite("assert", op.message.data, 0, positions(op)))
+    with builder.if_then(builder.not_(registers.scalar(op.condition)), likely=False):
+        registers.fault(site, ir.Constant(I64, 0))
 
 
 def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
@@ -68,6 +80,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.AtomicRmwOp: _atomic,
     tile.AtomicCasOp: _atomic,
     tile.BarrierOp: _barrier,
+    tile.AssertOp: _assert,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
 }

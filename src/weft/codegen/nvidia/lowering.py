@@ -13,6 +13,7 @@ from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.emit.views import view_columns
 from weft.codegen.nvidia import access, buffers, instructions, rearranging
+from weft.codegen.nvidia.asserts import emit_assert
 from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
@@ -58,6 +59,7 @@ def _barrier(threads: Threads, op: tile.BarrierOp | gpu.BarrierOp) -> None:
 LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **SCALARS,
     **CONTROL,
+    tile.AssertOp: emit_assert,
     **TILES,
     tile.LoadOp: access.load,
     tile.StoreOp: access.store,

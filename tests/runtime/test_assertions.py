@@ -1,0 +1,126 @@
+"""Assertions of kernels: natively, in the emulator and in the reference; silent without debug."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from frontend.conftest import build
+from weft import reference
+from weft.emulator.errors import Trap
+
+pytestmark = pytest.mark.jit
+
+
+def checks(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.device_assert(v >= 0, "values are not negative", mask=i < n)
+    tl.store(out + i, v)
+    positive(tl.program_id(0), n)
+
+
+def positive(pid: Any, n: Any) -> None:
+    assert pid < n, "too many programs"
+
+
+checking, silent = weft.jit(debug=True)(checks), weft.jit(checks)
+positive = weft.jit(positive)
+
+
+def arrays(negative: int | None, n: int) -> tuple[Any, Any]:
+    x = np.arange(n, dtype=np.float32)
+    if negative is not None:
+        x[negative] = -1
+    return x, np.zeros(n, np.float32)
+
+
+@pytest.mark.parametrize("size", [4, 64, 1024])
+def test_a_failed_element_raises(size: int) -> None:
+    x, out = arrays(size - 1, size)
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        checking[(1,)](x, out, size, N=size)
+    error = caught.value
+    assert (error.message, error.program, error.kernel) == ("values are not negative", (0, 0, 0), "checks")
+    assert str(error).splitlines()[0] == "kernel 'checks', program (0, 0, 0): assertion failed: values are not negative"
+    assert 'tl.device_assert(v >= 0, "values are not negative", mask=i < n)' in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    checking[(1,)](x, out, size - 1, N=size)  # the mask leaves the element out
+    assert np.array_equal(out, x)
+
+
+def test_assert_in_a_helper_names_both_lines() -> None:
+    x, out = arrays(None, 4)
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        checking[(3, 2)](x, out, 2, N=4)
+    assert (caught.value.message, caught.value.program[0]) == ("too many programs", 2)
+    assert [frame.function for frame in caught.value.frames] == ["positive", "checks"]
+
+
+def test_without_debug_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, out = arrays(1, 4)
+    silent[(9,)](x, out, 4, N=4)
+    assert np.array_equal(out, x)
+    monkeypatch.setenv("TRITON_DEBUG", "1")
+    again = weft.jit(checks)
+    with pytest.raises(weft.DeviceAssertionError):
+        again[(1,)](x, out, 4, N=4)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90"])
+def test_in_the_emulator(target: str) -> None:
+    x, out = arrays(1, 64)
+    checking.on(target)[(1,)](np.abs(x), out, 64, N=64)
+    assert np.array_equal(out, np.abs(x))
+    with pytest.raises(Trap) as caught:
+        checking.on(target)[(1,)](x, out, 64, N=64)
+    assert "checks: assertion 'values are not negative' failed" in str(caught.value)
+    assert "test_assertions.py" in str(caught.value)
+
+
+def test_in_the_reference() -> None:
+    x, out = arrays(1, 4)
+    module = build(checking, x=x, out=out, n=np.int32(4), N=4)
+    with pytest.raises(AssertionError, match="values are not negative"):
+        reference.run(module, [x, out, 4], (1,))
+
+
+@weft.jit(debug=True)
+def zeros(x: Any, out: Any, limit: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.expect_zero(tl.load(x + i), i >= limit) + 1)
+    assert N == 16
+    tl.device_assert(True, "holds")
+
+
+def test_expect_zero() -> None:
+    x, out = np.zeros(16, np.float32), np.zeros(16, np.float32)
+    x[:5] = 2
+    zeros[(1,)](x, out, 5, N=16)
+    assert np.array_equal(out, x + 1)
+    with pytest.raises(weft.DeviceAssertionError, match="expect_zero expected x == 0 where mask is true"):
+        zeros[(1,)](x, out, 4, N=16)
+
+
+@weft.jit(debug=True)
+def in_a_loop(x: Any, out: Any, n: Any) -> None:
+    for i in range(n):
+        v: Any = tl.load(x + i)
+        assert v != 7
+        if v == 5:
+            break
+        tl.store(out, v)
+
+
+def test_in_a_loop() -> None:
+    out = np.zeros(1, np.int32)
+    in_a_loop[(1,)](np.array([1, 2, 5, 7], np.int32), out, 4)
+    assert out[0] == 2
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        in_a_loop[(1,)](np.array([1, 3, 7, 5], np.int32), out, 4)
+    assert (out[0], caught.value.message) == (3, "")
