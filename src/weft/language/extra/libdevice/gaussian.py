@@ -1,0 +1,154 @@
+"""The complementary error function and its relatives.
+
+``(1 + 2 z) erfcx(z)`` for ``z >= 0`` is a polynomial in ``s = (z - 3.75) / (z + 3.75)``, which lies between -1 and 1 (Shepherd
+and Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x^2) erfc x", 1981). It interpolates values of 60 digits in the 26
+nodes of Chebyshev; its relative error is 2e-16. Inverses are found by Halley's steps in float64.
+"""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.dtypes import float64
+from weft.language.compiletime import static_range, to_tensor
+from weft.language.core import composite, constexpr
+from weft.language.elementwise import abs, erf, exp, fma, log, maximum, minimum, sqrt_rn, where
+from weft.language.extra.libdevice.gamma import _single
+from weft.language.extra.libdevice.rounding import _as_float, copysign, isnan
+
+TERMS = constexpr(
+    (
+        1.2375126308378275,
+        -0.14024059858554702,
+        0.0035854154854644583,
+        0.08227673849015109,
+        -0.10880393014175023,
+        0.09230432116019638,
+        -0.05869339858961116,
+        0.02836227742154398,
+        -0.009746579558275152,
+        0.0017556258321915355,
+        0.0002937136669846131,
+        -0.0002901539781378384,
+        5.1649093885821704e-05,
+        2.238390827660038e-05,
+        -1.1444134389658475e-05,
+        -9.728413451815077e-07,
+        1.7516189406943677e-06,
+        -5.827501862768691e-08,
+        -2.586489910718322e-07,
+        2.4301839484503084e-08,
+        3.866242066283792e-08,
+        -4.396921916762906e-09,
+        -5.169080644815932e-09,
+        5.485084520083625e-10,
+        4.2433038251096756e-10,
+        -3.7980647235900285e-11,
+    )
+)
+HALF_ROOT_PI = constexpr(0.8862269254527580)
+ROOT_2 = constexpr(1.4142135623730951)
+FAR = constexpr(1e300)
+
+
+@composite
+def _erfcx(z: Any) -> Any:
+    """``exp(z * z) * erfc(z)`` of float64 from 0 on."""
+    near = minimum(z, FAR)
+    s = (near - 3.75) / (near + 3.75)
+    total = TERMS[25] + 0.0 * s
+    for n in static_range(25):
+        total = fma(total, s, TERMS[24 - n])
+    return total / (1.0 + 2.0 * near)
+
+
+@composite
+def _gauss(z: Any) -> Any:
+    """``exp(-z * z)`` of float64, with the rounding error of the square taken into account."""
+    square = z * z
+    rest = fma(z, z, -square)
+    return where(square < FAR, exp(-square) * (1.0 - where(square < FAR, rest, 0.0)), 0.0)
+
+
+@composite
+def _erfc(x: Any) -> Any:
+    """``erfc`` of float64."""
+    a = minimum(abs(x), 100.0)
+    value = _erfcx(a) * _gauss(a)
+    return where(isnan(x), x, where(x < 0.0, 2.0 - value, value))
+
+
+@composite
+def erfc(arg0: Any) -> Any:
+    """``1 - erf(x)``, precise where that is small."""
+    return _erfc(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
+
+
+@composite
+def erfcx(arg0: Any) -> Any:
+    """``exp(x * x) * erfc(x)``."""
+    x = _as_float(arg0).to(float64)
+    a = abs(x)
+    value = _erfcx(a)
+    b = minimum(a, 100.0)
+    turned = 2.0 / _gauss(b) - value
+    return where(isnan(x), x, where(x < 0.0, turned, value)).to(to_tensor(arg0).dtype)
+
+
+@composite
+def _inverse(x: Any, q: Any) -> Any:
+    """The ``y >= 0`` with ``erf(y) = x`` and ``erfc(y) = q``, where both are known: by the smaller of the two."""
+    logarithm = log(maximum(q * (2.0 - q), 1e-320))
+    t = 4.3307467508 + 0.5 * logarithm
+    far = sqrt_rn(maximum(sqrt_rn(t * t - logarithm * 6.8027210884) - t, 0.0))
+    y = where(x < 0.5, HALF_ROOT_PI * x, far)
+    for _ in static_range(4):
+        error = where(x < 0.5, x - erf(y), _erfc(y) - q) * HALF_ROOT_PI / _gauss(y)
+        y = y + error / (1.0 + y * error)
+    return y
+
+
+@composite
+def _inverse_of_erf(x: Any) -> Any:
+    """``erfinv`` of float64."""
+    a = abs(x)
+    inner = minimum(a, 1.0 - 2.0**-26)
+    value = _inverse(inner, 1.0 - inner)
+    value = where(a < 1.0, value, where(a > 1.0, float("nan"), float("inf")))
+    return where(isnan(x), x, copysign(value, x))
+
+
+@composite
+def _inverse_of_erfc(q: Any) -> Any:
+    """``erfcinv`` of float64."""
+    low = minimum(q, 2.0 - q)
+    inner = minimum(maximum(low, 1e-60), 1.0)
+    value = _inverse(1.0 - inner, inner)
+    value = where(low > 0.0, value, where(low < 0.0, float("nan"), float("inf")))
+    return where(isnan(q), q, where(q > 1.0, -value, value))
+
+
+@composite
+def erfinv(arg0: Any) -> Any:
+    """The inverse of `erf`, for float32; NaN beyond 1."""
+    return _inverse_of_erf(_single(arg0)).to(to_tensor(arg0).dtype)
+
+
+@composite
+def erfcinv(arg0: Any) -> Any:
+    """The inverse of `erfc`, for float32; NaN outside of 0 to 2."""
+    return _inverse_of_erfc(_single(arg0)).to(to_tensor(arg0).dtype)
+
+
+@composite
+def normcdf(arg0: Any) -> Any:
+    """The probability that a standard normal number is at most ``x``, for float32."""
+    return (0.5 * _erfc(_single(arg0) / -ROOT_2)).to(to_tensor(arg0).dtype)
+
+
+@composite
+def normcdfinv(arg0: Any) -> Any:
+    """The inverse of `normcdf`, for float32; NaN outside of 0 to 1."""
+    return (-ROOT_2 * _inverse_of_erfc(2.0 * _single(arg0))).to(to_tensor(arg0).dtype)
