@@ -82,6 +82,26 @@ class DType:
         return self.kind is Kind.FLOAT
 
     @property
+    def primitive_bitwidth(self) -> int:
+        """Triton's name for ``bits``."""
+        return self.bits
+
+    @property
+    def int_bitwidth(self) -> int:
+        """Triton's name for the bits of an integer."""
+        return self.bits
+
+    @property
+    def fp_mantissa_width(self) -> int:
+        """Triton's name for ``mantissa``."""
+        return self.mantissa
+
+    @property
+    def scalar(self) -> DType:
+        """The type itself, as that of a tile's elements."""
+        return self
+
+    @property
     def is_complex(self) -> bool:
         return self.kind is Kind.COMPLEX
 

@@ -69,6 +69,17 @@ def fresh_triton_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(folder)
 
 
+@pytest.fixture
+def with_allocator() -> Generator[None]:
+    """An allocator is set during the test."""
+    from weft.triton._internal_testing import default_alloc_fn
+    from weft.triton.runtime.allocation import NullAllocator, set_allocator
+
+    set_allocator(default_alloc_fn)
+    yield
+    set_allocator(NullAllocator())
+
+
 def _fresh(monkeypatch: pytest.MonkeyPatch, groups: Any) -> Generator[Any]:
     from weft.triton import knobs
 

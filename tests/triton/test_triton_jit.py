@@ -67,6 +67,47 @@ def test_a_text_that_is_not_there() -> None:
     assert "ptx" not in kernel.asm
 
 
+def test_the_name_is_what_repr_makes_of_types_and_constants() -> None:
+    def name(specialization: Any) -> str:
+        ones = [k for k, v in specialization.constants.items() if v == 1]
+        return f"kernel_{specialization.signature['n']}_{'_'.join(ones)}"
+
+    @triton.jit(repr=name)
+    def kernel(x: Any, n: Any, one: Any):
+        pass
+
+    found = kernel.warmup(np.zeros(1, np.int32), 2**40, 1, grid=(1,))
+    assert found.name == found.metadata.name == "kernel_i64_one"
+
+
+def test_hooks_of_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **given: told.append(given["compile"]["num_warps"]))
+    monkeypatch.setattr(knobs.runtime, "jit_post_compile_hook", lambda **given: told.append(given["repr"]))
+
+    @triton.jit
+    def kernel(n: Any):
+        pass
+
+    for _ in range(2):
+        kernel[(1,)](6, num_warps=2)
+    assert told[0] == 2
+    assert told[1].endswith(
+        "kernel[num_warps=2, num_ctas=1, num_stages=3, enable_fp_fusion=True, launch_cooperative_grid=False](n: i32)"
+    )
+    assert len(told) == 2
+
+
+def test_warps_are_powers_of_two_and_fit_a_block() -> None:
+    x, out = arrays()
+    with pytest.raises(AssertionError) as raised:
+        scale[(1,)](x, out, 2.0, 70, BLOCK=32, num_warps=3)
+    assert str(raised.value) == "num_warps must be a power of 2, found 3"
+    with pytest.raises(triton.OutOfResources) as beyond:
+        scale[(1,)](x, out, 2.0, 70, BLOCK=32, num_warps=64)
+    assert (beyond.value.required, beyond.value.limit, beyond.value.name) == (2048, 1024, "threads")
+
+
 def test_options_of_other_machines_change_nothing() -> None:
     x, out = arrays()
     scale[(3,)](x, out, 2.0, 70, BLOCK=32, waves_per_eu=2, matrix_instr_nonkdim=16, debug=True)
@@ -223,7 +264,7 @@ def test_an_error_is_a_chain_of_calls() -> None:
     assert lines[0] == "at 2:11:"
     assert lines[3] == "           ^"
     assert "test_triton_jit.py" in str(inner)  # weft's own location beneath
-    assert isinstance(inner.__cause__, ValueError)
+    assert isinstance(inner.__cause__, TypeError)
     assert "weft" not in "".join(traceback.format_tb(inner.__traceback__))
 
 

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 OBEYED: Final = frozenset({"autotuning.cache", "autotuning.print", "autotuning.listener", "cache.dir", "runtime.*hook"})
@@ -23,6 +22,9 @@ class Env:
 
 
 env: Final = Env()
+
+propagate_env = True
+"""Whether an assignment sets the variable too."""
 
 _TRUE: Final = frozenset({"1", "true", "yes", "on", "y"})
 
@@ -110,7 +112,7 @@ class Knobs:
         else:
             read = self._settings[name].read
             self._set[name] = read(value) if isinstance(value, str) and read is not str else value
-            if isinstance(value, (bool, str, int)):
+            if propagate_env and isinstance(value, (bool, str, int)):
                 os.environ[self._settings[name].variable] = str(int(value) if isinstance(value, bool) else value)
 
     def __delattr__(self, name: str) -> None:
@@ -153,7 +155,7 @@ class Knobs:
 
 
 def _folder(name: str) -> Callable[[], str]:
-    return lambda: str(Path(cache.home_dir) / ".triton" / name)
+    return lambda: os.path.join(cache.home_dir, ".triton", name)
 
 
 build: Final = Knobs(
@@ -173,7 +175,7 @@ redis: Final = Knobs(
 )
 cache: Final = Knobs(
     {
-        "home_dir": Setting("TRITON_HOME", default=lambda: str(Path.home())),
+        "home_dir": Setting("TRITON_HOME", default=lambda: os.path.expanduser("~/")),
         "dump_dir": Setting("TRITON_DUMP_DIR", default=_folder("dump")),
         "override_dir": Setting("TRITON_OVERRIDE_DIR", default=_folder("override")),
         "dir": Setting("TRITON_CACHE_DIR", default=_folder("cache")),

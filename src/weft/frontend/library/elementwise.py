@@ -18,6 +18,7 @@ from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
 from weft.language import elementwise as stubs
+from weft.semantics.systems.triton import triton_3_9
 
 CALCULUS: Final[dict[Stub, str]] = {
     tl.exp: "exp",
@@ -37,8 +38,16 @@ CALCULUS: Final[dict[Stub, str]] = {
 """Functions of one float and the kind of `tile.unary` each is."""
 
 
+_PACKAGE_FLOATS: Final = (dtypes.float32, dtypes.float64)
+"""What functions take in Triton 3.9; its documentation names no such limit."""
+
+
 def _calculus(kind: str) -> Callable[[Builder, Value], Tensor]:
     def implementation(b: Builder, x: Value) -> Tensor:
+        if b.semantics is triton_3_9 and (dtype := tile_of(b, x, "x").dtype) not in _PACKAGE_FLOATS:
+            raise CompilationError(
+                f"tl.{kind} takes float32 and float64, found {dtype}", hint="convert with .to(tl.float32)", argument="x"
+            )
         return b.unary(kind, floats(b, x, "x")) if is_triton(b.semantics) else compute(b, kind, tile_of(b, x, "x"))
 
     return implementation

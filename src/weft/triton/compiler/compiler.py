@@ -7,6 +7,7 @@ import platform
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any, Final
 
 from weft.frontend.signature import Argument, ConstantArgument
@@ -17,6 +18,7 @@ from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.binding import LAUNCH_OPTIONS
 from weft.runtime.errors import OutOfResources
 from weft.target import GpuTarget, host
+from weft.triton import knobs
 from weft.triton.backends.compiler import BaseBackend, GPUTarget, compiled_for
 from weft.triton.compiler import signatures
 from weft.triton.compiler.errors import CompilationError, translated
@@ -170,9 +172,10 @@ class CompiledKernel:
         self.src = src
         self.signature = signature
         self.options = options
-        self.name: str = src.name
+        self.name = named(src)
         self.target = target
-        self.artifact: Artifact | GpuArtifact = executable.artifact
+        artifact = getattr(executable, "artifact", None)
+        self._gpu: GpuArtifact | None = artifact if isinstance(artifact, GpuArtifact) else None
         self.function = self.module = executable
         self.packed_metadata = ()
         self.metadata_group: dict[str, str] = {}
@@ -185,17 +188,17 @@ class CompiledKernel:
     @cached_property
     def metadata(self) -> Any:
         """How it was compiled: ``num_warps``, ``shared`` and others."""
-        options, gpu = self.options, isinstance(self.artifact, GpuArtifact)
+        options, gpu = self.options, self._gpu
         known = {
             "backend_name": "cuda" if gpu else "cpu",
             "enable_fp_fusion": options.fusion,
             "hash": self.hash,
             "maxnreg": options.most_registers,
-            "name": self.artifact.symbol,
+            "name": self.name,
             "num_ctas": options.blocks,
             "num_stages": options.stages,
             "num_warps": options.warps,
-            "shared": self.artifact.shared if isinstance(self.artifact, GpuArtifact) else 0,
+            "shared": gpu.shared if gpu else 0,
             "target": GPUTarget("cuda", self.target.sm, 32)
             if self.target
             else GPUTarget("cpu", platform.machine(), 32),
@@ -219,19 +222,22 @@ class CompiledKernel:
             "ttgir": lambda: str(compiler.laid_out(fn, signature, options, target)),
             "llir": lambda: compiler.llvm_ir(fn, signature, options, target),
         }
-        artifact = self.artifact
-        if isinstance(artifact, GpuArtifact):
-            makers["ptx"] = lambda: artifact.ptx
+        if (gpu := self._gpu) is not None:
+            makers["ptx"] = lambda: gpu.ptx
             makers["sass"] = self._sass
         else:
             makers["asm"] = lambda: compiler.assembly(fn, signature, options, target)
-            makers["obj"] = lambda: artifact.object
+            makers["obj"] = self._object
         return AsmDict(makers)
 
     @property
     def kernel(self) -> Any:
         """The code: PTX, or an object file's bytes."""
-        return self.artifact.ptx if isinstance(self.artifact, GpuArtifact) else self.artifact.object
+        return self._object() if self._gpu is None else self._gpu.ptx
+
+    def _object(self) -> bytes:
+        """The object file, from disk, or compiled again: loaded kernels do not keep it."""
+        return compiler.artifact_for(self.src.fn, self.signature, self.options).object
 
     def _sass(self) -> str:
         from weft.emulator.profile import ptxas
@@ -242,12 +248,12 @@ class CompiledKernel:
     @cached_property
     def _resources(self) -> tuple[int, int]:
         """Registers and spilled bytes, as ptxas says; zeros without ptxas and on the CPU."""
-        if not isinstance(self.artifact, GpuArtifact) or self.target is None:
+        if self._gpu is None or self.target is None:
             return 0, 0
         from weft.emulator.profile import ptxas
 
         try:
-            known = ptxas.known_resources(self.artifact.ptx, self.artifact.symbol, self.target.name)
+            known = ptxas.known_resources(self._gpu.ptx, self._gpu.symbol, self.target.name)
         except Exception:  # no ptxas
             return 0, 0
         return known.registers, known.spill_stores
@@ -266,6 +272,12 @@ class CompiledKernel:
 
     def _init_handles(self) -> None:
         """Does nothing: the code is loaded."""
+
+    def loaded(self) -> None:
+        """Calls the hooks around loading. The code is loaded before: both are told of it."""
+        for chain in (knobs.runtime.kernel_load_start_hook, knobs.runtime.kernel_load_end_hook):
+            if chain is not None and getattr(chain, "calls", True):
+                chain(self.module, self.function, self.name, self.metadata_group, self.hash)
 
     @property
     def run(self) -> Callable[..., Any]:
@@ -300,6 +312,13 @@ class CompiledKernel:
             return self.src.fn.run(grid=grid, warmup=False, **keywords, **dict(self.options.launch))
 
         return launch
+
+
+def named(src: ASTSource) -> str:
+    """The kernel's name for profilers: what its ``repr`` makes of the types and constants, by parameter."""
+    names: list[str] = src.fn.arg_names
+    constants: dict[Any, Any] = {names[k[0]] if isinstance(k, tuple) else k: v for k, v in src.constants.items()}
+    return src.fn.repr(SimpleNamespace(signature=src.signature, constants=constants, fn=src.fn))
 
 
 class _Made:

@@ -20,7 +20,7 @@ _DIVISIBILITY: Final = ["tt.divisibility", 16]
 
 def dtype_of(spelled: str) -> DType:
     """The type of a spelling such as ``i32`` or ``fp16``. Raises: `ValueError` for an unknown one."""
-    return _SHORT.get(spelled) or dtypes.parse(spelled)
+    return _SHORT.get(spelled) or dtypes.named(spelled)
 
 
 def spelling_of(dtype: DType) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.ir.errors import CompilationError
+from weft.ir.position import Span
+from weft.triton.names import CANONICAL
 
 
 @dataclass(frozen=True)
@@ -25,26 +27,64 @@ class Wording:
 
 @dataclass(frozen=True)
 class Rule:
-    """Triton's ``text`` for weft's messages that match ``pattern``; the other fields as in `Wording`. An empty text stands for
-    weft's message."""
+    """Triton's ``text`` for weft's messages that match ``pattern``, at a line that matches ``source``; the other fields as in
+    `Wording`. An empty text stands for weft's message."""
 
     pattern: str
     text: str | Callable[[re.Match[str]], str] = ""
     cause: Callable[[str], Exception] | None = ValueError
     kind: str = ""
+    source: str = ""
+
+
+def _short(match: re.Match[str]) -> str:
+    """The type of a message, as Triton spells it."""
+    return CANONICAL.get(match[1], match[1])
 
 
 RULES: Final[tuple[Rule, ...]] = (
     Rule(r"^static assertion failed", cause=None, kind="assertion"),
     Rule(r" cannot be used in a kernel$", cause=None, kind="construct"),
+    Rule(r"^the name '(\w+)' is not defined", r"NameError('\1 is not defined')"),
+    Rule(
+        r"^the global '(\w+)' is ",
+        r"Cannot access global variable \1 from within @jit'ed function. Triton kernels can only access global variables that "
+        r"are instantiated as constexpr (`x = triton.language.constexpr(42)`)",
+    ),
+    Rule(r"^'[-+~]' of the compile-time values", cause=None),
+    Rule(r"^'(?:[&|^]|<<|>>)' does not take (\w+)", lambda m: f"invalid operands of type {m[1]}", cause=TypeError),
+    Rule(
+        r"^'(//?|%)' refuses (u?int\d+) with (u?int\d+), one is signed",
+        lambda m: (
+            f"Cannot use {m[1]} with {CANONICAL[m[2]]} and {CANONICAL[m[3]]} because they have different signedness;"
+            "this is unlikely to result in a useful answer. Cast them to the same signedness."
+        ),
+        cause=TypeError,
+    ),
+    Rule(
+        r"^tl\.\w+ takes float32 and float64, found (\w+)",
+        lambda m: f"Expected dtype ['fp32', 'fp64'] but got {_short(m)}",
+    ),
+    Rule(r"tile.* has (\d+) elements$", "arange's range must be a power of 2", source=r"tl\.arange\("),
+    Rule(r"^sizes of tiles are powers of two, but dimension (\d+) ", r"Shape element \1 must be a power of 2"),
+    Rule(r"^sizes of tiles are powers of two, but a tile ", "Shape element 0 must be a power of 2"),
+    Rule(r"^'axis' is (-?\d+), but the tile's dimensions are 0 to", r"invalid axis \1", source=r"expand_dims"),
+    Rule(r"^grids have the axes 0, 1 and 2, found (-?\d+)", r"program_id axis must be 0, 1, or 2 but got \1"),
+    Rule(r"^a tile is indexed with ':' and None only", "unsupported tensor index"),
+    Rule(
+        r"^'max_num_imprecise_acc' is at most the inner size (\d+), found (\d+)",
+        r"max_num_imprecise_acc (\2) must be <= K (\1)",
+    ),
 )
 """The first rule that matches decides."""
 
 
 def wording_of(error: CompilationError) -> Wording:
     """Triton's words for an error."""
+    span = error.spans[0] if error.spans else None
+    line = (span.text if isinstance(span, Span) else None) or ""
     for rule in RULES:
-        if (match := re.search(rule.pattern, error.message)) is not None:
+        if (match := re.search(rule.pattern, error.message)) is not None and re.search(rule.source, line):
             text = rule.text(match) if callable(rule.text) else match.expand(rule.text) if rule.text else error.message
             return Wording(text, rule.cause, rule.kind)
     return Wording(error.message)

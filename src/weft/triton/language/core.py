@@ -8,12 +8,21 @@ from typing import Any
 from weft import language
 from weft.language import *  # noqa: F403
 from weft.language.core import Absent, constexpr
-from weft.triton.language.types import const, dtype, str_to_ty, void
+from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, void
 from weft.triton.values import aggregate, must_use_result
 
 _aggregate = aggregate
 
-__all__ = language.__all__ + ["builtin", "const", "dtype", "extern", "must_use_result", "str_to_ty", "void"]
+__all__ = language.__all__ + [
+    "builtin",
+    "const",
+    "constexpr_type",
+    "dtype",
+    "extern",
+    "must_use_result",
+    "str_to_ty",
+    "void",
+]
 
 
 def builtin(fn: Any) -> Any:

@@ -32,6 +32,13 @@ class dtype(metaclass=_DtypeMeta):
         return type_str in {*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES}
 
 
+class constexpr_type:
+    """The type of a compile-time value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 class const:
     """Annotates pointers through which a kernel only reads."""
 

@@ -22,11 +22,12 @@ from weft.options import Options
 from weft.runtime.arguments import Bound, signature_of
 from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
 from weft.runtime.emulated import CURRENT
-from weft.runtime.errors import OutOfResources
+from weft.runtime.errors import OutOfResources as WeftOutOfResources
 from weft.runtime.jit import JITFunction as Kernel
+from weft.runtime.resources import MOST_THREADS
 from weft.triton import knobs
 from weft.triton.compiler.errors import translated
-from weft.triton.errors import out_of_resources
+from weft.triton.errors import OutOfResources, out_of_resources
 from weft.triton.profiles import LAUNCHES
 from weft.triton.runtime.driver import driver
 from weft.triton.runtime.parameters import KernelParam
@@ -38,6 +39,8 @@ __all__ = [
 ]  # fmt: skip
 
 SEMANTICS: Final = "triton@3.9"
+
+_WARP: Final = 32
 
 TUNING: Final = NOT_OPTIONS - {"stream"}
 """Options of a launch that tune code for machines, or name their libraries: accepted, and ignored."""
@@ -205,9 +208,9 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         except WeftCompilationError as error:
             refused = translated(error, self)
             raise refused from refused.__cause__
-        except OutOfResources as error:
+        except WeftOutOfResources as error:
             raise out_of_resources(error) from None
-        kernel = self._compiled(executable, bound, keywords)
+        kernel = self._compiled(executable, bound, keywords, warmup)
         if not warmup and sizes[0] and sizes[1] and sizes[2]:
             entered = knobs.runtime.launch_enter_hook
             if entered is not None and getattr(entered, "calls", True):
@@ -237,29 +240,27 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
                 result[name] = value
             elif name not in TUNING:
                 raise KeyError(f"Keyword argument {name} was specified but unrecognised")
+        warps = result.get("num_warps", 1)
+        if type(warps) is int and (warps < 1 or warps & (warps - 1)):
+            raise AssertionError(f"num_warps must be a power of 2, found {warps}")
+        if type(warps) is int and warps * _WARP > MOST_THREADS:  # as on every card, so that sweeps leave it out
+            raise OutOfResources(warps * _WARP, MOST_THREADS, "threads")
         return result
 
-    def _compiled(self, executable: Any, bound: Bound, keywords: Mapping[str, Any]) -> Any:
+    def _compiled(self, executable: Any, bound: Bound, keywords: Mapping[str, Any], warmup: bool) -> Any:
         """The compiled kernel of an executable: the same object in each launch."""
         cache = self.device_caches[driver.active.get_current_device()][0]
         found = cache.get(executable)
         if found is None:
             from weft.triton.compiler.compiler import ASTSource, CompiledKernel
+            from weft.triton.runtime.hooks import compiled
 
             signature = signature_of(bound.parameters, bound.key, list(bound.values))
             options = Options(self.checked, True, self._list.options(keywords))
             source = ASTSource.of(self, signature)
             found = cache[executable] = CompiledKernel(source, signature, options, executable, CURRENT.get())
-            hook = knobs.runtime.jit_post_compile_hook
-            if hook is not None:
-                hook(
-                    key=found.hash,
-                    repr=f"{self.name}",
-                    fn=self,
-                    compile={"key": found.hash, "signature": source.signature, "constants": source.constants},
-                    is_manual_warmup=False,
-                    already_compiled=False,
-                )
+            found.loaded()
+            compiled(found, warmup)
         return found
 
 

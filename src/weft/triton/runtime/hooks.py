@@ -1,0 +1,53 @@
+"""The hooks of ``triton.knobs.runtime`` around the compilation of a kernel."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from weft.triton import knobs
+from weft.triton.runtime.driver import driver
+
+
+def compiled(kernel: Any, warmup: bool) -> None:
+    """Tells ``jit_cache_hook`` and ``jit_post_compile_hook`` of a kernel that has been compiled; what they return is ignored."""
+    hooks = (knobs.runtime.jit_cache_hook, knobs.runtime.jit_post_compile_hook)
+    if hooks == (None, None):
+        return
+    told = _description(kernel, warmup)
+    for hook in hooks:
+        if hook is not None:
+            hook(**told)
+
+
+def _description(kernel: Any, warmup: bool) -> dict[str, Any]:
+    source, metadata = kernel.src, kernel.metadata
+    types = ", ".join(f"{name}: {spelled}" for name, spelled in source.signature.items())
+    options = {
+        name: getattr(metadata, name)
+        for name in ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
+    }
+    shown = ", ".join(f"{name}={value}" for name, value in options.items())
+    data = {
+        "name": f"{source.fn.__module__}.{source.fn.__qualname__}",
+        "signature": source.signature,
+        "options": options,
+    }
+    return {
+        "key": kernel.hash,
+        "repr": f"{source.fn.__qualname__}[{shown}]({types})",
+        "fn": source.fn,
+        "compile": {
+            "key": kernel.hash,
+            "signature": source.signature,
+            "device": driver.active.get_current_device(),
+            "constants": source.constants,
+            **options,
+            "extern_libs": (),
+            "configs": [source.attrs],
+            "specialization_data": json.dumps(data, default=str),
+            "is_warmup": warmup,
+        },
+        "is_manual_warmup": warmup,
+        "already_compiled": False,
+    }

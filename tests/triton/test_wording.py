@@ -1,0 +1,125 @@
+"""Triton's words in errors, where programs and tests match them. Each text is what Triton 3.9 says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft import triton
+from weft.triton import language as tl
+from weft.triton.compiler.errors import CompilationError, UnsupportedLanguageConstruct
+
+pytestmark = pytest.mark.jit
+
+NUMBER = 42
+
+
+@triton.jit
+def undefined(x: Any):
+    tl.store(x, nowhere)  # pyright: ignore[reportUndefinedVariable, reportUnknownArgumentType]  # noqa: F821
+
+
+@triton.jit
+def plain_global(x: Any):
+    tl.store(x, NUMBER)
+
+
+@triton.jit
+def bits_of_floats(x: Any):
+    tl.store(x, tl.load(x).to(tl.float32) & 1)
+
+
+@triton.jit
+def mixed_signs(x: Any):
+    tl.store(x, tl.load(x) % tl.load(x).to(tl.uint32))
+
+
+@triton.jit
+def mixed_quotients(x: Any):
+    tl.store(x, tl.load(x) // tl.load(x).to(tl.uint32))
+
+
+@triton.jit
+def narrow_exp(x: Any):
+    tl.store(x, tl.exp(tl.load(x).to(tl.float16)))
+
+
+@triton.jit
+def odd_range(x: Any):
+    tl.store(x + tl.arange(0, 5), 0)
+
+
+@triton.jit
+def odd_shape(x: Any):
+    tl.store(x, tl.sum(tl.full((33,), 0, dtype=tl.int32)))
+
+
+@triton.jit
+def odd_second_size(x: Any):
+    tl.store(x, tl.sum(tl.full((4, 33), 0, dtype=tl.int32)))
+
+
+@triton.jit
+def far_axis(x: Any):
+    tl.store(x, tl.sum(tl.expand_dims(tl.arange(0, 4), -3)))
+
+
+@triton.jit
+def far_program(x: Any):
+    tl.store(x, tl.program_id(20))
+
+
+@triton.jit
+def sliced(x: Any):
+    tl.store(x, tl.arange(0, 4)[1:])
+
+
+WORDS = [
+    (undefined, "NameError('nowhere is not defined')"),
+    (
+        plain_global,
+        "Cannot access global variable NUMBER from within @jit'ed function. Triton kernels can only access global variables "
+        "that are instantiated as constexpr (`x = triton.language.constexpr(42)`)",
+    ),
+    (bits_of_floats, "invalid operands of type float32"),
+    (
+        mixed_signs,
+        "Cannot use % with i32 and u32 because they have different signedness;this is unlikely to result in a useful answer. "
+        "Cast them to the same signedness.",
+    ),
+    (
+        mixed_quotients,
+        "Cannot use // with i32 and u32 because they have different signedness;this is unlikely to result in a useful answer. "
+        "Cast them to the same signedness.",
+    ),
+    (narrow_exp, "Expected dtype ['fp32', 'fp64'] but got fp16"),
+    (odd_range, "arange's range must be a power of 2"),
+    (odd_shape, "Shape element 0 must be a power of 2"),
+    (odd_second_size, "Shape element 1 must be a power of 2"),
+    (far_axis, "invalid axis -3"),
+    (far_program, "program_id axis must be 0, 1, or 2 but got 20"),
+    (sliced, "unsupported tensor index"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "text"), WORDS, ids=[kernel.name for kernel, _ in WORDS])
+def test_the_words(kernel: Any, text: str) -> None:
+    with pytest.raises(CompilationError) as raised:
+        kernel[(1,)](np.zeros(1, np.int32))
+    assert raised.value.error_message == text
+    assert str(raised.value.__cause__) == text
+    assert "weft: " in str(raised.value)
+
+
+@triton.jit
+def with_lambda(x: Any):
+    tl.store(x, (lambda y: y)(1))  # noqa: PLC3002
+
+
+def test_python_that_kernels_are_not_written_in() -> None:
+    with pytest.raises(UnsupportedLanguageConstruct) as raised:
+        with_lambda[(1,)](np.zeros(1, np.int32))
+    assert raised.value.error_message == "a lambda cannot be used in a kernel"
+    assert raised.value.__cause__ is None
