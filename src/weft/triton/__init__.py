@@ -6,6 +6,7 @@ the semantics of Triton 3.9. ``import weft`` does not load this package.
 
 from __future__ import annotations
 
+from weft.language.aggregates import aggregate
 from weft.runtime.sizes import cdiv
 from weft.triton import backends, compiler, errors, knobs, language, runtime, testing, tools
 from weft.triton.asynchronous import AsyncCompileMode, FutureKernel
@@ -17,7 +18,7 @@ from weft.triton.runtime.autotuner import Config, autotune, heuristics
 from weft.triton.runtime.errors import InterpreterError, OutOfResources
 from weft.triton.runtime.jit import JITFunction, KernelInterface, constexpr_function, jit
 from weft.triton.runtime.tensors import MockTensor, TensorWrapper, reinterpret
-from weft.triton.values import aggregate, must_use_result, next_power_of_2
+from weft.triton.values import must_use_result, next_power_of_2
 
 __version__ = "3.9.0"
 

@@ -14,9 +14,9 @@ from typing import Any
 from weft import dtypes, language
 from weft.frontend.unsupported import TRITON_ONLY
 from weft.language import *  # noqa: F403
+from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr, pointer_type, tensor
 from weft.triton.language.types import const, dtype, str_to_ty, void
-from weft.triton.values import aggregate
 
 core, extra, math, random, standard, target_info = (
     importlib.import_module(f"{__name__}.{_name}")  # the names above include weft's own `extra`, `math` and `random`

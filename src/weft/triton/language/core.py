@@ -7,9 +7,10 @@ from typing import Any
 
 from weft import language
 from weft.language import *  # noqa: F403
+from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr
 from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, void
-from weft.triton.values import aggregate, must_use_result
+from weft.triton.values import must_use_result
 
 _aggregate = aggregate
 
