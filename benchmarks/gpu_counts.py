@@ -229,6 +229,15 @@ def _grouped(a: Array, b: Array, sizes: Array, places: Array, *_: Any) -> Array:
     return np.concatenate(found)
 
 
+def _recurrence(x: Any, y: Any, *_: Any) -> Any:
+    """Both numbers of the composed maps, from each element to the row's end, added."""
+    first, second = x.copy(), y.copy()
+    for column in range(x.shape[1] - 2, -1, -1):
+        second[:, column] += second[:, column + 1] * x[:, column]
+        first[:, column] *= first[:, column + 1]
+    return first + second
+
+
 CASES: Final = (
     Case(
         "vector add 4000",
@@ -395,6 +404,38 @@ CASES: Final = (
         lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
         lambda x, *_: np.bincount(x, minlength=32),
         {"BLOCK": 1024},
+    ),
+    Case(
+        "cumsum 2x1024",
+        "scanned_sums",
+        (2,),
+        lambda: [integers(100, 2048), np.zeros(2048, "int32")],
+        lambda x, _: x.reshape(2, -1).cumsum(1).reshape(-1),
+        {"SIZE": 1024},
+    ),
+    Case(
+        "scan of maps 32x64",
+        "scanned_maps",
+        (1,),
+        lambda: [integers(9, 32, 64), integers(9, 32, 64), np.zeros((32, 64), "int32")],
+        _recurrence,
+        {"ROWS": 32, "COLUMNS": 64},
+    ),
+    Case(
+        "gather 64x64",
+        "taken",
+        (1,),
+        lambda: [floats(64, 64), integers(64, 64, 64) & 63, np.zeros((64, 64), "float32")],
+        lambda x, index, _: np.take_along_axis(x, index.astype(np.int64), 1),
+        {"ROWS": 64, "COLUMNS": 64},
+    ),
+    Case(
+        "histogram of tiles 4000",
+        "counted",
+        (4,),
+        lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
+        lambda x, *_: np.bincount(x, minlength=32),
+        {"BLOCK": 1024, "BINS": 32},
     ),
 )
 

@@ -299,6 +299,42 @@ def doubled_sums(x, scratch, out, SIZE: tl.constexpr, STEPS: tl.constexpr):
     tl.store(out + base + at, value)
 
 
+@jit
+def scanned_sums(x, out, SIZE: tl.constexpr):
+    """The same by the language's own scan."""
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(out + at, tl.cumsum(tl.load(x + at), 0))
+
+
+@jit
+def composed(a, b, c, d):
+    """x -> a x + b, then x -> c x + d."""
+    return a * c, b * c + d
+
+
+@jit
+def scanned_maps(x, y, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """A recurrence along each row, from its end: a scan of pairs that does not commute."""
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    first, second = tl.associative_scan((tl.load(x + at), tl.load(y + at)), 1, composed, reverse=True)
+    tl.store(out + at, first + second)
+
+
+@jit
+def taken(x, index, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(out + at, tl.gather(tl.load(x + at), tl.load(index + at), 1))
+
+
+@jit
+def counted(x, bins, n, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    """Counts of a tile, added to those of other programs."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    found = tl.histogram(tl.load(x + at, mask=mask, other=0), BINS, mask)
+    tl.atomic_add(bins + tl.arange(0, BINS), found)
+
+
 def compile_with_triton(request: dict[str, Any]) -> dict[str, Any]:
     """PTX of ``request["kernel"]``: ``signature`` has each parameter's type in Triton's spelling, ``constants`` the
     compile-time ones, ``aligned`` the names of those divisible by 16, ``target`` is 80 or 90, ``options`` are Triton's."""

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from fuzz.collectives import gather, histogram, scan
 from fuzz.typed import (
     FLOATS,
     INTEGERS,
@@ -50,6 +51,10 @@ class Scope(Protocol):
 
     def combine(self, dtype: DType) -> str | None:
         """The name of a commutative, associative helper on two scalars of ``dtype``."""
+        ...
+
+    def maps(self) -> str:
+        """The name of a helper that composes affine maps of integers of one dtype. It does not commute."""
         ...
 
 
@@ -399,6 +404,9 @@ FORMS: Final[Sequence[tuple[Form, float]]] = (
     (upper_half, 0.7),
     (pairing, 1.5),
     (sorted_tile, 0.4),
+    (scan, 2),
+    (gather, 1.5),
+    (histogram, 0.7),
 )
 """Every exact form and its weight."""
 

@@ -35,6 +35,9 @@ COMBINES: dict[str, tuple[str, Callable[[DType], bool]]] = {
 }
 """Helpers for ``tl.reduce``: what they return and the dtypes on which the order of a reduction cannot matter."""
 
+MAPS: Final = "@weft.jit\ndef compose_maps(a, b, c, d):\n    return a * c, b * c + d\n"
+"""x -> a x + b, then x -> c x + d: a helper for ``tl.associative_scan`` of two tiles of one integer dtype."""
+
 TOGETHER: Final = 0.08
 """Which part of the kernels has programs that work together; they are many programs of few statements."""
 
@@ -95,6 +98,11 @@ class Generator:
         if text not in self.helpers:
             self.helpers.append(text)
         return name
+
+    def maps(self) -> str:
+        if MAPS not in self.helpers:
+            self.helpers.append(MAPS)
+        return "compose_maps"
 
     def new(self, prefix: str = "v") -> str:
         self.names += 1
