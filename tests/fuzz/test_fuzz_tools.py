@@ -163,7 +163,7 @@ def test_an_overlap_that_the_launch_does_not_see_is_a_mismatch(tmp_path: Path, m
 
 def test_generated_kernels_have_every_feature() -> None:
     """Bounds checks, arrays that overlap or are passed twice, zeros of both signs, operands of loops of dots."""
-    texts = [generate(seed) for seed in range(60)]
+    texts = [generate(seed) for seed in range(150)]
     for feature in ('("alias", ', '"signs")', '"small")', "@weft.jit(checked=True)"):
         assert sum(feature.replace('"', "'") in text for text in texts) > 5, feature
 
@@ -189,7 +189,7 @@ def test_signs_are_zeros_of_both_signs_and_nan() -> None:
     assert np.isnan(found).any()
 
 
-TOGETHER = [seed for seed in range(500) if Generator(seed).together]
+TOGETHER = [seed for seed in range(1500) if Generator(seed).together]
 
 
 def test_generated_programs_synchronise_in_every_way() -> None:
