@@ -162,7 +162,8 @@ class Trace:
         self.granule = r.choice([1, 2, 4])
         self.valued = r.random() < 0.5
         """Whether writes have values; then units are granules from the beginning."""
-        self.heap = Heap(1 << 36, layout([("a", BYTES, 0), ("b", BYTES, 8)]), track=False)
+        aligned = seed % 2 == 0
+        self.heap = Heap(1 << 36, layout([("a", BYTES, 0), ("b", BYTES, 0 if aligned else 8)]), track=False)
         instructions = [Instruction("st", (), (), None, i, None, "") for i in range(500)]
         threads = self.warps * WARP
         self.order = GlobalOrder(
@@ -170,7 +171,7 @@ class Trace:
             NullOrder(),
             self.blocks,
             threads,
-            True,
+            aligned,
             instructions,
             lambda thread: ((thread // threads + self.first_block, 0, 0), (thread % threads, 0, 0)),
         )
