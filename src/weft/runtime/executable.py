@@ -17,7 +17,7 @@ class Executable:
     """Loaded code for one specialisation of a kernel.
 
     Keeps what each launch needs: the entry point, and a `struct` that writes counter, fault record and arguments in
-    one go. ``address`` is the entry point's. The object file is not kept: a process may have thousands of kernels.
+    one go. ``address`` is the entry point's.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Executable:
     ):
         self.kernel = kernel
         self.checked = checked
-        self._written, self._scratch, self._sites = artifact.written, artifact.scratch, artifact.sites
+        self.artifact = artifact
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._code = loader.load(artifact.object, artifact.symbol)
@@ -40,7 +40,7 @@ class Executable:
         """Runs the kernel for each program of a grid that is not empty. Raises `ValueError` for a read-only array
         that the kernel writes through, and `OutOfBoundsError` (checked) or `DeviceAssertionError` (debug)."""
         if bound.read_only:
-            refuse_read_only(self.kernel, self._written, bound.read_only)
+            refuse_read_only(self.kernel, self.artifact.written, bound.read_only)
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
@@ -49,7 +49,7 @@ class Executable:
             self._pack(workspace.block, workspace.offset, 0, *slots)
         except OverflowError:
             self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
-        failed = executor.pool().run(self._entry, workspace, self._scratch, grid, kept=(self, bound))
+        failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
         if failed:
             raise self._failure(workspace.fault(), bound)
         give(workspace)  # after an exception a thread may still use it
@@ -67,7 +67,7 @@ class Executable:
 
     def _failure(self, fault: Sequence[int], bound: Bound) -> OutOfBoundsError | DeviceAssertionError:
         _, number, x, y, z, address, *_ = fault
-        site = self._sites[number]
+        site = self.artifact.sites[number]
         if site.operation == "assert":
             return DeviceAssertionError(self.kernel, (x, y, z), site.argument or "", site.frames)
         for (slot, name), extent in zip(self._pointers, bound.extents, strict=True):

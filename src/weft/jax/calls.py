@@ -1,0 +1,198 @@
+"""Kernels as functions of JAX arrays.
+
+A call is an operation of the JAX program (`jax.ffi.ffi_call`). The kernel is compiled while JAX traces the program, so that
+errors of its text are raised there. It is launched when XLA runs the operation (`weft.jax.handler`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from weft.frontend.source import MISSING
+from weft.jax import handler
+from weft.jax.handler import Input, Output, Site, Specification
+from weft.runtime.binding import LAUNCH_OPTIONS, GridLike, grid_of
+from weft.runtime.jit import JITFunction
+
+try:
+    jax: Final[Any] = importlib.import_module("jax")
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("weft.jax needs JAX: pip install 'weft[jax]'", name=error.name) from error
+
+
+def call(
+    kernel: JITFunction,
+    /,
+    *args: Any,
+    out_shape: Any,
+    grid: GridLike,
+    input_output_aliases: Mapping[int, int] | None = None,
+    zeroed_outputs: Sequence[int] = (),
+    has_side_effect: bool = False,
+    **keywords: Any,
+) -> Any:
+    """Runs a kernel on JAX arrays and returns new arrays.
+
+    Arguments are bound to the kernel's parameters as in a Python call. Arrays (also those without dimensions) are pointers to
+    memory that the kernel reads; everything else is a constant of the program. Parameters without argument, default and
+    ``tl.constexpr`` are the outputs, in order.
+
+    Parameters:
+        kernel: a function decorated with `weft.jit`.
+        args, keywords: arguments for the kernel, and launch options such as ``num_warps``.
+        out_shape: an object with ``shape`` and ``dtype`` (`jax.ShapeDtypeStruct`, an array), or a tree of them: the outputs.
+            Their memory is not initialised.
+        grid: as in ``kernel[grid]``; a function gets a dict of all arguments.
+        input_output_aliases: which outputs are written over which inputs: {number of the input: number of the output}. Inputs
+            are counted among the arrays. Such an output has no parameter of its own: the input's parameter is both. JAX copies an
+            input that it needs afterwards.
+        zeroed_outputs: the numbers of outputs that are filled with zeros first.
+        has_side_effect: the call is run even if nothing uses its results.
+
+    Returns the outputs, as the tree that ``out_shape`` is.
+
+    Raises: `weft.CompilationError`, and `TypeError` or `ValueError` for arguments that do not fit. What the launch raises is
+    `jax.errors.JaxRuntimeError`, with the original type and text in its message; the kernel writing to an input is among it.
+
+    Under `jax.vmap` the kernel is launched for each element, on slices of the same memory. The call has no gradient: wrap it with
+    `jax.custom_vjp`. Runs on CPUs.
+
+    Example::
+
+        def add(x, y):
+            return weft.jax.call(add_kernel, x, y, x.size, out_shape=x, grid=(weft.cdiv(x.size, 128),), BLOCK=128)
+
+    ``x.size`` is an argument for a parameter in front of the output's here.
+    """
+    if not isinstance(kernel, JITFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(
+            f"weft.jax.call takes a kernel first, a function decorated with weft.jit, found {type(kernel).__name__}"
+        )
+    leaves, tree = jax.tree_util.tree_flatten(out_shape)
+    outputs = tuple(Specification(tuple(s.shape), np.dtype(jax.dtypes.canonicalize_dtype(s.dtype))) for s in leaves)
+    options = {
+        name: keywords.pop(name) for name in [*keywords] if name in LAUNCH_OPTIONS and name not in _names(kernel)
+    }
+    aliases = dict(input_output_aliases or {})
+    values = _bound(kernel, args, keywords, [i for i in range(len(outputs)) if i not in aliases.values()])
+    arrays = [jax.numpy.asarray(v) for v in values if _is_array(v)]
+    inputs = tuple(Specification(tuple(a.shape), np.dtype(a.dtype)) for a in arrays)
+    _check(kernel, inputs, outputs, aliases, zeroed_outputs)
+    numbers = iter(range(len(arrays)))
+    given = tuple(_parameter(v, numbers, aliases) if _is_array(v) else v for v in values)
+    examples = {Input: _examples(inputs), Output: _examples(outputs)}
+    filled = [examples[type(v)][v.number] if isinstance(v, Input | Output) else v for v in given]
+    sizes = grid_of(kernel.name, grid(dict(zip(_names(kernel), filled, strict=True))) if callable(grid) else grid)
+    kernel.compile(*filled, **options)
+    site = Site(kernel, given, sizes, options, inputs, outputs, tuple(zeroed_outputs))
+    handler.register()
+    operation = jax.ffi.ffi_call(
+        handler.TARGET,
+        [jax.ShapeDtypeStruct(o.shape, o.dtype) for o in outputs],
+        has_side_effect=has_side_effect,
+        vmap_method="broadcast_all" if aliases else "expand_dims",
+        input_output_aliases=aliases,
+    )
+    results: Any = operation(*arrays, call=np.int64(handler.number_of(site)))
+    return jax.tree_util.tree_unflatten(tree, results)
+
+
+def triton_call(
+    *args: Any,
+    kernel: JITFunction,
+    out_shape: Any = None,
+    out_type: Any = None,
+    grid: GridLike,
+    zeroed_outputs: Sequence[int] | Callable[[Mapping[str, Any]], Sequence[int]] = (),
+    name: str = "",
+    debug: bool = False,
+    compute_capability: int | None = None,
+    serialized_metadata: bytes = b"",
+    cost_estimate: Any = None,
+    **keywords: Any,
+) -> Any:
+    """`call` under the name and with the keywords of jax-triton. ``out_type`` is its newer word for ``out_shape``. ``name``,
+    ``debug``, ``compute_capability``, ``serialized_metadata`` and ``cost_estimate`` describe GPU code and change nothing."""
+    shape = out_type if out_shape is None else out_shape
+    if shape is None:
+        raise TypeError("triton_call needs out_shape (or out_type): the shapes and dtypes of the results")
+    zeroed = zeroed_outputs(keywords) if callable(zeroed_outputs) else zeroed_outputs
+    return call(kernel, *args, out_shape=shape, grid=grid, zeroed_outputs=tuple(zeroed), **keywords)
+
+
+def _names(kernel: JITFunction) -> list[str]:
+    return [p.name for p in kernel.parameters]
+
+
+def _is_array(value: Any) -> bool:
+    """Whether a value is an array; NumPy's scalars are numbers, as in a launch."""
+    return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
+
+
+def _bound(kernel: JITFunction, args: Sequence[Any], keywords: Mapping[str, Any], outputs: Sequence[int]) -> list[Any]:
+    """A value for each parameter: an argument, a default, or the next of the ``outputs``."""
+    names = _names(kernel)
+    if len(args) > len(names):
+        raise TypeError(f"kernel '{kernel.name}' has {len(names)} parameters, found {len(args)} arguments")
+    for name in keywords:
+        if name not in names:
+            raise TypeError(f"kernel '{kernel.name}' has no parameter '{name}'; its parameters are {', '.join(names)}")
+        if name in names[: len(args)]:
+            raise TypeError(f"kernel '{kernel.name}' got multiple values for argument '{name}'")
+    given = dict(zip(names, args, strict=False)) | dict(keywords)
+    missing = [p for p in kernel.parameters if p.name not in given and p.default is MISSING]
+    for parameter in missing:
+        if parameter.is_constexpr:
+            raise TypeError(f"kernel '{kernel.name}': the constexpr parameter '{parameter.name}' has no value")
+    if len(missing) != len(outputs):
+        raise TypeError(
+            f"kernel '{kernel.name}': out_shape has {len(outputs)} outputs that are not aliased, and the parameters without an "
+            f"argument are {len(missing)}: {', '.join(p.name for p in missing) or 'none'}"
+        )
+    given |= {parameter.name: Output(number) for parameter, number in zip(missing, outputs, strict=True)}
+    return [given.get(p.name, p.default) for p in kernel.parameters]
+
+
+def _parameter(value: Any, numbers: Any, aliases: Mapping[int, int]) -> Input | Output:
+    number = next(numbers)
+    return Output(aliases[number]) if number in aliases else Input(number)
+
+
+def _check(
+    kernel: JITFunction,
+    inputs: Sequence[Specification],
+    outputs: Sequence[Specification],
+    aliases: Mapping[int, int],
+    zeroed: Sequence[int],
+) -> None:
+    """Raises `ValueError` for numbers of arrays that there are not."""
+    where = f"kernel '{kernel.name}'"
+    if len(set(aliases.values())) != len(aliases):
+        raise ValueError(f"{where}: input_output_aliases gives an output to two inputs: {dict(aliases)}")
+    for source, target in aliases.items():
+        if source not in range(len(inputs)) or target not in range(len(outputs)):
+            raise ValueError(
+                f"{where}: input_output_aliases has {source}: {target}, but there are {len(inputs)} inputs and {len(outputs)} "
+                "outputs"
+            )
+        if inputs[source] != outputs[target]:
+            raise ValueError(
+                f"{where}: input {source} is {_spelled(inputs[source])} and cannot be output {target}, which is "
+                f"{_spelled(outputs[target])}"
+            )
+    for number in zeroed:
+        if number not in range(len(outputs)):
+            raise ValueError(f"{where}: zeroed_outputs has {number}, but there are {len(outputs)} outputs")
+
+
+def _spelled(specification: Specification) -> str:
+    return f"{specification.dtype}{list(specification.shape)}"
+
+
+def _examples(specifications: Sequence[Specification]) -> list[Any]:
+    """Arrays that a kernel can be compiled for: memory that is never touched."""
+    return [np.empty(s.shape or 1, s.dtype) for s in specifications]
