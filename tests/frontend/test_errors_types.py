@@ -92,9 +92,9 @@ def cast_to_number(x):
     y = x.to(32)
 
 
-@refused("conversions round to nearest even ('rtne'), found 'rtz'", at='"rtz"', x=float32)
+@refused("'fp_downcast_rounding' is one of 'rtne', 'rtz', found 'rtu'", at='"rtu"', x=float32)
 def rounding_mode(x):
-    y = x.to(tl.float16, fp_downcast_rounding="rtz")
+    y = x.to(tl.float16, fp_downcast_rounding="rtu")
 
 
 @refused("256 is out of range for uint8, 0 to 255", at="256")

@@ -182,7 +182,10 @@ REFUSED: Final = {
     ("load", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
     ("load", "padding_option"): _BLOCKS_ONLY.format("padding_option"),
     ("store", "boundary_check"): _BLOCKS_ONLY.format("boundary_check"),
-    ("cast", "fp_downcast_rounding"): "conversions round to nearest even ('rtne'), found 'rtz'",
+    ("cast", "fp_downcast_rounding"): (
+        "fp_downcast_rounding should be set only for truncating fp conversions. Source scalar type is fp32 and destination "
+        "type is int32"
+    ),
 }
 """Second spellings that are refused, with the message."""
 

@@ -111,6 +111,13 @@ _DTYPE: Final[dict[str, Callable[[DType], Value]]] = {
     "element_ty": lambda d: d,
 }
 
+_INTEGER: Final[dict[str, Callable[[DType], Value]]] = {"int_bitwidth": lambda d: d.bits}
+_FLOAT: Final[dict[str, Callable[[DType], Value]]] = {
+    "fp_mantissa_width": lambda d: d.mantissa,
+    "exponent_bias": lambda d: d.bias,
+}
+"""Attributes of the dtypes of a kind alone."""
+
 _DTYPE_QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
     "is_floating": lambda d: d.is_float,
     "is_standard_floating": lambda d: d.is_float and d.bits >= 16,
@@ -120,10 +127,16 @@ _DTYPE_QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
     "is_int_unsigned": lambda d: not d.is_float and not d.signed,
     "is_bool": lambda d: d.is_bool,
     "is_int1": lambda d: d.is_bool,
-    "is_ptr": lambda d: False,
+    **dict.fromkeys(("is_ptr", "is_block", "is_const", "is_void"), lambda d: False),
     **{f"is_{d.triton}": lambda d, of=d: d == of for d in dtypes.ALL if not d.is_bool},
 }
 """Methods of dtypes without arguments, called as ``x.dtype.is_floating()``."""
+
+_BOUNDS: Final[dict[str, Callable[[DType], int]]] = {
+    "get_int_max_value": lambda d: d.max,
+    "get_int_min_value": lambda d: d.min,
+}
+"""Such methods of integers."""
 
 _POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
     "element_ty": lambda p: p.element_ty,
@@ -139,6 +152,7 @@ _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
     "element_ty": lambda t: t.element_ty,
     "scalar": lambda t: t.element_ty,
     "shape": lambda t: t.shape,
+    "nbytes": lambda t: math.prod(t.shape) * (t.element_ty.itemsize if isinstance(t.element_ty, DType) else 8),
 }
 
 
@@ -154,7 +168,10 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
         case ModuleType():
             return _module(value, name)
         case DType():
-            return _from_tables(value, name, _DTYPE, _DTYPE_QUESTIONS)
+            own = _FLOAT if value.is_float else _INTEGER
+            if not value.is_float and name in _BOUNDS:
+                return Question(name, _BOUNDS[name](value))
+            return _from_tables(value, name, {**_DTYPE, **own}, _DTYPE_QUESTIONS)
         case pointer_type():
             return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
         case block_type():
@@ -229,7 +246,7 @@ def _from_tables(
 class Question:
     """A method of a dtype, to be called without arguments; the answer is known already."""
 
-    def __init__(self, name: str, answer: bool) -> None:
+    def __init__(self, name: str, answer: bool | int) -> None:
         self.name = name
         self.answer = answer
 

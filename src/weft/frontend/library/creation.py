@@ -7,8 +7,9 @@ from weft.dtypes import DType, int32
 from weft.frontend import meanings
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
-from weft.frontend.library.arguments import dtype_of, flag, integer, integers, tile_of
+from weft.frontend.library.arguments import dtype_of, flag, integer, integers, tile_of, word
 from weft.frontend.literals import represents
+from weft.frontend.narrowing import towards_zero
 from weft.frontend.promotion import is_triton
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_number
@@ -91,12 +92,14 @@ def _zeros_like(b: Builder, input: Value) -> Tensor:
 
 @implements(tl.cast)
 def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, bitcast: Value) -> Tensor:
-    if fp_downcast_rounding not in (None, "rtne"):
-        raise CompilationError(
-            f"conversions round to nearest even ('rtne'), found {describe(fp_downcast_rounding)}",
-            argument="fp_downcast_rounding",
-        )
-    if is_number(input) and isinstance(dtype, DType) and represents(dtype, input) and not flag(bitcast, "bitcast"):
+    rounding = word(fp_downcast_rounding, ("rtne", "rtz"), "fp_downcast_rounding")
+    if (
+        not rounding
+        and is_number(input)
+        and isinstance(dtype, DType)
+        and represents(dtype, input)
+        and not flag(bitcast, "bitcast")
+    ):
         return b.constant(input, dtype)  # straight to the dtype asked for, which loses nothing
     x = b.tensor(input, "input")
     if isinstance(dtype, pointer_type):
@@ -104,10 +107,25 @@ def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, b
     element = dtype_of(dtype.element_ty if isinstance(dtype, block_type) else dtype, "dtype")
     if flag(bitcast, "bitcast"):
         return b.bitcast(x, element)
+    if rounding and not x.is_pointer and x.dtype != element:
+        _check_narrowing(x.dtype, element)
+        if rounding == "rtz":
+            return towards_zero(b, x, element)
     if x.is_pointer or is_triton(b.semantics):
         return b.cast(x, element)
     promotion = b.semantics.cast(x.dtype, element)
     return meanings.CONVERSIONS[promotion.meaning](b, x, promotion.result).typed(False)
+
+
+def _check_narrowing(source: DType, target: DType) -> None:
+    """Refuse a rounding of a conversion that is not of floats to narrower ones, as Triton does."""
+    if not (source.is_float and target.is_float and target.bits < source.bits):
+        raise CompilationError(
+            "fp_downcast_rounding should be set only for truncating fp conversions. Source scalar type is "
+            f"{source.triton} and destination type is {target.triton}",
+            hint="leave it out",
+            argument="fp_downcast_rounding",
+        )
 
 
 @implements(tl.to_tensor)

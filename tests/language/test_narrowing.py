@@ -1,0 +1,97 @@
+"""Conversions of floats rounded towards zero, against all numbers of the narrower type in order."""
+
+# Kernels read attributes that dtypes have in kernels only.
+# pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import weft
+import weft.language as tl
+from sampling import grid
+from weft import dtypes
+from weft.dtypes import DType
+
+pytestmark = pytest.mark.jit
+
+TARGETS: Final = (None, "sm_80", "sm_90")
+PAIRS: Final = [
+    (np.float16, dtypes.float8_e5m2),
+    (np.float16, dtypes.float8_e4m3fn),
+    (np.float32, dtypes.float8_e5m2),
+    (np.float32, dtypes.float8_e4m3fn),
+    (np.float32, dtypes.float16),
+    (np.float32, dtypes.bfloat16),
+    (np.float64, dtypes.float16),
+    (np.float64, dtypes.float32),
+    (ml_dtypes.bfloat16, dtypes.float8_e5m2),
+]
+
+
+@pytest.fixture(autouse=True)
+def overflows() -> Iterator[None]:
+    """NumPy does not warn: numbers are out of range on purpose."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+@weft.jit
+def narrowed(x: Any, out: Any, T: tl.constexpr, B: tl.constexpr) -> None:
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.cast(tl.load(x + i), T, fp_downcast_rounding="rtz"))
+
+
+def expected_of(x: NDArray[Any], dtype: DType) -> NDArray[np.float64]:
+    """Of each number the largest of the type that is no larger in magnitude, with its sign."""
+    if dtype.bits == 32:
+        near = x.astype(np.float32)
+        down = np.where(np.abs(near.astype(np.float64)) > np.abs(x), np.nextafter(near, np.float32(0)), near)
+        return down.astype(np.float64)
+    codes = np.arange(1 << (dtype.bits - 1), dtype=np.dtype(f"u{dtype.itemsize}"))
+    values = codes.view(dtype.numpy).astype(np.float64)
+    values = np.sort(values[np.isfinite(values)])
+    wide = x.astype(np.float64)
+    magnitude = np.abs(wide)
+    found = values[np.searchsorted(values, np.where(np.isnan(magnitude), 0, magnitude), side="right") - 1]
+    if not dtype.finite_only:
+        found = np.where(np.isinf(magnitude), np.inf, found)
+    return np.where(np.isnan(wide), np.nan, np.copysign(found, wide))
+
+
+@pytest.mark.parametrize(("target", "pair"), grid(3, TARGETS, PAIRS))
+def test_conversions_towards_zero(target: str | None, pair: tuple[type[Any], DType]) -> None:
+    source, dtype = pair
+    if np.dtype(source).itemsize == 2:
+        x = np.arange(1 << 16, dtype=np.uint16).view(source)[:: 1 if target is None else 64].copy()
+    else:
+        random = np.random.default_rng(0)
+        x = (random.normal(size=1024) * 10.0 ** random.integers(-46, 40, 1024)).astype(source)
+        x[:8] = [np.nan, np.inf, -np.inf, 0.0, -0.0, 65519.0, -464.0, 1.0]
+    out = np.zeros(x.size, dtype.numpy)
+    kernel = narrowed if target is None else narrowed.on(target)
+    kernel[(x.size // 512,)](x, out, T=dtype, B=512)
+    np.testing.assert_array_equal(out.astype(np.float64), expected_of(x, dtype))
+    finite = np.isfinite(x.astype(np.float64))
+    np.testing.assert_array_equal(np.signbit(out)[finite], np.signbit(x)[finite])
+
+
+@weft.jit
+def facts(x: Any) -> None:
+    tl.static_assert(x.dtype.element_ty.int_bitwidth == 16)
+    tl.static_assert(x.dtype.element_ty.get_int_max_value() == 32767)
+    tl.static_assert(tl.int8.get_int_min_value() == -128)
+    tl.static_assert(tl.bfloat16.fp_mantissa_width == 7)
+    tl.static_assert(tl.float8e5.exponent_bias == 15)
+    tl.static_assert(not tl.float32.is_block() and not tl.float32.is_void() and not tl.int64.is_const())
+    tl.static_assert(tl.zeros((4, 8), tl.float16).type.nbytes == 64)
+
+
+def test_attributes_of_dtypes() -> None:
+    facts[(1,)](np.zeros(1, np.int16))
