@@ -81,6 +81,37 @@ def halves(x: Any, first: Any, second: Any, N: tl.constexpr) -> None:
 
 
 @weft.jit
+def two_matrices(x: Any, first: Any, second: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, 2)[:, None, None] * N * 4 + tl.arange(0, N)[None, :, None] * 4 + tl.arange(0, 4)[None, None, :]
+    a, b = tl.split(tl.permute(tl.load(x + at), 1, 2, 0))
+    tl.store(first + tl.arange(0, N)[:, None] * 4 + tl.arange(0, 4)[None, :], a)
+    tl.store(second + tl.arange(0, N)[:, None] * 4 + tl.arange(0, 4)[None, :], b)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [4, 64])
+def test_split_along_the_highest_registers(target: str | None, size: int) -> None:
+    """A CPU's loop over one half of the registers is no place to keep both."""
+    x = drawn((2, size, 4), np.float32)
+    first, second = np.zeros((2, size, 4), np.float32)
+    on(two_matrices, target)[(1,)](x, first, second, size)
+    assert np.array_equal(np.stack([first, second]), x)
+
+
+@weft.jit
+def products_of_pairs(x: Any, out: Any) -> None:
+    both = tl.join(tl.load(x), tl.load(x + 1))
+    tl.store(out + tl.arange(0, 2), both * tl.load(x + tl.arange(0, 2)))
+
+
+def test_a_join_on_a_gpu_makes_the_vectors_of_its_layout() -> None:
+    """Of two vectors of one element a vector of two, as the other operand has."""
+    x, out = np.array([3.0, -5.0]), np.zeros(2)
+    on(products_of_pairs, "sm_90")[(1,)](x, out)
+    assert out.tolist() == [9, 25]
+
+
+@weft.jit
 def scalars(x: Any, out: Any) -> None:
     a, b = tl.load(x), tl.load(x + 1)
     two = tl.join(a, b)

@@ -109,7 +109,7 @@ class BufferPlacement:
             return wanted
         schedule.buffered.add(value)
         first = min(wanted, key=schedule.items.index)
-        if isinstance(first, RegisterLoop) and first.needs.get(value) == {identity(first.layout)}:
+        if isinstance(first, RegisterLoop) and _covers(first, value):
             first.kept.append(value)
             return {first}
         loop = RegisterLoop(layout_of(value), kept=[value])
@@ -160,6 +160,12 @@ class BufferPlacement:
                 return
         schedule.shared[root.value] = root.carried
         _drop(root, item, items)
+
+
+def _covers(loop: RegisterLoop, value: SSAValue) -> bool:
+    """Whether a loop computes each register of a value at its own: not the half of them that a split takes."""
+    sizes = [used_registers(layout).bit_count() for layout in (loop.layout, layout_of(value))]
+    return sizes[0] == sizes[1] and loop.needs.get(value) == {identity(loop.layout)}
 
 
 def _grows(op: tile.BroadcastOp) -> bool:
