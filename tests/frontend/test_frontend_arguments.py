@@ -155,7 +155,8 @@ CASES: Final[dict[str, Spellings]] = {
     "histogram": {"input": ("I", "I + 1"), "num_bins": ("16", "32"), "mask": ("None", "B")},
     "softmax": {"x": ("G", "G + 1.0"), "dim": ("0", "1"), "keep_dims": ("None", "True"), "ieee_rounding": _FLAG},
     "dot": {
-        "input": ("K", "L"), "other": ("K", "L"), "acc": ("None", "K"), "input_precision": ("None", "'tf32x3'"),
+        **dict.fromkeys(("input", "other"), ("K.to(tl.float16)", "L.to(tl.float16)")),
+        "acc": ("None", "K"), "input_precision": ("None", "'tf32x3'"),
         "allow_tf32": ("None", "True"), "max_num_imprecise_acc": ("None", "8"), "out_dtype": ("None", "tl.float16"),
     },
     "broadcast": {"input": ("F", "f"), "other": ("F", "E[None, :]")},

@@ -110,13 +110,14 @@ def dot(
     max_num_imprecise_acc: int | constexpr | None = None,
     out_dtype: DType | constexpr | None = None,
 ) -> tensor:
-    """``acc + input @ other`` for matrices [M, K] and [K, N] of one dtype.
+    """``acc + input @ other`` for matrices [M, K] and [K, N] of one dtype, or for batches of them of equal leading dimensions.
 
-    Sums are in float32 (float64 for float64, int32 for int8); these are the result's dtype too. float16 or bfloat16 as
-    ``out_dtype`` or ``acc`` round the result once; but where operands are float16, too, a GPU rounds each sum of 16 products to
-    float16, as with Triton. ``input_precision`` (``ieee``, the default, ``tf32``, ``tf32x3``, ``bf16x3``, ``bf16x6``) says how
-    few bits of float32 operands may be multiplied; ``allow_tf32`` is an older spelling of ``tf32`` and ``ieee``.
-    ``max_num_imprecise_acc`` permits that many products of float8 to be summed in less than float32. Both reach tile IR; a CPU
-    computes exactly as with ``ieee``.
+    Sums are in float32 (float64 for float64, int32 for int8); these are the result's dtype too. float16 as ``out_dtype``, of
+    operands of float16 or float8, or a narrower ``acc`` round the result once. But where operands are float16, too, a GPU rounds
+    each sum of 16 products to float16, as with Triton. Of other operands ``out_dtype`` changes nothing, as in Triton.
+
+    ``input_precision`` (``ieee``, the default, ``tf32``, ``tf32x3``, ``bf16x3``, ``bf16x6``) says how few bits of float32
+    operands may be multiplied; ``allow_tf32`` is an older spelling of ``tf32`` and ``ieee``. ``max_num_imprecise_acc`` permits
+    that many products of float8 to be summed in less than float32. Both reach tile IR; a CPU computes exactly as with ``ieee``.
     """
     ...

@@ -10,6 +10,7 @@ from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import boolean, dtype_of, integer, tile_of, word
+from weft.frontend.library.batches import batched
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
@@ -45,27 +46,54 @@ def _dot(
     precision = _precision(input_precision, allow_tf32)
     imprecise = _imprecise(max_num_imprecise_acc, left)
     sums = SUMS[left.dtype]
-    shape = (left.shape[0], right.shape[1])
+    shape = (*left.shape[:-1], right.shape[-1])
     given = None if acc is None else tile_of(b, acc, "acc")
-    result = given.dtype if given is not None else sums if out_dtype is None else dtype_of(out_dtype, "out_dtype")
     if given is not None and given.shape != shape:
         raise CompilationError(f"'acc' has shape {given.shape}, but the product has {shape}", argument="acc")
+    wanted = None if out_dtype is None else dtype_of(out_dtype, "out_dtype")
+    result = _result(left.dtype, sums, wanted, given)
+    if left.dtype == right.dtype == result == NARROW:
+        sums = NARROW
+
+    def product(x: Tensor, y: Tensor, start: Tensor | None) -> Tensor:
+        size = (x.shape[0], y.shape[1])
+        start = b.constant(0, sums, size) if start is None else start
+        op = b.emit(tile.DotOp(x.ssa, y.ssa, start.ssa, precision=precision, imprecise=imprecise))
+        return Tensor(op.result, sums, size)
+
+    total = batched(b, left, right, None if given is None else b.cast(given, sums), product)
+    return b.cast(total, result)
+
+
+def _result(operands: DType, sums: DType, wanted: DType | None, acc: Tensor | None) -> DType:
+    """The dtype of a product: the accumulator's, or ``wanted`` for operands of float16 and float8. Of others it is that of the
+    sums, whatever is wanted, as in Triton."""
+    if acc is not None and wanted is not None and acc.dtype != wanted:
+        raise CompilationError(
+            f"expected accumulator dtype {wanted}, got {acc.dtype}; pass out_dtype={acc.dtype} to use this accumulator dtype",
+            argument="acc",
+        )
+    if operands.is_float and wanted == dtypes.bfloat16:
+        raise CompilationError(
+            "out_dtype=bfloat16 is unsupported. Please use out_dtype=float32/float16 and cast with `.to(tl.bfloat16)`",
+            argument="out_dtype",
+        )
+    if acc is None and not (operands.is_float8 or operands == dtypes.float16):
+        return sums
+    result = acc.dtype if acc is not None else wanted or sums
     if result.is_float != sums.is_float or (not result.is_float and result != sums) or result.bits > sums.bits:
         argument = "out_dtype" if acc is None else "acc"
         raise CompilationError(
-            f"products of {left.dtype} are summed in {sums}, which does not give {result}", argument=argument
+            f"products of {operands} are summed in {sums}, which does not give {result}", argument=argument
         )
-    if left.dtype == right.dtype == result == NARROW:
-        sums = NARROW
-    start = b.constant(0, sums, shape) if given is None else b.cast(given, sums)
-    op = b.emit(tile.DotOp(left.ssa, right.ssa, start.ssa, precision=precision, imprecise=imprecise))
-    return b.cast(Tensor(op.result, sums, shape), result)
+    return result
 
 
 def _precision(input_precision: Value, allow_tf32: Value) -> str:
     """The word of `PRECISIONS`; ``allow_tf32`` is the older spelling of two of them."""
     if allow_tf32 is None:
-        return word(input_precision, PRECISIONS, "input_precision", "ieee")
+        given = input_precision.lower() if isinstance(input_precision, str) else input_precision
+        return word(given, PRECISIONS, "input_precision", "ieee")
     if input_precision is not None:
         raise CompilationError(
             "'allow_tf32' and 'input_precision' say the same thing: pass one of them", argument="allow_tf32"
@@ -82,9 +110,9 @@ def _imprecise(value: Value, left: Tensor) -> int | None:
         raise CompilationError(
             f"'max_num_imprecise_acc' is at least 0, found {number}", argument="max_num_imprecise_acc"
         )
-    if left.dtype.is_float8 and number > left.shape[1]:
+    if left.dtype.is_float8 and number > left.shape[-1]:
         raise CompilationError(
-            f"'max_num_imprecise_acc' is at most the inner size {left.shape[1]}, found {number}",
+            f"'max_num_imprecise_acc' is at most the inner size {left.shape[-1]}, found {number}",
             argument="max_num_imprecise_acc",
         )
     return number
@@ -93,11 +121,17 @@ def _imprecise(value: Value, left: Tensor) -> int | None:
 def _check(left: Tensor, right: Tensor) -> None:
     """Refuse operands that have no product."""
     for value, argument in ((left, "input"), (right, "other")):
-        if len(value.shape) != 2:
+        if len(value.shape) < 2:
             raise CompilationError(f"'{argument}' of tl.dot is a matrix, found {describe(value)}", argument=argument)
-    if left.shape[1] != right.shape[0]:
+    if left.shape[:-2] != right.shape[:-2]:
         raise CompilationError(
-            f"tl.dot of shapes {left.shape} and {right.shape}: the inner sizes {left.shape[1]} and {right.shape[0]} differ",
+            f"tl.dot of shapes {left.shape} and {right.shape}: all dimensions but the last two are equal",
+            hint="use tl.expand_dims and tl.broadcast_to for an operand of fewer matrices",
+        )
+    if left.shape[-1] != right.shape[-2]:
+        raise CompilationError(
+            f"tl.dot of shapes {left.shape} and {right.shape}: "
+            f"the inner sizes {left.shape[-1]} and {right.shape[-2]} differ",
             hint="transpose an operand with tl.trans, or load it the other way round",
         )
     if left.dtype != right.dtype and not (left.dtype.is_float8 and right.dtype.is_float8):
