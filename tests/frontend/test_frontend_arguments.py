@@ -237,7 +237,7 @@ def test_public_names_are_ops_or_known() -> None:
     """A function that is public in the language is an op, and so walked above, or written in the language."""
     functions = {
         value
-        for module in (tl, tl.math, tl.extra.libdevice)
+        for module in (tl, tl.math, tl.extra.libdevice, tl.extra.cuda)
         for name in module.__all__
         if inspect.isfunction(value := getattr(module, name))
     }

@@ -77,6 +77,23 @@ def test_reduce_or(dtype: type[np.generic], target: str | None) -> None:
 
 
 @weft.jit
+def dependent(x: Any, B: tl.constexpr) -> None:
+    i = tl.arange(0, B)
+    tl.extra.cuda.gdc_wait()
+    value = tl.load(x + i)
+    tl.extra.cuda.gdc.gdc_launch_dependents()
+    tl.store(x + i, value * 2)
+
+
+@pytest.mark.parametrize("target", [None, "sm_90"])
+def test_dependent_launches_follow_one_another(target: str | None) -> None:
+    x = np.arange(64, dtype=np.int32)
+    for _ in range(3):
+        (dependent if target is None else dependent.on(target))[(1,)](x, 64)
+    assert x.tolist() == [8 * i for i in range(64)]
+
+
+@weft.jit
 def no_such_dimension(out: Any) -> None:
     tl.store(out, tl.squeeze(tl.zeros((1, 2), tl.int32), 2))
 

@@ -1,7 +1,9 @@
-"""What ``triton.language.extra.cuda`` has that is no matter of the machine: `libdevice`."""
+"""What ``triton.language.extra.cuda`` has that means something on every machine."""
 
 from __future__ import annotations
 
 from weft.language.extra import libdevice
+from weft.language.extra.cuda import gdc
+from weft.language.extra.cuda.gdc import gdc_launch_dependents, gdc_wait
 
-__all__ = ["libdevice"]
+__all__ = ["gdc", "gdc_launch_dependents", "gdc_wait", "libdevice"]
