@@ -69,6 +69,14 @@ def test_an_array_that_is_not_named() -> None:
         adds_one().launch("adds_one", 1, 1, [table(x)])
 
 
+def test_an_argument_that_is_not_named() -> None:
+    """An argument has its emulated address only."""
+    given = np.zeros(3, np.int64)
+    given[0] = given.ctypes.data + 16
+    with pytest.raises(OutOfBounds, match="far from all arrays of the launch"):
+        adds_one().launch("adds_one", 1, 1, [given])
+
+
 def test_two_addresses_of_one_array_race() -> None:
     x = np.zeros(4, np.int32)
     with pytest.raises(Race):

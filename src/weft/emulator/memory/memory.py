@@ -162,7 +162,6 @@ class Memory:
         A global address is its own; the others lose their window's base. Addresses in no window count as global, where they are
         out of bounds.
         """
-        addresses = self.host.translate(addresses)
         windows = addresses >> np.uint64(32)
         if windows.size == 0:
             return []
