@@ -87,6 +87,7 @@ CASES: Final[dict[str, Spellings]] = {
     },
     "device_assert": {"cond": ("b", "i < j"), "msg": ("''", "'no'"), "mask": ("None", "B")},
     "expect_zero": {"x": ("F", "E"), "mask": ("B", "b")},
+    "map_elementwise": {"scalar_fn": ("total", "largest"), "args": ("I, J", "I, I"), "pack": ("1", "2")},
     "condition": {"arg1": ("b", "i < j"), "disable_licm": _FLAG},
     "assume": {"cond": ("b", "i < j")},
     "multiple_of": _HINT,
@@ -187,6 +188,7 @@ REFUSED: Final = {
         "fp_downcast_rounding should be set only for truncating fp conversions. Source scalar type is fp32 and destination "
         "type is int32"
     ),
+    ("map_elementwise", "pack"): "total takes 2 arguments, and the map passes 4",
 }
 """Second spellings that are refused, with the message."""
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft import dtypes
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator, Pending, Returned
 from weft.frontend.scope import Scope
 from weft.frontend.values import Tensor
+from weft.ir import tile
 
 
 @dataclass
@@ -31,7 +33,7 @@ def condition(g: Generator, node: ast.expr) -> bool | Tensor:
     value = g.expression(node)
     if not isinstance(value, Tensor):
         return bool(value)
-    if value.shape:
+    if value.shape and value.shape != g.b.lanes:
         error = CompilationError(
             f"a condition is one bool, found a tile, {value}",
             hint="select elements with tl.where, or reduce the tile first, for example with tl.max",
@@ -65,9 +67,40 @@ def run_branch(
 
 def emit_if(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
     """The ``scf.if`` of two blocks that yield ``values``; its results."""
+    if test.shape:
+        return _select(g, test, blocks, values)
     for block, yielded in zip(blocks, values, strict=True):
         with g.b.at(block):
             g.b.emit(scf.YieldOp(*(v.ssa for v in yielded)))
     types = [v.ssa.type for v in values[0]]
     op = g.b.emit(scf.IfOp(test.ssa, types, Region(blocks[0]), Region(blocks[1])))
     return list(op.results)
+
+
+def scalar_condition(g: Generator, node: ast.expr, what: str) -> bool | Tensor:
+    """`condition`, where the elements of a mapped function cannot differ."""
+    test = condition(g, node)
+    if isinstance(test, Tensor) and test.shape:
+        raise g.stamp(CompilationError(f"{what} of a mapped function cannot depend on elements", hint=MAPPED), node)
+    return test
+
+
+def _select(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequence[Sequence[Tensor]]) -> list[SSAValue]:
+    """Both sides of an ``if`` on the elements of a mapped function, computed for all elements, and the values of the side that
+    each element asks for."""
+    for block in blocks:
+        for inner in list(block.ops):
+            if any(_acts(op) for op in inner.walk()):
+                raise CompilationError(
+                    "a mapped function cannot access memory under a condition on elements", hint=MAPPED
+                )
+            inner.detach()
+            g.b.block.add_op(inner)
+    return [g.b.select(test, a, b).ssa for a, b in zip(*values, strict=True)]
+
+
+def _acts(op: Operation) -> bool:
+    return tile.is_access(op) or isinstance(op, (tile.BarrierOp, tile.AssertOp, tile.AssumeOp))
+
+
+MAPPED: Final = "compute with tiles, masks and tl.where instead of tl.map_elementwise"

@@ -75,6 +75,8 @@ class Builder:
         self.semantics = semantics
         self.asserts = frame.kernel.asserts
         """Whether assertions are compiled."""
+        self.lanes: tuple[int, ...] | None = None
+        """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
         self.inline: Inline | None = None
         """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
 
@@ -156,6 +158,13 @@ class Builder:
         if x.shape == shape:
             return x
         return Tensor(self.emit(tile.BroadcastOp(x.ssa, shape)).result, x.dtype, shape, x.is_pointer, x.weak)
+
+    def widened(self, value: Value, block: Block) -> Value:
+        """In a mapped function, a scalar as a tile: its elements may come to differ. The op goes to the end of ``block``."""
+        if self.lanes is None or not isinstance(value, Tensor) or value.shape:
+            return value
+        with self.at(block):
+            return self.broadcast_to(value, self.lanes)
 
     def broadcast(self, *tensors: Tensor) -> list[Tensor]:
         """All in their common shape."""

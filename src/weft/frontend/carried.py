@@ -33,10 +33,8 @@ class Carried:
         for name, value in g.scope.values.items():
             if name not in inside or isinstance(value, Undefined) or not g.liveness.after(name, node):
                 continue
-            if is_number(value):
-                self.before[name] = g.b.tensor(value)
-            else:
-                (self.before if is_runtime(value) else self.fixed)[name] = value
+            start = g.b.widened(g.b.tensor(value) if is_number(value) else value, g.b.block)
+            (self.before if is_runtime(start) else self.fixed)[name] = start
         self.initial = [leaf for value in self.before.values() for leaf in leaves(value)]
 
     def block(self, *leading: SSAValue) -> Block:

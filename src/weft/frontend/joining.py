@@ -57,7 +57,7 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
     """Both values, with numbers made run-time scalars (at the end of their blocks) where the other side needs one. Of a
     weakly typed tile and one that is not, neither is."""
     if isinstance(left, Tensor) and isinstance(right, Tensor) and left.weak is not right.weak:
-        return left.typed(False), right.typed(False)
+        left, right = left.typed(False), right.typed(False)
     if is_tuple(left) and is_tuple(right) and len(left) == len(right):
         pairs = [unify(b, x, left_block, y, right_block) for x, y in zip(left, right, strict=True)]
         return tuple_like(left, [x for x, _ in pairs]), tuple_like(right, [y for _, y in pairs])
@@ -72,7 +72,7 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
         left = _materialise(b, left, right, left_block)
     elif is_number(right) and isinstance(left, Tensor):
         right = _materialise(b, right, left, right_block)
-    return left, right
+    return b.widened(left, left_block), b.widened(right, right_block)
 
 
 def _materialise(b: Builder, number: Any, like: Tensor | None, block: Block) -> Tensor:

@@ -14,8 +14,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Region, SSAValue
 
 from weft.frontend import jumps
-from weft.frontend.branching import Branch, run_branch
+from weft.frontend.branching import MAPPED, Branch, run_branch
 from weft.frontend.carried import Carried
+from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator, Returned, push
 from weft.frontend.joining import rebuild
 from weft.frontend.scope import Loop
@@ -67,6 +68,11 @@ class Leaving:
             goes_on, *others = advance()
             flags = {j: f for j, f in body.scope.jumps.items() if j.kind != "continue"}
             left = jumps.any_of(b, flags)
+            if isinstance(left, Tensor) and left.shape:
+                raise g.stamp(
+                    CompilationError("jumps out of loops of a mapped function cannot depend on elements", hint=MAPPED),
+                    self.node,
+                )
             if left is not False:
                 goes_on = b.binary("and", goes_on, b.unary("not", b.tensor(left)))
             variables = carried.yielded(body)

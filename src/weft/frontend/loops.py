@@ -19,7 +19,7 @@ from xdsl.ir import Block, Region
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.assignment import assign
-from weft.frontend.branching import condition, run_branch
+from weft.frontend.branching import run_branch, scalar_condition
 from weft.frontend.carried import Carried
 from weft.frontend.choice import short_circuit
 from weft.frontend.control import resume
@@ -179,7 +179,7 @@ def _while(g: Generator, node: ast.While) -> None:
     """A ``while`` that ends by its condition."""
     carried = Carried(g, node)
     before, after = carried.block(), carried.block()
-    test = _test(g, carried, before, lambda: condition(g, node.test))
+    test = _test(g, carried, before, lambda: scalar_condition(g, node.test, "the condition of a loop"))
     if isinstance(test, bool):
         if not test:
             g.expression(node.test)  # once more, here: it may have effects
@@ -207,7 +207,9 @@ def _leaving_while(g: Generator, node: ast.While) -> None:
     goes_on = Tensor.of(loop.before.args[0])
 
     def compute() -> bool | Tensor:
-        return short_circuit(g, "and", goes_on, [node.test], lambda: condition(g, node.test))
+        return short_circuit(
+            g, "and", goes_on, [node.test], lambda: scalar_condition(g, node.test, "the condition of a loop")
+        )
 
     test = _test(g, loop.carried, loop.before, compute)
     if isinstance(test, bool):

@@ -41,7 +41,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
         "device_print",
         "dot_scaled",
         "inline_asm_elementwise",
-        "map_elementwise",
         "float8e4b15",
         "float8e4b8",
         "float8e5b16",

@@ -90,6 +90,7 @@ from weft.language.elementwise import (
     umulhi,
     where,
 )
+from weft.language.mapping import map_elementwise
 from weft.language.memory import (
     atomic_add,
     atomic_and,
@@ -156,12 +157,12 @@ __all__ = [
     "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3fn",
     "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
     "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
-    "make_tensor_descriptor", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning", "min",
-    "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox", "philox_impl",
-    "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "random", "range",
-    "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split", "sqrt",
-    "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "store_tensor_descriptor", "sub",
-    "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32",
-    "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros",
-    "zeros_like",
+    "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum",
+    "meaning", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",
+    "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
+    "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax",
+    "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
+    "store_tensor_descriptor", "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "topk", "trans",
+    "tuple", "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where",
+    "xor_sum", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -1,0 +1,157 @@
+"""``tl.map_elementwise`` on the machines, against Python's functions of single elements."""
+
+# Kernels give constexpr variables plain values, which no type checker can know to be right.
+# pyright: basic, reportAssignmentType=false, reportArgumentType=false, reportCallIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft.language as tl
+from codegen.conftest import MACHINES
+from frontend.conftest import build
+from sampling import some
+from weft.frontend import CompilationError, KernelFunction
+
+if TYPE_CHECKING:
+    from codegen.conftest import Differential
+
+pytestmark = pytest.mark.jit
+
+jit = KernelFunction
+
+
+@pytest.fixture(scope="module", params=some(list(MACHINES), "sm_90"))
+def differ(request: pytest.FixtureRequest) -> Differential:
+    return MACHINES[request.param]
+
+
+def branches(x: Any, y: Any) -> Any:
+    sign = 1
+    if x > y:
+        if x == 7:
+            return 100, x
+        sign = -1
+        x = x - y
+    elif y > 40:
+        return y, -1
+    total = 0
+    for k in range(3):
+        if x == k:
+            continue
+        total += x * k if y > 3 else k
+    return total * sign, x
+
+
+def alike(a0: Any, a1: Any, b0: Any, b1: Any) -> Any:
+    if b0 > b1:
+        return a0, a1, b0, b1
+    return a1, a0, b0 + b1, 5
+
+
+branching, packing = jit(branches), jit(alike)
+
+
+@jit
+def mapped(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, 4)[None, :]
+    a, b = tl.load(x + i * 4 + j), tl.load(y + i)
+    p, q = tl.map_elementwise(branching, a, b)
+    tl.store(out + i * 4 + j, p)
+    tl.store(out + 4 * N + i * 4 + j, q)
+
+
+@jit
+def packed(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    p, q = tl.map_elementwise(packing, tl.load(x + i), tl.load(y + i), pack=2)
+    tl.store(out + i, p)
+    tl.store(out + N + i, q)
+
+
+@pytest.mark.parametrize("n", [2, 64])
+def test_branches_of_elements(differ: Differential, n: int) -> None:
+    rng = np.random.default_rng(2)
+    x, y = rng.integers(-5, 50, (n, 4)).astype(np.int32), rng.integers(-5, 50, n).astype(np.int32)
+    x[0, 0], y[0] = 7, 3
+    after = differ(mapped, x=x.ravel(), y=y, out=np.zeros(8 * n, np.int32), N=n)
+    pairs = [branches(int(a), int(b)) for row, b in zip(x, y, strict=True) for a in row]
+    assert after["out"].tolist() == [p for p, _ in pairs] + [q for _, q in pairs]
+
+
+@pytest.mark.parametrize("n", [2, 64])
+def test_two_elements_in_one_call(differ: Differential, n: int) -> None:
+    x, y = (np.random.default_rng(k).integers(-9, 9, n).astype(np.int32) for k in (3, 4))
+    after = differ(packed, x=x, y=y, out=np.zeros(2 * n, np.int32), N=n)
+    results = [alike(*map(int, (*x[k : k + 2], *y[k : k + 2]))) for k in range(0, n, 2)]
+    assert after["out"].tolist() == [v for r in results for v in r[:2]] + [v for r in results for v in r[2:]]
+
+
+@jit
+def loads(x):
+    if x > 0:
+        return tl.program_id(0) + tl.load(pointer_of(x))
+    return 0
+
+
+@jit
+def pointer_of(x):
+    return x.to(tl.int64).to(tl.pointer_type(tl.int32), bitcast=True)
+
+
+@jit
+def loops(x):
+    while x > 3:
+        x -= 2
+    return x
+
+
+@jit
+def leaves(x):
+    for k in range(5):
+        if x == k:
+            break
+        x += 1
+    return x
+
+
+@jit
+def counts(x):
+    total = 0
+    for k in range(x):
+        total += k
+    return total
+
+
+@jit
+def three(x, y, z):
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "pack", "message"),
+    [
+        (loads, 1, "a mapped function cannot access memory under a condition on elements"),
+        (loops, 1, "the condition of a loop of a mapped function cannot depend on elements"),
+        (leaves, 1, "jumps out of loops of a mapped function cannot depend on elements"),
+        (counts, 1, "the stop of a range is an integer, found int32[4]"),
+        (three, 1, "three takes 3 arguments, and the map passes 1"),
+        (loops, 0, "pack must be >= 1 and a power of two, got 0"),
+        (loops, 8, "pack is at most the number of elements, 4"),
+        (abs, 1, "'scalar_fn' is a function decorated with @weft.jit, found <built-in function abs>"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_refused(function: Callable[..., Any], pack: int, message: str) -> None:
+    @jit
+    def kernel(f: tl.constexpr, P: tl.constexpr) -> None:
+        tl.map_elementwise(f, tl.arange(0, 4), pack=P)
+
+    with pytest.raises(CompilationError) as caught:
+        build(kernel, f=function, P=pack)
+    assert caught.value.message == message
+    assert caught.value.spans
