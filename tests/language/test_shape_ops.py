@@ -291,3 +291,19 @@ def test_refusals(case: int) -> None:
     with pytest.raises(CompilationError) as caught:
         refused[(1,)](np.zeros(1, np.int32), case)
     assert REFUSED[case] in str(caught.value)
+
+
+@weft.jit
+def summed(x: Any, out: Any, N: tl.constexpr) -> None:
+    v = tl.load(x + tl.arange(0, N))
+    tl.store(out + rows_of(N, 2), tl.cumsum(tl.join(v, v % 7), 0) + 1)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("size", [1, 8, 1024])
+def test_a_join_of_few_registers_is_used_with_others(target: str | None, size: int) -> None:
+    """A thread of a small tile has one register of each operand, and a pair in one vector afterwards."""
+    x = np.arange(size, dtype=np.int32) * 5
+    out = np.zeros((size, 2), np.int32)
+    on(summed, target)[(1,)](x, out, size)
+    np.testing.assert_array_equal(out, np.cumsum(np.stack([x, x % 7], 1), 0) + 1)

@@ -70,9 +70,10 @@ def scalars(builder: ir.IRBuilder, file: File) -> list[ir.Value]:
 
 
 def take(builder: ir.IRBuilder, file: File, registers: Sequence[int]) -> File:
-    """The file whose registers are these of ``file``, in their order."""
+    """The file whose registers are these of ``file``, in their order. Its vectors are as `chunk_sizes` says, also where those of
+    ``file`` are shorter."""
     size = length(file[0])
-    if list(registers) == list(range(count_of(file))):
+    if list(registers) == list(range(count_of(file))) and size == chunk_sizes(len(registers))[0]:
         return file
     chunks: list[ir.Value] = []
     for first in range(0, len(registers), CHUNK):
