@@ -44,6 +44,13 @@ def test_importing_weft_loads_no_compiler() -> None:
     assert result.stdout == "[]\n"
 
 
+def test_defining_and_launching_need_no_compiler() -> None:
+    """A process whose kernels are on disk launches them without xDSL; so does one that imports a Triton program."""
+    code = "import sys, weft.runtime.jit, weft.triton; print([m for m in ('xdsl', 'llvmlite', 'rich') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
 def test_names() -> None:
     for name in weft.__all__:
         assert getattr(weft, name) is not None

@@ -13,12 +13,20 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from weft.dtypes import DType, int32, int64
 from weft.frontend import calls, expressions, library, registry, statements
 from weft.frontend.builder import Builder, Frame
-from weft.frontend.descriptors import DescriptorBlock, TensorDescriptor
-from weft.frontend.descriptors import part_names as descriptor_names
+from weft.frontend.descriptors import TensorDescriptor
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.promotion import numbers_have_types
-from weft.frontend.signature import ConstantArgument, PointerArgument, ScalarArgument, Signature, TupleParts, part_names
+from weft.frontend.signature import (
+    ConstantArgument,
+    DescriptorBlock,
+    PointerArgument,
+    ScalarArgument,
+    Signature,
+    TupleParts,
+    descriptor_names,
+    part_names,
+)
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.values import Tensor, as_value, ir_type
 from weft.semantics import Semantics, triton

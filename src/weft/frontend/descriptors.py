@@ -1,30 +1,18 @@
 """Tensor descriptors as values of kernels: base, shape and strides of an array, and the shape of its blocks.
 
-A descriptor that the host passes arrives as a compile-time part (`DescriptorBlock`) and as arguments of its own: the base, the
-sizes and the strides, named after the parameter (`part_names`).
+A descriptor that the host passes arrives as a compile-time part (`weft.frontend.signature.DescriptorBlock`) and as arguments of
+its own: the base, the sizes and the strides, named after the parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from weft import language as tl
 from weft.frontend.compound import Compound
 from weft.frontend.values import Tensor
 from weft.language.core import block_type
-
-
-class DescriptorBlock(NamedTuple):
-    """What is known at compile time of a descriptor that the host passes."""
-
-    block_shape: tuple[int, ...]
-    padding: str
-
-
-def part_names(name: str, rank: int) -> list[str]:
-    """The arguments that a parameter ``name`` for a descriptor becomes, in order."""
-    return [f"{name}.base", *(f"{name}.{what}.{d}" for what in ("shape", "strides") for d in range(rank))]
 
 
 class TensorDescriptor(Compound):

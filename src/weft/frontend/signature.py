@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from weft.dtypes import DType
 
@@ -48,6 +48,18 @@ class TupleParts:
 def part_names(name: str, count: int) -> list[str]:
     """The parameters that a tuple for the parameter ``name`` becomes, in order."""
     return [f"{name}.{i}" for i in range(count)]
+
+
+class DescriptorBlock(NamedTuple):
+    """What is known at compile time of a descriptor that the host passes."""
+
+    block_shape: tuple[int, ...]
+    padding: str
+
+
+def descriptor_names(name: str, rank: int) -> list[str]:
+    """The arguments that a parameter ``name`` for a descriptor becomes, in order."""
+    return [f"{name}.base", *(f"{name}.{what}.{d}" for what in ("shape", "strides") for d in range(rank))]
 
 
 Argument: TypeAlias = PointerArgument | ScalarArgument | ConstantArgument

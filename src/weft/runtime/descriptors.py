@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from weft.frontend.descriptors import DescriptorBlock, part_names
+from weft.frontend.signature import DescriptorBlock, descriptor_names
 from weft.runtime.memory import is_numpy_array, memory_of
 
 ALIGNMENT = 16
@@ -82,7 +82,7 @@ def expanded(name: str, descriptor: TensorDescriptor) -> list[tuple[str, bool, A
     """The arguments that a descriptor for the parameter ``name`` becomes: name, whether it is a constant, value."""
     block = DescriptorBlock(tuple(map(int, descriptor.block_shape)), descriptor.padding)
     values = [descriptor.base, *map(int, descriptor.shape), *map(int, descriptor.strides)]
-    names = part_names(name, len(block.block_shape))
+    names = descriptor_names(name, len(block.block_shape))
     return [
         (name, True, block),
         *((part, False, cast("Any", value)) for part, value in zip(names, values, strict=True)),
