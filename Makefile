@@ -34,6 +34,7 @@ docs: .venv/weft
 	$(BIN)/python tools/layout_docs.py
 	$(BIN)/python tools/layout_plans_table.py
 	$(BIN)/python tools/emulator_docs.py
+	$(BIN)/python tools/conformance.py
 
 bench: .venv/weft
 	$(BIN)/python benchmarks/bench.py $(ARGS)

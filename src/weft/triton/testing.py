@@ -126,6 +126,20 @@ def cuda_memcheck(**keywords: Any) -> Callable[[Any], Any]:
     return lambda test: test
 
 
+def _refused(name: str, reason: str) -> Callable[..., Any]:
+    def refused(*args: Any, **keywords: Any) -> Any:
+        raise NotImplementedError(f"triton.testing.{name}: {reason}")
+
+    return refused
+
+
+cublas = _refused("cublas", "weft has no cuBLAS; compare with torch.matmul or numpy.matmul")
+nvsmi = _refused("nvsmi", "weft asks no card")
+cuda_graph_without_gc = _refused("cuda_graph_without_gc", "there are no CUDA graphs; call the function itself")
+do_bench_proton = _refused("do_bench_proton", "weft has no Proton; use do_bench")
+do_bench_cudagraph_proton = _refused("do_bench_cudagraph_proton", "weft has no Proton; use do_bench")
+
+
 def set_gpu_clock(ref_sm_clock: int = 1350, ref_mem_clock: int = 1215) -> Any:
     """A context in which nothing is changed: there is no clock to set."""
     from contextlib import nullcontext

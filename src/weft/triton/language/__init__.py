@@ -37,6 +37,6 @@ __all__ = language.__all__ + [
 
 
 def __getattr__(name: str) -> Any:
-    if name in TRITON_ONLY:
+    if name in TRITON_ONLY or name in {"tensor_descriptor_type", "tuple_type"}:
         return Absent(name)
     raise AttributeError(f"module 'triton.language' has no attribute {name!r}")
