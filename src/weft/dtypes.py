@@ -97,6 +97,11 @@ class DType:
         return self.mantissa
 
     @property
+    def exponent_bias(self) -> int:
+        """Triton's name for `bias`."""
+        return self.bias
+
+    @property
     def scalar(self) -> DType:
         """The type itself, as that of a tile's elements."""
         return self

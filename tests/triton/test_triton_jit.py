@@ -80,6 +80,19 @@ def test_the_name_is_what_repr_makes_of_types_and_constants() -> None:
     assert found.name == found.metadata.name == "kernel_i64_one"
 
 
+def test_tuples_in_signatures() -> None:
+    @triton.jit
+    def kernel(x: Any, pair: Any, last: Any):
+        tl.store(x, pair[0] + pair[1][0] + last)
+
+    x = np.zeros(1, np.int32)
+    found = kernel[(1,)](x, (3, (16, tl.constexpr(5))), 1)
+    assert x[0] == 20
+    assert found.src.signature == {"x": "*i32", "pair": ("i32", ("i32", "constexpr")), "last": "constexpr"}
+    assert found.src.constants == {(1, 1, 1): 5, (2,): 1}
+    assert found.src.attrs[1, 1, 0] == [["tt.divisibility", 16]]
+
+
 def test_hooks_of_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[Any] = []
     monkeypatch.setattr(knobs.runtime, "jit_cache_hook", lambda **given: told.append(given["compile"]["num_warps"]))

@@ -76,6 +76,12 @@ def sliced(x: Any):
     tl.store(x, tl.arange(0, 4)[1:])
 
 
+@triton.jit
+def short_block(x: Any):
+    descriptor = tl.make_tensor_descriptor(x, shape=[8, 8], strides=[8, 1], block_shape=[8, 2])
+    tl.store(x, tl.sum(descriptor.load([0, 0])))
+
+
 WORDS = [
     (undefined, "NameError('nowhere is not defined')"),
     (
@@ -100,6 +106,7 @@ WORDS = [
     (odd_second_size, "Shape element 1 must be a power of 2"),
     (far_axis, "invalid axis -3"),
     (far_program, "program_id axis must be 0, 1, or 2 but got 20"),
+    (short_block, "Descriptor block shape must have at least 16 bytes in the last dimension, but got 2 * 4 = 8 bytes"),
     (sliced, "unsupported tensor index"),
 ]
 

@@ -55,8 +55,8 @@ class ASTSource:
     @classmethod
     def of(cls, fn: Any, signature: Mapping[str, Argument]) -> ASTSource:
         """The source for weft's signature."""
-        constants = {(i,): a.value for i, a in enumerate(signature.values()) if isinstance(a, ConstantArgument)}
-        return cls(fn, signatures.spelled(signature), constants, signatures.attributes_of(signature))
+        spelled, constants = signatures.spelled(signature), signatures.constants_of(signature)
+        return cls(fn, spelled, constants, signatures.attributes_of(signature))
 
     @property
     def arguments(self) -> dict[str, Argument]:
@@ -317,7 +317,11 @@ class CompiledKernel:
 def named(src: ASTSource) -> str:
     """The kernel's name for profilers: what its ``repr`` makes of the types and constants, by parameter."""
     names: list[str] = src.fn.arg_names
-    constants: dict[Any, Any] = {names[k[0]] if isinstance(k, tuple) else k: v for k, v in src.constants.items()}
+    constants: dict[Any, Any] = {
+        names[key[0]] if isinstance(key, tuple) else key: value
+        for key, value in src.constants.items()
+        if not isinstance(key, tuple) or len(key) == 1  # pyright: ignore[reportUnknownArgumentType]
+    }
     return src.fn.repr(SimpleNamespace(signature=src.signature, constants=constants, fn=src.fn))
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument
+from weft.frontend.signature import (
+    Argument,
+    ConstantArgument,
+    DescriptorBlock,
+    PointerArgument,
+    ScalarArgument,
+    TupleParts,
+    part_names,
+)
 
 _SHORT: Final[dict[str, DType]] = {
     **{f"{'i' if d.signed else 'u'}{d.bits}": d for d in dtypes.ALL if d.is_integer},
@@ -55,22 +63,43 @@ def _argument(name: str, spelled: str, constants: Mapping[str, Any], divisible: 
     return ScalarArgument(dtype_of(spelled), divisible)
 
 
-def spelled(signature: Mapping[str, Argument]) -> dict[str, str]:
-    """Triton's spelling of weft's signature."""
-    return {name: _spelling(argument) for name, argument in signature.items()}
+def spelled(signature: Mapping[str, Argument]) -> dict[str, Any]:
+    """Triton's spelling of weft's signature: a text for each parameter, tuples of them for tuples."""
+    return {name: _spelling(name, signature) for name in signature if "." not in name}
 
 
-def _spelling(argument: Argument) -> str:
+def _spelling(name: str, signature: Mapping[str, Argument]) -> Any:
+    argument = signature[name]
     if isinstance(argument, ConstantArgument):
-        return "constexpr"
+        if isinstance(argument.value, TupleParts):
+            return tuple(_spelling(part, signature) for part in part_names(name, argument.value.count))
+        return "tensordesc" if isinstance(argument.value, DescriptorBlock) else "constexpr"
     return f"{'*' if isinstance(argument, PointerArgument) else ''}{spelling_of(argument.dtype)}"
 
 
-def attributes_of(signature: Mapping[str, Argument]) -> dict[tuple[int, ...], list[list[Any]]]:
-    """The promises of weft's signature: which parameters are multiples of 16, by index."""
+def _paths(signature: Mapping[str, Argument]) -> Iterator[tuple[tuple[int, ...], Argument]]:
+    """Each argument with its place: the parameter's index and, in tuples, those of the items. Parts of descriptors have none."""
+    heads = [name for name in signature if "." not in name]
+    for name, argument in signature.items():
+        head, *items = name.split(".")
+        if all(item.isdigit() for item in items):
+            yield (heads.index(head), *map(int, items)), argument
+
+
+def constants_of(signature: Mapping[str, Argument]) -> dict[tuple[int, ...], Any]:
+    """The compile-time values of weft's signature, by place."""
     return {
-        (i,): [_DIVISIBILITY]
-        for i, argument in enumerate(signature.values())
+        path: argument.value
+        for path, argument in _paths(signature)
+        if isinstance(argument, ConstantArgument) and not isinstance(argument.value, (TupleParts, DescriptorBlock))
+    }
+
+
+def attributes_of(signature: Mapping[str, Argument]) -> dict[tuple[int, ...], list[list[Any]]]:
+    """The promises of weft's signature: which arguments are multiples of 16, by place."""
+    return {
+        path: [_DIVISIBILITY]
+        for path, argument in _paths(signature)
         if (isinstance(argument, PointerArgument) and argument.aligned)
         or (isinstance(argument, ScalarArgument) and argument.divisible)
     }

@@ -70,6 +70,10 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(r"^sizes of tiles are powers of two, but a tile ", "Shape element 0 must be a power of 2"),
     Rule(r"^'axis' is (-?\d+), but the tile's dimensions are 0 to", r"invalid axis \1", source=r"expand_dims"),
     Rule(r"^grids have the axes 0, 1 and 2, found (-?\d+)", r"program_id axis must be 0, 1, or 2 but got \1"),
+    Rule(
+        r"^a descriptor's block has at least 16 bytes in its last dimension, found (\d+ \* \d+ = \d+) bytes",
+        r"Descriptor block shape must have at least 16 bytes in the last dimension, but got \1 bytes",
+    ),
     Rule(r"^a tile is indexed with ':' and None only", "unsupported tensor index"),
     Rule(
         r"^'max_num_imprecise_acc' is at most the inner size (\d+), found (\d+)",
