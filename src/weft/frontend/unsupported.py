@@ -39,7 +39,6 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
         "device_print",
-        "dot_scaled",
         "inline_asm_elementwise",
         "float8e4b15",
         "float8e4b8",

@@ -120,6 +120,7 @@ from weft.language.random import (
     uint_to_uniform_float,
 )
 from weft.language.reduction import argmax, argmin, dot, max, min, reduce, reduce_or, softmax, sum, xor_sum
+from weft.language.scaled import dot_scaled
 from weft.language.shape import (
     broadcast,
     broadcast_to,
@@ -150,19 +151,19 @@ TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 __all__ = [
     "DType", "OutsideKernelError", "PropagateNan", "TRITON_MAX_TENSOR_NUMEL", "abs", "add", "advance",
     "aggregate_replace", "arange", "argmax", "argmin", "associative_scan", "assume", "atomic_add", "atomic_and",
-    "atomic_cas", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store",
-    "atomic_xchg", "atomic_xor", "bfloat16", "bitonic_merge", "block_type", "bool_", "broadcast", "broadcast_to",
-    "cast", "cat", "cdiv", "ceil", "clamp", "condition", "constexpr", "constexpr_function", "constexpr_type", "cos",
-    "cumprod", "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dtype", "erf", "exp", "exp2",
+    "atomic_cas", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg",
+    "atomic_xor", "bfloat16", "bitonic_merge", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cat",
+    "cdiv", "ceil", "clamp", "condition", "constexpr", "constexpr_function", "constexpr_type", "cos", "cumprod",
+    "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2",
     "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3fn",
     "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
     "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
-    "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum",
-    "meaning", "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",
-    "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x",
-    "random", "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax",
-    "sort", "split", "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store",
-    "store_tensor_descriptor", "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "topk", "trans",
-    "tuple", "uint16", "uint32", "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where",
-    "xor_sum", "zeros", "zeros_like",
+    "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning",
+    "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",
+    "philox_impl", "pointer_type", "program_id", "rand", "rand4x", "randint", "randint4x", "randn", "randn4x", "random",
+    "range", "ravel", "reduce", "reduce_or", "reshape", "rsqrt", "sigmoid", "sin", "slice", "softmax", "sort", "split",
+    "sqrt", "sqrt_rn", "squeeze", "static_assert", "static_print", "static_range", "store", "store_tensor_descriptor",
+    "sub", "sum", "swizzle2d", "tensor", "tensor_descriptor", "to_tensor", "topk", "trans", "tuple", "uint16", "uint32",
+    "uint64", "uint8", "uint_to_uniform_float", "umulhi", "unsqueeze", "view", "where", "xor_sum", "zeros",
+    "zeros_like",
 ]  # fmt: skip
