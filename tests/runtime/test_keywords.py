@@ -99,6 +99,14 @@ def test_values_that_a_keyword_does_not_take(name: str, value: Any, message: str
     assert str(raised.value) == message
 
 
+def test_kernels_name_their_parameters() -> None:
+    def kernel(**keywords: Any) -> None: ...
+
+    with pytest.raises(TypeError) as raised:
+        weft.jit(kernel)
+    assert str(raised.value) == "JIT functions do not support **kwargs: name the parameters of 'kernel'"
+
+
 def test_unknown_keywords_are_refused() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'maxnreg'"):
         weft.jit(maxnreg=3)(plain)  # pyright: ignore

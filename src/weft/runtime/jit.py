@@ -8,6 +8,7 @@ those that tune code for a GPU change nothing here.
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -86,6 +87,8 @@ class JITFunction(KernelFunction):
         do_not_specialize_on_alignment: Iterable[str | int] = (),
         debug: bool | None = None,
     ):
+        if fn.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            raise TypeError(f"JIT functions do not support **kwargs: name the parameters of '{fn.__name__}'")
         super().__init__(fn, None if semantics is None else get_semantics(semantics))
         self.checked = _checked_by_default() if checked is None else checked
         self.debug = debug
