@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
-from sampling import some
+from sampling import grid, some
 from weft.frontend.errors import CompilationError
 from weft.language.core import COMPOSITES, STUBS
 from weft.language.extra import libdevice
@@ -27,6 +27,7 @@ Array = NDArray[Any]
 Function = Callable[..., Any]
 Wide = np.longdouble
 TARGETS: Final = some(["cpu", "sm_80", "sm_90"], "sm_80")
+FORMS: Final = grid(2, [np.float32, np.float64], ["cpu", "sm_90", "sm_80"])
 FLOATS: Final = {np.float32: (24, -126), np.float64: (53, -1022)}
 """Bits of precision, and the exponent of the least normal number."""
 
@@ -153,8 +154,7 @@ def assert_near(name: str, inputs: tuple[Array, ...], found: Array, exact: Array
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "target"), FORMS)
 def test_functions_of_one_float(dtype: Any, target: str) -> None:
     x = samples(dtype)
     with np.errstate(all="ignore"):
@@ -198,8 +198,7 @@ def pairs(dtype: Any, count: int = 256) -> tuple[Array, Array]:
     return np.concatenate([x, more[0]])[:count], np.concatenate([y, more[1]])[:count]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "target"), FORMS)
 def test_functions_of_two_floats(dtype: Any, target: str) -> None:
     x, y = pairs(dtype)
     with np.errstate(all="ignore"):
@@ -208,8 +207,7 @@ def test_functions_of_two_floats(dtype: Any, target: str) -> None:
         assert_near(name, (x, y), found, exact[name], dtype, TWO[name][1])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "target"), FORMS)
 def test_remainder_and_nextafter(dtype: Any, target: str) -> None:
     """IEEE's remainder is `math.remainder`, which is exact in float64; ties, and numbers whose double or half is none."""
     x, y = pairs(dtype)
@@ -285,8 +283,7 @@ WHOLE: Final[dict[str, Function]] = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "target"), FORMS)
 def test_whole_numbers(dtype: Any, target: str) -> None:
     halves = np.arange(-8, 8) / 2
     near = np.nextafter(halves.astype(dtype), np.inf, dtype=dtype)
@@ -441,8 +438,7 @@ def test_bits_of_floats(target: str) -> None:
     assert np.array_equal(found.view(np.int64), y.view(np.int64))
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("dtype", "target"), FORMS)
 def test_scales(dtype: Any, target: str) -> None:
     """NumPy's ldexp, into subnormals and beyond the greatest number; and int32's limits where there is no exponent."""
     x = samples(dtype)
@@ -477,10 +473,15 @@ def test_powers_by_integers(target: str) -> None:
 
 def test_each_function_is_here() -> None:
     """Names of functions in the language are tested above; the others are those of `triton.language`."""
-    text = Path(__file__).read_text()
+    text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_libdevice*.py"))
     names = {name for name in libdevice.__all__ if getattr(libdevice, name) in COMPOSITES}
-    converted = {f"{s}2{k}_{r}" for s in ("float", "double") for k in TO_INTEGER for r in ROUNDED}
-    assert {name for name in names - converted if f'"{name}"' not in text and f"libdevice.{name}(" not in text} == set()
+    # Tests put these together: f"{operation}_{mode}".
+    modes, integral = ("rd", "ru", "rz"), ("int", "uint", "ll", "ull")
+    made = {f"{s}2{k}_{r}" for s in ("float", "double") for k in TO_INTEGER for r in ROUNDED}
+    made |= {f"{name}_{mode}" for name in ("add", "sub", "mul", "div", "rcp", "fma", "sqrt") for mode in modes}
+    made |= {f"{source}2float_{mode}" for source in (*integral, "double") for mode in modes}
+    made |= {f"{source}2double_{mode}" for source in ("ll", "ull") for mode in modes}
+    assert {name for name in names - made if f'"{name}"' not in text and f"libdevice.{name}(" not in text} == set()
     assert {name for name in libdevice.__all__ if getattr(libdevice, name) in STUBS} == set(libdevice.__all__) - names
     assert libdevice_of_cuda is libdevice
 

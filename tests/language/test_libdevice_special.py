@@ -232,6 +232,15 @@ def test_integers_to_floats(mode: str, source: str) -> None:
     assert applied(f"{source}2float_{mode}", [x], np.float32).tolist() == expected
 
 
+@pytest.mark.parametrize(("source", "mode"), grid(2, ["ll", "ull"], list(ROUNDINGS)))
+def test_integers_to_doubles(source: str, mode: str) -> None:
+    info = np.iinfo(INTEGERS[source])
+    x = np.random.default_rng(5).integers(info.min, info.max, 128, INTEGERS[source], endpoint=True)
+    x[:4] = [info.min, info.max, 0, 1]
+    expected = [directed(Fraction(v), mode, np.float64) for v in x.tolist()]
+    assert applied(f"{source}2double_{mode}", [x], np.float64).tolist() == expected
+
+
 @pytest.mark.parametrize("mode", list(ROUNDINGS))
 def test_doubles_to_floats(mode: str) -> None:
     x = np.random.default_rng(6).normal(size=128)
