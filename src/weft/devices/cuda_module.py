@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -89,13 +88,39 @@ class CUDAGraph:
         raise RuntimeError("weft: torch.cuda.CUDAGraph has no stand-in; call the function itself")
 
 
-@contextmanager
-def _device(device: Any = None) -> Generator[None]:
-    yield
+class Context:
+    """A context that changes nothing: ``torch.cuda.device`` and the like. A class, since PyTorch asks for its instances."""
+
+    def __init__(self, what: Any = None) -> None:
+        self.stream = what
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(self, *error: object) -> None:
+        """Does nothing."""
 
 
-def _nothing(*args: Any, **keywords: Any) -> None:
-    """Does nothing."""
+_ANSWERS: Final[tuple[tuple[Any, tuple[str, ...]], ...]] = (
+    (True, ("is_available", "is_initialized", "is_bf16_supported")),
+    (1, ("device_count",)),
+    (
+        0,
+        (
+            *("current_device", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
+            *("memory_cached", "max_memory_cached", "utilization", "clock_rate", "get_sync_debug_mode"),
+        ),
+    ),
+    (
+        None,
+        (
+            *("init", "synchronize", "set_device", "empty_cache", "reset_peak_memory_stats", "ipc_collect"),
+            *("reset_max_memory_allocated", "reset_accumulated_memory_stats", "set_stream", "set_sync_debug_mode"),
+            *("set_per_process_memory_fraction", "_sleep", "_lazy_init"),
+        ),
+    ),
+)
+"""Functions that always give the same. Each name gets a function of its own: `torch.compile` has rules by function."""
 
 
 def _always(value: Any) -> Callable[..., Any]:
@@ -134,25 +159,11 @@ def install(torch: Any) -> None:
     def seed(value: int) -> None:
         torch.default_generator.manual_seed(int(value))
 
+    def seed_all(value: int) -> None:
+        seed(value)
+
     replaced: dict[str, Any] = {
-        **dict.fromkeys(("is_available", "is_initialized", "is_bf16_supported"), _always(True)),
-        **dict.fromkeys(("device_count",), _always(1)),
-        **dict.fromkeys(("current_device",), _always(0)),
-        **dict.fromkeys(
-            (
-                *("init", "synchronize", "set_device", "empty_cache", "reset_peak_memory_stats", "ipc_collect"),
-                *("reset_max_memory_allocated", "reset_accumulated_memory_stats", "set_stream", "set_sync_debug_mode"),
-                *("set_per_process_memory_fraction", "_sleep", "_lazy_init"),
-            ),
-            _nothing,
-        ),
-        **dict.fromkeys(
-            (
-                *("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"),
-                *("memory_cached", "max_memory_cached", "utilization", "clock_rate", "get_sync_debug_mode"),
-            ),
-            _always(0),
-        ),
+        **{name: _always(value) for value, names in _ANSWERS for name in names},
         "get_device_capability": capability,
         "get_device_properties": properties,
         "get_device_name": _always(NAME),
@@ -163,24 +174,24 @@ def install(torch: Any) -> None:
         "can_device_access_peer": _always(False),
         "is_current_stream_capturing": _always(False),
         "manual_seed": seed,
-        "manual_seed_all": seed,
-        "seed": _nothing,
-        "seed_all": _nothing,
+        "manual_seed_all": seed_all,
+        "seed": _always(None),
+        "seed_all": _always(None),
         "initial_seed": lambda: torch.initial_seed(),
         "get_rng_state": lambda device=None: torch.get_rng_state(),
         "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
         "get_rng_state_all": lambda: [torch.get_rng_state()],
         "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
         "Stream": Stream,
-        "ExternalStream": Stream,
+        "ExternalStream": type("ExternalStream", (Stream,), {}),
         "Event": Event,
         "CUDAGraph": CUDAGraph,
         "current_stream": lambda device=None: Stream(),
         "default_stream": lambda device=None: Stream(),
-        "stream": lambda stream: stream if stream is not None else _device(),
-        "StreamContext": lambda stream: stream if stream is not None else _device(),
-        "device": _device,
-        "device_of": _device,
+        "stream": lambda stream=None: Context(stream),
+        "StreamContext": type("StreamContext", (Context,), {}),
+        "device": type("device", (Context,), {}),
+        "device_of": type("device_of", (Context,), {}),
         "get_device_module": _always(cuda),
     }
     for name, value in replaced.items():

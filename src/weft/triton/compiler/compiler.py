@@ -127,6 +127,8 @@ class AsmDict(dict[str, Any]):
         return self[key] if key in self else default  # noqa: SIM401  # `dict.get` makes nothing
 
 
+_REGISTERS: Final = 32
+
 _FIELDS: Final = [
     *(
         "arch",
@@ -247,20 +249,20 @@ class CompiledKernel:
 
     @cached_property
     def _resources(self) -> tuple[int, int]:
-        """Registers and spilled bytes, as ptxas says; zeros without ptxas and on the CPU."""
+        """Registers and spilled bytes, as ptxas says; `_REGISTERS` and 0 without ptxas and on the CPU."""
         if self._gpu is None or self.target is None:
-            return 0, 0
+            return _REGISTERS, 0
         from weft.emulator.profile import ptxas
 
         try:
             known = ptxas.known_resources(self._gpu.ptx, self._gpu.symbol, self.target.name)
         except Exception:  # no ptxas
-            return 0, 0
+            return _REGISTERS, 0
         return known.registers, known.spill_stores
 
     @property
     def n_regs(self) -> int:
-        """The registers of a thread; 0 where that is not known."""
+        """The registers of a thread; 32 where that is not known, since programs divide by it."""
         return self._resources[0]
 
     @property
