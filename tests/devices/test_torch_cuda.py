@@ -50,6 +50,18 @@ module = torch.nn.Linear(2, 2).cuda().to("cuda")
 assert module(torch.ones(2, device="cuda", requires_grad=True)).sum().backward() is None
 assert torch.zeros(2).new_ones(3, device="cuda").device.type == "cpu"
 assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
+@torch.library.custom_op("weft_test::double", mutates_args=())
+def double(x: torch.Tensor) -> torch.Tensor:
+    out = torch.empty_like(x)
+    add[(2,)](x, x, out, 100, BLOCK=64)
+    return out
+
+@double.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+compiled = torch.compile(lambda x: double(x) + 1, backend="aot_eager")
+assert torch.equal(compiled(x), 2 * x + 1)
 print("passed")
 """
 

@@ -3,6 +3,7 @@
 # pyright: reportUnknownLambdaType=false
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -192,7 +193,6 @@ def install(torch: Any) -> None:
         "StreamContext": type("StreamContext", (Context,), {}),
         "device": type("device", (Context,), {}),
         "device_of": type("device_of", (Context,), {}),
-        "get_device_module": _always(cuda),
     }
     for name, value in replaced.items():
         setattr(cuda, name, value)
@@ -201,4 +201,9 @@ def install(torch: Any) -> None:
     cuda.amp.autocast = lambda enabled=True, dtype=None, cache_enabled=None: torch.autocast(
         "cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled
     )
-    torch.get_device_module = lambda device=None: cuda
+
+    @functools.cache  # PyTorch's is cached too, and the compiler looks at what it wraps
+    def get_device_module(device: Any = None) -> Any:
+        return cuda
+
+    torch.get_device_module = get_device_module
