@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft import dtypes
 from weft.dtypes import DType
@@ -77,6 +77,8 @@ class Builder:
         """Whether assertions are compiled."""
         self.lanes: tuple[int, ...] | None = None
         """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
+        self.const: set[SSAValue] = set()
+        """The kernel's parameters that are annotated with ``tl.const``."""
         self.inline: Inline | None = None
         """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
 

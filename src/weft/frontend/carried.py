@@ -10,6 +10,7 @@ from xdsl.ir import Block, SSAValue
 
 from weft.frontend.assignment import name_after
 from weft.frontend.branching import Branch
+from weft.frontend.constness import is_const
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import Generator
 from weft.frontend.joining import leaves, rebuild, same_type, unify
@@ -43,6 +44,9 @@ class Carried:
 
     def enter(self, arguments: Sequence[SSAValue]) -> None:
         """Bind the variables to a block's arguments in the current scope."""
+        if self.g.b.const:
+            pairs = zip(self.initial, arguments, strict=True)
+            self.g.b.const |= {new for old, new in pairs if old.is_pointer and is_const(self.g.b, old)}
         values = iter(arguments)
         for name, before in self.before.items():
             value = rebuild(before, values)

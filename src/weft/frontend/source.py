@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
 from weft.language.aggregates import INIT, is_aggregate
-from weft.language.core import ConstexprFunction, constexpr
+from weft.language.core import ConstexprFunction, const, constexpr
 
 if TYPE_CHECKING:
     from weft.semantics.core import Semantics
@@ -45,14 +45,15 @@ class Parameter:
     default: Any = MISSING
     keyword_only: bool = False
     variadic: bool = False
+    is_const: bool = False
 
 
-def _is_constexpr(annotation: Any) -> bool:
-    """Whether an annotation is ``constexpr``, alone or beside others (``int | constexpr``), by value or, with postponed
-    evaluation, by text."""
+def _is(annotation: Any, kind: type) -> bool:
+    """Whether an annotation is ``kind``, alone or beside others (``int | constexpr``), by value or, with postponed evaluation,
+    by text."""
     if isinstance(annotation, str):
-        return any(part.strip("'\" ").split("[")[0].split(".")[-1] == "constexpr" for part in annotation.split("|"))
-    return annotation is constexpr or constexpr in get_args(annotation)
+        return any(part.strip("'\" ").split("[")[0].split(".")[-1] == kind.__name__ for part in annotation.split("|"))
+    return annotation is kind or kind in get_args(annotation)
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -64,9 +65,8 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     defaults |= function.__kwdefaults__ or {}
 
     def parameter(name: str, keyword_only: bool = False, variadic: bool = False) -> Parameter:
-        return Parameter(
-            name, _is_constexpr(annotations.get(name)), defaults.get(name, MISSING), keyword_only, variadic
-        )
+        annotation, default = annotations.get(name), defaults.get(name, MISSING)
+        return Parameter(name, _is(annotation, constexpr), default, keyword_only, variadic, _is(annotation, const))
 
     result = [parameter(name) for name in names[:positional]]
     if code.co_flags & inspect.CO_VARARGS:
@@ -206,7 +206,7 @@ class KernelFunction:
 
     def is_constexpr_global(self, name: str) -> bool:
         """Whether the module annotates the global ``name`` as ``constexpr``."""
-        return name not in self._closure and _is_constexpr(self.fn.__globals__.get("__annotations__", {}).get(name))
+        return name not in self._closure and _is(self.fn.__globals__.get("__annotations__", {}).get(name), constexpr)
 
     def visible(self) -> Iterator[str]:
         """The names `lookup` finds, for messages."""

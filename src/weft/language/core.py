@@ -298,6 +298,10 @@ class tensor:
     def __invert__(self) -> tensor: ...
 
 
+class const(tensor):
+    """The annotation of a pointer parameter through which the kernel must not write: ``x: tl.const``."""
+
+
 Tile = tensor | constexpr | float
 """What elementwise ops take: a tile, or a compile-time number (`int` and `bool` included)."""
 

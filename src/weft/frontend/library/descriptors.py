@@ -10,6 +10,7 @@ from weft.dtypes import DType
 from weft.frontend.arithmetic import add_pointer
 from weft.frontend.blocks import addresses, inside, padding, within
 from weft.frontend.builder import Builder
+from weft.frontend.constness import refuse_const
 from weft.frontend.descriptors import TensorDescriptor
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import integer, word
@@ -139,6 +140,7 @@ def _method_store(b: Builder, self: Value, offsets: Value, value: Value) -> None
     desc = _descriptor(self, "self")
     pointers, active = _place(b, desc, offsets)
     stored = b.cast(_tile(b, desc, value, desc.block), desc.base.dtype)
+    refuse_const(b, pointers)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, active.ssa))
 
 
@@ -189,6 +191,7 @@ def _scatter(b: Builder, self: Value, value: Value, x_offsets: Value, y_offset: 
     desc = _descriptor(self, "self")
     pointers, active = _rows(b, desc, x_offsets, y_offset)
     stored = b.cast(_tile(b, desc, value, pointers.shape), desc.base.dtype)
+    refuse_const(b, pointers)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, active.ssa))
 
 
@@ -210,6 +213,7 @@ def _register(stub: Stub, kind: str) -> None:
                 argument="value",
             )
         pointers, active = _place(b, desc, offsets)
+        refuse_const(b, pointers)
         b.emit(tile.AtomicRmwOp(kind, pointers.ssa, operand.ssa, active.ssa, sem="relaxed", scope="gpu"))
 
 

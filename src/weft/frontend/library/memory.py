@@ -7,6 +7,7 @@ from typing import Final
 from weft import language as tl
 from weft.frontend.blocks import BlockPointer
 from weft.frontend.builder import Builder
+from weft.frontend.constness import refuse_const
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import flag, word
 from weft.frontend.library.blocks import load_of, store_of
@@ -137,6 +138,7 @@ def _store(
         _refuse_block_arguments(boundary_check=boundary_check)
         pointers, bools = _mask(b, _pointer(pointer), mask)
         stored = _value(b, pointers, value, "value")
+    refuse_const(b, pointers)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, cache=cache, evict=evict))
 
 
@@ -149,6 +151,7 @@ def _atomic(b: Builder, kind: str, pointer: Value, val: Value, mask: Value, sem:
         raise CompilationError(
             f"tl.atomic_{kind} does not take {dtype}", hint=_HINTS.get(kind, _HINT), argument="pointer"
         )
+    refuse_const(b, pointers)
     operand = _value(b, pointers, val, "val")
     active = None if bools is None else bools.ssa
     op = b.emit(tile.AtomicRmwOp(kind, pointers.ssa, operand.ssa, active, sem=order, scope=between))
@@ -191,6 +194,7 @@ def _atomic_load(b: Builder, pointer: Value, mask: Value, sem: Value, scope: Val
 def _atomic_store(b: Builder, pointer: Value, val: Value, mask: Value, sem: Value, scope: Value) -> None:
     _weaker_order(sem, scope, "release")
     pointers, bools = _mask(b, _pointer(pointer), mask)
+    refuse_const(b, pointers)
     stored = _value(b, pointers, val, "val")
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, release=True))
 
@@ -201,6 +205,7 @@ def _atomic_cas(b: Builder, pointer: Value, cmp: Value, val: Value, sem: Value, 
     pointers = _pointer(pointer)
     if pointers.dtype.is_bool:
         raise CompilationError(f"tl.atomic_cas does not take {pointers.dtype}", hint=_HINT, argument="pointer")
+    refuse_const(b, pointers)
     expected, new = _value(b, pointers, cmp, "cmp"), _value(b, pointers, val, "val")
     op = b.emit(tile.AtomicCasOp(pointers.ssa, expected.ssa, new.ssa, sem=order, scope=between))
     return Tensor(op.result, pointers.dtype, pointers.shape)
