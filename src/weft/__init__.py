@@ -1,8 +1,9 @@
 """weft: kernels in the Triton language, compiled to native code for the CPU you have.
 
 The names below are loaded at their first use, so that ``import weft.layout`` or ``import weft.semantics`` loads no compiler.
-`jit` loads the compiler (xDSL, llvmlite) when a kernel is defined; otherwise the first launch would wait for it. The garbage
-collector is off during these imports: they make many objects and no garbage, so collections would only cost time.
+The compiler (xDSL, `weft.codegen`) is loaded by the first kernel that has to be compiled: a program whose kernels are in the disk
+cache starts without it. The garbage collector is off during these imports: they make many objects and no garbage, so collections
+would only cost time.
 
 This package stands above all others. It therefore also names the implementations of the extension points
 (`weft.extensions`), which lower packages offer and higher packages implement.
@@ -68,10 +69,6 @@ _HOMES = {
 _PACKAGES = ("array", "jax", "language", "semantics")
 """The packages that ``import weft`` brings; ``jax`` needs JAX."""
 
-_COMPILER = ("weft.codegen", "weft.frontend.build")
-"""What compiling needs; none of it is needed to run a kernel from the disk cache."""
-
-
 implement(
     {
         "comparison.drawn": ("weft.report.comparison", "drawn"),
@@ -93,9 +90,6 @@ def __getattr__(name: str) -> Any:
     gc.disable()
     try:
         value = getattr(importlib.import_module(_HOMES[name]), name)
-        if name == "jit":
-            for module in _COMPILER:
-                importlib.import_module(module)
     finally:
         if collecting:
             gc.enable()

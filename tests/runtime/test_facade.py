@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -49,6 +50,30 @@ def test_defining_and_launching_need_no_compiler() -> None:
     code = "import sys, weft.runtime.jit, weft.triton; print([m for m in ('xdsl', 'llvmlite', 'rich') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
+
+
+@pytest.mark.jit
+def test_a_program_whose_kernels_are_on_disk_loads_no_xdsl(tmp_path: Path) -> None:
+    program = """
+import sys
+import numpy as np
+import weft
+import weft.language as tl
+
+@weft.jit
+def kernel(out, BLOCK: tl.constexpr):
+    tl.store(out + tl.arange(0, BLOCK), 1.0)
+
+kernel[(1,)](np.zeros(16, np.float32), BLOCK=16)
+print("xdsl" in sys.modules)
+"""
+    (tmp_path / "program.py").write_text(program, encoding="utf-8")
+    environment = os.environ | {"WEFT_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, str(tmp_path / "program.py")]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout for _ in range(2)
+    ]
+    assert runs == ["True\n", "False\n"]
 
 
 def test_names() -> None:

@@ -125,9 +125,9 @@ def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> Module
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
     """Compiles, without looking at the disk."""
-    from weft.codegen import compile_module
-
     with _garbage_kept():
+        from weft.codegen import compile_module
+
         module = tile_ir(kernel, signature)
         written = written_parameters(module, signature)
         compiled = compile_module(module, targets.host(), options)
@@ -152,9 +152,9 @@ def build_gpu(
     kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
 ) -> GpuArtifact:
     """Compiles to PTX, without looking at the disk or at the limits of the target."""
-    from weft.codegen import compile_module
-
     with _garbage_kept():
+        from weft.codegen import compile_module
+
         module = tile_ir(kernel, signature)
         written = written_parameters(module, signature)
         code = compile_module(module, target, options)
