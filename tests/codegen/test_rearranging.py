@@ -26,6 +26,17 @@ ANY = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 BOOLS = (*DTYPES, dtypes.bool_)
 
 
+def test_join_of_single_registers() -> None:
+    """Two vectors of one element become one of two, as the other operand of an elementwise op has."""
+    layout = LinearLayout.from_columns({"register": (), "lane": (1, 2, 4, 8, 16), "warp": ()}, [("dim0", 5)])
+    kernel = Laid()
+    pairs = kernel.emit(tile.JoinOp(*(kernel.numbers(32, layout, dtypes.float64) for _ in range(2))))
+    total = kernel.emit(tile.BinaryOp("add", pairs, kernel.emit(tile.ConstantOp(1, pairs.type))))
+    flat = reshape(join(layout), [64])
+    kernel.store(kernel.emit(tile.ReshapeOp(total, [64], flat)), 64, flat, dtypes.float64)
+    assert kernel.run(TARGETS[1], 0)[-1].tolist() == [1 + number // 2 for number in range(64)]
+
+
 def numbers(size: int, dtype: DType, seed: int) -> NDArray[Any]:
     """Elements that tell places apart, as far as the type does."""
     rng = np.random.default_rng(seed)
@@ -43,6 +54,9 @@ def test_join_of_any_layout(target: GpuTarget, data: st.DataObject) -> None:
     x, y = numbers(1 << bits, dtype, 1), numbers(1 << bits, dtype, 2)
     kernel = Laid()
     pairs = kernel.emit(tile.JoinOp(*(kernel.load(each, layout, dtype) for each in (x, y))))
+    # Another operand of the layout: its vectors are divided as the layout says, and so must be those of the join.
+    zeros = kernel.emit(tile.ConstantOp(0, pairs.type))
+    pairs = kernel.emit(tile.BinaryOp("xor" if dtype.is_bool else "add", pairs, zeros))
     flat = reshape(join(layout), [2 << bits])
     kernel.store(kernel.emit(tile.ReshapeOp(pairs, [2 << bits], flat)), 2 << bits, flat, dtype)
     np.testing.assert_array_equal(kernel.run(target, warps)[-1].reshape(-1, 2), np.stack([x, y], -1))
