@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.rearranging import crossed, halves, joined
 from weft.codegen.nvidia import instructions
-from weft.codegen.nvidia.files import CHUNK, File, count_of, element_type, from_words, take, vector_of, words_of
+from weft.codegen.nvidia.files import File, count_of, element_type, from_words, take, words_of
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
 from weft.ir.types import layout_of
@@ -18,9 +18,7 @@ def join(threads: Threads, op: tile.JoinOp) -> None:
     first, second = threads.files[op.lhs], threads.files[op.rhs]
     held = count_of(first)
     registers = [f2.apply(columns, r) + (held if r & bit else 0) for r in range(1 << len(columns))]
-    # Not `take`: of short vectors, which follow one another here, it would keep the division.
-    parts = [registers[at : at + CHUNK] for at in range(0, len(registers), CHUNK)]
-    threads.files[op.result] = tuple(vector_of(threads.builder, (*first, *second), part) for part in parts)
+    threads.files[op.result] = take(threads.builder, (*first, *second), registers)
 
 
 def split(threads: Threads, op: tile.SplitOp) -> None:
