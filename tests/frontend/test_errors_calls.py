@@ -73,13 +73,43 @@ def calls_plain():
     x = plain(1)
 
 
-@refused(
-    "print cannot be used in a kernel",
-    at="print(1)",
-    hint="use tl.static_print, which prints when the kernel is compiled",
-)
+@refused("1 is not string", at="1")
 def prints():
     print(1)
+
+
+@refused("pointer<float32> scalar is not string", at="there", there=PTR)
+def prints_memory(there):
+    print(there, 1)
+
+
+@refused("\u00e4 is not an ascii string", at=r'"\u00e4"')
+def prints_letters():
+    tl.device_print("\u00e4", 1)
+
+
+@refused("expected a tile or a number, found 'a'", at='"a"')
+def prints_text():
+    print("x", "a")
+
+
+@refused(
+    "tl.device_print has no parameter 'sep'",
+    at='print("x", sep=" ")',
+    hint="its parameters are (prefix, *args, hex=False)",
+)
+def prints_apart():
+    print("x", sep=" ")
+
+
+@refused(
+    "'hex' must be known at compile time, found int32 scalar",
+    at="wide",
+    hint="mark the parameter as 'wide: tl.constexpr'",
+    wide=int32,
+)
+def prints_hex(wide):
+    tl.device_print("x", 1, hex=wide)
 
 
 @refused("the dtype float32 cannot be called", at="tl.float32(1)")

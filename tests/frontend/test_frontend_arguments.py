@@ -86,6 +86,7 @@ CASES: Final[dict[str, Spellings]] = {
         "file": ("None", "sys.stderr"), "flush": _FLAG,
     },
     "device_assert": {"cond": ("b", "i < j"), "msg": ("''", "'no'"), "mask": ("None", "B")},
+    "device_print": {"prefix": ("'x'", "'y'"), "args": ("F", "f, E"), "hex": _FLAG},
     "expect_zero": {"x": ("F", "E"), "mask": ("B", "b")},
     "map_elementwise": {"scalar_fn": ("total", "largest"), "args": ("I, J", "I, I"), "pack": ("1", "2")},
     "condition": {"arg1": ("b", "i < j"), "disable_licm": _FLAG},

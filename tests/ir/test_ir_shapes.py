@@ -68,6 +68,7 @@ def counted(op: Operation) -> bool:
 
 FITS: Final[dict[type[Operation], Callable[[Operation], bool]]] = {
     tile.ConstantOp: lambda op: True,
+    tile.PrintOp: lambda op: True,
     tile.SplatOp: lambda op: shape_of(op.operands[0]) == () != shape_of(op.results[0]),
     tile.BroadcastOp: grown,
     tile.ReshapeOp: recounted,

@@ -21,7 +21,10 @@ behind them, in order: its first byte and the one past its last. Every calling t
 | 2, 3, 4 | the three program ids |
 | 5 | the address |
 | 6 (`STOP`) | not 0: the launch stops. Written by any thread at any time |
-| 7 | unused |
+| 7 (`PRINTER`) | the address of the function below; only kernels that print read it |
+
+A kernel prints by ``void printer(int32 number, int32 x, int32 y, int32 z, void *values)``: the index into
+`CompiledKernel.prints`, the program's ids, and where the elements lie, each in its storage type.
 
 ``thread`` is 3 int64 of the calling thread, zeroed before its first call:
 
@@ -39,6 +42,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.ir.location import Position
+from weft.ir.printing import Print
 
 DONE: Final = 0
 """The calling thread found no program left."""
@@ -51,6 +55,8 @@ PAUSED: Final = 3
 
 STOP: Final = 6
 """The word of ``record`` that stops a launch."""
+PRINTER: Final = 7
+"""The word of ``record`` that has the address of what prints."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +71,13 @@ class AccessSite:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A relocatable object with its entry point, the scratch bytes each thread needs, and the checked accesses."""
+    """A relocatable object with its entry point, the scratch bytes each thread needs, the checked accesses, and the prints."""
 
     object: bytes
     symbol: str
     scratch: int
     sites: tuple[AccessSite, ...] = ()
+    prints: tuple[Print, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,21 @@ from xdsl.passes import ModulePass
 
 from weft.codegen.emit.context import Lowering
 from weft.codegen.kernel import AccessSite, CompiledKernel, GpuKernel
+from weft.ir.printing import Print
 from weft.options import Options
 
 
 @dataclass(frozen=True)
 class Emitted:
     """A kernel as an LLVM ``module``, before LLVM's passes, with what its launcher must know: the entry point, the scratch
-    bytes each thread needs, and the checked accesses."""
+    bytes each thread needs, the checked accesses, and a CPU's prints."""
 
     module: Any
     symbol: str
     scratch: int
     sites: tuple[AccessSite, ...]
     threads: int = 1
+    prints: tuple[Print, ...] = ()
 
 
 class Machine(Protocol):

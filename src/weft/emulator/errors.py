@@ -51,6 +51,8 @@ class Fault(RuntimeError):
     def __init__(self, message: str, where: Where | None = None) -> None:
         self.message = message
         self.where = where or Where()
+        self.output = ""
+        """What the launch had printed (vprintf)."""
         super().__init__(message)
 
     def at(self, **known: object) -> None:

@@ -100,7 +100,7 @@ def _select(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequenc
 
 
 def _acts(op: Operation) -> bool:
-    return tile.is_access(op) or isinstance(op, (tile.BarrierOp, tile.AssertOp, tile.AssumeOp))
+    return tile.is_access(op) or isinstance(op, (tile.BarrierOp, tile.AssertOp, tile.AssumeOp, tile.PrintOp))
 
 
 MAPPED: Final = "compute with tiles, masks and tl.where instead of tl.map_elementwise"

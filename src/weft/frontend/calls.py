@@ -69,7 +69,7 @@ def call_function(g: Generator, function: Value, arguments: Arguments, node: ast
         function = composite_of(function)
     if isinstance(function, KernelFunction):
         return _inline(g, function, arguments, node)
-    stub = _stub(function)
+    stub = _stub(tl.device_print if function is print else function)
     if stub is not None:
         return _language(g, stub, arguments, node)
     return _python(g, function, arguments)
@@ -226,10 +226,6 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     if handler is not None:
         return handler(g.b, *values, **keywords)
     name = getattr(function, "__name__", None)
-    if function is print:
-        raise CompilationError(
-            "print cannot be used in a kernel", hint="use tl.static_print, which prints when the kernel is compiled"
-        )
     if name is not None and callable(function):
         raise CompilationError(
             f"{describe(function)} cannot be called in a kernel",

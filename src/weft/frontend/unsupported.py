@@ -38,7 +38,6 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
-        "device_print",
         "inline_asm_elementwise",
         "float8e4b15",
         "float8e4b8",
@@ -49,7 +48,6 @@ TRITON_ONLY: Final[frozenset[str]] = frozenset(
 
 INSTEAD: Final[dict[str, str]] = {
     "inline_asm_elementwise": "a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
-    "device_print": "store the values, or use tl.static_print for types",
 }
 """What to write for some of `TRITON_ONLY`."""
 

@@ -76,7 +76,8 @@ from weft import dtypes
 from weft.ir.base import ATOMIC, TileOp, check_kind, word
 from weft.ir.classes import Addressing, Elementwise
 from weft.ir.direct import operands_of
-from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar
+from weft.ir.printing import POINTER, Print
+from weft.ir.types import PointerType, dtype_of, element_of, is_pointer, like, scalar, shape_of
 
 SEMANTICS: Final = ("relaxed", "acquire", "release", "acq_rel")
 """The orders that an atomic may ask for; the last is the default."""
@@ -409,6 +410,41 @@ class AssertOp(TileOp):
 
     def __init__(self, condition: SSAValue, message: str):
         super().__init__(operands=[condition], properties={"message": StringAttr(message)})
+
+
+@irdl_op_definition
+class PrintOp(TileOp):
+    """Prints a line for each element of the value, with its index behind ``prefix``, or a line without a value. Prints of one
+    program keep their order; each happens as often as it is reached."""
+
+    name = "tile.print"
+    prefix = prop_def(StringAttr)
+    hexadecimal = opt_prop_def(UnitAttr)
+    value = opt_operand_def()
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$prefix (`hex` $hexadecimal^)? ($value^ `:` type($value))? attr-dict"
+
+    def __init__(self, prefix: str, value: SSAValue | None = None, *, hexadecimal: bool = False):
+        super().__init__(
+            operands=[value],
+            properties={"prefix": StringAttr(prefix), "hexadecimal": UnitAttr() if hexadecimal else None},
+        )
+
+    def verify_(self) -> None:
+        if self.value is None or is_pointer(self.value):
+            return
+        dtype = dtype_of(self.value)
+        if not (dtype.is_bool or dtype.is_integer or dtype in (dtypes.float32, dtypes.float64)):
+            raise VerifyException(f"tile.print: {dtype} is printed as another type")
+
+    def described(self, columns: Sequence[int] = ()) -> Print:
+        """The op as data; ``columns`` say where its elements lie."""
+        found = operands_of(self)
+        prefix, hexadecimal = self.prefix.data, self.hexadecimal is not None
+        if not found:
+            return Print(prefix, hexadecimal, "", ())
+        type_ = POINTER if is_pointer(found[0]) else dtype_of(found[0]).numpy.name
+        return Print(prefix, hexadecimal, type_, shape_of(found[0]), tuple(columns))
 
 
 Access: TypeAlias = LoadOp | StoreOp | AtomicRmwOp | AtomicCasOp

@@ -54,7 +54,7 @@ from weft.language.core import (
     tensor,
 )
 from weft.language.creation import arange, cast, full, num_programs, program_id, swizzle2d, zeros, zeros_like
-from weft.language.debugging import device_assert, expect_zero
+from weft.language.debugging import device_assert, device_print, expect_zero
 from weft.language.descriptors import (
     load_tensor_descriptor,
     make_tensor_descriptor,
@@ -155,8 +155,8 @@ __all__ = [
     "atomic_cas", "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_poll", "atomic_store", "atomic_xchg",
     "atomic_xor", "bfloat16", "bitonic_merge", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cat",
     "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "constexpr_function", "constexpr_type", "cos",
-    "cumprod", "cumsum", "debug_barrier", "device_assert", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp", "exp2",
-    "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3fn",
+    "cumprod", "cumsum", "debug_barrier", "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp",
+    "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3fn",
     "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
     "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
     "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning",

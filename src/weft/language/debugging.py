@@ -1,8 +1,21 @@
-"""Checks at run time."""
+"""Checks and prints at run time."""
 
 from __future__ import annotations
 
 from weft.language.core import Tile, constexpr, stub, tensor
+
+
+@stub
+def device_print(prefix: str | constexpr, *args: Tile, hex: bool | constexpr = False) -> None:
+    """Print each element of each of ``args`` on a line of its own, behind the program's ids, the index and ``prefix``::
+
+        pid (0, 0, 0) idx ( 3) x: 7
+
+    Without ``args`` a line has the ids and the prefix. A scalar is printed once for each program. ``hex`` prints integers in
+    hexadecimal, floats as C's ``%a``. Launches on the CPU and in the emulator write to ``sys.stdout``; a card's driver to the
+    process's standard output. Python's ``print`` is the same. Programs print in any order.
+    """
+    ...
 
 
 @stub

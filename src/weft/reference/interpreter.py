@@ -9,6 +9,7 @@ op looks its meaning up in `_MEANINGS`; an op without one raises.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -335,6 +336,12 @@ def _(program: Program, op: tile.BarrierOp, operands: Values) -> Values:
 def _(program: Program, op: tile.AssertOp, operands: Values) -> Values:
     if not operands[0]:
         raise AssertionError(f"{program.site(op)}: {op.message.data or 'assertion failed'}")
+    return []
+
+
+@_means(tile.PrintOp)
+def _(program: Program, op: tile.PrintOp, operands: Values) -> Values:
+    sys.stdout.write(op.described().text(program.index, operands[0] if operands else None))
     return []
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from weft.ir.printing import Print
 from weft.runtime.errors import Site
 
 
 @dataclass(frozen=True)
 class Artifact:
     """For a CPU: a relocatable object, its entry point, bytes of scratch a thread needs, the memory accesses of a checked
-    kernel, and the parameters it may write through."""
+    kernel, its prints, and the parameters it may write through."""
 
     object: bytes
     symbol: str
     scratch: int
     written: tuple[str, ...]
     sites: tuple[Site, ...] = ()
+    prints: tuple[Print, ...] = ()
 
 
 @dataclass(frozen=True)

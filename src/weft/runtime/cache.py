@@ -31,10 +31,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from weft.ir.position import Position
+from weft.ir.printing import Print
 from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.errors import Site
 
-_MAGIC: Final = b"weft-kernel-2\n"
+_MAGIC: Final = b"weft-kernel-3\n"
 _DIGEST: Final = hashlib.sha256().digest_size
 _OFF: Final = frozenset({"0", "off", "false", "no"})
 
@@ -177,8 +178,9 @@ def _decode(data: bytes, key: str) -> tuple[dict[str, Any], bytes] | None:
 def _artifact(fields: dict[str, Any], code: bytes) -> Artifact | None:
     try:
         sites = tuple(_site(**site) for site in fields["sites"])
+        prints = tuple(_print(**each) for each in fields["prints"])
         written = tuple(map(str, fields["written"]))
-        return Artifact(code, str(fields["symbol"]), int(fields["scratch"]), written, sites)
+        return Artifact(code, str(fields["symbol"]), int(fields["scratch"]), written, sites, prints)
     except _MALFORMED:
         return None
 
@@ -193,3 +195,7 @@ def _gpu_artifact(fields: dict[str, Any], code: bytes) -> GpuArtifact | None:
 
 def _site(operation: str, argument: str | None, itemsize: int, frames: list[dict[str, Any]]) -> Site:
     return Site(operation, argument, itemsize, tuple(Position(**frame) for frame in frames))
+
+
+def _print(prefix: str, hex: bool, type: str, shape: list[int], columns: list[int]) -> Print:
+    return Print(prefix, hex, type, tuple(shape), tuple(columns))

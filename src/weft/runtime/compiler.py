@@ -132,7 +132,7 @@ def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Op
         written = written_parameters(module, signature)
         compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
-    return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites)
+    return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites, compiled.prints)
 
 
 @contextmanager

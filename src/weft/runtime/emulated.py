@@ -8,6 +8,7 @@ emulator's `Fault`, with the user's line, and leaves the arrays as they were.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -119,8 +120,8 @@ class EmulatedKernel:
         return Module(self.artifact.ptx)
 
     def launch(self, bound: Bound, grid: Grid) -> Profile:
-        """Runs the kernel; what it did. Raises: ValueError for a read-only array that the kernel writes through and for a
-        grid that no card has, TypeError for memory of a card, `Fault`."""
+        """Runs the kernel, and writes what it prints to ``sys.stdout``; what it did. Raises: ValueError for a read-only array
+        that the kernel writes through and for a grid that no card has, TypeError for memory of a card, `Fault`."""
         refuse_read_only(self.name, self.artifact.written, bound.read_only)
         check_grid(self.name, grid)
         for name, memory in bound.views:
@@ -130,15 +131,27 @@ class EmulatedKernel:
                     "takes arrays in the CPU's memory"
                 )
         artifact, arguments = self.artifact, self._arguments(bound)
-        return self._module.launch(
-            artifact.symbol,
-            grid,
-            artifact.threads,
-            arguments,
-            shared=artifact.shared,
-            checks=_CHECKS.get(),
-            memory=_REACHED.get(),
-        )
+        from weft.emulator import Fault
+
+        printed = ""
+        try:
+            profile = self._module.launch(
+                artifact.symbol,
+                grid,
+                artifact.threads,
+                arguments,
+                shared=artifact.shared,
+                checks=_CHECKS.get(),
+                memory=_REACHED.get(),
+            )
+            printed = profile.output
+        except Fault as fault:
+            printed = fault.output
+            raise
+        finally:
+            if printed:
+                sys.stdout.write(printed)
+        return profile
 
     def _arguments(self, bound: Bound) -> list[Any]:
         extents, slots = iter(bound.extents), iter(bound.slots)

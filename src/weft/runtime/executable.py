@@ -10,7 +10,8 @@ from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_floa
 from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
-from weft.runtime.workspace import ARGUMENTS, give, take
+from weft.runtime.printing import Printer
+from weft.runtime.workspace import ARGUMENTS, Workspace, give, take
 
 
 class Executable:
@@ -49,10 +50,22 @@ class Executable:
             self._pack(workspace.block, workspace.offset, 0, *slots)
         except OverflowError:
             self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
-        failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
+        if self.artifact.prints:
+            failed = self._run_printing(workspace, bound, grid)
+        else:
+            failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
         if failed:
             raise self._failure(workspace.fault(), bound)
         give(workspace)  # after an exception a thread may still use it
+
+    def _run_printing(self, workspace: Workspace, bound: Bound, grid: Grid) -> int:
+        printer = Printer(self.artifact.prints, workspace)
+        kept = (self, bound, printer)
+        try:
+            return executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=kept)
+        finally:
+            if printer.error is not None:
+                raise printer.error
 
     def _bounds(self, bound: Bound) -> list[int | float]:
         result: list[int | float] = []

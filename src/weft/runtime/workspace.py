@@ -12,6 +12,7 @@ ARGUMENTS: Final = 192
 """Byte offsets in a workspace of the launch's record, the thread's words and the arguments. The counter is at 0. Each has
 cache lines of its own."""
 _STOP: Final = RECORD + 8 * 6
+_PRINTER: Final = RECORD + 8 * 7
 _NONE_LEFT: Final = 2**62
 _ALIGNMENT: Final = 64
 
@@ -42,8 +43,8 @@ class Workspace:
         return self._scratch_address
 
     def fault(self) -> tuple[int, ...]:
-        """The launch's record: whether an access failed, its site, three program ids, the address, stop, and an unused
-        word."""
+        """The launch's record: whether an access failed, its site, three program ids, the address, stop, and
+        what prints."""
         return tuple((ctypes.c_int64 * 8).from_address(self.address + RECORD))
 
     @property
@@ -55,6 +56,10 @@ class Workspace:
         """Stops the launch: no program is left to claim, and running ones end at the next place where they look."""
         ctypes.c_int64.from_address(self.stop_word).value = 1
         ctypes.c_int64.from_address(self.address).value = _NONE_LEFT
+
+    def set_printer(self, address: int) -> None:
+        """Tells native code what prints, until arguments are packed again."""
+        ctypes.c_int64.from_address(self.address + _PRINTER).value = address
 
     def pause(self) -> None:
         """Asks native code that this thread runs to return at the next program boundary."""

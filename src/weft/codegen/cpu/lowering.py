@@ -18,10 +18,11 @@ from weft.codegen.cpu.microkernel import emit_dot
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
+from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
-from weft.codegen.llvm.types import I64
+from weft.codegen.llvm.types import I64, POINTER
 from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import layout_of, shape_of
@@ -49,6 +50,22 @@ def _assert(registers: Registers, op: tile.AssertOp) -> None:
     site = registers.faults.add(AccessSite("assert", op.message.data, 0, positions(op)))
     with builder.if_then(builder.not_(registers.scalar(op.condition)), likely=False):
         registers.fault(site, ir.Constant(I64, 0))
+
+
+def _print(registers: Registers, op: tile.PrintOp) -> None:
+    """Hands the elements over in local memory."""
+    builder, values, columns = registers.builder, ir.Constant(POINTER, None), list[int]()
+    if op.operands:
+        (value,) = op.operands
+        if shape_of(value):
+            layout, values = layout_of(value), registers.in_memory(value).pointer
+            columns = [*layout.columns("lane"), *filter(None, layout.columns("register"))]
+        else:
+            element = element_of_value(value)
+            values = registers.entry.alloca(I64)
+            values.type = POINTER
+            builder.store(element.to_storage(builder, registers.scalar(value)), values)
+    registers.faults.print(builder, op.described(columns), registers.grid.ids, values)
 
 
 def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
@@ -81,6 +98,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.AtomicCasOp: _atomic,
     tile.BarrierOp: _barrier,
     tile.AssertOp: _assert,
+    tile.PrintOp: _print,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
 }

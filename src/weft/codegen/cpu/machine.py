@@ -76,14 +76,14 @@ class CpuMachine:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         scratch_bytes = emitter.emit_function(kernel, arguments)
         emit_entry(module, symbol, program, one_by_one=waits(kernel))
-        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites))
+        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints))
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
         """The relocatable object."""
         with parsed(str(emitted.module)) as module:
             optimise(module, self._machine(), unroll=True)
             code = self._machine().emit_object(module)
-        return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites)
+        return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites, emitted.prints)
 
     def assembly(self, emitted: Emitted) -> str:
         """The CPU's assembly."""

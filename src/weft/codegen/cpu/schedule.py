@@ -125,8 +125,8 @@ def is_root(op: Operation) -> bool:
 
 
 def moves_data(op: Operation) -> bool:
-    """Whether the op reads whole tiles from buffers and writes a whole tile."""
-    return type(op) is tile.DotOp or (type(op) is tile.ConvertLayoutOp and view_columns(op) is None)
+    """Whether the op reads whole tiles from buffers and writes a whole tile, or prints one."""
+    return type(op) in (tile.DotOp, tile.PrintOp) or (type(op) is tile.ConvertLayoutOp and view_columns(op) is None)
 
 
 def reads_whole(op: Operation, value: SSAValue) -> bool:

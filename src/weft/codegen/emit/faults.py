@@ -11,19 +11,21 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from weft.codegen.kernel import FAULT, STOP, STOPPED, AccessSite
-from weft.codegen.llvm.types import I8, I32, I64
+from weft.codegen.kernel import FAULT, PRINTER, STOP, STOPPED, AccessSite
+from weft.codegen.llvm.types import I8, I32, I64, POINTER
 from weft.codegen.llvm.volatile import volatile_load
+from weft.ir.printing import Print
 
 
 @dataclass
 class Faults:
     """The launch's ``record``, the ``bounds`` (first byte, one past the last) of each pointer argument, and the ``sites``
-    of the accesses checked so far."""
+    of the accesses checked so far, and the ``prints``."""
 
     record: ir.Value
     bounds: Mapping[SSAValue, tuple[ir.Value, ir.Value]]
     sites: list[AccessSite] = field(default_factory=list[AccessSite])
+    prints: list[Print] = field(default_factory=list[Print])
 
     def add(self, site: AccessSite) -> int:
         """Enters an access; gives its number."""
@@ -40,6 +42,13 @@ class Faults:
             for slot, value in enumerate([ir.Constant(I64, site), *ids, address], start=1):
                 builder.store(value, word(builder, record, slot))
         builder.ret(ir.Constant(I32, FAULT))
+
+    def print(self, builder: ir.IRBuilder, what: Print, program_ids: Sequence[ir.Value], values: ir.Value) -> None:
+        """Calls what prints, with the address of the values."""
+        self.prints.append(what)
+        function = ir.FunctionType(ir.VoidType(), [I32, I32, I32, I32, POINTER])
+        printer = builder.load(word(builder, self.record, PRINTER), typ=function.as_pointer(), align=8)
+        builder.call(printer, [ir.Constant(I32, len(self.prints) - 1), *program_ids, values])
 
     def leave_if_stopped(self, builder: ir.IRBuilder) -> None:
         """Leaves the program where the launch stops. For a loop's back edge."""

@@ -19,6 +19,7 @@ from weft.codegen.nvidia.exchange import convert
 from weft.codegen.nvidia.files import take
 from weft.codegen.nvidia.gather import gather
 from weft.codegen.nvidia.histogram import histogram
+from weft.codegen.nvidia.prints import emit_print
 from weft.codegen.nvidia.reduce import Reduction
 from weft.codegen.nvidia.scan import Scan
 from weft.codegen.nvidia.threads import Threads
@@ -60,6 +61,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **SCALARS,
     **CONTROL,
     tile.AssertOp: emit_assert,
+    tile.PrintOp: emit_print,
     **TILES,
     tile.LoadOp: access.load,
     tile.StoreOp: access.store,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import LaunchError
+from weft.emulator.errors import Fault, LaunchError
 from weft.emulator.machine.active import WARP
 from weft.emulator.machine.arguments import Arguments
 from weft.emulator.machine.execution import Checks, Dim3, Execution
@@ -95,14 +95,18 @@ def launch(
     execution.variable_map = variable_map
     memory.fault = execution.fault
     memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
-    with np.errstate(all="ignore"), _no_collection():
-        scheduler = Scheduler(execution, variable_map)
-        for first in range(0, total, blocks):
-            memory.begin()
-            resident = min(blocks, total - first)
-            execution.order.reset(resident)
-            scheduler.run(execution.begin(first, resident))
-        scheduler.count()
+    try:
+        with np.errstate(all="ignore"), _no_collection():
+            scheduler = Scheduler(execution, variable_map)
+            for first in range(0, total, blocks):
+                memory.begin()
+                resident = min(blocks, total - first)
+                execution.order.reset(resident)
+                scheduler.run(execution.begin(first, resident))
+            scheduler.count()
+    except Fault as fault:
+        fault.output = "".join(execution.output)
+        raise
     heap = memory.heaps[Space.GLOBAL]
     results = [
         (r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, heap.allocations, strict=False)

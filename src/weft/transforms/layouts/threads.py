@@ -152,8 +152,8 @@ class ThreadRules(Preferences):
                 return []
 
     def with_operand(self, op: Operation, index: int, layout: LinearLayout) -> Sequence[OperandLayouts]:
-        """Accesses and elementwise ops take any layout, and so does a reduction."""
-        if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
+        """Accesses, prints and elementwise ops take any layout, and so does a reduction."""
+        if isinstance(op, (*ACCESSES, tile.PrintOp)) or tile.is_a(op, tile.Elementwise):
             return [same(op, layout)]
         if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
             return [_gathered(op, (layout, layout))]
