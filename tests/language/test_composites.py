@@ -124,3 +124,55 @@ def test_errors(kernel: Any, message: str, hint: str | None) -> None:
     with pytest.raises(CompilationError) as caught:
         kernel[(1,)](np.zeros(1, np.int32))
     assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@weft.jit
+def single(x: Any, out: Any, SHAPE: tl.constexpr) -> None:
+    value = tl.load(x + tl.full(SHAPE, 0, tl.int32)).item()
+    tl.static_assert(value.shape == ())
+    tl.store(out, value)
+    if tl.load(x + tl.arange(0, 1)) < 3:
+        tl.store(out + 1, value)
+
+
+@pytest.mark.filterwarnings("ignore:If conditional called")
+@pytest.mark.parametrize("target", [None, "sm_90"])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("number", [2, 3])
+def test_the_item_of_a_tile_of_one_element(number: int, shape: tuple[int, ...], target: str | None) -> None:
+    x, out = np.array([number], np.int16), np.zeros(2, np.int16)
+    (single if target is None else single.on(target))[(1,)](x, out, shape)
+    assert out.tolist() == [number, 0 if number == 3 else number]
+
+
+@weft.jit
+def several(x: Any) -> None:
+    tl.store(x, tl.arange(0, 2).item())
+
+
+def test_a_tile_of_two_elements_has_no_item() -> None:
+    with pytest.raises(CompilationError, match="can only unsplat single-element tensors"):
+        several[(1,)](np.zeros(1, np.int32))
+
+
+def test_a_tile_as_a_condition_is_warned_of() -> None:
+    text = (
+        "If conditional called with multidimensional Tensor instead of scalar; please use "
+        '"if (tl.load(x + tl.arange(0, 1)) < 3).item()" instead'
+    )
+    fresh = weft.jit(single.fn)
+    with pytest.warns(UserWarning) as warned:
+        fresh[(1,)](np.zeros(1, np.int32), np.zeros(2, np.int32), (1,))
+    assert [str(w.message) for w in warned] == [text]
+
+
+@weft.jit
+def indexed(x: Any, out: Any) -> None:
+    tl.static_assert(x[:].shape == ())
+    tl.store(out[None, :, None], tl.load(x[None, None, :]))
+
+
+def test_colons_of_a_scalar_have_no_effect() -> None:
+    out = np.zeros(1)
+    indexed[(1,)](np.full(1, 3.0), out)
+    assert out[0] == 3

@@ -273,3 +273,10 @@ def test_slots_pack_as_the_kernel_abi_says() -> None:
 
 def test_floats_beyond_float32_become_infinite() -> None:
     assert to_float32([7, 1e300, -1e300, 0.5]) == [7, float("inf"), float("-inf"), 0.5]
+
+
+def test_floats_of_wide_parameters_are_float64() -> None:
+    bound = bind("k", [Parameter("x"), Parameter("y", wide=True), Parameter("z", wide=True)], [1e300, 1e300, 3])
+    assert bound.key == ["float32", "float64", "int32"]
+    assert to_float32(bound.slots) == [float("inf"), 1e300, 3]
+    assert slot_format(bound.key) == "f4xdq"

@@ -82,6 +82,17 @@ def short_block(x: Any):
     tl.store(x, tl.sum(descriptor.load([0, 0])))
 
 
+@triton.jit
+def through_a_constant(x: Any, out: Any):
+    tl.store(out, 1)
+
+
+@triton.jit
+def typed(x: Any, N: Any):
+    tl.static_assert(N.type == tl.core.constexpr_type(7))
+    tl.store(x, N)
+
+
 WORDS = [
     (undefined, "NameError('nowhere is not defined')"),
     (
@@ -130,3 +141,19 @@ def test_python_that_kernels_are_not_written_in() -> None:
         with_lambda[(1,)](np.zeros(1, np.int32))
     assert raised.value.error_message == "a lambda cannot be used in a kernel"
     assert raised.value.__cause__ is None
+
+
+def test_the_annotations_of_triton_are_those_of_weft() -> None:
+    """Not as text, but as the objects that this module imports."""
+    read_only = triton.jit(_with(through_a_constant.fn, out=tl.const))
+    with pytest.raises(CompilationError) as raised:
+        read_only.warmup(np.zeros(1, np.int32), np.zeros(1, np.int32), grid=(1,))
+    assert raised.value.error_message == "Cannot store to a constant pointer"
+    x = np.zeros(1, np.int32)
+    triton.jit(_with(typed.fn, N=tl.constexpr))[(1,)](x, 7)
+    assert x[0] == 7
+
+
+def _with(function: Any, **annotations: Any) -> Any:
+    function.__annotations__ = annotations
+    return function

@@ -18,11 +18,13 @@ from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_number, is_record, is_runtime, is_tuple
+from weft.language import shape
 from weft.language.aggregates import is_aggregate
 from weft.language.core import Absent, block_type, constexpr, constexpr_type, pointer_type
 
 METHODS: Final[dict[str, Any]] = {
     "to": tl.cast,
+    "item": shape.item,
     **{
         name: getattr(tl, name)
         for name in [

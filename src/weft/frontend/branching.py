@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,10 +31,18 @@ class Branch:
 
 def condition(g: Generator, node: ast.expr) -> bool | Tensor:
     """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!=
-    0``)."""
+    0``).
+    A tile of a single element stands for it, with Triton's warning."""
     value = g.expression(node)
     if not isinstance(value, Tensor):
         return bool(value)
+    if value.shape and value.shape != g.b.lanes and math.prod(value.shape) == 1:
+        warnings.warn(
+            "If conditional called with multidimensional Tensor instead of scalar; please use "
+            f'"if ({ast.unparse(node)}).item()" instead',
+            stacklevel=2,
+        )
+        value = g.b.reshape(value, ())
     if value.shape and value.shape != g.b.lanes:
         error = CompilationError(
             f"a condition is one bool, found a tile, {value}",

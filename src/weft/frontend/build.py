@@ -63,6 +63,8 @@ def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | N
 
     for parameter in kernel.parameters:
         value = whole(parameter)
+        if parameter.dtype is not None and isinstance(value, Tensor) and not value.is_pointer:
+            value = builder.cast(value, parameter.dtype)
         if parameter.is_const and isinstance(value, Tensor):
             builder.const.add(value.ssa)
         builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))

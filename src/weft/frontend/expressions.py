@@ -273,7 +273,7 @@ def _subscript(g: Generator, node: ast.Subscript) -> Value:
 
 
 def _insert_dimensions(g: Generator, x: Tensor, index: tuple[Any, ...]) -> Tensor:
-    """``x[:, None]``: a colon for each dimension, None for each new one of size 1."""
+    """``x[:, None]``: a colon for each dimension, None for each new one of size 1. Colons of a scalar have no effect."""
     whole = slice(None)
     for item in index:
         if item is not None and item != whole:
@@ -282,6 +282,8 @@ def _insert_dimensions(g: Generator, x: Tensor, index: tuple[Any, ...]) -> Tenso
                 f"a tile is indexed with ':' and None only, found {shown}",
                 hint="load the elements you need through pointers, or select one with tl.sum(tl.where(i == index, x, 0), 0)",
             )
+    if not x.shape:
+        index = tuple(item for item in index if item is None)  # Triton's tests write ':' after a scalar, too
     kept = sum(item is not None for item in index)
     if kept != len(x.shape):
         raise CompilationError(

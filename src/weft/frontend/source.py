@@ -24,6 +24,7 @@ from functools import cached_property
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
+from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
 from weft.language.aggregates import INIT, is_aggregate
@@ -46,6 +47,8 @@ class Parameter:
     keyword_only: bool = False
     variadic: bool = False
     is_const: bool = False
+    dtype: DType | None = None
+    """What the annotation converts the number to that a launch passes: ``stride: tl.int64``."""
 
 
 def _is(annotation: Any, kind: type) -> bool:
@@ -54,6 +57,16 @@ def _is(annotation: Any, kind: type) -> bool:
     if isinstance(annotation, str):
         return any(part.strip("'\" ").split("[")[0].split(".")[-1] == kind.__name__ for part in annotation.split("|"))
     return annotation is kind or kind in get_args(annotation)
+
+
+_DTYPES: Final[dict[str, DType]] = {d.name: d for d in dtypes.ALL} | {"int1": dtypes.bool_, "uint1": dtypes.bool_}
+
+
+def _dtype(annotation: Any) -> DType | None:
+    """The dtype that an annotation is, by value or by text."""
+    if isinstance(annotation, str):
+        return _DTYPES.get(annotation.strip("'\" ").split(".")[-1])
+    return annotation if isinstance(annotation, DType) else None
 
 
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -66,7 +79,15 @@ def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
 
     def parameter(name: str, keyword_only: bool = False, variadic: bool = False) -> Parameter:
         annotation, default = annotations.get(name), defaults.get(name, MISSING)
-        return Parameter(name, _is(annotation, constexpr), default, keyword_only, variadic, _is(annotation, const))
+        return Parameter(
+            name,
+            _is(annotation, constexpr),
+            default,
+            keyword_only,
+            variadic,
+            _is(annotation, const),
+            _dtype(annotation),
+        )
 
     result = [parameter(name) for name in names[:positional]]
     if code.co_flags & inspect.CO_VARARGS:

@@ -53,6 +53,13 @@ def view(input: tensor, *shape: Any) -> tensor:
     ...
 
 
+@composite
+def item(input: tensor) -> tensor:
+    """The element of a tile of a single element, as a scalar; written ``x.item()``."""
+    static_assert(input.numel == 1, "can only unsplat single-element tensors")
+    return input if len(input.shape) == 0 else reshape(input, ())
+
+
 @stub
 def join(a: tensor, b: tensor) -> tensor:
     """Both as the pairs of a new last dimension of size 2, after broadcasting: ``[.., 0]`` is ``a``, ``[.., 1]`` is ``b``. Two

@@ -9,6 +9,7 @@ tokens turned into a `Signature`. The rules (Triton's, with NumPy's types):
   whether it is a multiple of 16 (``int32:16``); NumPy scalars count as the Python number they hold;
 - the int 1 and None are compile-time constants; so is the value of every ``tl.constexpr`` parameter;
 - a tuple is its items, each of them by these rules; functions, types and strings in it are compile-time constants;
+- an annotation with a dtype (``stride: tl.int64``) turns the rule about 1 off, and tl.float64 makes floats ``float64``;
 - `do_not_specialize` turns the rules about 1 and about multiples of 16 off for a parameter.
 """
 
@@ -49,6 +50,7 @@ _INT32_MAX: Final = dtypes.int32.max
 _MEANING: Final[dict[Token, tuple[Argument, str]]] = {
     "bool": (ScalarArgument(dtypes.bool_), "q"),
     "float32": (ScalarArgument(dtypes.float32), "f4x"),
+    "float64": (ScalarArgument(dtypes.float64), "d"),
     **{token: (PointerArgument(d, bool(i)), "Q") for d, pair in _POINTERS.items() for i, token in enumerate(pair)},
     **{
         token: (ScalarArgument(d, bool(i)), "q" if d.signed else "Q")
@@ -73,14 +75,20 @@ _CONSTANT_TYPES: Final = frozenset({int, bool, str, type(None)})
 """Types whose equal values are interchangeable, which is not so for floats (0.0 and -0.0)."""
 
 
+class Wide(float):
+    """A slot of float64."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a kernel: ``specialise`` allows the rules about 1, ``align`` those about multiples of 16."""
+    """One parameter of a kernel: ``specialise`` allows the rules about 1, ``align`` those about multiples of 16; floats are
+    float64 where it is ``wide``."""
 
     name: str
     constexpr: bool = False
     specialise: bool = True
     align: bool = True
+    wide: bool = False
 
 
 class Bound:
@@ -121,7 +129,7 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
         elif kind is int and _INT32_MIN <= value <= _INT32_MAX and value != 1:
             key(_INT32[parameter.align and value % _ALIGNMENT == 0])
             slots(value)
-        elif kind is float:
+        elif kind is float and not parameter.wide:
             key("float32")
             slots(value)
         elif isinstance(value, (TensorDescriptor, tuple)):
@@ -189,8 +197,8 @@ def _bind_other(kernel: str, parameter: Parameter, value: Any, bound: Bound) -> 
     elif isinstance(value, int):
         _bind_int(kernel, parameter, int(value), bound)
     elif isinstance(value, float):
-        bound.key.append("float32")
-        bound.slots.append(value)
+        bound.key.append("float64" if parameter.wide else "float32")
+        bound.slots.append(Wide(value) if parameter.wide else value)
     else:
         _bind_array(kernel, parameter, value, bound)
 
@@ -296,6 +304,8 @@ def slot_format(key: Iterable[Token]) -> str:
 
 
 def to_float32(slots: Sequence[Slot]) -> list[Slot]:
-    """The slots with floats beyond float32's range replaced by infinities, as the conversion gives (`struct` refuses
-    them)."""
-    return [ctypes.c_float(slot).value if isinstance(slot, float) else slot for slot in slots]
+    """The slots with floats (not `Wide` ones) beyond float32's range replaced by infinities, as the conversion gives
+    (`struct` refuses them)."""
+    return [
+        ctypes.c_float(slot).value if isinstance(slot, float) and not isinstance(slot, Wide) else slot for slot in slots
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from weft import dtypes
 from weft.frontend.source import MISSING, KernelFunction
 from weft.runtime.arguments import Parameter
 
@@ -105,7 +106,14 @@ class ParameterList:
         general = self._named("do_not_specialize", do_not_specialize)
         unaligned = general | self._named("do_not_specialize_on_alignment", do_not_specialize_on_alignment)
         self.parameters = tuple(
-            Parameter(p.name, p.is_constexpr, p.name not in general, p.name not in unaligned) for p in kernel.parameters
+            Parameter(
+                p.name,
+                p.is_constexpr,
+                p.dtype is None and p.name not in general,
+                p.name not in unaligned,
+                p.dtype == dtypes.float64,
+            )
+            for p in kernel.parameters
         )
 
     def _named(self, option: str, chosen: Iterable[str | int]) -> frozenset[str]:

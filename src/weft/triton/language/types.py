@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.language.core import pointer_type
+from weft.language.core import const, constexpr_type, pointer_type
+
+__all__ = ["const", "constexpr_type", "dtype", "str_to_ty", "void"]
 
 
 class _DtypeMeta(type):
@@ -30,17 +32,6 @@ class dtype(metaclass=_DtypeMeta):
     def is_dtype(type_str: str) -> bool:
         """Whether a text is the name of a dtype."""
         return type_str in {*dtype.SINT_TYPES, *dtype.UINT_TYPES, *dtype.FP_TYPES, *dtype.OTHER_TYPES}
-
-
-class constexpr_type:
-    """The type of a compile-time value."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
-class const:
-    """Annotates pointers through which a kernel only reads."""
 
 
 class _Void:
