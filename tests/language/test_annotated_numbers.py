@@ -78,3 +78,18 @@ def test_arrays_and_none_are_what_they_are() -> None:
     out = np.zeros(1, np.int32)
     pointed[(1,)](out)
     assert out[0] == 1
+
+
+def test_kernels_that_differ_in_annotations_alone_are_two() -> None:
+    def kernel(out: Any, x: Any):
+        tl.store(out, (x + x).to(tl.int32))
+
+    texts: set[str] = set()
+    for dtype, expected in ((tl.uint8, 144), (tl.int16, 400)):
+        kernel.__annotations__ = {"x": dtype}
+        out = np.zeros(1, np.int32)
+        typed = weft.jit(kernel)
+        typed[(1,)](out, 200)
+        assert out[0] == expected
+        texts.add(typed.dependencies())
+    assert len(texts) == 2

@@ -249,8 +249,9 @@ class KernelFunction:
 
     def dependencies(self) -> str:
         """A text that differs whenever the compiled code may: the source of this function and of each helper it
-        (or they) refer to, and the constants they read. Equal in every process."""
-        return "\n".join(self.references().texts)
+        (or they) refer to, the constants they read, and the dtypes of annotations. Equal in every process."""
+        marks = [f"{p.name}: {p.dtype}" for p in self.parameters if p.dtype is not None]
+        return "\n".join([*self.references().texts, *marks])
 
     def places(self) -> str:
         """Where this function and each helper it (or they) refer to stand: file, line and column, which debug information
