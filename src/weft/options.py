@@ -35,6 +35,11 @@ class Options:
         return dict(self.launch).get("num_ctas", 1)
 
     @property
+    def asserts(self) -> bool | None:
+        """Whether assertions are compiled; None: as the kernel says."""
+        return dict(self.launch).get("debug")
+
+    @property
     def fusion(self) -> bool:
         """Whether a GPU may add a product without rounding it first."""
         return dict(self.launch).get("enable_fp_fusion", True)

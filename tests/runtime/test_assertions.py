@@ -13,6 +13,9 @@ import weft.language as tl
 from frontend.conftest import build
 from weft import reference
 from weft.emulator.errors import Trap
+from weft.frontend.source import KernelFunction
+from weft.options import Options
+from weft.runtime import compiler
 
 pytestmark = pytest.mark.jit
 
@@ -70,6 +73,45 @@ def test_without_debug_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     again = weft.jit(checks)
     with pytest.raises(weft.DeviceAssertionError):
         again[(1,)](x, out, 4, N=4)
+
+
+@pytest.mark.parametrize(("decorated", "variable"), [(None, "0"), (None, "1"), (False, "1"), (True, "0")])
+def test_a_launch_has_the_last_word(monkeypatch: pytest.MonkeyPatch, decorated: bool | None, variable: str) -> None:
+    monkeypatch.setenv("TRITON_DEBUG", variable)
+    kernel = weft.jit(debug=decorated)(checks)
+    x, out = arrays(1, 4)
+    kernel[(1,)](x, out, 4, N=4, debug=False)
+    with pytest.raises(weft.DeviceAssertionError):
+        kernel[(1,)](x, out, 4, N=4, debug=True)
+    with pytest.raises(Trap):
+        kernel.on("sm_80")[(1,)](x, out, 4, N=4, debug=True)
+    assert "tile.assert" in kernel.compile(x, out, 4, N=4, debug=True).ir
+    assert "tile.assert" not in kernel.compile(x, out, 4, N=4, debug=False).ir
+    assert ("tile.assert" in kernel.compile(x, out, 4, N=4, debug=None).ir) == (
+        variable == "1" if decorated is None else decorated
+    )
+
+
+def test_debug_of_a_launch_is_a_bool() -> None:
+    with pytest.raises(TypeError) as raised:
+        silent[(1,)](*arrays(1, 4), 4, N=4, debug=1)
+    assert str(raised.value) == "checks(): debug must be a bool or None, found 1"
+
+
+def test_entries_on_disk_know_where_assertions_stand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors name the line, so a kernel that has moved is compiled again."""
+
+    def keys(place: str) -> list[str | None]:
+        def places(_: KernelFunction) -> str:
+            return place
+
+        monkeypatch.setattr(KernelFunction, "places", places)
+        launches = [(checking, ()), (silent, (("debug", True),)), (silent, ()), (checking, (("debug", False),))]
+        return [compiler.disk_key(kernel, {}, Options(launch=launch)) for kernel, launch in launches]
+
+    before, after = keys("file.py:1:0"), keys("file.py:2:0")
+    assert None not in before
+    assert [a == b for a, b in zip(before, after, strict=True)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90"])

@@ -113,15 +113,15 @@ def test_unknown_keywords_are_refused() -> None:
 
 
 def test_every_keyword_of_a_launch_is_used_or_refused(fake_compiler: Any) -> None:
-    """Keywords of `jit` are none of a launch; options of a launch are part of the key of compiled code."""
+    """Keywords of `jit` are none of a launch, except debug; options of a launch are part of the key of compiled code."""
     kernel = weft.jit(plain)
     calls: list[Callable[..., Any]] = [kernel[(1,)], kernel.compile, kernel.warmup]
     assert not NOT_OPTIONS & set(LAUNCH_OPTIONS)
-    for name in KEYWORDS + sorted(NOT_OPTIONS):
+    for name in sorted((set(KEYWORDS) - set(LAUNCH_OPTIONS)) | NOT_OPTIONS):
         for call in calls:
             with pytest.raises(TypeError, match=name):
                 call(np.zeros(1, np.int32), 5, **{name: None})
-    values = {"num_warps": 8, "num_stages": 1, "num_ctas": 2, "maxnreg": 64, "enable_fp_fusion": False}
+    values = {"num_warps": 8, "num_stages": 1, "num_ctas": 2, "maxnreg": 64, "enable_fp_fusion": False, "debug": False}
     assert list(values) == list(LAUNCH_OPTIONS)
     for name, value in values.items():
         kernel[(1,)](np.zeros(1, np.int32), 5, **{name: value})

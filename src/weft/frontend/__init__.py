@@ -22,14 +22,17 @@ __all__ = [
 ]  # fmt: skip
 
 
-def build_module(kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None) -> ModuleOp:
+def build_module(
+    kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None, asserts: bool | None = None
+) -> ModuleOp:
     """The tile IR of ``kernel`` for ``signature``: a module with one function of the kernel's name, everything it calls
     inlined.
 
     The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name``
     and, where the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to
-    the kernel's own, and that to Triton's. `CompilationError` where the kernel breaks a rule.
+    the kernel's own, and that to Triton's; ``asserts``, whether assertions are compiled, to what the kernel says.
+    `CompilationError` where the kernel breaks a rule.
     """
     from weft.frontend.build import build
 
-    return build(kernel, signature, semantics)
+    return build(kernel, signature, semantics, asserts)

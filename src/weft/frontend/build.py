@@ -39,10 +39,13 @@ HANDLERS = (calls, expressions, library, statements)
 """The modules that fill the tables of handlers and implementations when they are imported."""
 
 
-def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None) -> ModuleOp:
+def build(
+    kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None, asserts: bool | None = None
+) -> ModuleOp:
     """See `weft.frontend.build_module`."""
     block = Block()
     builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
+    builder.asserts = kernel.asserts if asserts is None else asserts
     attributes: list[DictionaryAttr] = []
     known = {p.name for p in kernel.parameters}
 

@@ -41,9 +41,11 @@ LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
     "num_ctas": LaunchOption(1, _power_of_two(16), "a power of two from 1 to 16"),
     "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),
     "enable_fp_fusion": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
+    "debug": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
 }
-"""Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. The CPU
-backend makes the same code whatever they are: they tune code for GPUs, and it fuses no multiplication with an addition."""
+"""Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. ``debug``
+compiles assertions, or leaves them out. Whatever the others are, the CPU backend makes the same code: they tune code for GPUs,
+and it fuses no multiplication with an addition."""
 
 NOT_OPTIONS: Final = frozenset(
     {
@@ -52,7 +54,6 @@ NOT_OPTIONS: Final = frozenset(
         "arch",
         "backend_name",
         "cluster_dims",
-        "debug",
         "default_dot_input_precision",
         "deprecated_fp8_dot_operand_dtypes",
         "extern_libs",

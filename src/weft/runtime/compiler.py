@@ -65,7 +65,7 @@ def disk_key(
     """The name of the kernel's entry on disk, for a GPU or this machine's CPU; None where it has none: nothing is kept of checked
     kernels, whose code holds line numbers, nor where a constant is of a kind that has no lasting spelling, nor under a
     semantics of the user's own, nor with the cache turned off. (The dependencies name the semantics.) PTX names the kernel's
-    lines, so its key says where the functions stand."""
+    lines, and so do assertions: their key says where the functions stand."""
     if options.checked or cache.directory() is None or not all(map(_is_known, kernel.semantics_used())):
         return None
     import llvmlite.binding as llvm
@@ -75,11 +75,13 @@ def disk_key(
     spelled = {name: _spelling(argument) for name, argument in signature.items()}
     if None in spelled.values():
         return None
+    asserts = kernel.asserts if options.asserts is None else options.asserts
     return cache.key_of(
         kernel.dependencies(),
         repr(spelled),
         repr(options),
-        repr(targets.host()) if gpu is None else f"{gpu!r} {kernel.places()}",
+        repr(targets.host() if gpu is None else gpu),
+        "" if gpu is None and not asserts else str(kernel.places()),
         repr(llvm.llvm_version_info),
         weft.__version__,
         cache.fingerprint(),
@@ -116,11 +118,11 @@ def _constant_spelling(value: Any) -> str | None:
             return None
 
 
-def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument]) -> ModuleOp:
+def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], asserts: bool | None = None) -> ModuleOp:
     """The frontend's module for the kernel."""
     from weft.frontend import build_module
 
-    return build_module(kernel, signature)
+    return build_module(kernel, signature, asserts=asserts)
 
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
@@ -128,7 +130,7 @@ def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Op
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature)
+        module = tile_ir(kernel, signature, options.asserts)
         written = written_parameters(module, signature)
         compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
@@ -155,7 +157,7 @@ def build_gpu(
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature)
+        module = tile_ir(kernel, signature, options.asserts)
         written = written_parameters(module, signature)
         code = compile_module(module, target, options)
     return GpuArtifact(code.ptx, code.symbol, code.threads, code.shared, written)
@@ -190,7 +192,7 @@ def laid_out(kernel: KernelFunction, signature: Mapping[str, Argument], options:
     """The kernel's tile IR after the passes for a target."""
     from weft.codegen import lay_out
 
-    module = tile_ir(kernel, signature)
+    module = tile_ir(kernel, signature, options.asserts)
     lay_out(module, target, options)
     return module
 
@@ -199,11 +201,11 @@ def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: 
     """The LLVM IR that codegen emits for the kernel, before LLVM's passes."""
     from weft.codegen import emit_llvm
 
-    return emit_llvm(tile_ir(kernel, signature), target, options)
+    return emit_llvm(tile_ir(kernel, signature, options.asserts), target, options)
 
 
 def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: Target) -> str:
     """The target's assembly of the kernel."""
     from weft.codegen import emit_assembly
 
-    return emit_assembly(tile_ir(kernel, signature), target, options)
+    return emit_assembly(tile_ir(kernel, signature, options.asserts), target, options)

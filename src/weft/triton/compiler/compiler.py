@@ -208,7 +208,7 @@ class CompiledKernel:
             "cluster_dims": (options.blocks, 1, 1),
             "global_scratch_size": 0,
             "global_scratch_align": 1,
-            "debug": False,
+            "debug": bool(options.asserts),
             "launch_cooperative_grid": False,
             "launch_pdl": False,
         }
@@ -220,7 +220,7 @@ class CompiledKernel:
         fn, signature, options, target = self.src.fn, self.signature, self.options, self.target or host()
         makers: dict[str, Callable[[], Any]] = {
             "source": lambda: fn.src,
-            "ttir": lambda: str(compiler.tile_ir(fn, signature)),
+            "ttir": lambda: str(compiler.tile_ir(fn, signature, options.asserts)),
             "ttgir": lambda: str(compiler.laid_out(fn, signature, options, target)),
             "llir": lambda: compiler.llvm_ir(fn, signature, options, target),
         }

@@ -277,8 +277,8 @@ def jit(
 ) -> Any:
     """Makes a function a kernel: ``@triton.jit``, or with keywords.
 
-    ``version``, ``debug`` and ``noinline`` are kept and change nothing. ``launch_metadata`` is called where a launch hook reads
-    its metadata, ``repr`` by profilers.
+    ``debug`` compiles assertions; ``version`` and ``noinline`` are kept and change nothing. ``launch_metadata`` is called where
+    a launch hook reads its metadata, ``repr`` by profilers.
     """
 
     def decorate(function: Callable[..., Any]) -> JITFunction:
