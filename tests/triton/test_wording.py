@@ -83,6 +83,21 @@ def short_block(x: Any):
 
 
 @triton.jit
+def narrow_atomic(x: Any):
+    tl.atomic_add(x.to(tl.pointer_type(tl.int8)), 1)
+
+
+@triton.jit
+def short_atomic(x: Any):
+    tl.atomic_xchg(x.to(tl.pointer_type(tl.uint16)), 1)
+
+
+@triton.jit
+def chosen_by_number(x: Any):
+    tl.store(x, tl.where(tl.load(x), 5, 7))
+
+
+@triton.jit
 def through_a_constant(x: Any, out: Any):
     tl.store(out, 1)
 
@@ -118,6 +133,8 @@ WORDS = [
     (far_axis, "invalid axis -3"),
     (far_program, "program_id axis must be 0, 1, or 2 but got 20"),
     (short_block, "Descriptor block shape must have at least 16 bytes in the last dimension, but got 2 * 4 = 8 bytes"),
+    (narrow_atomic, "atomic_add does not support int8"),
+    (short_atomic, "atomic_xchg does not support uint16"),
     (sliced, "unsupported tensor index"),
 ]
 
@@ -157,3 +174,14 @@ def test_the_annotations_of_triton_are_those_of_weft() -> None:
 def _with(function: Any, **annotations: Any) -> Any:
     function.__annotations__ = annotations
     return function
+
+
+def test_a_condition_that_is_no_bool_is_warned_of() -> None:
+    x = np.full(1, 2, np.int32)
+    with pytest.warns(UserWarning) as warned:
+        chosen_by_number[(1,)](x)
+    words = (
+        "tl.where with a non-boolean condition is deprecated and will error out in a future triton release. Got int32"
+    )
+    assert [str(w.message) for w in warned] == [words]
+    assert x[0] == 5

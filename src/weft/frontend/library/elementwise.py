@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -181,7 +182,14 @@ def _clamp(b: Builder, x: Value, min: Value, max: Value, propagate_nan: Value) -
 
 @implements(tl.where)
 def _where(b: Builder, condition: Value, x: Value, y: Value) -> Tensor:
-    test = b.cast(tile_of(b, condition, "condition"), dtypes.bool_)
+    given = tile_of(b, condition, "condition")
+    if b.semantics is triton_3_9 and not given.dtype.is_bool and isinstance(condition, Tensor):
+        warnings.warn(
+            "tl.where with a non-boolean condition is deprecated and will error out in a future triton release. "
+            f"Got {given.dtype.triton}",
+            stacklevel=2,
+        )
+    test = b.cast(given, dtypes.bool_)
     if any(isinstance(v, Tensor) and v.is_pointer for v in (x, y)):
         return b.select(*b.broadcast(test, *_pointers(x, y)))
     promotion = resolve(b, "where", x, y)
