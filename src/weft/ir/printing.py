@@ -10,6 +10,7 @@ bits, pointers; `weft.frontend.library.debugging` brings others to these.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,15 +52,11 @@ class Print:
         start = f"pid ({x}, {y}, {z})"
         if values is None:
             return f"{start}{self.prefix}\n"
-        import numpy as np
-
+        indices = itertools.product(*([f"{i:{_digits(size)}}" for i in range(size)] for size in self.shape))
         return "".join(
-            f"{start} idx ({self._index(index)}){self.prefix}{_spelled(values[index].item(), self.type, self.hex)}\n"
-            for index in np.ndindex(values.shape)
+            f"{start} idx ({', '.join(index)}){self.prefix}{_spelled(value, self.type, self.hex)}\n"
+            for index, value in zip(indices, values.ravel().tolist(), strict=True)
         )
-
-    def _index(self, index: Sequence[int]) -> str:
-        return ", ".join(f"{i:{_digits(size)}}" for i, size in zip(index, self.shape, strict=True))
 
     def placed(self, data: NDArray[Any]) -> NDArray[Any]:
         """The elements in their shape, from how they lie in local memory."""
