@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.parser import Parser
 
+import weft.language as tl
 from weft import dtypes, reference
-from weft.codegen.cpu.masks import decided_by_last, depends_on
+from weft.codegen import emit_llvm
+from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
+from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.tile import COMPARE, Tile
 from weft.ir.types import dtype_of, pointer, scalar, shape_of, tensor
+from weft.layout import LinearLayout
+from weft.options import Options
+from weft.target import CpuTarget
 from weft.transforms.axis import analyse
 
 SHAPE = (4, 8)
@@ -111,8 +119,10 @@ class RandomMask:
 
 
 def test_the_last_element_decides() -> None:
-    """If it is true, all are; over many masks and scalars, of both signs. Recognised are enough of them to mean something,
-    and among these are some that are sometimes partly true."""
+    """If it is true, all are; and so for each element with those whose index has no other bits than its own. Over many masks
+    and scalars, of both signs. Recognised are enough of them to mean something, and some of these are sometimes partly true."""
+    index = np.arange(SHAPE[0] * SHAPE[1])
+    below = index[:, None] & ~index[None, :] == 0
     recognised = partly = 0
     for seed in range(600):
         mask = RandomMask(seed)
@@ -122,9 +132,32 @@ def test_the_last_element_decides() -> None:
         for m, n in ((0, 0), (5, 3), (-2, 7), (8, 32), (31, -5)):
             values = mask.values(m, n)
             assert values.all() or not values[-1, -1], f"seed {seed}, scalars {m}, {n}:\n{mask.module}"
+            claimed = below & values.reshape(1, -1)
+            assert not (claimed & ~values.reshape(-1, 1)).any(), f"seed {seed}, scalars {m}, {n}:\n{mask.module}"
             partly += bool(values.any() and not values.all())
     assert recognised > 50
     assert partly > 20
+
+
+@pytest.mark.parametrize(
+    ("register", "lane", "expected"),
+    [
+        ((4, 8), (1, 2), True),
+        ((1, 2), (4, 8), True),
+        ((4, 0, 8), (1, 2, 0), True),  # duplicates
+        ((4, 8), (1, 3), False),  # lane 3 holds element 2, and lane 2 holds element 3
+        ((4, 12), (1, 2), False),
+    ],
+)
+def test_where_the_last_lane_holds_the_highest_index(
+    register: tuple[int, ...], lane: tuple[int, ...], expected: bool
+) -> None:
+    layout = LinearLayout.from_columns({"register": register, "lane": lane}, [("dim0", 4)])
+    assert last_is_highest(layout) is expected
+    if expected:
+        for at in range(2 ** len(register)):
+            held = [layout.flat(register=at, lane=j) for j in range(2 ** len(lane))]
+            assert held[-1] == max(held) == functools.reduce(int.__or__, held)
 
 
 # ---- which masks are recognised ---------------------------------------------------------------------------------------
@@ -242,3 +275,38 @@ def test_a_mask_depends_on_the_loads_it_is_computed_from(mask: str, expected: bo
     assert len(roots) == 1
     assert depends_on(value, roots) is expected
     assert not depends_on(value, [])
+
+
+# ---- the version of a loop that has the masks ---------------------------------------------------------------------------
+
+
+def scaled(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    at = tl.arange(0, M * N)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 3.0, mask=at < n)
+
+
+def scaled_by_row(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
+    at = rows * N + columns
+    mask = columns < n
+    tl.store(out + at, tl.load(x + at, mask=mask) * tl.exp(tl.load(x + rows)), mask=mask)
+
+
+def summed(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    at = tl.arange(0, M * N)
+    tl.store(out, tl.sum(tl.load(x + at, mask=at < n, other=0.0), axis=0))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "copies"),
+    [(scaled, 1), (scaled_by_row, 4), (summed, 4)],
+    ids=["no copies", "copies share a value", "copies have accumulators"],
+)
+def test_copies_in_the_version_with_masks(kernel: Any, copies: int) -> None:
+    """Where there are none, a scalar says whether a register is whole."""
+    types: dict[str, Any] = dict.fromkeys(("x", "out"), PointerArgument(dtypes.float32))
+    types |= {"n": ScalarArgument(dtypes.int32), "M": ConstantArgument(16), "N": ConstantArgument(64)}
+    target = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
+    text = emit_llvm(build_module(KernelFunction(kernel), types), target, Options(disjoint=True))
+    assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == copies
+    assert ("vector.reduce.and" in text) is (copies > 1)

@@ -56,6 +56,15 @@ class Accesses:
             return None
         return self._emitter.vector(mask, index)
 
+    def _last_lane(self, mask: SSAValue | None, index: RegisterIndex, shape: Runs) -> ir.Value | None:
+        """Whether one vector access of a register is whole, by the mask's last lane; None where that does not decide.
+
+        Asked for before the mask's vector, it is scalar code, and LLVM moves the vector to where the access is not whole.
+        """
+        if mask is None or mask not in self._emitter.ordered_masks or len(shape.starts) > 1:
+            return None
+        return self._emitter.lane(mask, index, layout_of(mask).in_size("lane") - 1)
+
     def load(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
@@ -64,6 +73,7 @@ class Accesses:
             return self._volatile(op, index, element)
         shape = self._shape(op.pointer)
         lanes = len(shape.lane_of)
+        last = self._last_lane(op.mask, index, shape)
         mask = self._mask(op.mask, index)
         other = None if op.other is None or mask is None else emitter.vector(op.other, index)
         self._check(op, index, mask)
@@ -85,7 +95,7 @@ class Accesses:
                 fill = shuffle(builder, element.to_storage(builder, other), positions_)
             active = shuffle(builder, mask, positions_)
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
-            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+            with builder.if_else(all_lanes(builder, active) if last is None else last, likely=True) as (whole, partial):
                 with whole:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
@@ -126,6 +136,7 @@ class Accesses:
             )
             return
         shape = self._shape(op.pointer)
+        last = self._last_lane(op.mask, index, shape)
         mask = self._mask(op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
         self._check(op, index, mask)
@@ -145,7 +156,7 @@ class Accesses:
                 builder.store(part, address, align=element.size)
                 continue
             active = shuffle(builder, mask, lanes)
-            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
+            with builder.if_else(all_lanes(builder, active) if last is None else last, likely=True) as (whole, partial):
                 with whole:
                     builder.store(part, address, align=element.size)
                 with partial:

@@ -19,7 +19,7 @@ from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
-from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.loops import UNROLL_BITS, over_registers
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
@@ -217,6 +217,7 @@ class Emitter(Registers):
                         reverse=bool(loop.reverse),
                         by_rows=by_rows,
                         unrolled=loop.crossed_bits,
+                        unroll_bits=0 if self.ordered_masks else UNROLL_BITS,
                     )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

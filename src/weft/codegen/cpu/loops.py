@@ -87,11 +87,12 @@ def over_registers(
     reverse: bool = False,
     by_rows: bool = False,
     unrolled: int = 0,
+    unroll_bits: int = UNROLL_BITS,
 ) -> None:
     """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes what goes
     ``along`` the axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those
     that are between two along the axis are visited before the next along the axis. ``unrolled`` are the
-    bits to unroll, if any; else the lowest are."""
+    bits to unroll, if any; else the ``unroll_bits`` lowest are."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -106,7 +107,7 @@ def over_registers(
         _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse)
         return
     small = is_small(layout) and used.bit_count() <= allowed
-    wanted = (unrolled & inner).bit_count() or UNROLL_BITS
+    wanted = (unrolled & inner).bit_count() or unroll_bits
     unroll = min(len(inner_bits) if small else wanted, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 

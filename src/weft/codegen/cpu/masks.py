@@ -6,6 +6,8 @@ beyond the instructions saved: a processor does not prefetch for masked loads as
 
 A tile *ascends* if along each dimension its elements are consecutive or equal (axis analysis), and is *uniform* if all are equal;
 then ``ascending < uniform``, ``uniform > ascending``, and conjunctions and broadcasts of such masks are *decided by the last*.
+The same holds for a part of the tile: an element that is true makes all those true whose index has no bit that its own has not.
+So the last lane of a register decides for the register, where each bit of a lane or register is one bit of the index.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from weft.codegen.cpu.schedule import is_recomputable
 from weft.ir import tile
 from weft.ir.types import shape_of
+from weft.layout import LinearLayout
 from weft.transforms.axis import AxisInfo
 
 _ASCENDING_FIRST = ("lt", "le")
@@ -39,6 +42,12 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
             return decided_by_last(op.operands[0], axis)
         case _:
             return False
+
+
+def last_is_highest(layout: LinearLayout) -> bool:
+    """Whether the last lane of each register holds the element whose index has all the bits that the other lanes' have."""
+    columns = [c for dim in ("register", "lane") for c in layout.columns(dim) if c]
+    return len(set(columns)) == len(columns) and not any(c & (c - 1) for c in columns)
 
 
 def depends_on(mask: SSAValue, roots: Collection[object]) -> bool:
