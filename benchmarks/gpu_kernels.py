@@ -338,10 +338,9 @@ def counted(x, bins, n, BLOCK: tl.constexpr, BINS: tl.constexpr):
 def compile_with_triton(request: dict[str, Any]) -> dict[str, Any]:
     """PTX of ``request["kernel"]``: ``signature`` has each parameter's type in Triton's spelling, ``constants`` the
     compile-time ones, ``aligned`` the names of those divisible by 16, ``target`` is 80 or 90, ``options`` are Triton's."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
-
-    import triton
 
     kernel = globals()[request["kernel"]]
     aligned = {(kernel.arg_names.index(name),): [["tt.divisibility", 16]] for name in request["aligned"]}

@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-
-import triton
 
 
 @triton.jit

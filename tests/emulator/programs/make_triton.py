@@ -9,12 +9,11 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.language.extra import libdevice
-
-import triton
 
 HERE = Path(__file__).parent
 

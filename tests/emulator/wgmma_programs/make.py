@@ -9,11 +9,10 @@ from pathlib import Path
 
 os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
 
+import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-
-import triton
 
 HERE = Path(__file__).parent
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import common
 import numpy as np
+import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
@@ -19,8 +20,6 @@ from triton.compiler.code_generator import CodeGenerator
 from triton.compiler.compiler import ASTSource, make_backend
 from triton.compiler.errors import CompilationError
 from triton.language.extra.cuda import libdevice
-
-import triton
 
 TYPES = {
     **{"bool": tl.int1, "int8": tl.int8, "int16": tl.int16, "int32": tl.int32, "int64": tl.int64},
