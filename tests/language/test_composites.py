@@ -176,3 +176,18 @@ def test_colons_of_a_scalar_have_no_effect() -> None:
     out = np.zeros(1)
     indexed[(1,)](np.full(1, 3.0), out)
     assert out[0] == 3
+
+
+@weft.jit
+def of_none(out: Any, values: Any) -> None:
+    item = 5
+    made = tl.tuple([item + 1 for item in values])
+    fresh = tl.tuple([other + 1 for other in values])
+    tl.static_assert(len(made) + len(fresh) == 0)
+    tl.store(out, item)
+
+
+def test_a_comprehension_over_the_empty_tuple() -> None:
+    out = np.zeros(1)
+    of_none[(1,)](out, ())
+    assert out[0] == 5

@@ -132,7 +132,7 @@ def _comprehension(g: Generator, node: ast.ListComp) -> Value:
         if all(_chosen(g, test) for test in part.ifs):
             results.append(g.expression(node.elt))
     for name in names_in(part.target):
-        g.scope.values.pop(name)
+        g.scope.values.pop(name, None)  # not bound where there are no items
         if name in outer:
             g.scope.values[name] = outer[name]
     return tuple(results)
