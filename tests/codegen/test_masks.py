@@ -310,3 +310,4 @@ def test_copies_in_the_version_with_masks(kernel: Any, copies: int) -> None:
     text = emit_llvm(build_module(KernelFunction(kernel), types), target, Options(disjoint=True))
     assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == copies
     assert ("vector.reduce.and" in text) is (copies > 1)
+    assert not re.search(r"undef, \w+ undef", text), "undefined vectors are spelled lane by lane"

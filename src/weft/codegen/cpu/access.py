@@ -90,7 +90,7 @@ class Accesses:
                 parts.append(builder.load(address, typ=storage, align=element.size))
                 continue
             positions_ = [start + j for j in range(shape.run)]
-            fill = ir.Constant(storage, None)
+            fill = splat(0, storage)
             if other is not None:
                 fill = shuffle(builder, element.to_storage(builder, other), positions_)
             active = shuffle(builder, mask, positions_)
@@ -120,7 +120,7 @@ class Accesses:
         lanes = layout_of(op.pointer).in_size("lane")
         storage = element.storage_type(lanes)
         pointers = ir.VectorType(POINTER, lanes)
-        fill = ir.Constant(storage, None) if other is None else element.to_storage(builder, other)
+        fill = splat(0, storage) if other is None else element.to_storage(builder, other)
         mask = splat(1, ir.VectorType(I1, lanes)) if mask is None else mask
         operands = [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
         return intrinsic(builder, "masked.gather", operands, storage, [storage, pointers])

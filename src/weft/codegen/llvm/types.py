@@ -139,6 +139,16 @@ class Splat(ir.Constant):
         return f"splat ({self.scalar.type} {self.scalar.get_reference()})"
 
 
+class Undefined(ir.Constant):
+    """Any bits, in LLVM's short spelling; llvmlite spells out each lane."""
+
+    def __init__(self, type_: ir.Type):
+        super().__init__(type_, ir.Undefined)
+
+    def _get_reference(self) -> str:
+        return "undef"
+
+
 def _scalar(element: ir.Type, number: int | float) -> ir.Constant:
     return _signed_scalar(element, number, math.copysign(1.0, number))
 
@@ -263,7 +273,7 @@ def shuffle(builder: ir.IRBuilder, value: ir.Value, lanes: Sequence[int], other:
     """The vector of the lanes named, in their order; lanes of ``other`` count from the end of ``value``."""
     if other is None and list(lanes) == list(range(lanes_of(value) or 0)):
         return value
-    second = ir.Constant(value.type, ir.Undefined) if other is None else other
+    second = Undefined(value.type) if other is None else other
     return builder.shuffle_vector(value, second, _lane_numbers(tuple(lanes)))
 
 
@@ -277,7 +287,7 @@ def broadcast(builder: ir.IRBuilder, scalar: ir.Value, lanes: int) -> ir.Value:
     """A scalar in every lane."""
     if isinstance(scalar, ir.Constant):
         return Splat(scalar, lanes)
-    undefined = ir.Constant(ir.VectorType(scalar.type, lanes), ir.Undefined)
+    undefined = Undefined(ir.VectorType(scalar.type, lanes))
     return shuffle(builder, builder.insert_element(undefined, scalar, _scalar(I32, 0)), [0] * lanes)
 
 
@@ -286,7 +296,7 @@ def per_lane(builder: ir.IRBuilder, function: ir.Function, operands: Sequence[ir
     lanes = lanes_of(operands[0])
     if lanes is None:
         return builder.call(function, operands)
-    result: ir.Value = ir.Constant(ir.VectorType(function.ftype.return_type, lanes), ir.Undefined)
+    result: ir.Value = Undefined(ir.VectorType(function.ftype.return_type, lanes))
     for lane in range(lanes):
         index = _scalar(I32, lane)
         value = builder.call(function, [builder.extract_element(o, index) for o in operands])
