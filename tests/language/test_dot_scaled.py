@@ -156,3 +156,30 @@ def test_refusals(case: int) -> None:
     with pytest.raises(CompilationError) as caught:
         refused[(1,)](case)
     assert REFUSED[case] in str(caught.value)
+
+
+def test_scales_of_int8_are_codes_too() -> None:
+    a, x = operand("e5m2", (M, K), 1, 1)
+    b, y = operand("e4m3", (K, N), 0, 2)
+    (u, f), (v, g) = exponents(M, 3), exponents(N, 4)
+    assert u.max() > 127 and v.max() > 127
+    out = np.zeros((M, N), np.float32)
+    scaled[(1,)](
+        a,
+        u.view(np.int8),
+        b,
+        v.view(np.int8),
+        None,
+        out,
+        "e5m2",
+        "e4m3",
+        True,
+        True,
+        a.shape,
+        b.shape,
+        K // 32,
+        False,
+        M,
+        N,
+    )
+    np.testing.assert_array_equal(out, (x * f) @ (y * g.T))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.dtypes import bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, uint8, uint16
+from weft.dtypes import bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, int8, uint8, uint16
 from weft.language.compiletime import static_assert
 from weft.language.core import composite, constexpr, constexpr_function, tensor
 from weft.language.creation import cast
@@ -62,6 +62,8 @@ def _elements(x: tensor, name: str | constexpr, rows: bool | constexpr) -> tenso
 @composite
 def _scaled(x: tensor, scale: Any, fast_math: bool | constexpr) -> tensor:
     """A matrix (rows, inner) of float16 or bfloat16 times its scales (rows, blocks)."""
+    if scale.dtype == int8:  # the same codes
+        scale = scale.to(uint8, bitcast=True)
     if scale.dtype == uint8:
         # 2**-127 is subnormal in bfloat16.
         factor = where(scale == 0, 0x40, scale.to(uint16) << 7).to(uint16).to(bfloat16, bitcast=True)
@@ -91,9 +93,9 @@ def dot_scaled(
     """``acc + lhs @ rhs``, summed in float32, for matrices, or batches, of the formats ``e2m1`` (two in a uint8, the first in the
     lower bits), ``e4m3``, ``e5m2``, ``bf16`` and ``fp16``.
 
-    ``lhs_scale`` is (M, K // 32) and ``rhs_scale`` is (N, K // 32), exponents in uint8, biased by 127; or (.., K // 16) of
-    float8_e4m3fn; or None. A scale of 255 makes its elements NaN; with ``fast_math`` there may be none. e2m1 is packed along K,
-    unless ``lhs_k_pack`` or ``rhs_k_pack`` is False: then along M or N.
+    ``lhs_scale`` is (M, K // 32) and ``rhs_scale`` is (N, K // 32), exponents in uint8 or int8, biased by 127; or
+    (.., K // 16) of float8_e4m3fn; or None. A scale of 255 makes its elements NaN; with ``fast_math`` there may be none.
+    e2m1 is packed along K, unless ``lhs_k_pack`` or ``rhs_k_pack`` is False: then along M or N.
     """
     static_assert(out_dtype == float32, "Only float32 is supported for out_dtype at the moment")
     static_assert(_known(lhs_format), f"Invalid float format: {lhs_format}.")
