@@ -26,8 +26,7 @@ the warp's number takes the place of a lane bit, half of the lanes hold nothing 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import lru_cache, reduce
-from operator import or_, xor
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from weft.layout.algebra import f2
@@ -58,13 +57,16 @@ class Places(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def _mask(columns: f2.Matrix) -> int:
-    return reduce(or_, columns, 0)
+    mask = 0
+    for column in columns:
+        mask |= column
+    return mask
 
 
 @lru_cache(maxsize=1 << 14)
 def _differ(a: f2.Matrix, b: f2.Matrix) -> int:
     """The bits in which columns of the same places differ."""
-    return reduce(or_, map(xor, a, b), 0)
+    return _mask(tuple(x ^ y for x, y in zip(a, b, strict=True)))
 
 
 def crossing(a: Places, b: Places) -> int:
