@@ -1,6 +1,7 @@
 """Tuples, aggregates, methods, comprehensions, and what else kernels take from Python: stored numbers are what Python gives."""
 
-# Kernels give constexpr variables plain values, which no type checker can know to be right.
+# Kernels give constexpr variables plain values, which no type checker can know to be right. Those that are refused at an
+# assignment do not read what it assigns (F841).
 # ruff: noqa: F841
 # pyright: basic, reportAssignmentType=false, reportArgumentType=false, reportAttributeAccessIssue=false
 # pyright: reportCallIssue=false, reportOperatorIssue=false, reportIndexIssue=false, reportGeneralTypeIssues=false
@@ -211,7 +212,7 @@ def calls(out: Any, n: Any, shape: tl.constexpr, f: tl.constexpr) -> None:
     tl.store(out + 2, scaled(n, 1, 2, scale=10))
     tl.store(out + 3, apply(tl.maximum, n, 5) + apply(f, n, 5))
     tl.store(out + 4, size_of(1, n))
-    tl.store(out + 5, getattr(tl, "minimum")(n, 2) if hasattr(tl, "minimum") and not hasattr(tl, "nothing") else 0)  # noqa: B009
+    tl.store(out + 5, getattr(tl, "minimum")(n, 2) if hasattr(tl, "minimum") and not hasattr(tl, "nothing") else 0)  # noqa: B009 - getattr is what this tests
     y: tl.constexpr
     x, y = 3, 4
     tl.static_assert(y.type == tl.constexpr_type(4))
@@ -343,3 +344,34 @@ def test_refused(execute: Execute, kernel: KernelFunction, message: str) -> None
         execute(kernel, out=np.zeros(1, np.int32))
     assert caught.value.message == message
     assert caught.value.spans
+
+
+@jit
+def first_multiple(n, m):
+    i = n
+    while True:
+        if i % m == 0:
+            return i, n
+        if i > 50:
+            return -1, i
+        i += 1
+
+
+@jit
+def endless(out: Any, n: Any) -> None:
+    total = 0
+    for k in range(2, 5):
+        i, start = first_multiple(n + k, k)
+        total = total * 100 + i - start
+    tl.store(out, total)
+    tl.store(out + 1, first_multiple(n, 64)[0])
+
+
+@pytest.mark.parametrize("n", [1, 6, 49])
+def test_only_return_leaves_an_endless_loop(execute: Execute, n: int) -> None:
+    total = 0
+    for k in range(2, 5):
+        i = next(i for i in range(n + k, 60) if i > 50 or i % k == 0)
+        i, start = (i, n + k) if i % k == 0 else (-1, i)
+        total = total * 100 + i - start
+    assert stored(execute, endless, 2, n=np.int32(n)) == [total, -1]

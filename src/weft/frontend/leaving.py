@@ -53,9 +53,11 @@ class Leaving:
         """The values of the variables, of those of all that the loop carries."""
         return values[len(self.initial) : len(self.initial) + len(self.carried.initial)]
 
-    def run(self, test: Tensor, enter: Callable[[], None], advance: Callable[[], list[Tensor]]) -> None:
+    def run(
+        self, test: Tensor, enter: Callable[[], None], advance: Callable[[], list[Tensor]], *, endless: bool = False
+    ) -> None:
         """Build the loop. ``test`` is its condition, at the end of ``before``; ``enter`` runs before the body, ``advance``
-        after it: it gives the leading values of the next iteration."""
+        after it: it gives the leading values of the next iteration. ``endless``: only jumps leave the loop."""
         g, b, carried = self.g, self.g.b, self.carried
 
         def enter_body() -> None:
@@ -90,5 +92,6 @@ class Leaving:
         if result:
             end: Returned = body.scope.result
             reached, *values = list(op.results)[len(initial) - len(result) :]
-            g.scope.jumps[jumps.RETURN] = Tensor.of(reached)
+            only = endless and all(jump.kind == "return" for jump in flags)
+            g.scope.jumps[jumps.RETURN] = True if only else Tensor.of(reached)
             g.scope.result = Returned(rebuild(end.value, iter(values)), end.node)

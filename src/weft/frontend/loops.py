@@ -205,11 +205,14 @@ def _leaving_while(g: Generator, node: ast.While) -> None:
     """A ``while`` that a ``break`` or a ``return`` leaves, too. After that the condition is not computed."""
     loop = Leaving(g, node, [g.b.constant(True, dtypes.bool_)])
     goes_on = Tensor.of(loop.before.args[0])
+    conditions: list[bool | Tensor] = []
+
+    def condition() -> bool | Tensor:
+        conditions.append(scalar_condition(g, node.test, "the condition of a loop"))
+        return conditions[0]
 
     def compute() -> bool | Tensor:
-        return short_circuit(
-            g, "and", goes_on, [node.test], lambda: scalar_condition(g, node.test, "the condition of a loop")
-        )
+        return short_circuit(g, "and", goes_on, [node.test], condition)
 
     test = _test(g, loop.carried, loop.before, compute)
     if isinstance(test, bool):
@@ -217,7 +220,7 @@ def _leaving_while(g: Generator, node: ast.While) -> None:
         return
     with g.b.at(loop.after):
         again = g.b.constant(True, dtypes.bool_)
-    loop.run(test, lambda: None, lambda: [again])
+    loop.run(test, lambda: None, lambda: [again], endless=conditions[0] is True)
 
 
 def range_bounds(g: Generator, iteration: Iteration) -> tuple[Tensor, Tensor, Tensor, Callable[[Tensor], Tensor]]:
