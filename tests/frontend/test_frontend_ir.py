@@ -105,7 +105,7 @@ def loop_kernel(p: Any, n: Any, FLAG: tl.constexpr) -> None:
         twice = scale * 2
         if FLAG:
             scale = scale  # noqa: PLW0127 - unchanged
-        unused = i  # pyright: ignore[reportUnusedVariable]  # noqa: F841
+        unused = i  # noqa: F841 - a loop must not carry it  # pyright: ignore[reportUnusedVariable]
         total += twice
     tl.store(p, total)
 

@@ -141,12 +141,12 @@ def numpy_conversion(out: Any) -> None:
 
 @jit
 def host_variable(out: Any) -> None:
-    tl.store(out, workspace_byte)  # noqa: F821
+    tl.store(out, workspace_byte)  # noqa: F821 - the misspelt name is the test
 
 
 @jit
 def misspelled_helper(out: Any) -> None:
-    tl.store(out, swaped)  # noqa: F821
+    tl.store(out, swaped)  # noqa: F821 - the same
 
 
 @jit

@@ -124,7 +124,7 @@ def test_a_loop_carries_a_tuple_of_blocks_through_a_helper(target: str | None) -
 
 @weft.jit
 def chosen(x: Any, y: Any, out: Any, n: Any, which: Any, B: tl.constexpr) -> None:
-    if which > 0:  # noqa: SIM108
+    if which > 0:  # noqa: SIM108 - an 'if' that joins block pointers is what this tests
         block = tl.make_block_ptr(x, (n,), (1,), (0,), (B,), (0,))
     else:
         block = tl.make_block_ptr(y, n, 2, 0, B, 0)

@@ -193,7 +193,7 @@ def test_native_scans_of_rank_3(shape: tuple[int, ...], axis: int, transposed: b
 
 
 @weft.jit
-def take(x: Any, index: Any, out: Any, S: tl.constexpr, I: tl.constexpr, A: tl.constexpr) -> None:  # noqa: E741
+def take(x: Any, index: Any, out: Any, S: tl.constexpr, I: tl.constexpr, A: tl.constexpr) -> None:  # noqa: E741 - sizes are named after the arrays
     i = tl.arange(0, S[0])[:, None] * S[1] + tl.arange(0, S[1])[None, :]
     j = tl.arange(0, I[0])[:, None] * I[1] + tl.arange(0, I[1])[None, :]
     tl.store(out + j, tl.gather(tl.load(x + i), tl.load(index + j), A))

@@ -124,7 +124,7 @@ class KernelFunction:
         self.__module__ = fn.__module__
         self.__doc__ = fn.__doc__
         with contextlib.suppress(CompilationError):  # raised again where the source is needed
-            self._lines  # noqa: B018  # read now: the file may be edited before the first launch
+            self._lines  # noqa: B018 - read now: the file may be edited before the first launch
 
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"

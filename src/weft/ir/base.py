@@ -12,7 +12,7 @@ from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
 
 from weft.dtypes import DType
-from weft.ir.types import defect, dtype_of, is_pointer
+from weft.ir.types import defect, dtype_of, element_of, is_pointer, shape_of, tensor
 
 _NOWHERE: Final = UnknownLoc()
 
@@ -141,6 +141,19 @@ def check_kind(name: str, kind: str, table: dict[str, frozenset[str]], operand: 
     dtype = dtype_of(operand)
     if class_of(dtype) not in table[kind]:
         raise VerifyException(f"{name} {kind} does not take {dtype}")
+
+
+def check_axis(name: str, axis: int, rank: int) -> None:
+    """`VerifyException` unless a tensor of ``rank`` has the dimension ``axis``."""
+    if not 0 <= axis < rank:
+        raise VerifyException(f"{name}: axis {axis} is out of range for rank {rank}")
+
+
+def check_result(name: str, source: SSAValue, result: SSAValue, shape: Sequence[int]) -> None:
+    """`VerifyException` unless ``result`` has the elements of ``source`` in ``shape``."""
+    if shape_of(result) != tuple(shape) or element_of(result) != element_of(source):
+        wanted = tensor(element_of(source), shape)
+        raise VerifyException(f"{name} of {source.type}: expected {wanted}, found {result.type}")
 
 
 def same_either_way(kind: str, dtype: DType) -> bool:

@@ -28,7 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
 from weft.dtypes import DType, lossless
-from weft.ir.base import TileOp
+from weft.ir.base import TileOp, check_axis, check_result
 from weft.ir.classes import Collective
 from weft.ir.elementwise import BinaryOp
 from weft.ir.types import dtype_of, element_of, has_layout, is_pointer, layout_of, scalar, shape_of, tensor
@@ -147,8 +147,7 @@ def _verify_axis(op: CombiningOp) -> tuple[int, ...]:
     if not op.sources:
         raise VerifyException(f"{op.name} needs at least one tensor")
     shape = shape_of(op.sources[0])
-    if not 0 <= op.axis.value.data < len(shape):
-        raise VerifyException(f"{op.name}: axis {op.axis.value.data} is out of range for rank {len(shape)}")
+    check_axis(op.name, op.axis.value.data, len(shape))
     return shape
 
 
@@ -159,9 +158,7 @@ def _verify_combining(op: CombiningOp, shape: Sequence[int], expected: Sequence[
     for source, result in zip(op.sources, op.results_, strict=True):
         if shape_of(source) != shape:
             raise VerifyException(f"{op.name}: shapes {shape} and {shape_of(source)} differ")
-        if shape_of(result) != tuple(expected) or element_of(result) != element_of(source):
-            wanted = tensor(element_of(source), expected)
-            raise VerifyException(f"{op.name} of {source.type}: expected {wanted}, found {result.type}")
+        check_result(op.name, source, result, expected)
     arguments = [a.type for a in op.combine.block.args]
     elements = [element_of(s) for s in op.sources]
     if arguments != elements + elements:
@@ -195,17 +192,14 @@ class GatherOp(TileOp):
 
     def verify_(self) -> None:
         source, index, axis = shape_of(self.source), shape_of(self.index), self.axis.value.data
-        if not 0 <= axis < len(source):
-            raise VerifyException(f"tile.gather: axis {axis} is out of range for rank {len(source)}")
+        check_axis("tile.gather", axis, len(source))
         if len(index) != len(source) or any(
             a != b for d, (a, b) in enumerate(zip(source, index, strict=True)) if d != axis
         ):
             raise VerifyException(f"tile.gather: shapes {source} and {index} differ in more than dimension {axis}")
         if is_pointer(self.index) or not dtype_of(self.index).is_integer:
             raise VerifyException(f"tile.gather: an index is an integer, found {element_of(self.index)}")
-        if shape_of(self.result) != index or element_of(self.result) != element_of(self.source):
-            wanted = tensor(element_of(self.source), index)
-            raise VerifyException(f"tile.gather of {self.source.type}: expected {wanted}, found {self.result.type}")
+        check_result("tile.gather", self.source, self.result, index)
 
 
 @irdl_op_definition

@@ -15,7 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, tra
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from weft.ir.base import TileOp
+from weft.ir.base import TileOp, check_axis, check_result
 from weft.ir.classes import Rearranging
 from weft.ir.types import element_of, has_layout, layout_of, shape_of, tensor
 from weft.layout import LinearLayout
@@ -48,9 +48,7 @@ class JoinOp(TileOp):
             raise VerifyException(f"tile.join takes tensors, found the scalar {self.lhs.type}")
         if shape_of(self.lhs) != shape_of(self.rhs) or element_of(self.lhs) != element_of(self.rhs):
             raise VerifyException(f"tile.join: {self.lhs.type} and {self.rhs.type} differ")
-        expected = tensor(element_of(self.lhs), (*shape_of(self.lhs), 2))
-        if shape_of(self.result) != (*shape_of(self.lhs), 2) or element_of(self.result) != element_of(self.lhs):
-            raise VerifyException(f"tile.join of {self.lhs.type}: expected {expected}, found {self.result.type}")
+        check_result("tile.join", self.lhs, self.result, (*shape_of(self.lhs), 2))
 
 
 @irdl_op_definition
@@ -78,9 +76,7 @@ class SplitOp(TileOp):
                 f"tile.split takes two or more dimensions, the last of size 2, found {self.source.type}"
             )
         for half in (self.first, self.second):
-            if shape_of(half) != shape[:-1] or element_of(half) != element_of(self.source):
-                wanted = tensor(element_of(self.source), shape[:-1])
-                raise VerifyException(f"tile.split of {self.source.type}: expected {wanted}, found {half.type}")
+            check_result("tile.split", self.source, half, shape[:-1])
 
 
 @irdl_op_definition
@@ -99,8 +95,7 @@ class FlipOp(TileOp):
 
     def verify_(self) -> None:
         shape, axis = shape_of(self.source), self.axis.value.data
-        if not 0 <= axis < len(shape):
-            raise VerifyException(f"tile.flip: axis {axis} is out of range for rank {len(shape)}")
+        check_axis("tile.flip", axis, len(shape))
         if shape_of(self.result) != shape or element_of(self.result) != element_of(self.source):
             raise VerifyException(
                 f"tile.flip keeps shape and element type, found {self.source.type} to {self.result.type}"

@@ -134,8 +134,8 @@ def aggregate(cls: T) -> T:
         object.__setattr__(self, name, value)
 
     functools.update_wrapper(__init__, getattr(cls, INIT), assigned=("__doc__",), updated=())
-    setattr(cls, "__init__", __init__)  # noqa: B010
-    setattr(cls, "__setattr__", __setattr__)  # noqa: B010
+    setattr(cls, "__init__", __init__)  # noqa: B010 - of a class known as `type` alone, an assignment is a type error
+    setattr(cls, "__setattr__", __setattr__)  # noqa: B010 - the same
     return cls
 
 
