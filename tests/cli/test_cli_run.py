@@ -51,6 +51,12 @@ def test_a_script_gets_its_arguments_as_they_are(script: str) -> None:
     assert result.returncode == 0
 
 
+def test_future_imports_of_weft_do_not_reach_the_script(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text("def function(x: int): pass\nprint(function.__annotations__)\n")
+    assert weft_run(str(path)).stdout == "{'x': <class 'int'>}\n"
+
+
 def test_an_exception_is_shown_as_python_shows_it(script: str) -> None:
     result = weft_run(script, "fail")
     assert result.returncode == 1

@@ -69,4 +69,5 @@ def _execute(script: Path) -> None:
     main = ModuleType("__main__")
     main.__dict__.update(__file__=str(script), __builtins__=builtins)
     sys.modules["__main__"] = main
-    exec(compile(script.read_bytes(), str(script), "exec"), main.__dict__)
+    code = compile(script.read_bytes(), str(script), "exec", dont_inherit=True)  # not this module's __future__ imports
+    exec(code, main.__dict__)
