@@ -46,13 +46,13 @@ class _Finder:
     """Finds ``triton`` and its modules in `weft.triton`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """The spec of a module of Triton's name; None for others. Raises: `ModuleNotFoundError` for modules that weft has not."""
+        """The spec of a module of Triton's name; None for others, and for modules that weft has not."""
         if not _is_ours(name):
             return None
         home = _HOME + name.removeprefix(_NAME)
         found = importlib.util.find_spec(home)
         if found is None:
-            raise ModuleNotFoundError(f"weft has no module '{name}'; it has those of docs/triton.md", name=name)
+            return None  # the finders behind this look in weft's folders, and find nothing either
         package = found.submodule_search_locations is not None
         loader: Any = _Loader()
         return importlib.machinery.ModuleSpec(name, loader, origin=found.origin, is_package=package)
