@@ -58,6 +58,22 @@ def test_a_compiled_kernel_launches() -> None:
     np.testing.assert_array_equal(out, 5 * x)
 
 
+STEP = tl.constexpr(0)
+
+
+def test_code_for_another_value_of_a_global_is_not_kept() -> None:
+    @triton.jit
+    def kernel(out: Any):
+        tl.store(out, STEP)
+
+    out = np.zeros(1, np.int32)
+    for step in range(3):
+        globals()["STEP"] = tl.constexpr(step)
+        kernel[(1,)](out)
+        assert out[0] == step
+        assert [len(cache[0]) for cache in kernel.device_caches.values()] == [1]
+
+
 def test_a_text_that_is_not_there() -> None:
     x, out = arrays()
     kernel = scale.warmup(x, out, 2.0, 70, BLOCK=32)

@@ -183,6 +183,11 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self._compiled_from = None
         self.device_caches.clear()
 
+    def _forget(self) -> None:
+        super()._forget()
+        if not self._executables:  # a global or a helper has changed
+            self.device_caches.clear()
+
     # ---- launches ---------------------------------------------------------------------------------------------------
 
     def add_pre_run_hook(self, hook: Callable[..., Any]) -> None:
