@@ -252,11 +252,12 @@ class CompiledKernel:
         """Registers and spilled bytes, as ptxas says; `_REGISTERS` and 0 without ptxas and on the CPU."""
         if self._gpu is None or self.target is None:
             return _REGISTERS, 0
+        from weft.emulator.errors import ToolError
         from weft.emulator.profile import ptxas
 
         try:
             known = ptxas.known_resources(self._gpu.ptx, self._gpu.symbol, self.target.name)
-        except Exception:  # no ptxas
+        except ToolError:
             return _REGISTERS, 0
         return known.registers, known.spill_stores
 

@@ -23,7 +23,7 @@ class MockTensor:
 
     @staticmethod
     def wrap_dtype(arg: Any) -> Any:
-        """A stand-in for a dtype of PyTorch, NumPy or the language; other values as they are."""
+        """A stand-in for a dtype of PyTorch or NumPy; other values as they are."""
         if type(arg).__name__ == "dtype" and type(arg).__module__ == "torch":
             return MockTensor(arg)
         return np.empty(1, cast("Any", arg)) if isinstance(arg, np.dtype) else arg
