@@ -370,6 +370,20 @@ def test_bits_of_integers(dtype: Any, target: str) -> None:
     assert results(unary, target, ["popc", "clz", "ffs", "brev"], [x], dtype).tolist() == expected
 
 
+@weft.jit
+def counts(x: Any) -> None:
+    word = tl.load(x)
+    tl.static_assert(libdevice.popc(word).dtype == tl.int32)
+    tl.static_assert(libdevice.clz(word).dtype == tl.int32)
+    tl.static_assert(libdevice.ffs(word).dtype == tl.int32)
+    tl.static_assert(libdevice.brev(word).dtype == x.dtype.element_ty)
+
+
+def test_counts_of_bits_are_int32() -> None:
+    for dtype in (np.int32, np.uint32, np.int64, np.uint64):
+        counts[(1,)](np.ones(1, dtype))
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
 def test_products_and_means(dtype: Any, target: str) -> None:

@@ -167,11 +167,17 @@ INTEGERS: Final = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np
 
 
 def directed(exact: Fraction, mode: str, dtype: type[Any]) -> float:
-    """A number rounded to a float: neighbours are found by comparing exactly. For numbers in range."""
-    near = dtype(float(exact))
+    """A number rounded to a float: neighbours are found by comparing exactly."""
+    most = np.finfo(dtype).max
+    if abs(exact) > Fraction(float(most)):
+        away = (mode == "ru") == (exact > 0) and mode != "rz"
+        return math.copysign(INF if away else float(most), exact)
+    with np.errstate(over="ignore"):
+        near = dtype(float(exact))
     while not math.isfinite(near) or Fraction(float(near)) > exact:
         near = np.nextafter(near, dtype(-INF))
-    while Fraction(float(following := np.nextafter(near, dtype(INF)))) <= exact:
+    following = near
+    while Fraction(float(near)) < exact and Fraction(float(following := np.nextafter(near, dtype(INF)))) <= exact:
         near = following
     below, above = near, near if Fraction(float(near)) == exact else following
     return float({"rd": below, "ru": above, "rz": below if exact > 0 else above}[mode])
@@ -188,28 +194,91 @@ OPERATIONS: Final[dict[str, Callable[..., Fraction]]] = {
 
 
 @pytest.mark.parametrize(
-    ("operation", "mode", "dtype"), grid(3, list(OPERATIONS), list(ROUNDINGS), [np.float32, np.float64])
+    ("operation", "dtype", "mode"), grid(3, list(OPERATIONS), [np.float32, np.float64], list(ROUNDINGS))
 )
-def test_arithmetic_is_rounded_as_asked(operation: str, mode: str, dtype: type[Any]) -> None:
+def test_arithmetic_is_rounded_as_asked(operation: str, dtype: type[Any], mode: str) -> None:
     exact = OPERATIONS[operation]
-    arity = exact.__code__.co_argcount
-    if dtype is np.float64 and operation == "fma":
-        pytest.skip("fma of float64 is rounded to the nearest only")
     random = np.random.default_rng(3)
-    operands = [(random.normal(size=128) * 10.0 ** random.integers(-4, 5, 128)).astype(dtype) for _ in range(arity)]
-    expected = [
-        directed(exact(*map(Fraction, values)), mode, dtype)
-        for values in zip(*(a.tolist() for a in operands), strict=True)
+    operands = [
+        (random.normal(size=128) * 10.0 ** random.integers(-4, 5, 128)).astype(dtype)
+        for _ in range(exact.__code__.co_argcount)
     ]
-    assert applied(f"{operation}_{mode}", operands, dtype).tolist() == expected
+    assert_directed(operation, mode, operands, dtype)
 
 
-@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
-def test_roots_are_rounded_as_asked(mode: str) -> None:
-    x = np.abs(np.random.default_rng(4).normal(size=128)).astype(np.float32)
-    for value, root in zip(x.tolist(), applied(f"sqrt_{mode}", [x], np.float32), strict=True):
-        at, after = Fraction(float(root)), Fraction(float(np.nextafter(root, np.float32(INF))))
-        before = Fraction(float(np.nextafter(root, np.float32(-INF))))
+def assert_directed(
+    operation: str, mode: str, operands: list[Array], dtype: type[Any], target: str | None = None
+) -> None:
+    exact = OPERATIONS[operation]
+    numbers = list(zip(*(a.tolist() for a in operands), strict=True))
+    found = applied(f"{operation}_{mode}", operands, dtype, target).tolist()
+    expected = [directed(exact(*map(Fraction, values)), mode, dtype) for values in numbers]
+    wrong = [case for case in zip(numbers, found, expected, strict=True) if case[1] != case[2]]
+    assert not wrong, wrong
+
+
+EXTREMES: Final[dict[type[Any], tuple[float, float]]] = {np.float32: (1e-45, 1e37), np.float64: (5e-324, 1e307)}
+"""Where the error of the nearest float is below the least float, or steps of its computation overflow."""
+
+
+@pytest.mark.parametrize("target", [None, "sm_90"])
+@pytest.mark.parametrize(
+    ("operation", "dtype", "mode"), grid(4, ["mul", "div", "fma", "rcp"], list(EXTREMES), list(ROUNDINGS))
+)
+def test_results_near_the_least_and_greatest_floats_are_rounded_as_asked(
+    operation: str, dtype: type[Any], mode: str, target: str | None
+) -> None:
+    """Operands of all magnitudes, such that results are within 2**60 of the limits."""
+    random = np.random.default_rng(7)
+    least, greatest = (math.log2(v) for v in EXTREMES[dtype])
+    size = 128
+    y = random.uniform(least, greatest, size)
+    near = np.where(random.random(size) < 0.7, least + random.uniform(-4, 60, size), greatest)
+    exponents = {"mul": near - y, "fma": near - y, "div": near + y, "rcp": -near}[operation]
+    x = np.clip(exponents, least, greatest)
+    z = np.where(random.random(size) < 0.5, near + random.uniform(-60, 60, size), random.uniform(least, greatest, size))
+    arity = OPERATIONS[operation].__code__.co_argcount
+    signs = random.choice([-1, 1], (3, size)) * random.uniform(1, 2, (3, size))
+    operands = [
+        (sign * 2.0 ** np.clip(e, least, greatest)).astype(dtype)
+        for sign, e in zip(signs[:arity], (x, y, z), strict=False)
+    ]
+    if operation in ("div", "rcp"):
+        operands[-1][operands[-1] == 0] = 1
+    assert_directed(operation, mode, operands, dtype, target)
+
+
+@pytest.mark.parametrize("mode", ROUNDINGS)
+def test_huge_products_are_added_to_what_is_far_from_them(mode: str) -> None:
+    """The product overflows and the sum does not; or the number added is beyond the last place of the product."""
+    odd, most, least = 2.0**1000 * (1 + 2.0**-52), 1.9 * 2.0**1023, 5e-324
+    rows = [
+        (odd, 2.0**24 * (1 + 2.0**-52), -most),
+        (-odd, 2.0**24 * (1 + 2.0**-52), most),
+        *((x, 2.0**400, z) for x in (2.0**600, -(2.0**600)) for z in (least, -least, 2.0**-600)),
+    ]
+    assert_directed("fma", mode, [np.array(column) for column in zip(*rows, strict=True)], np.float64)
+
+
+@pytest.mark.parametrize("target", [None, "sm_90"])
+def test_a_sum_of_zero_is_negative_where_rounded_down(target: str | None) -> None:
+    """IEEE 754: x - x is -0 rounded down, else +0; zeros of one sign keep it."""
+    x, y = np.array([1, 0, -0.0, 0], np.float32), np.array([-1, -0.0, -0.0, 0], np.float32)
+    ones = np.ones(4, np.float32)
+    for mode, expected in (("rd", [1, 1, 1, 0]), ("ru", [0, 0, 1, 0]), ("rz", [0, 0, 1, 0])):
+        for name, operands in (("add", [x, y]), ("sub", [x, -y]), ("fma", [x, ones, y])):
+            found = applied(f"{name}_{mode}", operands, np.float32, target)
+            assert np.signbit(found).tolist() == list(map(bool, expected)) and not found.any(), (name, mode)
+
+
+@pytest.mark.parametrize(("mode", "dtype"), grid(3, list(ROUNDINGS), [np.float32, np.float64]))
+def test_roots_are_rounded_as_asked(mode: str, dtype: type[Any]) -> None:
+    random = np.random.default_rng(4)
+    least, greatest = (math.log10(v) for v in EXTREMES[dtype])
+    x = (random.uniform(1, 2, 128) * 10.0 ** random.uniform(least, greatest, 128)).astype(dtype)
+    for value, root in zip(x.tolist(), applied(f"sqrt_{mode}", [x], dtype), strict=True):
+        at, after = Fraction(float(root)), Fraction(float(np.nextafter(root, dtype(INF))))
+        before = Fraction(float(np.nextafter(root, dtype(-INF))))
         square = Fraction(value)
         assert before**2 < square <= at**2 if mode == "ru" else at**2 <= square < after**2
 
@@ -256,7 +325,7 @@ def calls(x: Any, CASE: tl.constexpr) -> None:
     elif CASE == "inverse":
         libdevice.erfinv(v)
     else:
-        libdevice.fma_rz(v, v, v)
+        libdevice.normcdf(v)
 
 
 @pytest.mark.parametrize(
@@ -264,7 +333,7 @@ def calls(x: Any, CASE: tl.constexpr) -> None:
     [
         ("gamma", "libdevice.tgamma: takes float32 and narrower floats"),
         ("inverse", "libdevice.erfinv: takes float32 and narrower floats"),
-        ("fma", "libdevice.fma_rz: takes float32"),
+        ("normal", "libdevice.normcdf: takes float32 and narrower floats"),
     ],
 )
 def test_float64_is_refused(case: str, message: str) -> None:

@@ -1,7 +1,6 @@
 """Arithmetic and conversions rounded down, up or towards zero.
 
-Each computes the nearest float and the sign of its error, and goes to a neighbour where that is asked for. For float64 the
-error of a product, a quotient or a root is known unless it is smaller than float64's least number.
+Each computes the nearest float and the sign of its error, and goes to a neighbour where that is asked for.
 """
 
 # pyright: reportPrivateUsage=false
@@ -11,10 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from weft.dtypes import float32, float64, int32, int64, uint32, uint64
-from weft.language.compiletime import static_assert, to_tensor
+from weft.language.compiletime import to_tensor
 from weft.language.core import composite, constexpr
-from weft.language.elementwise import div_rn, fma, meaning, sqrt_rn, where
-from weft.language.extra.libdevice.rounding import _as_float, _as_word, finitef, isinf
+from weft.language.elementwise import abs, div_rn, fma, meaning, sqrt_rn, where
+from weft.language.extra.libdevice.rounding import _as_float, _as_word, isinf
+
+GROW = constexpr(2.0**600)
+TINY = constexpr(2.0**-900)
+NO_LONGER_TINY = constexpr(2.0**-700)
+HUGE = constexpr(2.0**900)
+SHRINK = constexpr(2.0**-100)
 
 
 @composite
@@ -24,56 +29,69 @@ def _one(x: Any) -> Any:
 
 
 @composite
-def _least_negative(x: Any) -> Any:
-    """The bits of the negative number next to 0, of the type of ``x``."""
-    return (-(2**63) + 1) if x.dtype.primitive_bitwidth == 64 else (-(2**31) + 1)
+def _next(r: Any, away: Any) -> Any:
+    """The float next to ``r``: of numbers but 0 the one away from 0, or the one towards it."""
+    word = _as_word(r)
+    return where(away, word + 1, word - 1).to(r.dtype, bitcast=True)
 
 
 @composite
-def _step(r: Any, up: Any) -> Any:
-    """The float next to ``r``: above it, or below."""
-    bits = _as_word(r)
-    moved = where(meaning("equal", r > 0.0, up), bits + 1, bits - 1)
-    least = where(up, bits * 0 + 1, bits * 0 + _least_negative(r))
-    return where(meaning("equal", r, 0.0), least, moved).to(r.dtype, bitcast=True)
+def _up(r: Any, error: Any) -> Any:
+    """``r``, the nearest float to ``r + error``, rounded up instead. Of ``error`` the sign counts."""
+    least = where(to_tensor(True), _as_word(r) * 0 + 1, 0).to(r.dtype, bitcast=True)
+    return where(error > 0.0, where(meaning("equal", r, 0.0), least, _next(r, r > 0.0)), r)
+
+
+@composite
+def _in(r: Any, error: Any) -> Any:
+    """``r``, the nearest float to ``r + error``, rounded towards 0 instead."""
+    beyond = where(r > 0.0, error < 0.0, (r < 0.0) & (error > 0.0))
+    return where(beyond, _next(r, to_tensor(False)), r)
 
 
 @composite
 def _toward(r: Any, error: Any, mode: Any) -> Any:
-    """``r``, the nearest float to ``r + error``, rounded down, up or towards zero instead."""
-    below = where(error < 0.0, _step(r, r > float("inf")), r)
-    above = where(error > 0.0, _step(r, meaning("equal", r, r)), r)
+    """``r``, the nearest float to ``r + error``, rounded down, up or towards 0 instead."""
     if mode == "rd":
-        return below
-    if mode == "ru":
-        return above
-    return where(r > 0.0, below, where(r < 0.0, above, r))
+        return -_up(-r, -error)
+    return _up(r, error) if mode == "ru" else _in(r, error)
 
 
 @composite
-def _overflown(r: Any, error: Any, x: Any, y: Any) -> Any:
-    """The error of a result that is infinite, though its operands are finite."""
-    beyond = isinf(r) & finitef(x) & finitef(y)
-    return where(beyond, where(r > 0.0, -1.0, 1.0).to(r.dtype), error)
+def _two_sum(a: Any, b: Any) -> Any:
+    """The nearest float to ``a + b``, and what is missing (Knuth)."""
+    r = a + b
+    z = r - a
+    return r, (a - (r - z)) + (b - z)
 
 
 @composite
 def _sum(x: Any, y: Any, mode: Any) -> Any:
-    """``x + y``. The error of the nearest float is a float (Knuth)."""
+    """``x + y``. The error of the nearest float is a float (Knuth), and infinite where the sum overflows."""
     a = _as_float(x)
     b = _as_float(y).to(a.dtype)
-    r = a + b
-    z = r - a
-    error = (a - (r - z)) + (b - z)
-    return _toward(r, _overflown(r, error, a, b), mode)
+    r, error = _two_sum(a, b)
+    if mode == "rd":  # a sum that is exactly 0 is -0
+        r = -(-a - b)
+    return _toward(r, where(isinf(r), (a - r) + b, error), mode)
 
 
 @composite
-def _residual(x: Any, y: Any, r: Any) -> Any:
-    """``x * y - r``: exact in float64 for float32, by one fused multiplication for float64."""
-    if r.dtype.primitive_bitwidth == 64:
-        return fma(x, y, -r)
-    return x.to(float64) * y.to(float64) - r.to(float64)
+def _factor(condition: Any, factor: Any) -> Any:
+    """``factor`` in float64 where the condition holds, else 1."""
+    return where(condition, to_tensor(1.0).to(float64) * factor, 1.0)
+
+
+@composite
+def _excess(x: Any, y: Any, r: Any) -> Any:
+    """A number with the sign of ``x * y - r``, where ``r`` is near ``x * y``. NaN or infinite where that is.
+
+    For float32 it is exact in float64. For float64 one fused multiplication is enough, unless the error of ``r`` may be
+    below the least float: then the factors are scaled."""
+    if r.dtype.primitive_bitwidth == 32:
+        return x.to(float64) * y.to(float64) - r.to(float64)
+    scale = _factor(abs(r) < TINY, GROW)
+    return fma(x * scale, y * scale, -(r * scale * scale))
 
 
 @composite
@@ -82,19 +100,22 @@ def _product(x: Any, y: Any, mode: Any) -> Any:
     a = _as_float(x)
     b = _as_float(y).to(a.dtype)
     r = a * b
-    return _toward(r, _overflown(r, _residual(a, b, r).to(r.dtype), a, b), mode)
+    return _toward(r, _excess(a, b, r), mode)
 
 
 @composite
 def _quotient(x: Any, y: Any, mode: Any) -> Any:
-    """``x / y``."""
+    """``x / y``. The error has the sign of ``(x - r * y) / y``."""
     a = _as_float(x)
     b = _as_float(y).to(a.dtype)
     r = div_rn(a, b)
-    rest = -_residual(r, b, a)
-    error = where(b < 0.0, -rest, rest)
-    error = _overflown(r, where(finitef(b), error, 0.0).to(r.dtype), a, b)
-    return _toward(r, where(meaning("equal", b, 0.0), 0.0, error), mode)
+    if r.dtype.primitive_bitwidth == 32:
+        rest = -_excess(r, b, a)
+    else:  # one factor is scaled: the quotient if it is tiny, else the divisor of a tiny number
+        grown = _factor(abs(r) < TINY, GROW)
+        other = _factor((abs(a) < TINY) & (grown < GROW), GROW)
+        rest = fma(-(r * grown), b * other, a * grown * other)
+    return _toward(r, where(b < 0.0, -rest, rest), mode)
 
 
 @composite
@@ -102,22 +123,42 @@ def _root(x: Any, mode: Any) -> Any:
     """The square root."""
     a = _as_float(x)
     r = sqrt_rn(a)
-    return _toward(r, where(finitef(a), -_residual(r, r, a), 0.0).to(r.dtype), mode)
+    return _toward(r, -_excess(r, r, a), mode)
 
 
 @composite
 def _fused(x: Any, y: Any, z: Any, mode: Any) -> Any:
-    """``x * y + z`` of float32: the product is exact in float64, the error of the sum too."""
+    """``x * y + z``. For float32 the product is exact in float64, the error of the sum too."""
     a = _as_float(x)
-    static_assert(a.dtype == float32, "takes float32")
-    b, c = _as_float(y).to(float32), _as_float(z).to(float32)
-    r = fma(a, b, c)
-    p, w = a.to(float64) * b.to(float64), c.to(float64)
-    s = p + w
-    t = s - p
-    rest = (p - (s - t)) + (w - t)
-    error = where(finitef(s), (s - r.to(float64)) + rest, 0.0)
-    return _toward(r, error.to(float64), mode)
+    b, c = _as_float(y).to(a.dtype), _as_float(z).to(a.dtype)
+    r = -fma(-a, b, -c) if mode == "rd" else fma(a, b, c)  # a sum that is exactly 0, rounded down, is -0
+    if r.dtype.primitive_bitwidth == 64:
+        return _toward(r, _error_of_fused(a, b, c, r), mode)
+    s, rest = _two_sum(a.to(float64) * b.to(float64), c.to(float64))
+    return _toward(r, (s - r.to(float64)) + rest, mode)
+
+
+@composite
+def _error_of_fused(a: Any, b: Any, c: Any, r: Any) -> Any:
+    """A number with the sign of ``a * b + c - r`` of float64, where ``r`` is the nearest float to ``a * b + c``.
+
+    S. Boldo and J.-M. Muller, "Exact and approximated error of the FMA" (2011): the product, and the sums with ``c``, are
+    split into floats and errors. Tiny and huge products are scaled. ``c`` may then be out of reach: it is the sum beside
+    a tiny product, and beside a huge one only its sign counts."""
+    size = abs(a * b)
+    tiny, huge = size < TINY, size > HUGE
+    scale = _factor(tiny, GROW) * _factor(huge, SHRINK)
+    a, b = a * scale, b * scale
+    beside = tiny & (abs(c) > NO_LONGER_TINY)
+    some = c * scale * scale
+    some = where(huge & (abs(some) < 1.0), where(c > 0.0, 1.0, where(c < 0.0, -1.0, 0.0)), some)
+    some = where(beside, 0.0, some)
+    product = a * b
+    rest = fma(a, b, -product)
+    low, lowest = _two_sum(some, rest)
+    high, lower = _two_sum(product, low)
+    gap = (high - where(beside, 0.0, r * scale * scale)) + lower
+    return gap + lowest
 
 
 @composite
@@ -158,7 +199,7 @@ def sqrt_rz(arg0: Any) -> Any:
 
 @composite
 def fma_rz(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once toward 0. For float32."""
+    """``arg0 * arg1 + arg2``, rounded once towards zero."""
     return _fused(arg0, arg1, arg2, "rz")
 
 
@@ -200,7 +241,7 @@ def sqrt_rd(arg0: Any) -> Any:
 
 @composite
 def fma_rd(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once down. For float32."""
+    """``arg0 * arg1 + arg2``, rounded once down."""
     return _fused(arg0, arg1, arg2, "rd")
 
 
@@ -242,7 +283,7 @@ def sqrt_ru(arg0: Any) -> Any:
 
 @composite
 def fma_ru(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once up. For float32."""
+    """``arg0 * arg1 + arg2``, rounded once up."""
     return _fused(arg0, arg1, arg2, "ru")
 
 
@@ -251,8 +292,7 @@ def double2float_rz(arg0: Any) -> Any:
     """float64 as float32, rounded towards zero."""
     v = to_tensor(arg0).to(float64)
     r = v.to(float32)
-    error = _overflown(r, where(finitef(v), v - r.to(float64), 0.0), v, v)
-    return _toward(r, error, "rz")
+    return _toward(r, v - r.to(float64), "rz")
 
 
 @composite
@@ -260,8 +300,7 @@ def double2float_rd(arg0: Any) -> Any:
     """float64 as float32, rounded down."""
     v = to_tensor(arg0).to(float64)
     r = v.to(float32)
-    error = _overflown(r, where(finitef(v), v - r.to(float64), 0.0), v, v)
-    return _toward(r, error, "rd")
+    return _toward(r, v - r.to(float64), "rd")
 
 
 @composite
@@ -269,8 +308,7 @@ def double2float_ru(arg0: Any) -> Any:
     """float64 as float32, rounded up."""
     v = to_tensor(arg0).to(float64)
     r = v.to(float32)
-    error = _overflown(r, where(finitef(v), v - r.to(float64), 0.0), v, v)
-    return _toward(r, error, "ru")
+    return _toward(r, v - r.to(float64), "ru")
 
 
 @composite

@@ -27,18 +27,18 @@ def _bits(x: Tile) -> tensor:
 
 @composite
 def popc(arg0: Tile) -> tensor:
-    """How many bits are 1."""
+    """How many bits are 1; int32."""
     x = _bits(arg0)
     wide: constexpr = x.dtype == uint64
     x = x - ((x >> 1) & PAIRS[wide])
     x = (x & QUADS[wide]) + ((x >> 2) & QUADS[wide])
     x = (x + (x >> 4)) & NIBBLES[wide]
-    return ((x * ONES[wide]) >> (56 if wide else 24)).to(to_tensor(arg0).dtype)
+    return ((x * ONES[wide]) >> (56 if wide else 24)).to(int32)
 
 
 @composite
 def clz(arg0: Tile) -> tensor:
-    """How many bits stand before the first 1; all of them in 0."""
+    """How many bits stand before the first 1; all of them in 0. int32."""
     x = _bits(arg0)
     x = x | (x >> 1)
     x = x | (x >> 2)
@@ -47,14 +47,14 @@ def clz(arg0: Tile) -> tensor:
     x = x | (x >> 16)
     if x.dtype == uint64:
         x = x | (x >> 32)
-    return popc(~x).to(to_tensor(arg0).dtype)
+    return popc(~x)
 
 
 @composite
 def ffs(arg0: Tile) -> tensor:
     """The place of the lowest 1, counted from 1; 0 where there is none. int32."""
     x = _bits(arg0)
-    return where(x == 0, 0, (popc((x & (~x + 1)) - 1) + 1).to(int32))
+    return where(x == 0, 0, popc((x & (~x + 1)) - 1) + 1)
 
 
 @composite
