@@ -46,7 +46,13 @@ with torch.autocast("cuda", dtype=torch.bfloat16):
     assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype is torch.bfloat16
 with torch.cuda.device(0), torch.random.fork_rng():
     pass
-module = torch.nn.Linear(2, 2).cuda().to("cuda")
+module = torch.nn.Linear(2, 2).cuda().to("cuda").to(0).to(torch.float32)
+assert torch.zeros(2).to(0, torch.float16).dtype is torch.float16
+torch.cuda.nvtx.range_push("a")
+torch.cuda.nvtx.mark("b")
+torch.cuda.nvtx.range_pop()
+with torch.cuda.nvtx.range("c {}", 1):
+    pass
 assert module(torch.ones(2, device="cuda", requires_grad=True)).sum().backward() is None
 assert torch.zeros(2).new_ones(3, device="cuda").device.type == "cpu"
 assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")

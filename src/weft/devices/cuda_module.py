@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
 
 from weft.devices.notice import say
+from weft.runtime.events import Event
 
 NAME: Final = "weft (this machine's CPU)"
 
@@ -53,33 +53,6 @@ class Stream:
         event = event or Event()
         event.record()
         return event
-
-
-class Event:
-    """A point in time of this machine's clock."""
-
-    def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **rest: Any
-    ) -> None:
-        self._time = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        """Notes the time."""
-        self._time = time.perf_counter()
-
-    def elapsed_time(self, end: Any) -> float:
-        """The milliseconds to another event."""
-        return (end._time - self._time) * 1e3
-
-    def synchronize(self) -> None:
-        """Does nothing: all work has ended."""
-
-    def query(self) -> bool:
-        """True."""
-        return True
-
-    def wait(self, stream: Any = None) -> None:
-        """Does nothing: all work has ended."""
 
 
 class CUDAGraph:
@@ -196,6 +169,8 @@ def install(torch: Any) -> None:
     }
     for name, value in replaced.items():
         setattr(cuda, name, value)
+    for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
+        setattr(cuda.nvtx, name, _always(0))
     cuda.random.manual_seed = replaced["manual_seed"]
     cuda.random.manual_seed_all = replaced["manual_seed_all"]
     cuda.amp.autocast = lambda enabled=True, dtype=None, cache_enabled=None: torch.autocast(

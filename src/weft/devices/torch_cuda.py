@@ -14,9 +14,8 @@ Everything else of ``torch`` stays. Each stand-in is named once on stderr, at it
 # pyright: reportUnknownLambdaType=false
 from __future__ import annotations
 
-import contextlib
 import functools
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, Final
 
 from weft.devices import cuda_module
@@ -34,12 +33,12 @@ FACTORIES: Final = (
         "sparse_csr_tensor",
         "tensor",
     ),
-    *("tril_indices", "triu_indices", "zeros", "zeros_like", "hann_window", "hamming_window", "range", "Generator"),
+    *("tril_indices", "triu_indices", "zeros", "zeros_like", "hann_window", "hamming_window", "range"),
 )
 """Functions of ``torch`` that take a device."""
 
-METHODS: Final = ("to", "new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "new_empty_strided")
-"""Methods of tensors that take a device."""
+METHODS: Final = ("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "new_empty_strided")
+"""Methods of tensors that take a device by name; `_moving` is about ``to``."""
 
 _DEVICE: Final = "device 'cuda'"
 _CPU: Final = "tensors are in the CPU's memory"
@@ -76,6 +75,19 @@ def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return mapped
 
 
+def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
+    """The method ``to`` of tensors or modules, with CUDA devices replaced; a number that comes first is a device."""
+    mapped = _mapped(to)
+
+    @functools.wraps(to)
+    def moved(self: Any, *args: Any, **keywords: Any) -> Any:
+        if args and type(args[0]) is int:
+            args = ("cpu", *args[1:])
+        return mapped(self, *args, **keywords)
+
+    return moved
+
+
 def _device_class(torch: Any) -> type:
     """``torch.device`` whose CUDA devices are the CPU; devices are still instances of it."""
     device = torch.device
@@ -104,17 +116,17 @@ def install(torch: Any, capability: tuple[int, int]) -> None:
         return
     torch._weft_cuda = capability
     for name in FACTORIES:
-        if name == "Generator" or not hasattr(torch, name):
-            continue
         setattr(torch, name, _mapped(getattr(torch, name)))
     torch.device = _device_class(torch)
     tensor = torch.Tensor
     for name in METHODS:
         setattr(tensor, name, _mapped(getattr(tensor, name)))
+    tensor.to = _moving(tensor.to)
     tensor.cuda = _cuda_method
     tensor.is_cuda = property(lambda self: self.device.type == "cpu")
     tensor.pin_memory = lambda self, *args, **keywords: self
     tensor.record_stream = lambda self, stream: None
+    torch.nn.Module.to = _moving(torch.nn.Module.to)
     torch.nn.Module.cuda = lambda self, device=None: self
     generator = torch.Generator
     torch.Generator = _generator_class(generator)
@@ -169,9 +181,3 @@ def _autocast_class(torch: Any) -> Any:
 
     Autocast.__name__ = "autocast"
     return Autocast
-
-
-@contextlib.contextmanager
-def nothing(*args: Any, **keywords: Any) -> Generator[None]:
-    """A context that changes nothing."""
-    yield

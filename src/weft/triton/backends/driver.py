@@ -7,41 +7,16 @@ from __future__ import annotations
 
 import importlib
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.runtime.emulated import CURRENT
+from weft.runtime.events import Event
 from weft.target import gpu
 from weft.triton.backends.compiler import GPUTarget, current
 
 SHARED: Final = 232448
 """Bytes of shared memory that a block may have, for programs that size their tiles by it: those of an H100."""
-
-
-class Event:
-    """A point in time, as ``torch.cuda.Event`` is."""
-
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
-        self.time = 0.0
-
-    def record(self, stream: Any = None) -> None:
-        """Notes the time."""
-        self.time = time.perf_counter()
-
-    def elapsed_time(self, end: Event) -> float:
-        """The milliseconds to another event."""
-        return (end.time - self.time) * 1e3
-
-    def synchronize(self) -> None:
-        """Does nothing: all work has ended."""
-
-    def query(self) -> bool:
-        """Whether all work has ended: always."""
-        return True
-
-    def wait(self, stream: Any = None) -> None:
-        """Does nothing: all work has ended."""
 
 
 class DeviceInterface:
