@@ -6,41 +6,28 @@ from __future__ import annotations
 import csv
 import importlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 
+@dataclass(eq=False)
 class Benchmark:
     """What to measure: for each of ``x_vals`` (values of ``x_names``; a tuple gives each name its own) and each of ``line_vals``
     (values of ``line_arg``, shown as ``line_names``), with ``args`` besides. The rest is the plot's."""
 
-    def __init__(
-        self,
-        x_names: Sequence[str],
-        x_vals: Sequence[Any],
-        line_arg: str,
-        line_vals: Sequence[Any],
-        line_names: Sequence[str],
-        plot_name: str,
-        args: dict[str, Any],
-        xlabel: str = "",
-        ylabel: str = "",
-        x_log: bool = False,
-        y_log: bool = False,
-        styles: Sequence[tuple[str, str]] | None = None,
-    ) -> None:
-        self.x_names = list(x_names)
-        self.x_vals = list(x_vals)
-        self.line_arg = line_arg
-        self.line_vals = list(line_vals)
-        self.line_names = list(line_names)
-        self.plot_name = plot_name
-        self.args = args
-        self.xlabel = xlabel
-        self.ylabel = ylabel
-        self.x_log = x_log
-        self.y_log = y_log
-        self.styles = styles
+    x_names: Sequence[str]
+    x_vals: Sequence[Any]
+    line_arg: str
+    line_vals: Sequence[Any]
+    line_names: Sequence[str]
+    plot_name: str
+    args: dict[str, Any]
+    xlabel: str = ""
+    ylabel: str = ""
+    x_log: bool = False
+    y_log: bool = False
+    styles: Sequence[tuple[str, str]] | None = None
 
 
 class Mark:

@@ -13,7 +13,7 @@ from typing import Any
 
 from weft import dtypes, language
 from weft.frontend.unsupported import TRITON_ONLY
-from weft.language import *  # noqa: F403
+from weft.language import *  # noqa: F403  # all of its names
 from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr, pointer_type, tensor
 from weft.triton.language.types import const, dtype, str_to_ty, void

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import language
-from weft.language import *  # noqa: F403
+from weft.language import *  # noqa: F403  # all of its names
 from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr
 from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, void

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from weft.language import random as functions
-from weft.language.random import *  # noqa: F403
+from weft.language.random import *  # noqa: F403  # all of its names
 
 __all__ = [name for name in dir(functions) if not name.startswith("_")]

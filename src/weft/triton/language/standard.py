@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft import language
-from weft.language import *  # noqa: F403
+from weft.language import *  # noqa: F403  # all of its names
 
 __all__ = list(language.__all__)
 

@@ -20,7 +20,7 @@ class NullAllocator:
         )
 
 
-allocator: Final[ContextVar[Allocator]] = ContextVar("weft_allocator", default=NullAllocator())  # noqa: B039
+allocator: Final[ContextVar[Allocator]] = ContextVar("weft_allocator", default=NullAllocator())  # noqa: B039  # it has no state
 
 
 def set_allocator(given: Allocator) -> None:

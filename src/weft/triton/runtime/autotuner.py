@@ -331,21 +331,9 @@ def autotune(
 
     def decorate(fn: Any) -> Autotuner:
         return Autotuner(
-            fn,
-            fn.arg_names,
-            configs,
-            key,
-            reset_to_zero,
-            restore_value,
-            pre_hook=pre_hook,
-            post_hook=post_hook,
-            prune_configs_by=prune_configs_by,
-            warmup=warmup,
-            rep=rep,
-            use_cuda_graph=use_cuda_graph,
-            do_bench=do_bench,
-            cache_results=cache_results,
-        )
+            fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by,
+            warmup, rep, use_cuda_graph, do_bench, cache_results,
+        )  # fmt: skip
 
     return decorate
 

@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 _OPTIONS: Final = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
-_DEFAULTS: Final[dict[str, Any]] = {
-    **{"kwargs": {}, "num_warps": 4, "num_stages": 3, "num_ctas": 1},
-    **{"maxnreg": None, "pre_hook": None, "ir_override": None},
-}
 
 
+@dataclass(eq=False, repr=False)
 class Config:
     """Values for compile-time parameters (``kwargs``) and options of the launch. ``pre_hook`` is called with all arguments before
     each launch."""
 
-    def __init__(
-        self,
-        kwargs: dict[str, Any],
-        num_warps: int = 4,
-        num_stages: int = 3,
-        num_ctas: int = 1,
-        maxnreg: int | None = None,
-        pre_hook: Callable[..., Any] | None = None,
-        ir_override: str | None = None,
-    ) -> None:
-        self.kwargs = kwargs
-        self.num_warps = num_warps
-        self.num_stages = num_stages
-        self.num_ctas = num_ctas
-        self.maxnreg = maxnreg
-        self.pre_hook = pre_hook
-        self.ir_override = ir_override
+    kwargs: dict[str, Any]
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: int | None = None
+    pre_hook: Callable[..., Any] | None = None
+    ir_override: str | None = None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(_DEFAULTS | state)
+        self.kwargs = {}  # the class has the defaults of the rest
+        self.__dict__.update(state)
 
     def all_kwargs(self) -> dict[str, Any]:
         """The keywords of a launch with this configuration."""

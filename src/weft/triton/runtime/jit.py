@@ -289,14 +289,7 @@ def jit(
     def decorate(function: Callable[..., Any]) -> JITFunction:
         plain = function.fn if isinstance(function, KernelFunction) else function
         return JITFunction(
-            plain,
-            version=version,
-            do_not_specialize=do_not_specialize,
-            do_not_specialize_on_alignment=do_not_specialize_on_alignment,
-            debug=debug,
-            noinline=noinline,
-            repr=repr,
-            launch_metadata=launch_metadata,
+            plain, version, do_not_specialize, do_not_specialize_on_alignment, debug, noinline, repr, launch_metadata
         )
 
     return decorate if fn is None else decorate(fn)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.language.core import Absent
 from weft.language.extra import libdevice
-from weft.language.extra.libdevice import *  # noqa: F403
+from weft.language.extra.libdevice import *  # noqa: F403  # all of its names
 
 __all__ = list(libdevice.__all__)
 

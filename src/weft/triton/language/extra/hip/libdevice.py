@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.triton.language.extra import libdevice
-from weft.triton.language.extra.libdevice import *  # noqa: F403
+from weft.triton.language.extra.libdevice import *  # noqa: F403  # all of its names
 
 __all__ = list(libdevice.__all__)
 
