@@ -10,7 +10,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from frontend.conftest import build
+from frontend.conftest import build, execute
+from sampling import grid
 from weft import reference
 from weft.emulator.errors import Trap
 from weft.frontend.source import KernelFunction
@@ -166,3 +167,75 @@ def test_in_a_loop() -> None:
     with pytest.raises(weft.DeviceAssertionError) as caught:
         in_a_loop[(1,)](np.array([1, 3, 7, 5], np.int32), out, 4)
     assert (out[0], caught.value.message) == (3, "")
+
+
+@weft.jit
+def exact_add(a: Any, b: Any) -> Any:
+    """Triton's tests check the sum of two int32 so."""
+    wide = a.to(tl.int64) + b.to(tl.int64)
+    tl.device_assert((wide >= -(2**31)) & (wide < 2**31), "overflow")
+    if a < 0:
+        assert b < 100, "large"
+        if b > 50:
+            assert a > -10, "small"
+    return a + b
+
+
+def sums(x: Any, out: Any, N: tl.constexpr, M: tl.constexpr, AXIS: tl.constexpr, SCAN: tl.constexpr) -> None:
+    i = tl.arange(0, N)[:, None] * M + tl.arange(0, M)[None, :]
+    v = tl.load(x + i)
+    if SCAN:
+        tl.store(out + i, tl.associative_scan(v, AXIS, exact_add))
+    else:
+        total = tl.reduce(v, AXIS, exact_add)
+        tl.store(out + tl.arange(0, M if AXIS == 0 else N), total)
+
+
+checked_sums = weft.jit(debug=True)(sums)
+SHAPE = 8, 16
+
+
+def summed(x: Any, axis: int, scan: bool, kernel: Any = checked_sums) -> Any:
+    expected = x.cumsum(axis) if scan else x.sum(axis)
+    out = np.zeros(expected.shape, np.int32)
+    kernel[(1,)](x.astype(np.int32), out, N=SHAPE[0], M=SHAPE[1], AXIS=axis, SCAN=scan)
+    return out
+
+
+@pytest.mark.parametrize(("target", "axis", "scan"), grid(2, [None, "sm_80", "sm_90"], [0, 1], [False, True]))
+def test_in_a_combine_function(target: str | None, axis: int, scan: bool) -> None:
+    """Positive elements reach no branch; a failure is that of a sum that is needed, whatever the order of the sums is."""
+    kernel: Any = checked_sums if target is None else checked_sums.on(target)
+    failure = weft.DeviceAssertionError if target is None else Trap
+    rng = np.random.default_rng(axis)
+    x = rng.integers(0, 2**26, SHAPE)
+    assert np.array_equal(summed(x, axis, scan, kernel), (x.cumsum(axis) if scan else x.sum(axis)).astype(np.int32))
+    for message, found in (
+        ("overflow", np.where(x == x.max(), 2**31 - 1, x)),
+        ("large", np.where(rng.random(SHAPE) < 0.5, -1, 100)),
+        (
+            "small",
+            np.full(SHAPE, -20)
+            + np.where(np.arange(SHAPE[axis]) % 2, 80, 0).reshape((-1, 1) if axis == 0 else (1, -1)),
+        ),
+    ):
+        with pytest.raises(failure, match=message):
+            summed(found, axis, scan, kernel)
+
+
+def test_a_failure_in_a_combine_function_names_its_line() -> None:
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        summed(np.full(SHAPE, 2**30), 1, False)
+    assert [frame.function for frame in caught.value.frames] == ["exact_add", "sums"]
+    assert summed(np.full(SHAPE, 2**30), 1, False, weft.jit(sums)).tolist() == [0] * SHAPE[0]
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_in_a_combine_function_in_the_reference(scan: bool) -> None:
+    """It executes the assertions where they stand."""
+    for message, x in (
+        ("overflow", np.full(SHAPE, 2**30)),
+        ("large", np.where(np.arange(16) % 2, 100, -1) + np.zeros((8, 1))),
+    ):
+        with pytest.raises(AssertionError, match=message):
+            execute(checked_sums, x=x.astype(np.int32), out=np.zeros(SHAPE, np.int32), N=8, M=16, AXIS=1, SCAN=scan)

@@ -12,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from weft.transforms.assertions import CollectAssertions
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.flags import RaiseFlags
@@ -20,6 +21,7 @@ from weft.transforms.licm import Licm
 from weft.transforms.simplify import Simplify
 
 PIPELINE: Final[tuple[ModulePass, ...]] = (
+    CollectAssertions(),
     RaiseFlags(),
     Simplify(),
     Cse(),
@@ -29,9 +31,9 @@ PIPELINE: Final[tuple[ModulePass, ...]] = (
     Cse(),
     Dce(),
 )
-"""The passes with which every machine's list begins. RaiseFlags completes the orders that the kernel asks for. Simplify runs
-next, so that constants are seen, and again after UniformCarry, which makes scalars of tiles. CSE runs after LICM, which
-brings equal ops of different loops together."""
+"""The passes with which every machine's list begins. CollectAssertions makes combine functions pure, as the others expect.
+RaiseFlags completes the orders that the kernel asks for. Simplify runs next, so that constants are seen, and again after
+UniformCarry, which makes scalars of tiles. CSE runs after LICM, which brings equal ops of different loops together."""
 
 
 def optimise(module: ModuleOp) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from xdsl.passes import ModulePass
 
+from weft.transforms.assertions import CollectAssertions
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.flags import RaiseFlags
@@ -34,6 +35,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         AllocateScratch,
         AssignThreadLayouts,
         AssignVectorLayouts,
+        CollectAssertions,
         Cse,
         CutStrips,
         Dce,
