@@ -66,6 +66,8 @@ def call_function(g: Generator, function: Value, arguments: Arguments, node: ast
     if isinstance(function, Absent):
         raise CompilationError(f"weft does not have tl.{function.name} yet", hint=INSTEAD.get(function.name))
     if isinstance(function, FunctionType) and function in COMPOSITES:
+        given = getattr(COMPOSITES[function], "args", ())  # a variant's first argument
+        arguments.positional[:0] = [(as_value(value), receiver) for value in given]
         function = composite_of(function)
     if isinstance(function, KernelFunction):
         return _inline(g, function, arguments, node)
@@ -80,16 +82,17 @@ class Composite(KernelFunction):
 
     is_shown = False
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Any], name: str) -> None:
         super().__init__(fn, semantics.get("triton"))
         module = "libdevice" if ".libdevice." in fn.__module__ else "tl"
-        self.name = f"{module}.{self.name}"
+        self.name = f"{module}.{name}"
 
 
 @cache
 def composite_of(function: Callable[..., Any]) -> Composite:
     """The helper to inline for a composite of the language."""
-    return Composite(COMPOSITES[function])
+    text = COMPOSITES[function]
+    return Composite(getattr(text, "func", text), function.__name__)
 
 
 def _stub(function: Value) -> Callable[..., Any] | None:

@@ -14,7 +14,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from weft.dtypes import DType
 
@@ -42,7 +42,8 @@ def stub(function: Callable[P, R]) -> Callable[P, R]:
 
 
 COMPOSITES: Final[dict[Callable[..., Any], Callable[..., Any]]] = {}
-"""Functions of the language that are written in it, with their text's function; the frontend inlines them, as it does helpers."""
+"""Functions of the language that are written in it, with their text's function (of a `variant` a `functools.partial`); the
+frontend inlines them, as it does helpers."""
 
 
 def composite(function: Callable[P, R]) -> Callable[P, R]:
@@ -50,6 +51,13 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
     outside = _outside(function)
     COMPOSITES[outside] = function
     return outside
+
+
+def variant(function: Callable[Concatenate[Any, P], R], first: Any, name: str, doc: str) -> Callable[P, R]:
+    """Make ``function(first, ...)`` of a composite and a compile-time value a function of the language: one text, many names."""
+    text = functools.partial(COMPOSITES[function], first)
+    vars(text).update(__name__=name, __qualname__=name, __module__=function.__module__, __doc__=doc)
+    return composite(text)
 
 
 def _name(function: Callable[..., Any]) -> str:
@@ -156,10 +164,10 @@ class constexpr:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.value(*args, **kwargs)
 
-    def __eq__(self, other: object) -> constexpr:  # type: ignore[override]
+    def __eq__(self, other: object) -> constexpr:  # type: ignore[override]  # not a bool
         return constexpr(self.value == _unwrap(other))
 
-    def __ne__(self, other: object) -> constexpr:  # type: ignore[override]
+    def __ne__(self, other: object) -> constexpr:  # type: ignore[override]  # not a bool
         return constexpr(self.value != _unwrap(other))
 
     __add__, __radd__ = _binary("add"), _reflected("add")

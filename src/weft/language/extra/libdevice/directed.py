@@ -7,11 +7,12 @@ Each computes the nearest float and the sign of its error, and goes to a neighbo
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from weft.dtypes import float32, float64, int32, int64, uint32, uint64
 from weft.language.compiletime import to_tensor
-from weft.language.core import composite, constexpr
+from weft.language.core import composite, constexpr, variant
 from weft.language.elementwise import abs, div_rn, fma, meaning, sqrt_rn, where
 from weft.language.extra.libdevice.rounding import _as_float, _as_word, isinf
 
@@ -20,12 +21,6 @@ TINY = constexpr(2.0**-900)
 NO_LONGER_TINY = constexpr(2.0**-700)
 HUGE = constexpr(2.0**900)
 SHRINK = constexpr(2.0**-100)
-
-
-@composite
-def _one(x: Any) -> Any:
-    """1 in the type and shape of ``x``."""
-    return where(meaning("equal", _as_float(x), 0.0), 1.0, 1.0).to(_as_float(x).dtype)
 
 
 @composite
@@ -50,7 +45,7 @@ def _in(r: Any, error: Any) -> Any:
 
 
 @composite
-def _toward(r: Any, error: Any, mode: Any) -> Any:
+def _toward(mode: Any, r: Any, error: Any) -> Any:
     """``r``, the nearest float to ``r + error``, rounded down, up or towards 0 instead."""
     if mode == "rd":
         return -_up(-r, -error)
@@ -66,14 +61,14 @@ def _two_sum(a: Any, b: Any) -> Any:
 
 
 @composite
-def _sum(x: Any, y: Any, mode: Any) -> Any:
+def _sum(mode: Any, arg0: Any, arg1: Any) -> Any:
     """``x + y``. The error of the nearest float is a float (Knuth), and infinite where the sum overflows."""
-    a = _as_float(x)
-    b = _as_float(y).to(a.dtype)
+    a = _as_float(arg0)
+    b = _as_float(arg1).to(a.dtype)
     r, error = _two_sum(a, b)
     if mode == "rd":  # a sum that is exactly 0 is -0
         r = -(-a - b)
-    return _toward(r, where(isinf(r), (a - r) + b, error), mode)
+    return _toward(mode, r, where(isinf(r), (a - r) + b, error))
 
 
 @composite
@@ -95,19 +90,19 @@ def _excess(x: Any, y: Any, r: Any) -> Any:
 
 
 @composite
-def _product(x: Any, y: Any, mode: Any) -> Any:
+def _product(mode: Any, arg0: Any, arg1: Any) -> Any:
     """``x * y``."""
-    a = _as_float(x)
-    b = _as_float(y).to(a.dtype)
+    a = _as_float(arg0)
+    b = _as_float(arg1).to(a.dtype)
     r = a * b
-    return _toward(r, _excess(a, b, r), mode)
+    return _toward(mode, r, _excess(a, b, r))
 
 
 @composite
-def _quotient(x: Any, y: Any, mode: Any) -> Any:
+def _quotient(mode: Any, arg0: Any, arg1: Any) -> Any:
     """``x / y``. The error has the sign of ``(x - r * y) / y``."""
-    a = _as_float(x)
-    b = _as_float(y).to(a.dtype)
+    a = _as_float(arg0)
+    b = _as_float(arg1).to(a.dtype)
     r = div_rn(a, b)
     if r.dtype.primitive_bitwidth == 32:
         rest = -_excess(r, b, a)
@@ -115,27 +110,27 @@ def _quotient(x: Any, y: Any, mode: Any) -> Any:
         grown = _factor(abs(r) < TINY, GROW)
         other = _factor((abs(a) < TINY) & (grown < GROW), GROW)
         rest = fma(-(r * grown), b * other, a * grown * other)
-    return _toward(r, where(b < 0.0, -rest, rest), mode)
+    return _toward(mode, r, where(b < 0.0, -rest, rest))
 
 
 @composite
-def _root(x: Any, mode: Any) -> Any:
+def _root(mode: Any, arg0: Any) -> Any:
     """The square root."""
-    a = _as_float(x)
+    a = _as_float(arg0)
     r = sqrt_rn(a)
-    return _toward(r, -_excess(r, r, a), mode)
+    return _toward(mode, r, -_excess(r, r, a))
 
 
 @composite
-def _fused(x: Any, y: Any, z: Any, mode: Any) -> Any:
+def _fused(mode: Any, arg0: Any, arg1: Any, arg2: Any) -> Any:
     """``x * y + z``. For float32 the product is exact in float64, the error of the sum too."""
-    a = _as_float(x)
-    b, c = _as_float(y).to(a.dtype), _as_float(z).to(a.dtype)
+    a = _as_float(arg0)
+    b, c = _as_float(arg1).to(a.dtype), _as_float(arg2).to(a.dtype)
     r = -fma(-a, b, -c) if mode == "rd" else fma(a, b, c)  # a sum that is exactly 0, rounded down, is -0
     if r.dtype.primitive_bitwidth == 64:
-        return _toward(r, _error_of_fused(a, b, c, r), mode)
+        return _toward(mode, r, _error_of_fused(a, b, c, r))
     s, rest = _two_sum(a.to(float64) * b.to(float64), c.to(float64))
-    return _toward(r, (s - r.to(float64)) + rest, mode)
+    return _toward(mode, r, (s - r.to(float64)) + rest)
 
 
 @composite
@@ -162,269 +157,61 @@ def _error_of_fused(a: Any, b: Any, c: Any, r: Any) -> Any:
 
 
 @composite
-def add_rz(arg0: Any, arg1: Any) -> Any:
-    """``arg0 + arg1``, rounded towards zero."""
-    return _sum(arg0, arg1, "rz")
+def _difference(mode: Any, arg0: Any, arg1: Any) -> Any:
+    """``arg0 - arg1``."""
+    return _sum(mode, arg0, -_as_float(arg1))
 
 
 @composite
-def sub_rz(arg0: Any, arg1: Any) -> Any:
-    """``arg0 - arg1``, rounded towards zero."""
-    return _sum(arg0, -_as_float(arg1), "rz")
+def _reciprocal(mode: Any, arg0: Any) -> Any:
+    """``1 / arg0``."""
+    x = _as_float(arg0)
+    return _quotient(mode, (_as_word(x) * 0 + 1).to(x.dtype), x)
 
 
 @composite
-def mul_rz(arg0: Any, arg1: Any) -> Any:
-    """``arg0 * arg1``, rounded towards zero."""
-    return _product(arg0, arg1, "rz")
-
-
-@composite
-def div_rz(arg0: Any, arg1: Any) -> Any:
-    """``arg0 / arg1``, rounded towards zero."""
-    return _quotient(arg0, arg1, "rz")
-
-
-@composite
-def rcp_rz(arg0: Any) -> Any:
-    """``1 / arg0``, rounded towards zero."""
-    return _quotient(_one(arg0), arg0, "rz")
-
-
-@composite
-def sqrt_rz(arg0: Any) -> Any:
-    """The square root, rounded towards zero."""
-    return _root(arg0, "rz")
-
-
-@composite
-def fma_rz(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once towards zero."""
-    return _fused(arg0, arg1, arg2, "rz")
-
-
-@composite
-def add_rd(arg0: Any, arg1: Any) -> Any:
-    """``arg0 + arg1``, rounded down."""
-    return _sum(arg0, arg1, "rd")
-
-
-@composite
-def sub_rd(arg0: Any, arg1: Any) -> Any:
-    """``arg0 - arg1``, rounded down."""
-    return _sum(arg0, -_as_float(arg1), "rd")
-
-
-@composite
-def mul_rd(arg0: Any, arg1: Any) -> Any:
-    """``arg0 * arg1``, rounded down."""
-    return _product(arg0, arg1, "rd")
-
-
-@composite
-def div_rd(arg0: Any, arg1: Any) -> Any:
-    """``arg0 / arg1``, rounded down."""
-    return _quotient(arg0, arg1, "rd")
-
-
-@composite
-def rcp_rd(arg0: Any) -> Any:
-    """``1 / arg0``, rounded down."""
-    return _quotient(_one(arg0), arg0, "rd")
-
-
-@composite
-def sqrt_rd(arg0: Any) -> Any:
-    """The square root, rounded down."""
-    return _root(arg0, "rd")
-
-
-@composite
-def fma_rd(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once down."""
-    return _fused(arg0, arg1, arg2, "rd")
-
-
-@composite
-def add_ru(arg0: Any, arg1: Any) -> Any:
-    """``arg0 + arg1``, rounded up."""
-    return _sum(arg0, arg1, "ru")
-
-
-@composite
-def sub_ru(arg0: Any, arg1: Any) -> Any:
-    """``arg0 - arg1``, rounded up."""
-    return _sum(arg0, -_as_float(arg1), "ru")
-
-
-@composite
-def mul_ru(arg0: Any, arg1: Any) -> Any:
-    """``arg0 * arg1``, rounded up."""
-    return _product(arg0, arg1, "ru")
-
-
-@composite
-def div_ru(arg0: Any, arg1: Any) -> Any:
-    """``arg0 / arg1``, rounded up."""
-    return _quotient(arg0, arg1, "ru")
-
-
-@composite
-def rcp_ru(arg0: Any) -> Any:
-    """``1 / arg0``, rounded up."""
-    return _quotient(_one(arg0), arg0, "ru")
-
-
-@composite
-def sqrt_ru(arg0: Any) -> Any:
-    """The square root, rounded up."""
-    return _root(arg0, "ru")
-
-
-@composite
-def fma_ru(arg0: Any, arg1: Any, arg2: Any) -> Any:
-    """``arg0 * arg1 + arg2``, rounded once up."""
-    return _fused(arg0, arg1, arg2, "ru")
-
-
-@composite
-def double2float_rz(arg0: Any) -> Any:
-    """float64 as float32, rounded towards zero."""
+def _narrowed(mode: Any, arg0: Any) -> Any:
+    """float64 as float32."""
     v = to_tensor(arg0).to(float64)
     r = v.to(float32)
-    return _toward(r, v - r.to(float64), "rz")
+    return _toward(mode, r, v - r.to(float64))
 
 
 @composite
-def double2float_rd(arg0: Any) -> Any:
-    """float64 as float32, rounded down."""
-    v = to_tensor(arg0).to(float64)
-    r = v.to(float32)
-    return _toward(r, v - r.to(float64), "rd")
-
-
-@composite
-def double2float_ru(arg0: Any) -> Any:
-    """float64 as float32, rounded up."""
-    v = to_tensor(arg0).to(float64)
-    r = v.to(float32)
-    return _toward(r, v - r.to(float64), "ru")
-
-
-@composite
-def _whole(x: Any, dtype: Any, mode: Any) -> Any:
-    """An integer as a float of ``dtype``, rounded. The error is an integer, as the float is whole."""
-    v = to_tensor(x)
-    r = v.to(dtype)
+def _whole(form: Any, arg0: Any) -> Any:
+    """An integer of one type as a float of another. The error is an integer, as the float is whole."""
+    v = to_tensor(arg0).to(form[1])
+    r = v.to(form[2])
     top: constexpr = constexpr(2.0 ** (v.dtype.primitive_bitwidth - (1 if v.dtype.is_int_signed() else 0)))
     back = where(r < top, r, 0.0).to(v.dtype)
     error = where(r < top, where(v > back, 1.0, where(v < back, -1.0, 0.0)), -1.0)
-    return _toward(r, error, mode)
+    return _toward(form[0], r, error)
 
 
-@composite
-def int2float_rz(arg0: Any) -> Any:
-    """int32 as float32, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(int32), float32, "rz")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-@composite
-def int2float_rd(arg0: Any) -> Any:
-    """int32 as float32, rounded down."""
-    return _whole(to_tensor(arg0).to(int32), float32, "rd")
+def _modes(function: Callable[Concatenate[Any, P], R], name: str, *form: Any) -> tuple[Callable[P, R], ...]:
+    """``name_rd``, ``name_ru`` and ``name_rz`` of a function of the mode, or of the mode and ``form``."""
+    computes = (function.__doc__ or "").partition(". ")[0].rstrip(".")
+    return tuple(
+        variant(function, (mode, *form) if form else mode, f"{name}_{mode}", f"{computes}, rounded once, {word}.")
+        for mode, word in (("rd", "down"), ("ru", "up"), ("rz", "towards zero"))
+    )
 
 
-@composite
-def int2float_ru(arg0: Any) -> Any:
-    """int32 as float32, rounded up."""
-    return _whole(to_tensor(arg0).to(int32), float32, "ru")
-
-
-@composite
-def uint2float_rz(arg0: Any) -> Any:
-    """uint32 as float32, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(uint32), float32, "rz")
-
-
-@composite
-def uint2float_rd(arg0: Any) -> Any:
-    """uint32 as float32, rounded down."""
-    return _whole(to_tensor(arg0).to(uint32), float32, "rd")
-
-
-@composite
-def uint2float_ru(arg0: Any) -> Any:
-    """uint32 as float32, rounded up."""
-    return _whole(to_tensor(arg0).to(uint32), float32, "ru")
-
-
-@composite
-def ll2float_rz(arg0: Any) -> Any:
-    """int64 as float32, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(int64), float32, "rz")
-
-
-@composite
-def ll2float_rd(arg0: Any) -> Any:
-    """int64 as float32, rounded down."""
-    return _whole(to_tensor(arg0).to(int64), float32, "rd")
-
-
-@composite
-def ll2float_ru(arg0: Any) -> Any:
-    """int64 as float32, rounded up."""
-    return _whole(to_tensor(arg0).to(int64), float32, "ru")
-
-
-@composite
-def ll2double_rz(arg0: Any) -> Any:
-    """int64 as float64, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(int64), float64, "rz")
-
-
-@composite
-def ll2double_rd(arg0: Any) -> Any:
-    """int64 as float64, rounded down."""
-    return _whole(to_tensor(arg0).to(int64), float64, "rd")
-
-
-@composite
-def ll2double_ru(arg0: Any) -> Any:
-    """int64 as float64, rounded up."""
-    return _whole(to_tensor(arg0).to(int64), float64, "ru")
-
-
-@composite
-def ull2float_rz(arg0: Any) -> Any:
-    """uint64 as float32, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(uint64), float32, "rz")
-
-
-@composite
-def ull2float_rd(arg0: Any) -> Any:
-    """uint64 as float32, rounded down."""
-    return _whole(to_tensor(arg0).to(uint64), float32, "rd")
-
-
-@composite
-def ull2float_ru(arg0: Any) -> Any:
-    """uint64 as float32, rounded up."""
-    return _whole(to_tensor(arg0).to(uint64), float32, "ru")
-
-
-@composite
-def ull2double_rz(arg0: Any) -> Any:
-    """uint64 as float64, rounded towards zero."""
-    return _whole(to_tensor(arg0).to(uint64), float64, "rz")
-
-
-@composite
-def ull2double_rd(arg0: Any) -> Any:
-    """uint64 as float64, rounded down."""
-    return _whole(to_tensor(arg0).to(uint64), float64, "rd")
-
-
-@composite
-def ull2double_ru(arg0: Any) -> Any:
-    """uint64 as float64, rounded up."""
-    return _whole(to_tensor(arg0).to(uint64), float64, "ru")
+add_rd, add_ru, add_rz = _modes(_sum, "add")
+sub_rd, sub_ru, sub_rz = _modes(_difference, "sub")
+mul_rd, mul_ru, mul_rz = _modes(_product, "mul")
+div_rd, div_ru, div_rz = _modes(_quotient, "div")
+rcp_rd, rcp_ru, rcp_rz = _modes(_reciprocal, "rcp")
+sqrt_rd, sqrt_ru, sqrt_rz = _modes(_root, "sqrt")
+fma_rd, fma_ru, fma_rz = _modes(_fused, "fma")
+double2float_rd, double2float_ru, double2float_rz = _modes(_narrowed, "double2float")
+int2float_rd, int2float_ru, int2float_rz = _modes(_whole, "int2float", int32, float32)
+uint2float_rd, uint2float_ru, uint2float_rz = _modes(_whole, "uint2float", uint32, float32)
+ll2float_rd, ll2float_ru, ll2float_rz = _modes(_whole, "ll2float", int64, float32)
+ull2float_rd, ull2float_ru, ull2float_rz = _modes(_whole, "ull2float", uint64, float32)
+ll2double_rd, ll2double_ru, ll2double_rz = _modes(_whole, "ll2double", int64, float64)
+ull2double_rd, ull2double_ru, ull2double_rz = _modes(_whole, "ull2double", uint64, float64)

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-from weft.dtypes import float32, float64, int32, int64, uint32, uint64
+from collections.abc import Callable
+from typing import Any
+
+from weft.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from weft.language.compiletime import static_assert, to_tensor
-from weft.language.core import Tile, composite, constexpr, tensor
+from weft.language.core import Tile, composite, constexpr, tensor, variant
 from weft.language.elementwise import umulhi, where
 
 PAIRS = constexpr((0x55555555, 0x5555555555555555))
@@ -126,39 +129,21 @@ def rhadd(arg0: Tile, arg1: Tile) -> tensor:
 
 
 @composite
-def int_as_float(arg0: Tile) -> tensor:
-    """The bits of int32 as float32."""
-    return to_tensor(arg0).to(float32, bitcast=True)
+def _viewed(dtype: Any, arg0: Any) -> Any:
+    """The same bits as another type."""
+    return to_tensor(arg0).to(dtype, bitcast=True)
 
 
-@composite
-def uint_as_float(arg0: Tile) -> tensor:
-    """The bits of uint32 as float32."""
-    return to_tensor(arg0).to(float32, bitcast=True)
+def _view(name: str, doc: str, dtype: DType) -> Callable[[Any], Any]:
+    return variant(_viewed, dtype, name, doc)
 
 
-@composite
-def float_as_int(arg0: Tile) -> tensor:
-    """The bits of float32 as int32."""
-    return to_tensor(arg0).to(int32, bitcast=True)
-
-
-@composite
-def float_as_uint(arg0: Tile) -> tensor:
-    """The bits of float32 as int32, as Triton has it."""
-    return to_tensor(arg0).to(int32, bitcast=True)
-
-
-@composite
-def longlong_as_double(arg0: Tile) -> tensor:
-    """The bits of int64 as float64."""
-    return to_tensor(arg0).to(float64, bitcast=True)
-
-
-@composite
-def double_as_longlong(arg0: Tile) -> tensor:
-    """The bits of float64 as int64."""
-    return to_tensor(arg0).to(int64, bitcast=True)
+int_as_float = _view("int_as_float", "The bits of int32 as float32.", float32)
+uint_as_float = _view("uint_as_float", "The bits of uint32 as float32.", float32)
+float_as_int = _view("float_as_int", "The bits of float32 as int32.", int32)
+float_as_uint = _view("float_as_uint", "The bits of float32 as int32, as Triton has it.", int32)
+longlong_as_double = _view("longlong_as_double", "The bits of int64 as float64.", float64)
+double_as_longlong = _view("double_as_longlong", "The bits of float64 as int64.", int64)
 
 
 @composite
