@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 from weft.runtime import executor, loader
 from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_float32
@@ -26,7 +27,7 @@ class Executable:
     ):
         self.kernel = kernel
         self.checked = checked
-        self.artifact = artifact
+        self.artifact = replace(artifact, object=b"")  # the object is some 4 KiB, and no launch reads it
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._code = loader.load(artifact.object, artifact.symbol)

@@ -9,6 +9,7 @@ The layout rules see to it that these exist: the pair's bit is in registers, and
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -50,19 +51,19 @@ def crossed(op: tile.FlipOp) -> Crossed:
 
 @lru_cache(maxsize=1024)
 def _joined(result: LinearLayout, operand: LinearLayout) -> Paired:
-    read = {name: tuple([column >> 1 for column in columns]) for name, columns in result.inputs}
-    columns = match_registers(LinearLayout.from_columns(read, operand.outputs), operand)
-    registers = result.columns("register")
-    assert columns is not None and 1 in registers, "tile.join: a pair is in registers of one thread"
-    return Paired(columns, 1 << registers.index(1))
+    return _paired({name: tuple([column >> 1 for column in columns]) for name, columns in result.inputs}, operand, result)
 
 
 @lru_cache(maxsize=1024)
 def _halves(source: LinearLayout, result: LinearLayout) -> Paired:
-    read = {name: tuple([column << 1 for column in columns]) for name, columns in result.inputs}
+    return _paired({name: tuple([column << 1 for column in columns]) for name, columns in result.inputs}, source, source)
+
+
+def _paired(read: Mapping[str, tuple[int, ...]], source: LinearLayout, pairs: LinearLayout) -> Paired:
+    """Registers of ``source`` by the elements that are ``read``, and the bit of the registers of ``pairs``."""
     columns = match_registers(LinearLayout.from_columns(read, source.outputs), source)
-    registers = source.columns("register")
-    assert columns is not None and 1 in registers, "tile.split: a pair is in registers of one thread"
+    registers = pairs.columns("register")
+    assert columns is not None and 1 in registers, "tile.join, tile.split: a pair is in registers of one thread"
     return Paired(columns, 1 << registers.index(1))
 
 
