@@ -22,7 +22,7 @@ from weft import target as targets
 from weft.codegen import emit_llvm
 from weft.codegen.cpu.machine import target_machine
 from weft.codegen.cpu.values import LONG_BLOCK
-from weft.codegen.llvm.pipeline import optimise, parsed
+from weft.codegen.llvm.pipeline import parsed, simplify
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
 from weft.options import Options
 
@@ -91,7 +91,7 @@ def test_no_block_grows_with_the_source(kernel: KernelFunction, disjoint: bool) 
     """After LLVM's passes, which join blocks and move code between them where they can."""
     machine = target_machine(targets.host())
     with parsed(llvm_of(kernel, 500, 128, disjoint)) as module:
-        optimise(module, machine, unroll=True)
+        simplify(module, machine, loops=False)
         assert longest_block(str(module)) < 2 * LONG_BLOCK
 
 

@@ -107,6 +107,7 @@ def test_a_dropped_kernel_is_unloaded(files: set[str], monkeypatch: pytest.Monke
     assert [launched(kernel) for kernel in kernels] == [3.5, 4.5]
     code = [weakref.ref(kernel.compile(X, Y, OUT, 40, BLOCK=64).executable) for kernel in kernels]
     assert loader.loaded() == before + 2
+    assert [kernel.compile(X, Y, OUT, 40, BLOCK=64).executable.artifact.object for kernel in kernels] == [b"", b""]
     gone = weakref.ref(kernels.pop(0))
     gc.collect()
     assert gone() is None

@@ -23,7 +23,7 @@ from weft.options import Options
 @dataclass(frozen=True)
 class Emitted:
     """A kernel as an LLVM ``module``, before LLVM's passes, with what its launcher must know: the entry point, the scratch
-    bytes each thread needs, the checked accesses, and a CPU's prints."""
+    bytes each thread needs, the checked accesses, and for a CPU the prints and whether the kernel itself has loops."""
 
     module: Any
     symbol: str
@@ -31,6 +31,7 @@ class Emitted:
     sites: tuple[AccessSite, ...]
     threads: int = 1
     prints: tuple[Print, ...] = ()
+    loops: bool = False
 
 
 class Machine(Protocol):

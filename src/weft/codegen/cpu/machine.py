@@ -6,13 +6,15 @@ values, select instructions and allocate registers.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from xdsl.dialects import func
+from xdsl.dialects import func, scf
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.passes import ModulePass
 
@@ -23,7 +25,7 @@ from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
 from weft.codegen.kernel import CompiledKernel
-from weft.codegen.llvm.pipeline import optimise, parsed
+from weft.codegen.llvm.pipeline import parsed, simplify
 from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
@@ -76,20 +78,25 @@ class CpuMachine:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         scratch_bytes = emitter.emit_function(kernel, arguments)
         emit_entry(module, symbol, program, one_by_one=waits(kernel))
-        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints))
+        loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
+        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
         """The relocatable object."""
-        with parsed(str(emitted.module)) as module:
-            optimise(module, self._machine(), unroll=True)
+        with self._simplified(emitted) as module:
             code = self._machine().emit_object(module)
         return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites, emitted.prints)
 
     def assembly(self, emitted: Emitted) -> str:
         """The CPU's assembly."""
-        with parsed(str(emitted.module)) as module:
-            optimise(module, self._machine(), unroll=True)
+        with self._simplified(emitted) as module:
             return self._machine().emit_assembly(module)
+
+    @contextmanager
+    def _simplified(self, emitted: Emitted) -> Generator[llvm.ModuleRef]:
+        with parsed(str(emitted.module)) as module:
+            simplify(module, self._machine(), loops=emitted.loops)
+            yield module
 
     def _machine(self) -> Any:
         return target_machine(self.target)

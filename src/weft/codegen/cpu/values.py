@@ -30,7 +30,7 @@ from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
 from weft.codegen.emit.views import columns_of_view
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.types import I1, I32, I64, POINTER, intrinsic
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
 from weft.ir.direct import operands_of
 from weft.ir.types import layout_of
@@ -111,6 +111,12 @@ class Registers(Emit):
     def remember(self, value: SSAValue, index: RegisterIndex, vector: ir.Value) -> None:
         """Records a register that a root has just computed."""
         self._memo[-1][_register(value, index)] = vector
+
+    def repeats(self, branch: ir.Instruction) -> None:
+        """LLVM does not unroll what `over_registers` has unrolled as far as it shall be."""
+        module = self.builder.module
+        if isinstance(module, Module):
+            branch.set_metadata("llvm.loop", module.unrolled)
 
     def _through(self, view: Operation, index: RegisterIndex) -> RegisterIndex:
         """The register of a view's operand that is the view's register ``index``."""

@@ -152,8 +152,11 @@ class Emit(ABC):
         counter.add_incoming(after, self.builder.block)
         done = self.function.append_basic_block("after")
         again = self.builder.icmp_unsigned("<", after, ir.Constant(I64, trips))
-        self.builder.cbranch(again, head, done)
+        self.repeats(self.builder.cbranch(again, head, done))
         self.builder.position_at_end(done)
+
+    def repeats(self, branch: ir.Instruction) -> None:  # noqa: B027 - most machines note nothing
+        """What the machine notes at the branch to the next iteration of `loop`."""
 
     @abstractmethod
     def back_edge(self, loop: scf.ForOp | scf.WhileOp) -> None:

@@ -51,12 +51,16 @@ def crossed(op: tile.FlipOp) -> Crossed:
 
 @lru_cache(maxsize=1024)
 def _joined(result: LinearLayout, operand: LinearLayout) -> Paired:
-    return _paired({name: tuple([column >> 1 for column in columns]) for name, columns in result.inputs}, operand, result)
+    return _paired(
+        {name: tuple([column >> 1 for column in columns]) for name, columns in result.inputs}, operand, result
+    )
 
 
 @lru_cache(maxsize=1024)
 def _halves(source: LinearLayout, result: LinearLayout) -> Paired:
-    return _paired({name: tuple([column << 1 for column in columns]) for name, columns in result.inputs}, source, source)
+    return _paired(
+        {name: tuple([column << 1 for column in columns]) for name, columns in result.inputs}, source, source
+    )
 
 
 def _paired(read: Mapping[str, tuple[int, ...]], source: LinearLayout, pairs: LinearLayout) -> Paired:

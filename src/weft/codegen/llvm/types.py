@@ -73,6 +73,13 @@ class Module(ir.Module):
         self.contract = self.ptx and "contract" in features
         self.f8 = self.ptx and "f8" in features
 
+    @functools.cached_property
+    def unrolled(self) -> ir.MDValue:
+        """The mark of a loop that LLVM is not to unroll (LLVM Language Reference, "llvm.loop"). It begins with itself."""
+        mark = ir.MDValue(self, (), str(len(self.metadata)))
+        mark.operands = (mark, self.add_metadata(["llvm.loop.unroll.disable"]))
+        return mark
+
 
 def has(builder: ir.IRBuilder, feature: str) -> bool:
     """Whether the target of the builder's module has one of the features that `Module` knows by name."""

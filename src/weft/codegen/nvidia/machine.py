@@ -122,7 +122,7 @@ class GpuMachine:
         """The PTX."""
         machine = target_machine(self.target)
         with parsed(f'target datalayout = "{machine.target_data}"\n{emitted.module}') as module:
-            optimise(module, machine, unroll=False)
+            optimise(module, machine)
             return machine.emit_assembly(module)
 
 
