@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import weft
 import weft.language as tl
 from codegen.conftest import MACHINES
 from frontend.conftest import build
@@ -92,15 +93,101 @@ def test_two_elements_in_one_call(differ: Differential, n: int) -> None:
 
 
 @jit
-def loads(x):
-    if x > 0:
-        return tl.program_id(0) + tl.load(pointer_of(x))
+def accesses(p, out, sums, x, n):
+    """Loads, stores and atomics of the elements that reach them: others point outside of the arrays."""
+    if x < n and tl.load(p) > 0:
+        tl.store(out, tl.load(p) * 2)
+        if x % 2 == 0:
+            return tl.atomic_add(sums, tl.load(p + 1) if x + 1 < n else -1)
+        tl.device_assert(x != 5, "five")
+    elif x < n:
+        for k in range(2):
+            if x == k:
+                tl.atomic_max(sums + 1, x + 50)
+                continue
+            tl.store(out, tl.load(p) - k, mask=x < 6)
+        tl.atomic_store(sums + 2, 7)
+    return -2
+
+
+@jit
+def accessing(p: Any, out: Any, sums: Any, back: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    far = i * (1 + (i >= n) * 100_000_000)
+    tl.store(back + i, tl.map_elementwise(accesses, p + far, out + far, sums + i * 0, i, n))
+
+
+@pytest.mark.parametrize("size", [4, 128])
+def test_memory_under_a_condition_on_elements(differ: Differential, size: int) -> None:
+    n = size // 2 + 1
+    p = np.random.default_rng(5).integers(-3, 4, n).astype(np.int32)
+    p[:2] = -1, 1
+    out, sums = np.full(n, 99), [0, 0, 0]
+    added = 0
+    for x in range(n):
+        if p[x] > 0:
+            out[x] = p[x] * 2
+            if x % 2 == 0:
+                added += p[x + 1] if x + 1 < n else -1
+        else:
+            sums[2] = 7
+            for k in range(2):
+                if x == k:
+                    sums[1] = x + 50
+                elif x < 6:
+                    out[x] = p[x] - k
+    sums[0] = added
+    after = differ(
+        accessing,
+        p=p,
+        out=np.full(n, 99, np.int32),
+        sums=np.zeros(3, np.int32),
+        back=np.zeros(size, np.int32),
+        n=np.int32(n),
+        N=size,
+    )
+    assert (after["out"].tolist(), after["sums"].tolist()) == (out.tolist(), sums)
+    assert [after["back"][x] == -2 for x in range(size)] == [
+        not (x < n and p[x] > 0 and x % 2 == 0) for x in range(size)
+    ]
+
+
+def test_assertions_under_a_condition_on_elements() -> None:
+    kernel = weft.jit(debug=True)(accessing.fn)
+    p, out, sums, back = np.ones(6, np.int32), *(np.zeros(size, np.int32) for size in (6, 3, 8))
+    kernel[(1,)](p, out, sums, back, 5, N=8)
+    with pytest.raises(weft.DeviceAssertionError, match="five"):
+        kernel[(1,)](p, out, sums, back, 6, N=8)
+
+
+@jit
+def exchanges(p):
+    if tl.load(p) > 0:
+        tl.atomic_cas(p, 1, 2)
     return 0
 
 
 @jit
-def pointer_of(x):
-    return x.to(tl.int64).to(tl.pointer_type(tl.int32), bitcast=True)
+def waits(p):
+    return tl.load(p) > 0 and tl.debug_barrier()
+
+
+@jit
+def tells(p):
+    return 0 if tl.load(p) > 0 else tells_more(p)
+
+
+@jit
+def tells_more(p):
+    tl.device_print("p", p)
+    return 1
+
+
+@jit
+def gathers(p):
+    if tl.load(p) > 0:
+        return tl.sum(tl.load(p + tl.arange(0, 8)[:, None]), 0)
+    return tl.load(p)
 
 
 @jit
@@ -135,7 +222,14 @@ def three(x, y, z):
 @pytest.mark.parametrize(
     ("function", "pack", "message"),
     [
-        (loads, 1, "a mapped function cannot access memory under a condition on elements"),
+        (exchanges, 1, "a mapped function cannot have tl.atomic_cas under a condition on elements"),
+        (waits, 1, "a mapped function cannot have tl.debug_barrier under a condition on elements"),
+        (tells, 1, "a mapped function cannot have a print under a condition on elements"),
+        (
+            gathers,
+            1,
+            "a mapped function accesses memory element by element under a condition on elements, found the shape (8, 4)",
+        ),
         (loops, 1, "the condition of a loop of a mapped function cannot depend on elements"),
         (leaves, 1, "jumps out of loops of a mapped function cannot depend on elements"),
         (counts, 1, "the stop of a range is an integer, found int32[4]"),
@@ -148,10 +242,10 @@ def three(x, y, z):
 )
 def test_refused(function: Callable[..., Any], pack: int, message: str) -> None:
     @jit
-    def kernel(f: tl.constexpr, P: tl.constexpr) -> None:
-        tl.map_elementwise(f, tl.arange(0, 4), pack=P)
+    def kernel(p: Any, f: tl.constexpr, P: tl.constexpr, ON: tl.constexpr) -> None:
+        tl.map_elementwise(f, p + tl.arange(0, 4) if ON else tl.arange(0, 4), pack=P)
 
     with pytest.raises(CompilationError) as caught:
-        build(kernel, f=function, P=pack)
+        build(kernel, p=np.zeros(4, np.int32), f=function, P=pack, ON=function in (exchanges, waits, tells, gathers))
     assert caught.value.message == message
     assert caught.value.spans

@@ -16,7 +16,7 @@ from weft import dtypes
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator, Pending, Returned
 from weft.frontend.scope import Scope
-from weft.frontend.values import Tensor
+from weft.frontend.values import Tensor, Value
 from weft.ir import tile
 
 
@@ -60,13 +60,14 @@ def run_branch(
     block: Block | None = None,
     enter: Callable[[], None] | None = None,
     scope: Scope | None = None,
+    side: tuple[Value, bool] = (None, True),
 ) -> Branch:
     """Compile ``pending`` into a block of its own with a copy of the variables, or those in ``scope``; ``enter`` runs there
-    first."""
+    first. ``side`` is a condition and what it is in this branch."""
     block, outer = block or Block(), g.frame.scope
     g.frame.scope = scope or outer.copy()
     try:
-        with g.b.at(block):
+        with g.b.at(block), g.b.under(*side):
             if enter is not None:
                 enter()
             outcome = g.execute(pending)
@@ -99,18 +100,27 @@ def _select(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequenc
     """Both sides of an ``if`` on the elements of a mapped function, computed for all elements, and the values of the side that
     each element asks for."""
     for block in blocks:
+        refuse_unmasked(block)
         for inner in list(block.ops):
-            if any(_acts(op) for op in inner.walk()):
-                raise CompilationError(
-                    "a mapped function cannot access memory under a condition on elements", hint=MAPPED
-                )
             inner.detach()
             g.b.block.add_op(inner)
     return [g.b.select(test, a, b).ssa for a, b in zip(*values, strict=True)]
 
 
-def _acts(op: Operation) -> bool:
-    return tile.is_access(op) or isinstance(op, (tile.BarrierOp, tile.AssertOp, tile.AssumeOp, tile.PrintOp))
+def refuse_unmasked(block: Block) -> None:
+    """`CompilationError` for an op that cannot leave out the elements of a mapped function that do not reach it."""
+    for op in block.walk():
+        what = _UNMASKED.get(type(op))
+        if what is not None:
+            raise CompilationError(f"a mapped function cannot have {what} under a condition on elements", hint=MAPPED)
+
+
+_UNMASKED: Final[dict[type[Operation], str]] = {
+    tile.AtomicCasOp: "tl.atomic_cas",
+    tile.BarrierOp: "tl.debug_barrier",
+    tile.AssumeOp: "tl.assume",
+    tile.PrintOp: "a print",
+}
 
 
 MAPPED: Final = "compute with tiles, masks and tl.where instead of tl.map_elementwise"

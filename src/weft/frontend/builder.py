@@ -77,6 +77,8 @@ class Builder:
         """Whether assertions are compiled."""
         self.lanes: tuple[int, ...] | None = None
         """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
+        self.path: Tensor | None = None
+        """In a mapped function: the elements for which what is emitted now takes effect; None: all."""
         self.const: set[SSAValue] = set()
         """The kernel's parameters that are annotated with ``tl.const``."""
         self.inline: Inline | None = None
@@ -90,6 +92,30 @@ class Builder:
             yield
         finally:
             self.block = outer
+
+    @contextmanager
+    def under(self, test: Value, holds: bool) -> Generator[None, None, None]:
+        """Emit meanwhile what takes effect for the elements of a mapped function whose ``test`` is ``holds``. A test of anything
+        but such elements has no effect: it chooses between blocks."""
+        outer = self.path
+        if isinstance(test, Tensor) and test.shape and test.shape == self.lanes and test.dtype.is_bool:
+            side = test if holds else self.unary("not", test)
+            self.path = side if outer is None else self.binary("and", outer, side)
+        try:
+            yield
+        finally:
+            self.path = outer
+
+    def reached(self, shape: tuple[int, ...], mask: Tensor | None) -> Tensor | None:
+        """The mask of an access to a tile of ``shape``, less the elements of a mapped function that do not reach it."""
+        if self.path is None:
+            return mask
+        if shape != self.path.shape:
+            raise CompilationError(
+                f"a mapped function accesses memory element by element under a condition on elements, found the shape {shape}",
+                hint="compute the tile before tl.map_elementwise, and pass it",
+            )
+        return self.path if mask is None else self.binary("and", mask, self.path)
 
     def emit(self, op: O) -> O:
         """Append ``op`` with the current location."""

@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation
 from xdsl.traits import MemoryEffectKind, get_effects
 
 from weft import dtypes
-from weft.frontend.branching import condition, emit_if, run_branch
+from weft.frontend.branching import condition, emit_if, refuse_unmasked, run_branch
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.joining import leaves, rebuild, same_type, unify
@@ -48,9 +48,9 @@ def choose(g: Generator, node: ast.IfExp, evaluate: Callable[[Generator, ast.exp
         return evaluate(g, node.body if test else node.orelse)
     blocks: list[Block] = []
     values: list[Value] = []
-    for side in (node.body, node.orelse):
+    for side, holds in ((node.body, True), (node.orelse, False)):
         _refuse_assignment(g, [side], "in a side of a conditional expression")
-        branch = run_branch(g, None, None, lambda side=side: values.append(evaluate(g, side)))
+        branch = run_branch(g, None, None, lambda side=side: values.append(evaluate(g, side)), side=(test, holds))
         blocks.append(branch.block)
     then, other = unify(g.b, values[0], blocks[0], values[1], blocks[1])
     if not same_type(then, other):
@@ -74,14 +74,18 @@ def short_circuit(g: Generator, op: str, lhs: Value, rest: Sequence[ast.expr], r
     """``lhs and right()``, ``lhs or right()``, elementwise on bools; ``rest`` are the expressions that ``right`` evaluates.
 
     A scalar on the left guards a right side that touches memory. A tile on the left cannot: there a right side that
-    writes is refused.
+    writes is refused. In a mapped function the right side takes effect for the elements for which the left asks for it.
     """
     if not is_runtime(lhs):
         return lhs if bool(lhs) is (op == "or") else right()
+    outer = g.b.path
     block = Block()
-    with g.b.at(block):
+    with g.b.at(block), g.b.under(lhs, op == "and"):
+        is_masked = g.b.path is not outer
         rhs = right()
-    if any(map(_touches_memory, block.ops)):
+    if is_masked:
+        refuse_unmasked(block)
+    elif any(map(_touches_memory, block.ops)):
         if isinstance(lhs, Tensor) and not lhs.shape:
             return _guarded(g, op, lhs, rest, block, rhs)
         if any(map(_writes, block.ops)):

@@ -28,7 +28,7 @@ def if_statement(g: Generator, node: ast.If, pending: Pending) -> Outcome:
         return push(node.body if test else node.orelse, pending)
     kinds = jumps_in([node])
     if not kinds:
-        then, other = (run_branch(g, push(body, None)) for body in (node.body, node.orelse))
+        then, other = (run_branch(g, push(body, None), side=(test, holds)) for body, holds in _sides(node))
         join(g, node, test, then, other)
         return pending
     if kinds == {"return"} and not g.scope.cut:
@@ -44,7 +44,7 @@ def fork(g: Generator, node: ast.stmt, test: Tensor, then_pending: Pending, else
             f"early returns split the function into more than {MAX_FORKS} paths",
             hint="compute a condition first and return once",
         )
-    branches = [run_branch(g, pending) for pending in (then_pending, else_pending)]
+    branches = [run_branch(g, p, side=(test, holds)) for p, holds in ((then_pending, True), (else_pending, False))]
     g.b.node = node
     ends = [b.outcome or Returned(None, node) for b in branches]
     then, other = unify(g.b, ends[0].value, branches[0].block, ends[1].value, branches[1].block)
@@ -56,14 +56,19 @@ def fork(g: Generator, node: ast.stmt, test: Tensor, then_pending: Pending, else
 
 def _branch(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Outcome:
     """An ``if`` with jumps inside; see `weft.frontend.jumps`."""
-    sides = [run_branch(g, push(body, None), None, lambda: _cut(g)) for body in (node.body, node.orelse)]
+    sides = [run_branch(g, push(body, None), None, lambda: _cut(g), side=(test, holds)) for body, holds in _sides(node)]
     segment, rest = jumps.split(pending)
     ended = [jumps.always(side.scope) for side in sides]
     if segment is not None and ended[0] is not ended[1]:
         k = ended.index(False)
-        sides[k] = run_branch(g, push([Resume(node)], segment), sides[k].block, None, sides[k].scope)
+        sides[k] = run_branch(g, push([Resume(node)], segment), sides[k].block, None, sides[k].scope, (test, k == 0))
     join(g, node, test, sides[0], sides[1], ended)
     return rest if any(ended) else resume(g, node, pending)
+
+
+def _sides(node: ast.If) -> tuple[tuple[list[ast.stmt], bool], tuple[list[ast.stmt], bool]]:
+    """The two sides, and what the condition is there."""
+    return (node.body, True), (node.orelse, False)
 
 
 def _cut(g: Generator) -> None:
@@ -85,7 +90,7 @@ def resume(g: Generator, node: ast.stmt, pending: Pending) -> Outcome:
     jumped = jumps.any_of(g.b, scope.jumps)
     assert isinstance(jumped, Tensor), "what has jumped on every path is handled above"
     before, scope.jumps = scope.jumps, {}
-    going = run_branch(g, segment, None, lambda: _cut(g))
+    going = run_branch(g, segment, None, lambda: _cut(g), side=(jumped, False))
     # Where nothing new can happen to a flag, it stays what it is: it is False there.
     scope.jumps = {jump: flag for jump, flag in before.items() if jump in going.scope.jumps}
     skipped = run_branch(g, None)

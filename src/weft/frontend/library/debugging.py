@@ -25,6 +25,8 @@ def device_assert(b: Builder, cond: Value, msg: Value, mask: Value) -> None:
         holds = arithmetic.binary(b, "|", holds, b.unary("not", _bool(b, mask, "mask")))
     if not b.asserts:
         return
+    if b.path is not None:
+        holds = arithmetic.binary(b, "|", holds, b.unary("not", b.path))
     if holds.shape:
         fails = b.cast(b.unary("not", holds), dtypes.int32)
         holds = b.unary("not", b.cast(implementation_of(tl.reduce_or)(b, fails, None, False), dtypes.bool_))

@@ -104,7 +104,7 @@ def _place(b: Builder, desc: TensorDescriptor, offsets: Value) -> tuple[Tensor, 
     """Pointers to the elements of the block at ``offsets``, and which lie in the array."""
     places = scalars(b, offsets, dtypes.int32, "offsets")
     same_length(len(desc.block), "the descriptor", offsets=places)
-    active = inside(b, desc.shape, places, desc.block, range(len(desc.block)))
+    active = b.reached(desc.block, inside(b, desc.shape, places, desc.block, range(len(desc.block))))
     assert active is not None, "every dimension is checked"
     return addresses(b, desc.base, desc.strides, places, desc.block), active
 
@@ -177,7 +177,8 @@ def _rows(b: Builder, desc: TensorDescriptor, x_offsets: Value, y_offset: Value)
     active = within(b, rows, desc.shape[0])
     if (held := inside(b, desc.shape, places, desc.block, (1,))) is not None:
         active = b.binary("and", *b.broadcast(active, held))
-    return add_pointer(b, line, steps), active
+    pointers = add_pointer(b, line, steps)
+    return pointers, b.reached(pointers.shape, active) or active
 
 
 @implements(tl.tensor_descriptor.gather)

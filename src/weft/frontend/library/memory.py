@@ -116,7 +116,7 @@ def _load(
                 "'other' is what masked-off elements get, so it needs a mask", hint="pass mask=", argument="other"
             )
         default = None if other is None or bools is None else _value(b, pointers, other, "other")
-    optional = [None if x is None else x.ssa for x in (bools, default)]
+    optional = [None if x is None else x.ssa for x in (b.reached(pointers.shape, bools), default)]
     op = b.emit(tile.LoadOp(pointers.ssa, *optional, volatile=again, cache=cache, evict=evict))
     return Tensor(op.result, pointers.dtype, pointers.shape)
 
@@ -140,6 +140,7 @@ def _store(
         pointers, bools = _mask(b, _pointer(pointer), mask)
         stored = _value(b, pointers, value, "value")
     refuse_const(b, pointers)
+    bools = b.reached(pointers.shape, bools)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, cache=cache, evict=evict))
 
 
@@ -158,6 +159,7 @@ def _atomic(b: Builder, kind: str, pointer: Value, val: Value, mask: Value, sem:
         )
     refuse_const(b, pointers)
     operand = _value(b, pointers, val, "val")
+    bools = b.reached(pointers.shape, bools)
     active = None if bools is None else bools.ssa
     op = b.emit(tile.AtomicRmwOp(kind, pointers.ssa, operand.ssa, active, sem=order, scope=between))
     return Tensor(op.result, dtype, pointers.shape)
@@ -191,6 +193,7 @@ def _weaker_order(sem: Value, scope: Value, strong: str) -> None:
 def _atomic_load(b: Builder, pointer: Value, mask: Value, sem: Value, scope: Value) -> Tensor:
     _weaker_order(sem, scope, "acquire")
     pointers, bools = _mask(b, _pointer(pointer), mask, grows=True)
+    bools = b.reached(pointers.shape, bools)
     op = b.emit(tile.LoadOp(pointers.ssa, None if bools is None else bools.ssa, volatile=True))
     return Tensor(op.result, pointers.dtype, pointers.shape)
 
@@ -200,7 +203,7 @@ def _atomic_store(b: Builder, pointer: Value, val: Value, mask: Value, sem: Valu
     _weaker_order(sem, scope, "release")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     refuse_const(b, pointers)
-    stored = _value(b, pointers, val, "val")
+    stored, bools = _value(b, pointers, val, "val"), b.reached(pointers.shape, bools)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, None if bools is None else bools.ssa, release=True))
 
 
