@@ -40,6 +40,11 @@ class Options:
         return dict(self.launch).get("debug")
 
     @property
+    def overflow(self) -> bool:
+        """Whether kernels with assertions also assert that no sum, difference or product of integers overflows."""
+        return dict(self.launch).get("sanitize_overflow", True)
+
+    @property
     def fusion(self) -> bool:
         """Whether a GPU may add a product without rounding it first."""
         return dict(self.launch).get("enable_fp_fusion", True)

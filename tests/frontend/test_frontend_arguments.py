@@ -99,7 +99,9 @@ CASES: Final[dict[str, Spellings]] = {
     "minimum": {**_TWO, **_NAN},
     "maximum": {**_TWO, **_NAN},
     "clamp": {**_ONE, "min": ("0.0", "1.0"), "max": ("2.0", "3.0"), **_NAN},
-    **dict.fromkeys(("add", "sub", "mul"), {**_TWO, "sanitize_overflow": ("True", "False")}),
+    **dict.fromkeys(
+        ("add", "sub", "mul"), {"x": ("i", "j"), "y": ("I", "J"), "sanitize_overflow": ("True", "False")}
+    ),
     "cdiv": {"x": ("i", "I"), "div": ("2", "4")},
     "fdiv": {**_TWO, "ieee_rounding": _FLAG, "approx": _FLAG},
     "div_rn": _TWO,

@@ -46,7 +46,7 @@ def test_values_in_the_order_of_parameters(
             (1, 2),
             {"block": 3},
             "add() got an unexpected keyword argument 'block'; its parameters are x, y, n, BLOCK, and a launch takes "
-            "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion, debug",
+            "num_warps, num_stages, num_ctas, maxnreg, enable_fp_fusion, debug, sanitize_overflow",
         ),
         ((1, 2), {"num_warps": "4"}, "add(): num_warps must be a power of two, found '4'"),
         ((1, 2), {"num_warps": 3}, "add(): num_warps must be a power of two, found 3"),

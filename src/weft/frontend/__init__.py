@@ -23,7 +23,11 @@ __all__ = [
 
 
 def build_module(
-    kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None, asserts: bool | None = None
+    kernel: KernelFunction,
+    signature: Signature,
+    semantics: Semantics | None = None,
+    asserts: bool | None = None,
+    overflow: bool = True,
 ) -> ModuleOp:
     """The tile IR of ``kernel`` for ``signature``: a module with one function of the kernel's name, everything it calls
     inlined.
@@ -31,8 +35,9 @@ def build_module(
     The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name``
     and, where the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to
     the kernel's own, and that to Triton's; ``asserts``, whether assertions are compiled, to what the kernel says.
+    ``overflow`` is whether they include that integers do not overflow (`weft.frontend.overflow`).
     `CompilationError` where the kernel breaks a rule.
     """
     from weft.frontend.build import build
 
-    return build(kernel, signature, semantics, asserts)
+    return build(kernel, signature, semantics, asserts, overflow)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from weft import dtypes
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
+from weft.frontend.overflow import check_overflow
 from weft.frontend.promotion import compute, is_triton
 from weft.frontend.values import Tensor, Value, describe, is_number, is_runtime, is_tuple
 from weft.ir import tile
@@ -74,6 +75,7 @@ def binary(b: Builder, op: str, lhs: Value, rhs: Value) -> Value:
             f"'{op}' does not take values of the run time, found {describe(lhs)} and {describe(rhs)}",
             hint="write x * x, or tl.exp2(tl.log2(x) * y)",
         )
+    check_overflow(b, op, lhs, rhs)
     return compute(b, op, lhs, rhs)
 
 
@@ -83,6 +85,8 @@ def unary(b: Builder, op: str, operand: Value) -> Value:
         return fold(op, _UNARY_PYTHON[op], operand)
     if not isinstance(operand, Tensor) or operand.is_pointer:
         raise CompilationError(f"unary '{op}' takes tiles of numbers, found {describe(operand)}")
+    if op == "-":
+        check_overflow(b, op, 0, operand)
     return compute(b, _SIGNS.get(op, op), operand)
 
 

@@ -40,12 +40,17 @@ HANDLERS = (calls, expressions, library, statements)
 
 
 def build(
-    kernel: KernelFunction, signature: Signature, semantics: Semantics | None = None, asserts: bool | None = None
+    kernel: KernelFunction,
+    signature: Signature,
+    semantics: Semantics | None = None,
+    asserts: bool | None = None,
+    overflow: bool = True,
 ) -> ModuleOp:
     """See `weft.frontend.build_module`."""
     block = Block()
     builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
     builder.asserts = kernel.asserts if asserts is None else asserts
+    builder.overflow = builder.asserts and overflow
     attributes: list[DictionaryAttr] = []
     known = {p.name for p in kernel.parameters}
 

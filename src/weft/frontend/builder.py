@@ -75,6 +75,8 @@ class Builder:
         self.semantics = semantics
         self.asserts = frame.kernel.asserts
         """Whether assertions are compiled."""
+        self.overflow = self.asserts
+        """Whether arithmetic on integers asserts that it does not overflow."""
         self.lanes: tuple[int, ...] | None = None
         """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
         self.path: Tensor | None = None

@@ -45,19 +45,19 @@ def clamp(x: Tile, min: Tile, max: Tile, propagate_nan: PropagateNan | constexpr
 
 @stub
 def add(x: Tile, y: Tile, sanitize_overflow: bool | constexpr = True) -> tensor:
-    """``x + y``; integers wrap."""
+    """``x + y``; integers wrap. With assertions (``debug=True``) and ``sanitize_overflow`` they must not."""
     ...
 
 
 @stub
 def sub(x: Tile, y: Tile, sanitize_overflow: bool | constexpr = True) -> tensor:
-    """``x - y``; integers wrap."""
+    """``x - y``; integers wrap. With assertions (``debug=True``) and ``sanitize_overflow`` they must not."""
     ...
 
 
 @stub
 def mul(x: Tile, y: Tile, sanitize_overflow: bool | constexpr = True) -> tensor:
-    """``x * y``; integers wrap."""
+    """``x * y``; integers wrap. With assertions (``debug=True``) and ``sanitize_overflow`` they must not."""
     ...
 
 

@@ -42,10 +42,11 @@ LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
     "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),
     "enable_fp_fusion": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
     "debug": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
+    "sanitize_overflow": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
 }
 """Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. ``debug``
-compiles assertions, or leaves them out. Whatever the others are, the CPU backend makes the same code: they tune code for GPUs,
-and it fuses no multiplication with an addition."""
+compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that integers do not overflow. Whatever the
+others are, the CPU backend makes the same code: they tune code for GPUs, and it fuses no multiplication with an addition."""
 
 NOT_OPTIONS: Final = frozenset(
     {
@@ -71,7 +72,6 @@ NOT_OPTIONS: Final = frozenset(
         "pingpong_schedule",
         "ptx_options",
         "ptx_version",
-        "sanitize_overflow",
         "schedule_hint",
         "stream",
         "supported_fp8_dtypes",

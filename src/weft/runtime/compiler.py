@@ -118,11 +118,11 @@ def _constant_spelling(value: Any) -> str | None:
             return None
 
 
-def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], asserts: bool | None = None) -> ModuleOp:
+def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> ModuleOp:
     """The frontend's module for the kernel."""
     from weft.frontend import build_module
 
-    return build_module(kernel, signature, asserts=asserts)
+    return build_module(kernel, signature, asserts=options.asserts, overflow=options.overflow)
 
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
@@ -130,7 +130,7 @@ def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Op
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature, options.asserts)
+        module = tile_ir(kernel, signature, options)
         written = written_parameters(module, signature)
         compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
@@ -157,7 +157,7 @@ def build_gpu(
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature, options.asserts)
+        module = tile_ir(kernel, signature, options)
         written = written_parameters(module, signature)
         code = compile_module(module, target, options)
     return GpuArtifact(code.ptx, code.symbol, code.threads, code.shared, written)
@@ -192,7 +192,7 @@ def laid_out(kernel: KernelFunction, signature: Mapping[str, Argument], options:
     """The kernel's tile IR after the passes for a target."""
     from weft.codegen import lay_out
 
-    module = tile_ir(kernel, signature, options.asserts)
+    module = tile_ir(kernel, signature, options)
     lay_out(module, target, options)
     return module
 
@@ -201,11 +201,11 @@ def llvm_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: 
     """The LLVM IR that codegen emits for the kernel, before LLVM's passes."""
     from weft.codegen import emit_llvm
 
-    return emit_llvm(tile_ir(kernel, signature, options.asserts), target, options)
+    return emit_llvm(tile_ir(kernel, signature, options), target, options)
 
 
 def assembly(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: Target) -> str:
     """The target's assembly of the kernel."""
     from weft.codegen import emit_assembly
 
-    return emit_assembly(tile_ir(kernel, signature, options.asserts), target, options)
+    return emit_assembly(tile_ir(kernel, signature, options), target, options)

@@ -39,7 +39,7 @@ class CompiledHandle:
     @cached_property
     def ir(self) -> str:
         """The frontend's tile IR."""
-        return str(compiler.tile_ir(self.kernel, self.signature, self.options.asserts))
+        return str(compiler.tile_ir(self.kernel, self.signature, self.options))
 
     @cached_property
     def llvm(self) -> str:
@@ -126,7 +126,7 @@ class GpuHandle:
     @cached_property
     def tile_ir(self) -> str:
         """The frontend's tile IR."""
-        return str(compiler.tile_ir(self.kernel, self.signature, self.options.asserts))
+        return str(compiler.tile_ir(self.kernel, self.signature, self.options))
 
     @cached_property
     def laid_out(self) -> str:

@@ -10,7 +10,7 @@ from weft.frontend.builder import Builder, common_shape
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, integer, tile_of
-from weft.frontend.library.combining import Combine, by_function, region_of, sources_of
+from weft.frontend.library.combining import Combine, by_function, by_kind, region_of, sources_of
 from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_tuple
@@ -40,7 +40,7 @@ def _cumulative(b: Builder, kind: str, input: Value, axis: Value, reverse: Value
     x = tile_of(b, input, "input")
     promotion = resolve(b, "cumsum", x)
     chosen = promotion.operands if dtype is None else dtype_of(dtype, "dtype")
-    (result,) = scan_tiles(b, [b.cast(x, chosen)], axis, reverse, lambda old, new: [b.binary(kind, old[0], new[0])])
+    (result,) = scan_tiles(b, [b.cast(x, chosen)], axis, reverse, by_kind(b, kind))
     return result if dtype is not None else b.cast(result, promotion.result).typed(promotion.weak)
 
 

@@ -11,6 +11,7 @@ from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import tile_of
+from weft.frontend.overflow import check_result
 from weft.frontend.source import KernelFunction
 from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
 from weft.ir import tile
@@ -24,10 +25,22 @@ def region_of(b: Builder, sources: Sequence[Tensor], combine: Combine) -> Region
     types = [ir_type(s.dtype, ()) for s in sources]
     block = Block(arg_types=types + types)
     scalars = [Tensor(a, s.dtype, ()) for a, s in zip(block.args, [*sources, *sources], strict=True)]
+    outer, b.path = b.path, None
     with b.at(block):
         results = combine(scalars[: len(sources)], scalars[len(sources) :])
         b.emit(tile.YieldOp(*(r.ssa for r in results)))
+    b.path = outer
     return Region(block)
+
+
+def by_kind(b: Builder, kind: str) -> Combine:
+    """One `tile.binary`; a sum or a product that is checked for overflow, if kernels check that."""
+
+    def combine(old: Sequence[Tensor], new: Sequence[Tensor]) -> Sequence[Tensor]:
+        check_result(b, kind, old[0], new[0])
+        return [b.binary(kind, old[0], new[0])]
+
+    return combine
 
 
 def sources_of(b: Builder, input: Value, done: str) -> list[Tensor]:

@@ -13,7 +13,7 @@ from weft.dtypes import DType
 from weft.frontend import arithmetic
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
-from weft.frontend.library.arguments import floats, quotient, tile_of
+from weft.frontend.library.arguments import boolean, floats, quotient, tile_of
 from weft.frontend.promotion import compute, convert, emit, is_triton, operand, operands_of, resolve
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe
@@ -79,17 +79,26 @@ def _sigmoid(b: Builder, x: Value) -> Tensor:
 
 @implements(tl.add)
 def _add(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
-    return arithmetic.binary(b, "+", x, y)
+    return _arithmetic(b, "+", x, y, sanitize_overflow)
 
 
 @implements(tl.sub)
 def _sub(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
-    return arithmetic.binary(b, "-", x, y)
+    return _arithmetic(b, "-", x, y, sanitize_overflow)
 
 
 @implements(tl.mul)
 def _mul(b: Builder, x: Value, y: Value, sanitize_overflow: Value) -> Value:
-    return arithmetic.binary(b, "*", x, y)
+    return _arithmetic(b, "*", x, y, sanitize_overflow)
+
+
+def _arithmetic(b: Builder, op: str, x: Value, y: Value, sanitize_overflow: Value) -> Value:
+    """An operator, whose overflow is asserted if that is asked for."""
+    outer, b.overflow = b.overflow, boolean(sanitize_overflow, "sanitize_overflow") and b.overflow
+    try:
+        return arithmetic.binary(b, op, x, y)
+    finally:
+        b.overflow = outer
 
 
 @implements(tl.cdiv)

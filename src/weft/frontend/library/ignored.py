@@ -14,9 +14,6 @@ from weft.frontend.library.arguments import boolean
 from weft.frontend.registry import Stub
 from weft.frontend.values import Value
 
-_WRAPS: Final = (
-    "asks debug builds of Triton to stop at an overflow; integers of weft wrap, which is defined, in every build"
-)
 _ORDER: Final = "permits any order of the elements; row-major order is one of them"
 _TIES: Final = "False permits the index of any of several equal elements; the leftmost is one of them"
 _APPROXIMATE: Final = "permits an approximate quotient; the correctly rounded one is allowed"
@@ -40,9 +37,6 @@ _FLUSH: Final = "writes the text at once; the text is the same"
 IGNORED: Final[Mapping[Stub, Mapping[str, str]]] = {
     tl.condition: {"disable_licm": _LICM},
     tl.static_print: {"flush": _FLUSH},
-    tl.add: {"sanitize_overflow": _WRAPS},
-    tl.sub: {"sanitize_overflow": _WRAPS},
-    tl.mul: {"sanitize_overflow": _WRAPS},
     tl.fdiv: {"approx": _APPROXIMATE},
     tl.reshape: {"can_reorder": _ORDER},
     tl.ravel: {"can_reorder": _ORDER},

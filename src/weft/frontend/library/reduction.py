@@ -12,7 +12,7 @@ from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, floats, quotient, tile_of
-from weft.frontend.library.combining import Combine, by_function, region_of, sources_of
+from weft.frontend.library.combining import Combine, by_function, by_kind, region_of, sources_of
 from weft.frontend.promotion import resolve
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe, is_tuple
@@ -41,7 +41,7 @@ def reduce_tiles(
 
 def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> Tensor:
     """A reduction by one `tile.binary`."""
-    return reduce_tiles(b, [x], axis, keep_dims, lambda old, new: [b.binary(kind, old[0], new[0])])[0]
+    return reduce_tiles(b, [x], axis, keep_dims, by_kind(b, kind))[0]
 
 
 @implements(tl.sum)

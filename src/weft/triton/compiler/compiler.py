@@ -220,7 +220,7 @@ class CompiledKernel:
         fn, signature, options, target = self.src.fn, self.signature, self.options, self.target or host()
         makers: dict[str, Callable[[], Any]] = {
             "source": lambda: fn.src,
-            "ttir": lambda: str(compiler.tile_ir(fn, signature, options.asserts)),
+            "ttir": lambda: str(compiler.tile_ir(fn, signature, options)),
             "ttgir": lambda: str(compiler.laid_out(fn, signature, options, target)),
             "llir": lambda: compiler.llvm_ir(fn, signature, options, target),
         }
