@@ -5,11 +5,11 @@ The numbers are rough throughputs of vector code on current x86 and AArch64 core
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from xdsl.ir import Operation, SSAValue
 
-from weft.codegen.cpu.schedule import is_recomputable
+from weft.codegen.cpu.schedule import WHOLE, Columns, is_recomputable
 from weft.ir import tile
 from weft.ir.direct import operands_of
 from weft.ir.types import dtype_of, is_tile, layout_of
@@ -67,6 +67,15 @@ class Costs:
         if len(shape.starts) == 1:
             return COST_OF_CONTIGUOUS_LOAD
         return COST_OF_CONTIGUOUS_LOAD * len(shape.starts) + self._known[op.pointer]
+
+
+def work(needs: Mapping[SSAValue, Set[Columns]]) -> int:
+    """Instructions for the values that a loop's body needs: at least one each, for what is read and for addresses too."""
+    return sum(_work(value) for value, at in needs.items() if at != {WHOLE})
+
+
+def _work(value: SSAValue) -> int:
+    return max(1, _weight(value.owner)) if isinstance(value.owner, Operation) else 1
 
 
 def _computed_from(value: SSAValue) -> list[SSAValue]:

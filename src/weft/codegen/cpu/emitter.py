@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.cost import Costs
+from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
@@ -24,7 +24,7 @@ from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
-from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack, computed
+from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
@@ -212,7 +212,7 @@ class Emitter(Registers):
                         loop.layout,
                         loop.axis,
                         along,
-                        computed(loop.needs),
+                        work(loop.needs),
                         body,
                         reverse=bool(loop.reverse),
                         by_rows=by_rows,

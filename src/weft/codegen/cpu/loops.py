@@ -30,7 +30,11 @@ FULL_UNROLL_BITS = 3
 """Tiles of up to this many registers, as a power of two, get no loop at all."""
 
 UNROLL_BUDGET = 1024
-"""The most values, over all unrolled copies of a body together, that unrolling may bring into one basic block."""
+"""The most work (`weft.codegen.cpu.cost.work`), over all unrolled copies of a body together, that unrolling may bring into one
+basic block."""
+
+LOOP_BUDGET = 96
+"""As `UNROLL_BUDGET`, for a loop that is left in the end. More copies were no faster, and took LLVM up to twice the time."""
 
 
 class Along(Protocol):
@@ -81,7 +85,7 @@ def over_registers(
     layout: LinearLayout,
     axis: int | None,
     along: Sequence[Along],
-    values: int,
+    work: int,
     body: Body,
     *,
     reverse: bool = False,
@@ -89,25 +93,25 @@ def over_registers(
     unrolled: int = 0,
     unroll_bits: int = UNROLL_BITS,
 ) -> None:
-    """Runs ``body``, which computes up to ``values`` registers, for every different register; starts and finishes what goes
-    ``along`` the axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those
-    that are between two along the axis are visited before the next along the axis. ``unrolled`` are the
-    bits to unroll, if any; else the ``unroll_bits`` lowest are."""
+    """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
+    axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
+    two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the
+    ``unroll_bits`` lowest are."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
     if axis is not None:
         inner_bits = axis_bits(layout, "register", axis)
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
-    allowed = max(UNROLL_BUDGET // max(values, 1), 1).bit_length() - 1
+    allowed, in_loops = (_unrolled_bits(budget, work) for budget in (UNROLL_BUDGET, LOOP_BUDGET))
     if by_rows and axis is not None:
         beside = bits_below(layout, axis)
         rows, others = ([b for b in outer_bits if bool(b & beside) == inside] for inside in (True, False))
-        unroll = min(UNROLL_BITS, len(rows), allowed)
+        unroll = min(UNROLL_BITS, len(rows), in_loops)
         _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse)
         return
     small = is_small(layout) and used.bit_count() <= allowed
-    wanted = (unrolled & inner).bit_count() or unroll_bits
+    wanted = (unrolled & inner).bit_count() or min(unroll_bits, in_loops)
     unroll = min(len(inner_bits) if small else wanted, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
@@ -139,6 +143,10 @@ def over_registers(
     else:
         with emit.loop(1 << len(outer_bits)) as position:
             run_inner(RegisterIndex(0, ((Counter(position, len(outer_bits)), tuple(outer_bits)),)))
+
+
+def _unrolled_bits(budget: int, work: int) -> int:
+    return max(budget // max(work, 1), 1).bit_length() - 1
 
 
 def bits_below(layout: LinearLayout, axis: int) -> int:

@@ -8,7 +8,7 @@ buffers, and `weft.codegen.cpu.emitter` obeys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
@@ -207,11 +207,6 @@ def trace_root(root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Colum
         _trace([(root.source, WHOLE)], needs)
     else:
         trace(operands_of(root), layout, needs)
-
-
-def computed(needs: Mapping[SSAValue, set[Columns]]) -> int:
-    """How many values are computed or read register by register, of those that are needed."""
-    return sum(1 for at in needs.values() if at != {WHOLE})
 
 
 def is_crossed(value: SSAValue) -> bool:

@@ -20,10 +20,11 @@ from xdsl.ir import Operation, SSAValue
 from weft import dtypes
 from weft.codegen.cpu import rearranging
 from weft.codegen.cpu.buffers import Buffer, BufferPool
+from weft.codegen.cpu.cost import work
 from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
-from weft.codegen.cpu.schedule import Columns, computed, trace
+from weft.codegen.cpu.schedule import Columns, trace
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.element import element_of_value
@@ -265,7 +266,7 @@ class Registers(Emit):
             layout_of(value),
             None,
             [],
-            computed(needs),
+            work(needs),
             lambda index, _copy, _first: target.store(self.builder, index, self.vector(value, index)),
         )
 
