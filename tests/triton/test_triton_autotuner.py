@@ -151,12 +151,27 @@ def test_a_listener_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen[0]["cache_hit"] is False
 
 
-def test_names_that_are_no_parameters() -> None:
-    with pytest.raises(ValueError, match="key contains") as raised:
-        tuned(Clock(1), key=["m"])
+@pytest.mark.parametrize("part", ["reset_to_zero", "restore_value"])
+def test_names_that_are_no_parameters(part: str) -> None:
+    with pytest.raises(ValueError, match=f"{part} contains") as raised:
+        tuned(Clock(1), **{part: ["m"]})
     assert str(raised.value) == (
-        "key contains names that are not kernel arguments: m. Valid argument names are: x, out, n, BLOCK."
+        f"{part} contains names that are not kernel arguments: m. Valid argument names are: x, out, n, BLOCK."
     )
+
+
+def test_a_key_that_is_no_parameter_is_ignored() -> None:
+    """Programs written for Triton 3.8 have such keys; there was no check."""
+    clock = Clock(2, 1, 3)
+    with pytest.warns(UserWarning, match="key contains") as warned:
+        kernel = tuned(clock, key=["m", "n"])
+    assert [str(warning.message) for warning in warned] == [
+        "key contains names that are not kernel arguments: m. Valid argument names are: x, out, n, BLOCK. They are ignored; "
+        "Triton 3.9 refuses them."
+    ]
+    assert warned[0].filename == __file__
+    run(kernel)
+    assert kernel.best_config == CONFIGS[1]
 
 
 def test_a_value_that_is_tuned_cannot_be_given() -> None:

@@ -73,13 +73,17 @@ class Autotuner(KernelInterface):
         self.best_config: Config | None = None
 
     def _check_names(self) -> None:
+        """Refuses lists with names that are no arguments. Warns of those in ``key``, which Triton ignored before 3.9."""
         parts = {"key": self.keys, "reset_to_zero": self.reset_to_zero, "restore_value": self.restore_value}
         for part, names in parts.items():
             if unknown := [name for name in names if name not in self.arg_names]:
-                raise ValueError(
+                message = (
                     f"{part} contains names that are not kernel arguments: {', '.join(unknown)}. Valid argument names are: "
                     f"{', '.join(self.arg_names)}."
                 )
+                if part != "key":
+                    raise ValueError(message)
+                warnings.warn(f"{message} They are ignored; Triton 3.9 refuses them.", UserWarning, stacklevel=4)
 
     def _deprecated_bench(self) -> Callable[..., Any] | None:
         warmup, rep, graph = self.num_warmups, self.num_reps, self.use_cuda_graph
