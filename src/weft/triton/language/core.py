@@ -9,17 +9,20 @@ from weft import language
 from weft.language import *  # noqa: F403  # all of its names
 from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr
+from weft.triton.language.helpers import CONSTEXPR_0, get_int_dtype
 from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, void
 from weft.triton.values import must_use_result
 
 _aggregate = aggregate
 
 __all__ = language.__all__ + [
+    "CONSTEXPR_0",
     "builtin",
     "const",
     "constexpr_type",
     "dtype",
     "extern",
+    "get_int_dtype",
     "must_use_result",
     "str_to_ty",
     "void",

@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import language
 from weft.language import *  # noqa: F403  # all of its names
+from weft.triton.language import helpers
 
 __all__ = list(language.__all__)
 
@@ -16,4 +17,4 @@ def __getattr__(name: str) -> Any:
 
     if name.startswith("__"):
         raise AttributeError(name)
-    return getattr(whole, name)
+    return getattr(helpers if name in vars(helpers) else whole, name)
