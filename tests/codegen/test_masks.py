@@ -308,6 +308,6 @@ def test_copies_in_the_version_with_masks(kernel: Any, copies: int) -> None:
     types |= {"n": ScalarArgument(dtypes.int32), "M": ConstantArgument(16), "N": ConstantArgument(64)}
     target = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
     text = emit_llvm(build_module(KernelFunction(kernel), types), target, Options(disjoint=True))
-    assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == copies
+    assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == 2 * copies  # one for each register of AVX2
     assert ("vector.reduce.and" in text) is (copies > 1)
     assert not re.search(r"undef, \w+ undef", text), "undefined vectors are spelled lane by lane"

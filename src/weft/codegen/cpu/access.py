@@ -23,6 +23,7 @@ from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
+from weft.codegen.llvm.masked import concatenated, masked_load
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
@@ -100,14 +101,13 @@ class Accesses:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
                 with partial:
-                    operands = [address, ir.Constant(I32, element.size), active, fill]
-                    masked = intrinsic(builder, "masked.load", operands, storage, [storage, POINTER])
+                    masked = masked_load(builder, address, active, fill, element.size, emitter.target.vector_bits)
                     partial_end = builder.block
             phi = builder.phi(storage)
             phi.add_incoming(plain, whole_end)
             phi.add_incoming(masked, partial_end)
             parts.append(phi)
-        value = _concat(builder, parts)
+        value = concatenated(builder, parts)
         if lanes != shape.elements or not shape.identity:
             value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
@@ -369,14 +369,6 @@ def _operation(op: tile.Access) -> str:
 def _values(op: Atomic) -> list[SSAValue]:
     """What an atomic combines with memory."""
     return [op.expected, op.value] if isinstance(op, tile.AtomicCasOp) else [op.value]
-
-
-def _concat(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
-    """The lanes of all parts, a power of two of them, in one vector."""
-    while len(parts) > 1:
-        count = 2 * (lanes_of(parts[0]) or 1)
-        parts = [shuffle(builder, a, range(count), b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
 
 
 def _first(builder: ir.IRBuilder, addresses: ir.Value, active: ir.Value) -> ir.Value:
