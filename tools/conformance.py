@@ -30,7 +30,6 @@ IGNORED = {
     "triton.AsyncCompileMode": "kernels are compiled one at a time, where they are launched",
     "triton.FutureKernel": "made by no launch",
     "triton.set_allocator": "kernels need no memory from it",
-    "triton.must_use_result": "a result may be dropped",
     "triton.runtime.RemoteCacheBackend": "kernels are kept on this machine",
     "triton.testing.cuda_memcheck": "the emulator checks every access",
     "triton.testing.get_dram_gbps": "returns 0",

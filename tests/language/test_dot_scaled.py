@@ -139,6 +139,8 @@ def refused(CASE: tl.constexpr) -> None:
         tl.dot_scaled(x, None, "e4m3", x, None, "e4m3", out_dtype=tl.float16)
     elif CASE == 5:
         tl.dot_scaled(x.to(tl.int8), None, "e2m1", x, None, "e2m1")
+    elif CASE == 6:
+        tl.dot_scaled(x, tl.zeros((32, 2), tl.uint8), "e5m2", x, tl.zeros((32, 1), tl.uint8), "e5m2")
 
 
 REFUSED: Final = (
@@ -148,6 +150,7 @@ REFUSED: Final = (
     "Unexpected dtype for bf16. Got uint8",
     "Only float32 is supported for out_dtype at the moment",
     "e2m1 format must be packed as uint8. Got int8",
+    "Operands must have the same scale factor; (lhs: 16 vs rhs: 32)",
 )
 
 

@@ -108,7 +108,35 @@ def typed(x: Any, N: Any):
     tl.store(x, N)
 
 
+@triton.jit
+def used_early(x: Any):
+    tl.store(x, late)  # pyright: ignore[reportUnboundVariable, reportUnknownArgumentType]  # noqa: F821
+    late = 1  # noqa: F841 - the assignment makes the name a local one
+
+
+ANNOTATED: tl.constexpr = 7  # pyright: ignore[reportAssignmentType]
+
+
+@triton.jit
+def annotated_global(x: Any):
+    tl.store(x, ANNOTATED)
+
+
+@triton.jit
+def two_scale_factors(x: Any):
+    m = tl.zeros((32, 64), tl.uint8)
+    scale = tl.zeros((32, 2), tl.uint8)
+    tl.dot_scaled(m, tl.zeros((32, 4), tl.uint8), "e5m2", m.T, scale, "e5m2")
+
+
 WORDS = [
+    (used_early, "NameError('late is not defined')"),
+    (
+        annotated_global,
+        "Cannot access global variable ANNOTATED from within @jit'ed function. Triton kernels can only access global "
+        "variables that are instantiated as constexpr (`x = triton.language.constexpr(42)`)",
+    ),
+    (two_scale_factors, "Operands must have the same scale factor; (lhs: 16 vs rhs: 32)"),
     (undefined, "NameError('nowhere is not defined')"),
     (
         plain_global,
@@ -185,3 +213,113 @@ def test_a_condition_that_is_no_bool_is_warned_of() -> None:
     )
     assert [str(w.message) for w in warned] == [words]
     assert x[0] == 5
+
+
+@triton.must_use_result("Assign it.")
+@triton.jit
+def cube(x: Any):
+    return x * x * x
+
+
+@triton.aggregate
+class Square:
+    x: tl.tensor
+
+    @triton.constexpr_function
+    def __init__(self, x: Any):
+        self.x = x
+
+    @triton.must_use_result
+    @triton.constexpr_function
+    def power(self):
+        return 2
+
+    @triton.must_use_result
+    @triton.jit
+    def compute(self):
+        return self.x * self.x
+
+
+@triton.jit
+def drops(x: Any, CASE: tl.constexpr):
+    v: Any = tl.load(x)
+    square: Any = Square(v)
+    if CASE == "function":
+        cube(v)
+    elif CASE == "method":
+        square.compute()
+    elif CASE == "python":
+        square.power()
+    elif CASE == "advance":
+        tl.advance(tl.make_block_ptr(x, (8,), (1,), (0,), (8,), (0,)), (8,))
+    else:
+        v = cube(v) + square.compute() + square.power()
+        cube(v) if CASE == "argument" else tl.store(x, cube(v))
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        ("function", "The result of cube is not being used. Assign it."),
+        ("method", "The result of square.compute is not being used."),
+        ("python", "The result of square.power is not being used."),
+        (
+            "advance",
+            "The result of tl.advance is not being used. tl.advance has no effect of its own: assign its result to a variable.",
+        ),
+    ],
+)
+def test_results_that_must_be_used(case: str, words: str) -> None:
+    with pytest.raises(CompilationError) as raised:
+        drops[(1,)](np.zeros(1, np.int32), case)
+    assert raised.value.error_message == words
+    assert raised.value.__cause__ is None
+    lines = str(raised.value).split("\n")
+    assert lines[-1] == words
+    assert "weft: " + words in lines
+
+
+def test_results_that_are_used() -> None:
+    x = np.full(1, 2, np.int32)
+    drops[(1,)](x, "used")
+    assert x[0] == (8 + 4 + 2) ** 3
+
+
+@pytest.mark.parametrize("option", ["do_not_specialize", "do_not_specialize_on_alignment"])
+def test_constants_are_specialised(option: str) -> None:
+    def kernel(x: Any, N: tl.constexpr) -> None:
+        tl.store(x, N)
+
+    listed: dict[str, Any] = {option: ["N"]}
+    refused: Any = triton.jit(**listed)(kernel)
+    words = (
+        "N marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment. "
+        "Remove constexpr designation to skip specialization."
+    )
+    source = triton.compiler.ASTSource(fn=refused, signature={"x": "*i32", "N": "constexpr"}, constexprs={"N": 5})
+    for compile_ in (lambda: refused[(1,)](np.zeros(1, np.int32), 5), lambda: triton.compile(source)):
+        with pytest.raises(CompilationError) as raised:
+            compile_()
+        assert raised.value.error_message == words
+        assert raised.value.__cause__ is None
+
+
+@triton.jit
+def two_types(n: Any):
+    if n == 0:
+        return tl.arange(0, 4)
+    return tl.arange(0, 8)
+
+
+@triton.jit
+def returns(n: Any):
+    two_types(n)
+
+
+def test_results_of_two_types_are_an_error_of_the_function() -> None:
+    with pytest.raises(CompilationError) as raised:
+        returns[(1,)](2)
+    assert str(raised.value).startswith("at 2:4:\ndef returns(n: Any):\n    two_types(n)\n    ^")
+    assert str(raised.value.__cause__).startswith(
+        "at 1:0:\ndef two_types(n: Any):\n^\none path returns int32[4], another int32[8]"
+    )

@@ -11,7 +11,7 @@ from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING, KernelFunction
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_runtime, is_tuple
 from weft.language.aggregates import FIELDS, is_aggregate, made, replaced
-from weft.language.core import ConstexprFunction, constexpr, tensor
+from weft.language.core import MUST_USE, ConstexprFunction, constexpr, must_use_result, tensor
 
 
 class Aggregate(Compound):
@@ -51,7 +51,7 @@ class Aggregate(Compound):
         return f"{self.cls.__name__}({', '.join(f'{k}={describe(v)}' for k, v in self.values.items())})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class PythonMethod:
     """A function that Python runs while the kernel is compiled, on the values themselves."""
 
@@ -134,7 +134,8 @@ def attribute(value: Aggregate, name: str) -> Value:
     if isinstance(found, KernelFunction):
         return Method(found, value)
     if isinstance(found, ConstexprFunction):
-        return PythonMethod(found.function, (value,))
+        method = PythonMethod(found.function, (value,))
+        return must_use_result(method, getattr(found, MUST_USE, False))
     return PythonMethod(found, (value,)) if callable(found) else as_value(found)
 
 

@@ -70,6 +70,12 @@ def build(
         return tuple(parts) if value.kind is None else value.kind._make(parts)
 
     for parameter in kernel.parameters:
+        if parameter.is_constexpr and parameter.name in kernel.unspecialised:
+            raise CompilationError(
+                f"{parameter.name} marked as constexpr and listed in do_not_specialize/do_not_specialize_on_alignment. "
+                "Remove constexpr designation to skip specialization.",
+                [kernel.span(_node(kernel, parameter))],
+            )
         value = whole(parameter)
         if parameter.dtype is not None and isinstance(value, Tensor) and not value.is_pointer:
             value = builder.cast(value, parameter.dtype)

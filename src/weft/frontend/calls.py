@@ -26,6 +26,7 @@ from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_n
 from weft.language.aggregates import aggregate_replace, is_aggregate
 from weft.language.core import (
     COMPOSITES,
+    MUST_USE,
     STUBS,
     Absent,
     ConstexprFunction,
@@ -49,8 +50,19 @@ class Arguments:
 def call(g: Generator, node: ast.Call) -> Value:
     """The value of a call."""
     function = g.expression(node.func)
+    if g.dropped is node:
+        _refuse_dropped(node, function)
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     return call_function(g, function, _arguments(g, node), node, receiver)
+
+
+def _refuse_dropped(node: ast.Call, function: Value) -> None:
+    """`CompilationError`, in Triton's words, if the result of a call is dropped and must not be."""
+    called = function.function if isinstance(function, Method) else function
+    words: bool | str = getattr(called, MUST_USE, False)
+    if words:
+        message = f"The result of {ast.unparse(node.func)} is not being used."
+        raise CompilationError(f"{message} {words}" if isinstance(words, str) else message)
 
 
 def call_method(g: Generator, node: ast.expr, value: Value, name: str, *arguments: tuple[Value, ast.expr]) -> Value:

@@ -82,6 +82,8 @@ class Generator:
     def __init__(self, builder: Builder) -> None:
         self.b = builder
         self.forks = 0
+        self.dropped: ast.expr | None = None
+        """The expression of the statement under way, if nothing takes its value."""
         self._liveness: dict[ast.FunctionDef, Liveness] = {}
 
     @property

@@ -109,6 +109,11 @@ class KernelFunction:
     """Whether assertions are compiled into a kernel; None: where ``TRITON_DEBUG`` is set."""
 
     @property
+    def unspecialised(self) -> frozenset[str]:
+        """The parameters whose values cause no compilation."""
+        return frozenset()
+
+    @property
     def asserts(self) -> bool:
         """Whether launches of this kernel check its assertions, and those of its helpers."""
         return os.environ.get("TRITON_DEBUG", "0") not in ("", "0") if self.debug is None else self.debug

@@ -47,6 +47,7 @@ def _pass(g: Generator, node: ast.Pass, pending: Pending) -> Outcome:
 @handles(ast.Expr)
 def _expression(g: Generator, node: ast.Expr, pending: Pending) -> Outcome:
     if not isinstance(node.value, ast.Constant):  # a docstring
+        g.dropped = node.value
         effect(g, node.value)
     return pending
 

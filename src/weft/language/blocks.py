@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.language.core import stub, tensor
+from weft.language.core import must_use_result, stub, tensor
 
 
 @stub
@@ -21,6 +21,7 @@ def make_block_ptr(base: tensor, shape: Any, strides: Any, offsets: Any, block_s
     ...
 
 
+@must_use_result("tl.advance has no effect of its own: assign its result to a variable.")
 @stub
 def advance(base: Any, offsets: Any) -> Any:
     """A block pointer moved by ``offsets``: one int32 for each dimension, in elements, of either sign."""

@@ -205,6 +205,19 @@ def constexpr_function(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", ConstexprFunction(function))
 
 
+MUST_USE: Final = "_must_use_result"
+"""The attribute of functions whose result a kernel must not drop: True, or what the error says besides."""
+
+
+def must_use_result(x: Any, s: bool | str = True) -> Any:
+    """Decorate a function whose result a kernel must use: a call that drops it does not compile. A text, as in
+    ``@must_use_result("...")``, is added to the error."""
+    if isinstance(x, str):
+        return lambda function: must_use_result(function, x)  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]
+    setattr(x, MUST_USE, s)
+    return x
+
+
 @dataclass(frozen=True)
 class constexpr_type:
     """The type of a compile-time value: ``x.type`` where ``x`` is known at compile time."""

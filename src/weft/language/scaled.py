@@ -110,6 +110,12 @@ def dot_scaled(
         left.shape[-1] == right.shape[-2],
         f"Reduction dimension should pack the same number of elements; (lhs: {lhs.shape} vs rhs: {rhs.shape})",
     )
+    if lhs_scale is not None and rhs_scale is not None:
+        factors: constexpr = constexpr((left.shape[-1] // lhs_scale.shape[-1], left.shape[-1] // rhs_scale.shape[-1]))
+        static_assert(
+            factors[0] == factors[1],
+            f"Operands must have the same scale factor; (lhs: {factors[0]} vs rhs: {factors[1]})",
+        )
     if lhs_scale is not None:
         static_assert(
             lhs_scale.shape[:-1] == left.shape[:-1], f"lhs_scale has a row for each of lhs. Got {lhs_scale.shape}"

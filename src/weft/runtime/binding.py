@@ -105,7 +105,9 @@ class ParameterList:
                 )
         self.defaults: dict[str, Any] = {p.name: p.default for p in kernel.parameters if p.default is not MISSING}
         general = self._named("do_not_specialize", do_not_specialize)
-        unaligned = general | self._named("do_not_specialize_on_alignment", do_not_specialize_on_alignment)
+        self.unspecialised = unaligned = general | self._named(
+            "do_not_specialize_on_alignment", do_not_specialize_on_alignment
+        )
         self.parameters = tuple(
             Parameter(
                 p.name,

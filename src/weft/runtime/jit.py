@@ -98,6 +98,10 @@ class JITFunction(KernelFunction):
         self._compiled_from: References | None = None
         self._lock = threading.RLock()
 
+    @property
+    def unspecialised(self) -> frozenset[str]:
+        return self._list.unspecialised
+
     @cached_property
     def _list(self) -> ParameterList:
         return ParameterList(self, *self._unspecialised)

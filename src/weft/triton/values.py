@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from weft.language.aggregates import aggregate
-from weft.language.core import constexpr_function
+from weft.language.core import constexpr_function, must_use_result
 from weft.runtime import sizes
 
 __all__ = ["aggregate", "must_use_result", "next_power_of_2"]
@@ -18,8 +18,3 @@ _power: Callable[[int], int] = cast("Any", sizes.next_power_of_2).function
 def next_power_of_2(n: int) -> int:
     """The smallest power of two that is at least ``n``; 0 for 0, as in Triton. `ValueError` for negative numbers."""
     return 0 if n == 0 else _power(n)
-
-
-def must_use_result(x: Any, s: Any = True) -> Any:
-    """Returns the function as it is: a kernel may drop the result."""
-    return (lambda function: function) if isinstance(x, str) else x  # pyright: ignore[reportUnknownLambdaType, reportUnknownVariableType]

@@ -32,16 +32,15 @@ class CompilationError(TritonError):
         self.node = node
         self.error_message = error_message
         self.weft: errors.CompilationError | None = None
+        self.ends = False
+        """Whether ``error_message`` ends the text."""
 
     @property
     def message(self) -> str:
         """The place, the source up to it, the reason, and what weft says."""
-        lines = [self._where()]
-        if self.error_message:
-            lines.append(self.error_message)
-        if self.weft is not None:
-            lines += ["", f"weft: {self.weft}"]
-        return "\n".join(lines)
+        reason = [self.error_message] if self.error_message else []
+        beneath = [] if self.weft is None else ["", f"weft: {self.weft}"]
+        return "\n".join([self._where(), *([*beneath, "", *reason] if self.ends else [*reason, *beneath])])
 
     def _where(self) -> str:
         line: int | None = getattr(self.node, "lineno", None)
@@ -81,7 +80,7 @@ def translated(error: errors.CompilationError, kernel: KernelFunction) -> Compil
     functions = [kernel, *kernel.references().functions]
     spans = list(error.spans) or [Position(kernel.file, kernel.first_line, 0, kernel.name)]
     innermost = _at(error.call or spans[0], functions, wording)
-    innermost.weft = error
+    innermost.weft, innermost.ends = error, wording.last
     if wording.cause is not None:
         innermost.__cause__ = wording.cause(wording.text)
     for span in spans[1:]:
@@ -97,6 +96,8 @@ def _at(span: Position, functions: list[KernelFunction], wording: Wording) -> Co
         return kind(None, ast.Pass(), wording.text or None)
     definition = function.tree
     line, column = span.line - definition.lineno + 1, max(span.column - definition.col_offset, 0)
+    if wording.whole:
+        line, column = 1, 0
     return kind(text_of(function), ast.Pass(lineno=line, col_offset=column), wording.text or None)
 
 

@@ -18,11 +18,16 @@ from weft.triton.names import CANONICAL
 
 @dataclass(frozen=True)
 class Wording:
-    """The text of an error, the exception that caused it in Triton (None: it has no cause), and its ``kind``."""
+    """The text of an error, the exception that caused it in Triton (None: it has no cause), and its ``kind``.
+
+    ``whole``: the error is at the function's definition. ``last``: the text ends the error, behind weft's message.
+    """
 
     text: str
     cause: Callable[[str], Exception] | None = ValueError
     kind: str = ""
+    whole: bool = False
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,8 @@ class Rule:
     cause: Callable[[str], Exception] | None = ValueError
     kind: str = ""
     source: str = ""
+    whole: bool = False
+    last: bool = False
 
 
 def _short(match: re.Match[str]) -> str:
@@ -46,6 +53,11 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(r"^static assertion failed", cause=None, kind="assertion"),
     Rule(r" cannot be used in a kernel$", cause=None, kind="construct"),
     Rule(r"^the name '(\w+)' is not defined", r"NameError('\1 is not defined')"),
+    Rule(r"^'(\w+)' is used before it is assigned", r"NameError('\1 is not defined')"),
+    Rule(r"^The result of .* is not being used\.", cause=None, last=True),
+    Rule(r" marked as constexpr and listed in do_not_specialize", cause=None),
+    Rule(r"^one path returns ", whole=True),
+    Rule(r"^tl\.\w+: (.*)$", r"\1", cause=AssertionError),
     Rule(
         r"^the global '(\w+)' is ",
         r"Cannot access global variable \1 from within @jit'ed function. Triton kernels can only access global variables that "
@@ -90,5 +102,5 @@ def wording_of(error: CompilationError) -> Wording:
     for rule in RULES:
         if (match := re.search(rule.pattern, error.message)) is not None and re.search(rule.source, line):
             text = rule.text(match) if callable(rule.text) else match.expand(rule.text) if rule.text else error.message
-            return Wording(text, rule.cause, rule.kind)
+            return Wording(text, rule.cause, rule.kind, rule.whole, rule.last)
     return Wording(error.message)
