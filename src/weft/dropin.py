@@ -1,7 +1,8 @@
 """`weft.as_triton`: ``import triton`` gives weft.
 
 The modules of `weft.triton` are entered under Triton's names by a finder of Python's import system, so Triton need not be
-installed. Where it is installed, its modules are put aside, and stand again when the context ends.
+installed. Where it is installed, its modules are put aside, and stand again when the context ends. Modules of PyTorch that know
+Triton get weft's answers when they are imported (`after_import`).
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
+
+from weft.dtypes import DType
 
 _NAME: Final = "triton"
 _PREFIX: Final = f"{_NAME}."
@@ -61,6 +64,72 @@ class _Finder:
 FINDER: Final = _Finder()
 
 
+class _Watcher:
+    """Finds one module as the other finders do, and adds a call to its execution."""
+
+    def __init__(self, name: str, then: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._then = then
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        """The spec of the module that is waited for; None for others."""
+        if name != self._name:
+            return None
+        self.close()
+        spec = importlib.util.find_spec(name)
+        loader: Any = None if spec is None else spec.loader
+        if loader is None:
+            return spec
+        execute = loader.exec_module
+
+        def execute_then(module: ModuleType) -> None:
+            execute(module)
+            self._then(module)
+
+        loader.exec_module = execute_then
+        return spec
+
+    def close(self) -> None:
+        """Waits no longer."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+
+def after_import(name: str, then: Callable[[ModuleType], None]) -> Callable[[], None]:
+    """Calls ``then`` with the module: now if it is imported, else once it has been. Imports nothing. Returns a function that ends
+    the waiting."""
+    watcher = _Watcher(name, then)
+    if (module := sys.modules.get(name)) is not None:
+        then(module)
+    else:
+        sys.meta_path.insert(0, watcher)
+    return watcher.close
+
+
+_ANSWERED: Final = (
+    "torch._higher_order_ops.triton_kernel_wrap",
+    "torch._dynamo.utils",
+    "torch._inductor.async_compile",
+)
+"""Modules of PyTorch in which ``torch.compile`` asks Triton about kernels."""
+
+
+def _answer(module: ModuleType) -> None:
+    """Lets ``torch.compile`` ask weft about weft's kernels."""
+    from weft.triton import torch_compile
+
+    torch_compile.install(module)
+
+
+def _spelled(dtype: DType) -> str:
+    """Triton's `repr` of a dtype, an expression that gives it: ``triton.language.float32``."""
+    name = dtype.triton
+    for short, long in (("fp", "float"), ("bf", "bfloat")):
+        if name.startswith(short):
+            name = long + name.removeprefix(short)
+    return f"{_PREFIX}language.{name}"
+
+
 class AsTriton:
     """A context in which ``import triton`` gives weft. Without ``with``, it lasts to the end of the process, or to `close`."""
 
@@ -70,11 +139,16 @@ class AsTriton:
         if self._open:
             self._aside = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)}
             sys.meta_path.insert(0, FINDER)
+            DType.spelled = staticmethod(_spelled)
+            self._endings = [after_import(name, _answer) for name in _ANSWERED]
 
     def close(self) -> None:
         """``import triton`` gives what it gave before. Modules that were imported meanwhile keep what they have."""
         if self._open:
             self._open = False
+            DType.spelled = None
+            for end in self._endings:
+                end()
             sys.meta_path.remove(FINDER)
             for name in [name for name in sys.modules if _is_ours(name)]:
                 del sys.modules[name]

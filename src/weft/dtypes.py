@@ -18,9 +18,10 @@ from __future__ import annotations
 import difflib
 import enum
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import ml_dtypes
 import numpy as np
@@ -59,8 +60,11 @@ class DType:
     offset: int = 0
     has_nan: bool = True
 
+    spelled: ClassVar[Callable[[DType], str] | None] = None
+    """What `repr` gives, None for the name. `weft.as_triton` sets it: programs write this text into code."""
+
     def __repr__(self) -> str:
-        return self.name
+        return self.name if DType.spelled is None else DType.spelled(self)
 
     def __str__(self) -> str:
         return self.name

@@ -17,6 +17,7 @@ from weft.triton.backends.compiler import GPUTarget
 from weft.triton.compiler import ASTSource
 from weft.triton.compiler.errors import CompilationError, CompileTimeAssertionFailure
 from weft.triton.profiles import LAUNCHES
+from weft.triton.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.jit
 
@@ -107,6 +108,31 @@ def test_tuples_in_signatures() -> None:
     assert found.src.signature == {"x": "*i32", "pair": ("i32", ("i32", "constexpr")), "last": "constexpr"}
     assert found.src.constants == {(1, 1, 1): 5, (2,): 1}
     assert found.src.attrs[1, 1, 0] == [["tt.divisibility", 16]]
+    found[(1, 1, 1)](x, (4, (32, None)), -1)  # what is known at compile time counts for nothing
+    assert x[0] == 37
+
+
+def test_descriptors_in_signatures() -> None:
+    @triton.jit
+    def kernel(x: Any, out: Any):
+        tl.store(out, tl.sum(x.load([0, 4])))
+
+    x = np.arange(64, dtype=np.int16).reshape(8, 8)
+    out = np.zeros(1, np.int32)
+    found = kernel[(1,)](TensorDescriptor.from_tensor(x, [2, 8]), out)
+    assert out[0] == x[:2, 4:].sum()
+    assert found.src.signature == {"x": "tensordesc<i16[2, 8]>", "out": "*i32"}
+    again = triton.compile(ASTSource(kernel, found.src.signature, found.src.constants, found.src.attrs))
+    again[(1, 1, 1)](TensorDescriptor.from_tensor(2 * x, [2, 8]), out)
+    assert out[0] == 2 * x[:2, 4:].sum()
+
+
+def test_a_compiled_kernel_keeps_its_constants() -> None:
+    """PyTorch's compiler gives -1 for them."""
+    x, out = arrays()
+    kernel = scale.warmup(x, out, 2.0, 70, BLOCK=32, grid=(1,))
+    kernel[(3, 1, 1)](x, out, 4.0, 70, -1)
+    np.testing.assert_array_equal(out, 4 * x)
 
 
 def test_hooks_of_compilation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from weft.devices import notice
-from weft.devices.after_import import after_import
-from weft.dropin import as_triton
+from weft.dropin import after_import, as_triton
 from weft.target import gpu
 
 if TYPE_CHECKING:

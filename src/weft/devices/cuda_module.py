@@ -169,6 +169,8 @@ def install(torch: Any) -> None:
     }
     for name, value in replaced.items():
         setattr(cuda, name, value)
+    # With False CUDA graphs are left out, as for tensors of the CPU.
+    torch._C._cuda_cudaCachingAllocator_is_enabled = _always(False)
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(cuda.nvtx, name, _always(0))
     cuda.random.manual_seed = replaced["manual_seed"]

@@ -167,21 +167,34 @@ def written_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> t
     """The array parameters that the kernel may write through: all of them, where a store's pointer cannot be traced
     to one."""
     from weft.ir import tile
+
+    return _reached(module, signature, tile.LoadOp)
+
+
+def read_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tuple[str, ...]:
+    """The array parameters that the kernel may read through: all of them, where a load's pointer cannot be traced to one."""
+    from weft.ir import tile
+
+    return _reached(module, signature, tile.StoreOp)
+
+
+def _reached(module: ModuleOp, signature: Mapping[str, Argument], excepted: type[Any]) -> tuple[str, ...]:
+    """The array parameters that accesses reach, except those of a class."""
+    from weft.ir import tile
     from weft.ir.direct import ops_in
     from weft.transforms.axis import base_arguments
 
     arrays = tuple(name for name, argument in signature.items() if isinstance(argument, PointerArgument))
     runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
-    accesses = (op for op in ops_in(module) if tile.is_access(op))
-    pointers = [op.pointer for op in accesses if not isinstance(op, tile.LoadOp)]
+    pointers = [op.pointer for op in ops_in(module) if tile.is_access(op) and not isinstance(op, excepted)]
     bases = base_arguments(pointers)
-    written: set[str] = set()
+    reached: set[str] = set()
     for pointer in pointers:
         base = bases[pointer]
         if base is None:
             return arrays
-        written.add(runtime[base.index])
-    return tuple(name for name in arrays if name in written)
+        reached.add(runtime[base.index])
+    return tuple(name for name in arrays if name in reached)
 
 
 def _site(site: AccessSite) -> Site:

@@ -17,5 +17,5 @@ class Backend:
     driver: type[Any]
 
 
-backends: Final[dict[str, Backend]] = {"weft": Backend(BaseBackend, CpuDriver)}
-"""By name."""
+backends: Final[dict[str, Backend]] = {"cpu": Backend(BaseBackend, CpuDriver)}
+"""By name; PyTorch's compiler looks for this one."""

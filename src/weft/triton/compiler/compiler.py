@@ -10,7 +10,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Final
 
-from weft.frontend.signature import Argument, ConstantArgument
+from weft.frontend.signature import Argument
 from weft.ir.errors import CompilationError as WeftCompilationError
 from weft.options import Options
 from weft.runtime import compiler
@@ -304,14 +304,15 @@ class CompiledKernel:
         hook(self.launch_metadata(grid, 0, *values))
 
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """The launcher for a grid: takes values for all parameters, or for those that are not compile-time values."""
+        """The launcher for a grid: takes values for all parameters, or for those that are not known at compile time. Values for
+        the known ones count for nothing."""
 
         def launch(*args: Any, stream: Any = None) -> Any:
             names = list(self.src.fn.arg_names)
-            constants = {n: a.value for n, a in self.signature.items() if isinstance(a, ConstantArgument)}
+            constants = signatures.constant_parameters(names, self.signature)
             if len(args) < len(names):
                 names = [name for name in names if name not in constants]
-            keywords = constants | dict(zip(names, args, strict=True))
+            keywords = dict(zip(names, args, strict=True)) | constants
             return self.src.fn.run(grid=grid, warmup=False, **keywords, **dict(self.options.launch))
 
         return launch

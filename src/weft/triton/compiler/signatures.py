@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from weft.frontend.signature import (
     PointerArgument,
     ScalarArgument,
     TupleParts,
+    descriptor_names,
     part_names,
 )
 
@@ -22,6 +24,9 @@ _SHORT: Final[dict[str, DType]] = {
     **{"i1": dtypes.bool_, "u1": dtypes.bool_},
 }
 """Spellings that `weft.dtypes.parse` does not know."""
+
+_DESCRIPTOR: Final = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
+"""A host's descriptor: the dtype and the sizes of its block."""
 
 _DIVISIBILITY: Final = ["tt.divisibility", 16]
 
@@ -45,7 +50,24 @@ def read(
     spelled = {_name(names, key): value for key, value in signature.items()}
     values = {_name(names, key): value for key, value in constants.items()}
     divisible = {_name(names, key) for key, given in attributes.items() if _DIVISIBILITY in [list(a) for a in given]}
-    return {name: _argument(name, spelled.get(name, "constexpr"), values, name in divisible) for name in names}
+    found: dict[str, Argument] = {}
+    for name in names:
+        text = spelled.get(name, "constexpr")
+        if (descriptor := _DESCRIPTOR.fullmatch(text)) is not None:
+            found |= _descriptor(name, dtype_of(descriptor[1]), tuple(map(int, descriptor[2].split(","))))
+        else:
+            found[name] = _argument(name, text, values, name in divisible)
+    return found
+
+
+def _descriptor(name: str, dtype: DType, block: tuple[int, ...]) -> dict[str, Argument]:
+    """The arguments that a descriptor becomes."""
+    base, *numbers = descriptor_names(name, len(block))
+    return {
+        name: ConstantArgument(DescriptorBlock(block, "zero")),
+        base: PointerArgument(dtype, True),
+        **{number: ScalarArgument(dtypes.int32) for number in numbers},
+    }
 
 
 def _name(names: list[str], key: Any) -> str:
@@ -73,7 +95,11 @@ def _spelling(name: str, signature: Mapping[str, Argument]) -> Any:
     if isinstance(argument, ConstantArgument):
         if isinstance(argument.value, TupleParts):
             return tuple(_spelling(part, signature) for part in part_names(name, argument.value.count))
-        return "tensordesc" if isinstance(argument.value, DescriptorBlock) else "constexpr"
+        if isinstance(argument.value, DescriptorBlock):
+            base = signature[descriptor_names(name, 0)[0]]
+            assert isinstance(base, PointerArgument)
+            return f"tensordesc<{spelling_of(base.dtype)}{list(argument.value.block_shape)}>"
+        return "constexpr"
     return f"{'*' if isinstance(argument, PointerArgument) else ''}{spelling_of(argument.dtype)}"
 
 
@@ -93,6 +119,12 @@ def constants_of(signature: Mapping[str, Argument]) -> dict[tuple[int, ...], Any
         for path, argument in _paths(signature)
         if isinstance(argument, ConstantArgument) and not isinstance(argument.value, (TupleParts, DescriptorBlock))
     }
+
+
+def constant_parameters(names: list[str], signature: Mapping[str, Argument]) -> dict[str, Any]:
+    """The parameters that are compile-time values as a whole."""
+    found = ((name, argument.value) for name in names if isinstance(argument := signature[name], ConstantArgument))
+    return {name: value for name, value in found if not isinstance(value, (TupleParts, DescriptorBlock))}
 
 
 def attributes_of(signature: Mapping[str, Argument]) -> dict[tuple[int, ...], list[list[Any]]]:

@@ -11,15 +11,16 @@ import hashlib
 import inspect
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
 
+from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
 from weft.ir.errors import CompilationError as WeftCompilationError
 from weft.language.core import ConstexprFunction, constexpr_function
 from weft.options import Options
-from weft.runtime.arguments import Bound, signature_of
+from weft.runtime.arguments import Bound, bind, signature_of
 from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
 from weft.runtime.emulated import CURRENT
 from weft.runtime.errors import OutOfResources as WeftOutOfResources
@@ -235,6 +236,11 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
     def __getitem__(self, grid: Any) -> Callable[..., Any]:
         """The launcher for a grid."""
         return partial(self.run, grid=grid, warmup=False)
+
+    def specialised(self, values: Sequence[Any]) -> dict[str, Argument]:
+        """Weft's signature for a value of each parameter."""
+        bound = bind(self.name, self._list.parameters, values)
+        return signature_of(bound.parameters, bound.key, list(bound.values))
 
     def _accepted(self, keywords: Mapping[str, Any]) -> dict[str, Any]:
         """The keywords that weft's launch takes."""
