@@ -22,6 +22,7 @@ from weft.dtypes import DType
 from weft.frontend.source import MISSING
 from weft.ir.errors import CompilationError
 from weft.language.core import constexpr
+from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.descriptors import TensorDescriptor
 from weft.triton.runtime.jit import JITFunction
@@ -54,7 +55,7 @@ def accesses(kernel: Any, values: Mapping[str, Any], blocks: Mapping[str, Any]) 
         for value in [values.get(p.name, None if p.default is MISSING else p.default)]
     ]
     signature = kernel.specialised(given)
-    module = compiler.tile_ir(kernel, signature)
+    module = compiler.tile_ir(kernel, signature, Options())
     read, written = compiler.read_parameters(module, signature), compiler.written_parameters(module, signature)
     return Accesses(_heads(read), _heads(written))
 
