@@ -14,20 +14,24 @@ A file is a Python module with the kernel (the function `kernel`), its ``GRID``,
     "in3": ("alias", "float32", 16, "in1", 8)     16 elements of the memory of in1, from its element 8 on
     "sum0": ("counter", "int32", 16)              small integers to begin with, compared bit by bit
     "lock0": ("zeros", "int32", 1)                zeros to begin with, compared bit by bit
+    "trap0": ("trap", "int8", 1)                  zeros, before and after
     "n0": ("number", 37)                          a run-time scalar
     "COLS": ("constant", 16)                      a tl.constexpr
 
 ``MACHINES``, if it is there, names where a regression runs (default: native).
 
+What the kernel prints is compared, too, but for the order of the lines.
 Both executions start from the same contents, so what neither writes compares equal.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import io
+import itertools
 import zlib
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -106,7 +110,7 @@ def values_for(case: Case) -> list[Any]:
         elif kind == "counter":
             start = random.integers(0, 4, size=int(rest[1]), dtype=np.int64)
             made.append(start.astype(dtypes.parse(rest[0]).numpy))
-        elif kind == "zeros":
+        elif kind in ("zeros", "trap"):
             made.append(np.zeros(rest[1], dtypes.parse(rest[0]).numpy))
         elif kind == "bound":
             made.append(np.full(rest[1], np.inf))
@@ -172,19 +176,34 @@ def run(case: Case, machines: Sequence[str] = (NATIVE,)) -> list[Mismatch]:
     synchronises = any(kind == "zeros" for kind, *_ in case.arguments.values())
     with one_frontend() as made:
         expected: dict[str, Any] = {}
+        lines = io.StringIO()
         for machine in machines:
             for _ in range(LAUNCHES if synchronises and machine == NATIVE else 1):
                 values = values_for(case)
                 try:
-                    launch(case, values, machine)
+                    with redirect_stdout(io.StringIO()) as printed:
+                        launch(case, values, machine)
                 except UnsupportedOpError as error:
                     if machine == NATIVE or "has no instruction for" not in error.message:
                         raise
                     break
-                expected = expected or by_reference(case, *made[0])
-                if found := mismatches(case, values, expected, machine):
+                if not expected:
+                    with redirect_stdout(lines):
+                        expected = by_reference(case, *made[0])
+                found = mismatches(case, values, expected, machine)
+                if found := found or differing_lines(printed.getvalue(), lines.getvalue()):
                     return [replace(mismatch, machine=machine) for mismatch in found]
     return []
+
+
+def differing_lines(found: str, expected: str) -> list[Mismatch]:
+    """Compares what was printed; programs print in any order."""
+    pairs = list(itertools.zip_longest(*(sorted(text.splitlines()) for text in (found, expected))))
+    bad = [place for place, (a, b) in enumerate(pairs) if a != b]
+    if not bad:
+        return []
+    native, reference = pairs[bad[0]]
+    return [Mismatch("printed", "exact", (bad[0],), native, reference, len(bad), len(pairs))]
 
 
 def launch(case: Case, values: Sequence[Any], machine: str) -> None:
@@ -205,7 +224,8 @@ def by_reference(case: Case, signature: Mapping[str, Argument], module: ModuleOp
 
 def mismatches(case: Case, values: Sequence[Any], expected: dict[str, Any], machine: str = NATIVE) -> list[Mismatch]:
     """Compares what a launch left in the arrays with what the reference left."""
-    compared = {"output", "counter", "input", "zeros"}
+    compared = {"output", "counter", "input", "zeros", "trap"}
+    expected |= {name: np.zeros(rest[1], np.int8) for name, (kind, *rest) in case.arguments.items() if kind == "trap"}
     with np.errstate(all="ignore"):  # NaNs of any bits are compared, infinities subtracted
         found = [
             compare(name, case.arguments[name], native, expected[name], expected, machine)

@@ -10,7 +10,7 @@ from weft.dtypes import DType
 from weft.semantics import triton as semantics
 
 if TYPE_CHECKING:
-    from fuzz.expressions import Scope
+    from fuzz.scope import Scope
 
 
 def _direction(scope: Scope) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from fuzz.collectives import gather, histogram, scan
+from fuzz.functions import function
+from fuzz.products import general, product
+from fuzz.scope import Scope, text_of
 from fuzz.typed import (
-    FLOATS,
     INTEGERS,
     LARGEST_TILE,
     Check,
@@ -33,30 +35,6 @@ from weft.dtypes import DType
 from weft.semantics import triton as semantics
 from weft.semantics.core import PromotionError
 from weft.target import APPROXIMATIONS
-
-
-class Scope(Protocol):
-    """What forms draw from."""
-
-    @property
-    def random(self) -> random.Random: ...
-
-    def pick(self, accept: Callable[[Typed], bool] = ...) -> Typed | None:
-        """A random exact value that ``accept`` takes."""
-        ...
-
-    def constant(self, value: int) -> str:
-        """A spelling of a compile-time integer."""
-        ...
-
-    def combine(self, dtype: DType) -> str | None:
-        """The name of a commutative, associative helper on two scalars of ``dtype``."""
-        ...
-
-    def maps(self) -> str:
-        """The name of a helper that composes affine maps of integers of one dtype. It does not commute."""
-        ...
-
 
 Form = Callable[[Scope], Typed | None]
 
@@ -265,11 +243,6 @@ def sorted_tile(scope: Scope) -> Typed | None:
     return Typed(f"tl.topk({text}, {k}, {axis}, {descending})", a.dtype, shape)
 
 
-def text_of(scope: Scope, shape: Shape) -> str:
-    """A shape as a tuple of constants."""
-    return f"({', '.join(map(scope.constant, shape))}{',' if len(shape) == 1 else ''})"
-
-
 def factored(r: random.Random, size: int) -> Shape:
     """A shape of ``size`` elements (a power of two) and rank 1 to 3."""
     exponent = size.bit_length() - 1
@@ -326,55 +299,6 @@ def reduction(scope: Scope) -> Typed | None:
     )
 
 
-def product(scope: Scope) -> Typed | None:
-    """``tl.dot`` of small whole numbers, so that every order of summation gives the same, with or without accumulator."""
-    found = matrices(scope)
-    if found is None:
-        return None
-    a, b = found
-    r = scope.random
-    operand_dtype = r.choice((*FLOATS, dtypes.int8, dtypes.uint8))
-    sums = dot_sums(operand_dtype)
-    shape = (a.shape[0], b.shape[1])
-    acc = scope.pick(lambda v: v.shape == shape) if r.random() < 0.5 else None
-    extra = ""
-    if acc is not None:
-        if sums.is_float or r.random() < 0.5 or acc.dtype != sums:
-            acc = whole(acc, sums)
-        extra = f", {acc.text}" if r.random() < 0.5 else f", acc={acc.text}"
-    left, right = (
-        Typed(f"({whole(x, dtypes.int8).text} & 3)", dtypes.int8, x.shape) if operand_dtype == dtypes.uint8 else x
-        for x in (a, b)
-    )
-    left, right = (
-        cast(x, operand_dtype) if operand_dtype == dtypes.uint8 else whole(x, operand_dtype) for x in (left, right)
-    )
-    text = f"tl.dot({left.text}, {right.text}{extra})"
-    return Typed(f"({text} + 0.0)" if sums.is_float else text, sums, shape)
-
-
-def dot_sums(dtype: DType) -> DType:
-    """The dtype in which products of ``dtype`` are summed."""
-    return dtypes.int32 if not dtype.is_float else dtypes.float64 if dtype.bits == 64 else dtypes.float32
-
-
-def matrices(scope: Scope) -> tuple[Typed, Typed] | None:
-    """Two matrices with a product, the second made of any value of a fitting size."""
-    a = scope.pick(lambda v: len(v.shape) == 2)
-    if a is None:
-        return None
-    inner = a.shape[1]
-    b = scope.pick(lambda v: len(v.shape) == 2 and v.shape[0] == inner)
-    if b is None and (other := scope.pick(lambda v: bool(v.shape) and v.size >= inner)):
-        shape = (inner, other.size // inner)
-        b = Typed(f"tl.reshape({other.text}, {text_of(scope, shape)})", other.dtype, shape)
-    if b is None and a.shape[0] > 1:
-        b = Typed(f"tl.trans({a.text})", a.dtype, a.shape[::-1])
-    if b is None or a.shape[0] * b.shape[1] > LARGEST_TILE or a.size * b.shape[1] > 1 << 15:
-        return None
-    return a, b
-
-
 def upper_half(scope: Scope) -> Typed | None:
     """The upper half of a product, or a random word whose offset is a value."""
     a = scope.pick(lambda v: v.dtype.is_integer and v.dtype.bits >= 32)
@@ -407,6 +331,7 @@ FORMS: Final[Sequence[tuple[Form, float]]] = (
     (scan, 2),
     (gather, 1.5),
     (histogram, 0.7),
+    (function, 2),
 )
 """Every exact form and its weight."""
 
@@ -423,7 +348,7 @@ def inexact(scope: Scope) -> tuple[Typed, Typed | None] | None:
 
     The value's `Check` lacks the name of the magnitude's array, which is the first parameter of rule ``within``.
     """
-    form = scope.random.choice((_function, _function, _quotient, _softmax, _sum, _dot))
+    form = scope.random.choice((_function, _function, _quotient, _softmax, _sum, general))
     return form(scope)
 
 
@@ -482,18 +407,3 @@ def _sum(scope: Scope) -> tuple[Typed, Typed | None] | None:
     magnitude = Typed(f"tl.sum(tl.abs({cast(a, dtypes.float64).text}), {arguments})", dtypes.float64, shape)
     check = Check("within", (2 * together * epsilon,))
     return Typed(f"tl.sum({a.text}, {arguments})", a.dtype, shape, check), magnitude
-
-
-def _dot(scope: Scope) -> tuple[Typed, Typed | None] | None:
-    """A product of any floats."""
-    found = matrices(scope)
-    if found is None:
-        return None
-    dtype = scope.random.choice(FLOATS)
-    a, b = (cast(x, dtype) for x in found)
-    sums = dot_sums(dtype)
-    shape = (a.shape[0], b.shape[1])
-    wide = (f"tl.abs({cast(x, dtypes.float64).text})" for x in (a, b))
-    magnitude = Typed(f"tl.dot({', '.join(wide)})", dtypes.float64, shape)
-    check = Check("within", (2 * (a.shape[1] + 2) * 2.0**-sums.mantissa,))
-    return Typed(f"tl.dot({a.text}, {b.text})", sums, shape, check), magnitude

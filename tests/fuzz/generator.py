@@ -20,9 +20,10 @@ from collections.abc import Generator as Yields
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fuzz import expressions, nests, together
+from fuzz import atomics, batches, blocks, expressions, maps, microscaled, nests, together, tuples
 from fuzz.memory import Access, affine, masked
-from fuzz.typed import INTEGERS, Check, Shape, Typed, binary, cast, fits, lines_up, spelling, whole
+from fuzz.scope import text_of
+from fuzz.typed import Check, Shape, Typed, binary, cast, fits, lines_up, spelling
 from weft import dtypes
 from weft.dtypes import DType
 
@@ -104,6 +105,11 @@ class Generator:
             self.helpers.append(MAPS)
         return "compose_maps"
 
+    def write_function(self, prefix: str, text: str) -> str:
+        name = self.new(prefix)
+        self.helpers.append(f"@weft.jit\ndef {name}{text}")
+        return name
+
     def new(self, prefix: str = "v") -> str:
         self.names += 1
         return f"{prefix}{self.names}"
@@ -161,6 +167,7 @@ class Generator:
         choices: list[tuple[Callable[[], None], float]] = [
             (self.assignment, 12),
             (self.reassignment, 1.5),
+            (self.tuple, 0.4),
             (self.conditional, 0.8 if len(self.scopes) < 4 else 0),
             (self.loop, 0.8 if len(self.scopes) < 3 else 0),
             (self.while_loop, 0.3 if len(self.scopes) < 3 else 0),
@@ -169,11 +176,16 @@ class Generator:
             choices += [
                 (self.load, 2.5),
                 (self.block_pointer, 0.3),
+                (self.descriptor, 0.4),
+                (self.scaled, 0.15),
+                (self.batched, 0.3),
+                (self.elementwise, 0.4),
                 (self.inexact, 1.5),
                 (self.store_something, 0.5),
                 (self.atomic, 0.6),
                 (self.call, 0.8),
                 (self.promise, 0.2),
+                (self.printing, 0.2 if len(self.scopes) == 1 else 0),
                 (self.nest, 0.5 if len(self.scopes) == 1 and not self.together else 0),
             ]
         functions, weights = zip(*choices, strict=True)
@@ -210,10 +222,10 @@ class Generator:
             value = cast(value, dtype)
             if value.shape == shape:
                 return value
-            return Typed(f"tl.broadcast_to({value.text}, {expressions.text_of(self, shape)})", dtype, shape)
+            return Typed(f"tl.broadcast_to({value.text}, {text_of(self, shape)})", dtype, shape)
         if not shape:
             return Typed(f"tl.max({cast(value, dtypes.int32).text}).to(tl.{spelling(dtype)})", dtype, shape)
-        text = expressions.text_of(self, shape)
+        text = text_of(self, shape)
         return Typed(f"tl.full({text}, 1, tl.{spelling(dtype)})", dtype, shape)
 
     def condition(self) -> str:
@@ -309,6 +321,14 @@ class Generator:
         """Something true that the compiler may use."""
         self.emit(self.random.choice(("tl.assume(pid >= 0)", f"tl.assume(pid < {self.programs})", "tl.assume(True)")))
 
+    def tuple(self) -> None:
+        """A tuple of values."""
+        tuples.tuple_of_values(self)
+
+    def printing(self) -> None:
+        """A value printed."""
+        tuples.printing(self)
+
     def call(self) -> None:
         """A helper of its own, called once or twice."""
         arguments = [v for v in (self.pick() for _ in range(self.random.randint(1, 3))) if v]
@@ -397,33 +417,32 @@ class Generator:
         self.define(masked(self.random, name, dtype, access, mask))
 
     def block_pointer(self) -> None:
-        """A load through a block pointer, moved or not, and the same with pointers and a mask; elements that differ are stored
-        far outside of an array."""
-        r, dtype = self.random, self.random.choice([d for d in dtypes.ALL if not d.is_bool])
-        shape = r.choice(((self.rows, self.columns), (self.columns, self.rows), (1, self.columns), (self.rows, 1)))
-        sizes = tuple(max(1, n + r.choice((0, 0, 0, 1, -1, 3, -n // 2))) for n in shape)
-        at = tuple(r.choice((0, 0, 1, n // 2, -1, -n)) for n in shape)
-        padded = dtype.is_float and dtype.bits >= 16 and r.random() < 0.5
-        strides = r.choice(((sizes[1], 1), (1, sizes[0])))
-        name, block = self.array("input", dtype, sizes[0] * sizes[1], None), self.new("block")
-        moved = r.choice(((0, 0), (1, -2), (0, shape[1])))
-        first = tuple(n - step for n, step in zip(at, moved, strict=True))
-        self.emit(f"{block} = tl.make_block_ptr({name}, {sizes}, {strides}, {first}, {shape}, (1, 0))")
-        if moved != (0, 0):
-            self.emit(f"{block} = tl.advance({block}, {moved})")
-        pad = "nan" if padded else "zero"
-        loaded = Typed(f'tl.load({block}, boundary_check=(0, 1), padding_option="{pad}")', dtype, shape)
-        value, rows, columns, other = self.define(loaded), self.new("row"), self.new("column"), self.new("hand")
-        self.emit(f"{rows} = {at[0]} + tl.arange(0, {shape[0]})[:, None]")
-        self.emit(f"{columns} = {at[1]} + tl.arange(0, {shape[1]})[None, :]")
-        inside = f"({rows} >= 0) & ({rows} < {sizes[0]}) & ({columns} >= 0) & ({columns} < {sizes[1]})"
-        offsets = f"{rows} * {strides[0]} + {columns} * {strides[1]}"
-        fill = 'float("nan")' if padded else "0.0" if dtype.is_float else "0"
-        self.emit(f"{other} = tl.load({name} + {offsets}, mask={inside}, other={fill})")
-        bits = f"tl.int{dtype.itemsize * 8}"
-        trap = self.argument("trap", "output", "int8", 1)
-        differ = f"({value.text}.to({bits}, bitcast=True) != {other}.to({bits}, bitcast=True)).to(tl.int32)"
-        self.emit(f"tl.store({trap} + 1000000, 0, mask=tl.sum({differ}) > 0)")
+        """A load through a block pointer."""
+        blocks.block_pointer(self)
+
+    def descriptor(self) -> None:
+        """Accesses through a tensor descriptor."""
+        blocks.descriptor(self)
+
+    def scaled(self) -> None:
+        """A product of microscaled matrices."""
+        microscaled.scaled(self)
+
+    def batched(self) -> None:
+        """Products of a batch of matrices."""
+        batches.batched(self)
+
+    def elementwise(self) -> None:
+        """A function of elements, mapped over tiles."""
+        maps.elementwise(self)
+
+    def alike(self, value: Typed, other: str, where: str = "") -> None:
+        """A trap if two values differ: what the reference does not notice, since it runs the same tile IR. NaNs are alike."""
+        name = self.argument("trap", "trap", "int8", 1)
+        x = value.text
+        differ = f"({x} != {other}) & (({x} == {x}) | ({other} == {other}))" + (f" & {where}" if where else "")
+        mask = f"tl.sum(({differ}).to(tl.int32)) > 0" if value.shape else differ
+        self.emit(f"tl.store({name}, 1, mask={mask})")
 
     def output(self, value: Typed, dtype: DType, *rule: str | float, kind: str = "output") -> tuple[str, Access]:
         """Stores a value in a new output array."""
@@ -478,28 +497,8 @@ class Generator:
         self.emit(f"tl.store({name} + {access.offsets.text}, {value.text})")
 
     def atomic(self) -> None:
-        """``tl.atomic_add`` into counters that programs share, or (reading what was there) into a part of its own."""
-        addable = [*INTEGERS, dtypes.float32, dtypes.float64]
-        value = self.pick()
-        if value is None:
-            return
-        dtype = self.random.choice(addable)
-        value = whole(value, dtype)
-        if self.random.random() < 0.3:
-            access = self.place(value.shape, injective=True)
-            name = self.argument("own", "counter", dtype.name, access.span * self.programs)
-            self.define(Typed(f"tl.atomic_add({name} + {access.offsets.text}, {value.text})", dtype, value.shape))
-            return
-        index = self.pick(
-            lambda v: v.dtype.is_integer and lines_up(value.shape, v.shape) and fits(v.shape, value.shape)
-        )
-        size = self.random.choice((1, 8, 64))
-        name = self.argument("sum", "counter", dtype.name, size)
-        offsets = f"({cast(index, dtypes.int32).text} & {size - 1})" if index else None
-        pointer = f"{name} + {offsets}" if offsets else f"{name} + tl.zeros_like({cast(value, dtypes.int32).text})"
-        test = self.pick(lambda v: v.dtype.is_bool and lines_up(v.shape, index.shape if index else value.shape))
-        mask = f", mask={test.text}" if test and self.random.random() < 0.4 else ""
-        self.emit(f"tl.atomic_add({pointer}, {value.text}{mask})")
+        """An atomic access."""
+        atomics.atomic(self)
 
     def synchronise(self) -> None:
         """The programs of the grid work together on something."""
@@ -525,11 +524,8 @@ class Generator:
                 name = self.argument("scalar", "number", value)
                 self.scopes[-1].append(Typed(name, dtype))
 
-    def body(self) -> None:
-        """The statements of the kernel."""
-        self.scalars()
-        for _ in range(self.random.randint(1, 4)):
-            self.load()
+    def work(self) -> None:
+        """The statements between the first loads and the last stores."""
         for _ in range(self.random.randint(1, 3) if self.together else self.random.randint(3, 13)):
             self.statement()
             if self.together:
@@ -537,6 +533,13 @@ class Generator:
             if self.random.random() < 0.01:
                 with self.block(f"if {self.condition()}:"):
                     self.emit("return")
+
+    def body(self, work: Callable[[], None]) -> None:
+        """The statements of the kernel."""
+        self.scalars()
+        for _ in range(self.random.randint(1, 4)):
+            self.load()
+        work()
         values = [v for v in self.scopes[0] if v.check is None and v.text[0] == "v"]
         # An error in a value shows only if something stores it: what nothing reads comes first.
         read = Counter(re.findall(r"\w+", "\n".join(self.lines)))
@@ -544,9 +547,9 @@ class Generator:
         for value in dict.fromkeys([*unread[-8:], *values[-2:], self.random.choice(values)]):
             self.store(value)
 
-    def file(self) -> str:
-        """The kernel file."""
-        self.body()
+    def file(self, work: Callable[[], None] | None = None) -> str:
+        """The kernel file; ``work`` writes other statements than `work` does."""
+        self.body(work or self.work)
         constants = {name: value for name, value in self.constants.items() if self.random.random() < 0.8}
         module_level = [f"{n} = tl.constexpr({v})" for n, v in self.constants.items() if n not in constants]
         self.arguments |= {name: ("constant", value) for name, value in constants.items()}

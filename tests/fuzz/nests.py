@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from fuzz.expressions import dot_sums
+from fuzz.products import dot_sums
 from fuzz.typed import LARGEST_TILE, Typed, whole
 from weft import dtypes
 from weft.dtypes import DType

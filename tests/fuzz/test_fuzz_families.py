@@ -1,0 +1,125 @@
+"""A fault in the compiler shows in kernels of the family that it concerns."""
+
+# A fault takes whatever arguments the right function has.
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft.language as tl
+from fuzz import expressions
+from fuzz.case import NATIVE
+from fuzz.generator import Generator
+from fuzz.worker import AGREES, judge
+from sampling import some
+from weft.ir.tile import FLOAT
+
+pytestmark = [pytest.mark.fuzz, pytest.mark.jit]
+
+SEEDS = 200
+"""Within how many kernels a fault has to show."""
+
+
+def family(name: str, seed: int) -> str:
+    """A kernel with one statement of a family, or one expression of a form."""
+    generator = Generator(seed)
+    generator.together = False
+
+    def work() -> None:
+        if hasattr(generator, name):
+            getattr(generator, name)()
+            return
+        form: expressions.Form = getattr(expressions, name)
+        found = next((value for _ in range(10) if (value := form(generator))), None)
+        if found is not None:
+            generator.define(found)
+
+    return generator.file(work)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """In a module of weft, a function or a table that is made of the right one."""
+
+    family: str
+    module: str
+    name: str
+    make: Callable[[Any], Any]
+    machine: str = NATIVE
+
+    def seed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        owner = importlib.import_module(f"weft.{self.module}")
+        *path, last = self.name.split(".")
+        for part in path:
+            owner = getattr(owner, part)
+        monkeypatch.setattr(owner, last, self.make(getattr(owner, last)))
+
+
+def joined_the_other_way(table: dict[Any, Any]) -> dict[Any, Any]:
+    right = table[tl.join]
+    return {**table, tl.join: lambda b, x, y: right(b, y, x)}
+
+
+def last_unchecked(right: Any) -> Any:
+    return lambda b, shape, offsets, block, checked: right(b, shape, offsets, block, checked[:-1])
+
+
+FAULTS = {
+    "halves of a batch exchanged": Fault(
+        "batched", "frontend.library.batches", "_halves", lambda right: lambda b, x: right(b, x)[::-1]
+    ),
+    "an if on elements takes the other side": Fault(
+        "elementwise", "frontend.branching", "_select", lambda right: lambda g, t, b, v: right(g, t, b, v[::-1])
+    ),
+    "a block unchecked in its last dimension": Fault(
+        "block_pointer", "frontend.library.blocks", "inside", last_unchecked, "sm_80"
+    ),
+    "a descriptor unchecked in its last dimension": Fault(
+        "descriptor", "frontend.library.descriptors", "inside", last_unchecked, "sm_80"
+    ),
+    "pairs of e2m1 in the wrong order": Fault("scaled", "frontend.registry", "IMPLEMENTATIONS", joined_the_other_way),
+    "elements of a tuple turned in loops": Fault(
+        "tuple", "frontend.joining", "tuple_like", lambda right: lambda like, items: right(like, [*items][::-1])
+    ),
+    "the absolute value of a float keeps its sign": Fault(
+        "function", "codegen.llvm.arith", "_UNARY", lambda table: {**table, ("abs", FLOAT): lambda _, __, x: x}
+    ),
+    "minimum for maximum in atomics": Fault(
+        "atomic", "codegen.llvm.atomics", "_SIGNED", lambda _: {"min": "max", "max": "min"}
+    ),
+    "an atomic store left out": Fault("atomic", "codegen.llvm.atomics", "release_store", lambda _: lambda *_: None),
+    "printed elements in another order": Fault(
+        "printing", "ir.printing", "Print.placed", lambda right: lambda self, data: right(self, data)[::-1]
+    ),
+}
+
+
+QUICK = (
+    "a descriptor unchecked in its last dimension",
+    "an atomic store left out",
+    "printed elements in another order",
+)
+
+
+@pytest.mark.parametrize("name", some(FAULTS, *(name for name in FAULTS if name not in QUICK)))
+def test_a_fault_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_CACHE", "0")
+    fault = FAULTS[name]
+    path = tmp_path / "kernel.py"
+    for seed in range(SEEDS):
+        path.write_text(family(fault.family, seed))
+        with monkeypatch.context() as patch:
+            fault.seed(patch)
+            verdict = judge(str(seed), path, [fault.machine])
+        assert verdict.kind != "refused", verdict.message
+        if verdict.kind != AGREES:
+            assert judge(str(seed), path, [fault.machine]).kind == AGREES, "the kernel fails without the fault"
+            return
+    pytest.fail(f"{name}: no kernel of {SEEDS} shows it")
