@@ -211,6 +211,13 @@ for function in (Function.apply, torch.compile(lambda x: Function.apply(x) * 1, 
     torch.testing.assert_close(x.grad, x.detach().cos())
 for mode in (None, "max-autotune", "reduce-overhead"):
     torch.testing.assert_close(torch.compile(lambda y: torch.softmax(y @ y.T, 0), mode=mode)(y), torch.softmax(y @ y.T, 0))
+from weft.runtime.loader import loaded
+before = loaded()
+torch._inductor.config.cpu_backend = "triton"  # PyTorch writes kernels for Triton for all that it compiles
+for function in (lambda y: torch.softmax(y, 1), lambda y: y.cumsum(0), lambda y: y.relu().sum(0), lambda y: y.argmax(1)):
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(function)(y), function(y))
+assert loaded() - before >= 4
 print("passed")
 """
 
