@@ -87,3 +87,48 @@ def test_quiet_names_nothing(tmp_path: Path) -> None:
     script.write_text("import torch; torch.zeros(1, device='cuda')")
     command = [sys.executable, "-m", "weft.run", "--quiet", str(script)]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
+
+
+OPERATORS = """\
+import torch
+
+library = torch.library.Library("aten", "IMPL")
+library.impl("erfinv", lambda x: x + 1, "CUDA")
+of_key = torch.library.Library("aten", "IMPL", "CUDA")
+of_key.impl("sinc", lambda x: x + 2)
+other = torch.library.Library("aten", "IMPL")
+other.impl("digamma", lambda x: x + 3, "XPU")
+
+@torch.library.custom_op("weft_test::add_four", mutates_args=(), device_types=("cpu", "cuda"))
+def add_four(x: torch.Tensor) -> torch.Tensor:
+    return x + 4
+
+@torch.library.custom_op("weft_test::add_five", mutates_args=(), device_types="cpu")
+def add_five(x: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError
+
+@add_five.register_kernel("cuda")
+def _(x):
+    return x + 5
+
+torch.library.define("weft_test::add_six", "(Tensor x) -> Tensor")
+
+@torch.library.impl("weft_test::add_six", "cuda")
+def _(x):
+    return x + 6
+
+x = torch.ones(1, device="cuda")
+digamma = torch.digamma(x).item()
+assert abs(digamma + 0.5772157) < 1e-6, digamma
+print([f(x).item() for f in (torch.erfinv, torch.sinc, add_four, add_five, torch.ops.weft_test.add_six)])
+"""
+
+
+def test_operators_for_cuda_are_called_for_the_cpu(tmp_path: Path) -> None:
+    """Expected: what each function adds to 1. Operators for other machines stay theirs."""
+    script = tmp_path / "program.py"
+    script.write_text(OPERATORS)
+    command = [sys.executable, "-W", "ignore", "-m", "weft.run", str(script)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.stdout == "[2.0, 3.0, 5.0, 6.0, 7.0]\n", result.stderr
+    assert "weft: operators for dispatch key CUDA: they are registered for CPU" in result.stderr.splitlines()

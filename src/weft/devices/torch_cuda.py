@@ -6,7 +6,8 @@
 - ``torch.device``: ``torch.device("cuda")`` is the CPU's;
 - what ``torch.cuda`` says of cards: one card, of the compute capability that is asked for;
 - streams, events and graphs: all work has ended when a call returns;
-- autocast for ``cuda``: that of the CPU.
+- autocast for ``cuda``: that of the CPU;
+- operators that are registered for CUDA: they are registered for the CPU.
 
 Everything else of ``torch`` stays. Each stand-in is named once on stderr, at its first use.
 """
@@ -18,7 +19,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.devices import cuda_module
+from weft.devices import cuda_module, library
 from weft.devices.notice import say
 
 FACTORIES: Final = (
@@ -135,6 +136,7 @@ def install(torch: Any, capability: tuple[int, int]) -> None:
     torch.is_autocast_enabled = _on_first(torch.is_autocast_enabled)
     torch.get_autocast_dtype = _on_first(torch.get_autocast_dtype)
     cuda_module.install(torch)
+    library.install(torch)
 
 
 def _cuda_method(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
