@@ -48,6 +48,7 @@ with torch.cuda.device(0), torch.random.fork_rng():
     pass
 module = torch.nn.Linear(2, 2).cuda().to("cuda").to(0).to(torch.float32)
 assert torch.zeros(2).to(0, torch.float16).dtype is torch.float16
+assert torch.cuda.device(0).idx == 0 and torch._C._cuda_getCurrentRawStream(0) == 0
 torch.cuda.nvtx.range_push("a")
 torch.cuda.nvtx.mark("b")
 torch.cuda.nvtx.range_pop()
@@ -90,8 +91,15 @@ def test_quiet_names_nothing(tmp_path: Path) -> None:
 
 
 OPERATORS = """\
+import warnings
 import torch
 
+with warnings.catch_warnings():
+    warnings.simplefilter("error")  # as for a card, nothing is said of two functions for two kinds of machines
+    first = torch.library.Library("weft_test", "FRAGMENT")
+    first.define("add_seven(Tensor x) -> Tensor")
+    for key in ("CPU", "CUDA"):
+        first.impl("add_seven", lambda x: x + 7, key)
 library = torch.library.Library("aten", "IMPL")
 library.impl("erfinv", lambda x: x + 1, "CUDA")
 of_key = torch.library.Library("aten", "IMPL", "CUDA")
@@ -117,10 +125,11 @@ torch.library.define("weft_test::add_six", "(Tensor x) -> Tensor")
 def _(x):
     return x + 6
 
+ops = torch.ops.weft_test
 x = torch.ones(1, device="cuda")
 digamma = torch.digamma(x).item()
 assert abs(digamma + 0.5772157) < 1e-6, digamma
-print([f(x).item() for f in (torch.erfinv, torch.sinc, add_four, add_five, torch.ops.weft_test.add_six)])
+print([f(x).item() for f in (torch.erfinv, torch.sinc, add_four, add_five, ops.add_six, ops.add_seven)])
 """
 
 
@@ -130,5 +139,5 @@ def test_operators_for_cuda_are_called_for_the_cpu(tmp_path: Path) -> None:
     script.write_text(OPERATORS)
     command = [sys.executable, "-W", "ignore", "-m", "weft.run", str(script)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.stdout == "[2.0, 3.0, 5.0, 6.0, 7.0]\n", result.stderr
+    assert result.stdout == "[2.0, 3.0, 5.0, 6.0, 7.0, 8.0]\n", result.stderr
     assert "weft: operators for dispatch key CUDA: they are registered for CPU" in result.stderr.splitlines()

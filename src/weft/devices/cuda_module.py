@@ -164,13 +164,14 @@ def install(torch: Any) -> None:
         "default_stream": lambda device=None: Stream(),
         "stream": lambda stream=None: Context(stream),
         "StreamContext": type("StreamContext", (Context,), {}),
-        "device": type("device", (Context,), {}),
+        "device": type("device", (Context,), {"idx": 0, "prev_idx": 0}),
         "device_of": type("device_of", (Context,), {}),
     }
     for name, value in replaced.items():
         setattr(cuda, name, value)
     # With False CUDA graphs are left out, as for tensors of the CPU.
     torch._C._cuda_cudaCachingAllocator_is_enabled = _always(False)
+    torch._C._cuda_getCurrentRawStream = _always(0)  # programs that launch by themselves take it from there
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):
         setattr(cuda.nvtx, name, _always(0))
     cuda.random.manual_seed = replaced["manual_seed"]

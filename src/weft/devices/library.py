@@ -6,6 +6,7 @@ Without it an operator that a program replaces for CUDA alone would silently sta
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any, Final
 
 from weft.devices.notice import say
@@ -45,7 +46,13 @@ def install(torch: Any) -> None:
 
     @functools.wraps(registered)
     def impl(self: Any, op_name: Any, fn: Any, dispatch_key: str = "", **keywords: Any) -> Any:
-        return registered(self, op_name, fn, _key(dispatch_key), **keywords)
+        if dispatch_key not in KEYS:
+            return registered(self, op_name, fn, dispatch_key, **keywords)
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="(?s)Warning only once.*Overriding a previously registered kernel"
+            )
+            return registered(self, op_name, fn, _key(dispatch_key), **keywords)
 
     @functools.wraps(of_operator)
     def register_kernel(self: Any, device_types: Any, fn: Any = None, /) -> Any:
