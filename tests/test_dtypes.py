@@ -131,7 +131,8 @@ def test_types_are_distinct_and_usable_as_keys() -> None:
 
 KNOWN = (
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
-    "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64"
+    "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, "
+    "float8_e4m3b15, float8_e4m3fnuz, float8_e5m2fnuz"
 )
 
 

@@ -4,8 +4,9 @@ One row per type says everything the rest of weft asks about it: kind, width, ho
 floating-point types the format's parameters (bias and range follow from them). No module branches on a type's name; they
 ask the row. Names are NumPy's and ml_dtypes' (``float8_e4m3fn``); `parse` also accepts Triton's (``fp8e4nv``, ``int1``).
 
-`ALL` are the types kernels compute with. `KNOWN` adds those that only `weft.semantics` speaks of, because some system
-has them: the other narrow formats, complex numbers, MAX's ``index``, ``address`` and ``tensor_float32``.
+`ALL` are the types kernels compute with. `ELEMENTS` adds the float8 types that only Triton's programs have. `KNOWN` adds those
+that only `weft.semantics` speaks of, because some system has them: the other narrow formats, complex numbers, MAX's
+``index``, ``address`` and ``tensor_float32``.
 
 A type's *storage* is what memory holds, ``bits`` wide, except that ``bool`` occupies one byte as in NumPy and Triton.
 Arithmetic on the narrow floats (everything below 32 bits) means: compute in float32 exactly as IEEE 754 says, round the
@@ -44,7 +45,8 @@ class DType:
     the field widths of a floating-point format, sign and hidden bit excluded; 0 otherwise. ``finite_only`` formats have no
     infinities and use the top exponent for numbers: all of them where ``all_numbers``, else the last mantissa is NaN.
     ``has_nan``: some code is NaN. ``offset`` is what the bias has beyond the usual ``2**(exponent - 1) - 1``. A float that is
-    not ``signed`` has neither negative numbers nor zero.
+    not ``signed`` has neither negative numbers nor zero. ``saturates`` is 0, or the greatest code, below the sign, that rounding
+    gives: what is beyond, infinity and NaN become that number, and ties are rounded away from zero.
     """
 
     name: str
@@ -59,6 +61,7 @@ class DType:
     all_numbers: bool = False
     offset: int = 0
     has_nan: bool = True
+    saturates: int = 0
 
     spelled: ClassVar[Callable[[DType], str] | None] = None
     """What `repr` gives, None for the name. `weft.as_triton` sets it: programs write this text into code."""
@@ -131,6 +134,22 @@ class DType:
         if scalar is None:
             raise TypeError(f"neither NumPy nor ml_dtypes has {self.name}")
         return np.dtype(scalar)
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """As `numpy`; unsigned integers of the width where NumPy has no such floats."""
+        return np.dtype(np.uint8) if self.saturates else self.numpy
+
+    @cached_property
+    def values(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The number of each code of a format of 8 bits without infinities."""
+        codes = np.arange(256)
+        fields, sign = codes & 0x7F, np.where(codes & 0x80, -1.0, 1.0)
+        exponent, fraction = np.maximum(fields >> self.mantissa, 1), fields & ((1 << self.mantissa) - 1)
+        significand = fraction + np.where(fields >> self.mantissa, 1 << self.mantissa, 0)
+        numbers = sign * np.ldexp(significand.astype(np.float64), exponent - self.bias - self.mantissa)
+        is_nan = (codes == 0x80 if self.all_numbers else fields == 0x7F) & self.has_nan
+        return np.where(is_nan, np.nan, numbers)
 
     @property
     def min(self) -> int:
@@ -238,7 +257,7 @@ float6_e3m2fn: Final = _narrow("float6_e3m2fn", 3, 2, **_FN)
 float8_e3m4: Final = _narrow("float8_e3m4", 3, 4)
 float8_e4m3: Final = _narrow("float8_e4m3", 4, 3)
 float8_e4m3b11fnuz: Final = _narrow("float8_e4m3b11fnuz", 4, 3, offset=4, **_FNUZ)
-float8_e4m3b15: Final = _narrow("float8_e4m3b15", 4, 3, "fp8e4b15", "float8e4b15", offset=8, **_FN)
+float8_e4m3b15: Final = _narrow("float8_e4m3b15", 4, 3, "fp8e4b15", "float8e4b15", offset=8, saturates=0x7E, **_FN)
 float8_e4m3fnuz: Final = _narrow("float8_e4m3fnuz", 4, 3, "fp8e4b8", "float8e4b8", offset=1, **_FNUZ)
 float8_e5m2fnuz: Final = _narrow("float8_e5m2fnuz", 5, 2, "fp8e5b16", "float8e5b16", offset=1, **_FNUZ)
 float8_e8m0fnu: Final = _narrow("float8_e8m0fnu", 8, 0, finite_only=True)
@@ -248,6 +267,8 @@ address: Final = DType("address", Kind.INTEGER, 64, False, "address")
 complex32: Final = DType("complex32", Kind.COMPLEX, 32, True, "complex32", 5, 10)
 complex64: Final = DType("complex64", Kind.COMPLEX, 64, True, "complex64", 8, 23)
 complex128: Final = DType("complex128", Kind.COMPLEX, 128, True, "complex128", 11, 52)
+
+ELEMENTS: Final[tuple[DType, ...]] = (*ALL, float8_e4m3b15, float8_e4m3fnuz, float8_e5m2fnuz)
 
 KNOWN: Final[tuple[DType, ...]] = (
     *ALL,
@@ -279,9 +300,9 @@ def _spellings(types: tuple[DType, ...]) -> dict[str, DType]:
     return {spelling: dtype for dtype in types for spelling in (dtype.name, dtype.triton, *dtype.aliases)}
 
 
-_BY_NAME: Final[dict[str, DType]] = _spellings(ALL)
+_BY_NAME: Final[dict[str, DType]] = _spellings(ELEMENTS)
 _KNOWN_BY_NAME: Final[dict[str, DType]] = _spellings(KNOWN)
-_BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {dtype.numpy: dtype for dtype in ALL}
+_BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {d.numpy: d for d in ELEMENTS if not d.saturates}
 
 
 def lossless(source: DType, target: DType) -> bool:
@@ -302,7 +323,7 @@ def parse(name: str) -> DType:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise ValueError(f"unknown dtype {name!r}; weft knows {', '.join(d.name for d in ALL)}") from None
+        raise ValueError(f"unknown dtype {name!r}; weft knows {', '.join(d.name for d in ELEMENTS)}") from None
 
 
 def named(name: str) -> DType:
@@ -319,4 +340,6 @@ def from_numpy(dtype: np.dtype[Any]) -> DType:
     try:
         return _BY_NUMPY[dtype]
     except KeyError:
-        raise ValueError(f"no weft dtype for NumPy's {dtype}; weft knows {', '.join(d.name for d in ALL)}") from None
+        raise ValueError(
+            f"no weft dtype for NumPy's {dtype}; weft knows {', '.join(d.name for d in ELEMENTS)}"
+        ) from None

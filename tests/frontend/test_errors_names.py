@@ -131,9 +131,13 @@ def misspelled_op():
     x = tl.aranje(0, 16)
 
 
-@refused("weft does not have tl.float8e4b8 yet", at="tl.float8e4b8")
+@refused(
+    "weft does not have tl.inline_asm_elementwise yet",
+    at="tl.inline_asm_elementwise",
+    hint="a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
+)
 def not_yet():
-    x = tl.zeros((16,), tl.float8e4b8)
+    x = tl.inline_asm_elementwise("", "", [], tl.int32, True, 1)
 
 
 @refused("tiles have no attribute 'summ'", at="x.summ", hint="did you mean 'sum'?")

@@ -170,7 +170,7 @@ def swapped() -> np.ndarray[Any, Any]:
 
 KNOWN = (
     "weft has bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float16, "
-    "bfloat16, float32, float64"
+    "bfloat16, float32, float64, float8_e4m3b15, float8_e4m3fnuz, float8_e5m2fnuz"
 )
 EXPECTED = "expected an array, an int, a float, a bool or None, found"
 REFUSED: list[tuple[Any, str]] = [

@@ -125,7 +125,8 @@ def test_arrays_are_packed_as_their_addresses(monkeypatch: pytest.MonkeyPatch) -
             (True, np.zeros(4, np.complex64), 0, 32, 2.5, 7, True),
             TypeError,
             "kernel 'mixed': parameter 'x': found a NumPy array of complex64; weft has bool, int8, int16, int32, int64, uint8, "
-            "uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64",
+            "uint16, uint32, uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, float8_e4m3b15, "
+            "float8_e4m3fnuz, float8_e5m2fnuz",
         ),
     ],
 )

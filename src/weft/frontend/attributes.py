@@ -130,7 +130,7 @@ _DTYPE_QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
     "is_bool": lambda d: d.is_bool,
     "is_int1": lambda d: d.is_bool,
     **dict.fromkeys(("is_ptr", "is_block", "is_const", "is_void"), lambda d: False),
-    **{f"is_{d.triton}": lambda d, of=d: d == of for d in dtypes.ALL if not d.is_bool},
+    **{f"is_{d.triton}": lambda d, of=d: d == of for d in dtypes.ELEMENTS if not d.is_bool},
 }
 """Methods of dtypes without arguments, called as ``x.dtype.is_floating()``."""
 

@@ -253,7 +253,7 @@ def _instead_of(function: Callable[..., Any], name: str) -> str | None:
     """What to write for a Python function that cannot be called."""
     module = (getattr(function, "__module__", None) or "numpy").partition(".")[0]  # NumPy's ufuncs name no module
     if module in ("numpy", "math", "torch", "jax"):
-        if name in {str(d) for d in dtypes.ALL}:
+        if name in {str(d) for d in dtypes.ELEMENTS}:
             return f"convert with .to(tl.{name}), or make a tile with tl.full"
         name = OTHER_NAMES.get(name, name)
         if name in tl.__all__:

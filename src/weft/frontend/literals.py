@@ -16,12 +16,17 @@ from weft.dtypes import DType
 
 
 def round_to(value: float, dtype: DType) -> float:
-    """``value`` rounded to a floating-point ``dtype``: overflow is infinity, or NaN in a format without infinities."""
+    """``value`` rounded to a floating-point ``dtype``: overflow is infinity, or NaN in a format without infinities. A format that
+    saturates rounds ties away from zero, and NaN is its greatest number too."""
+    if dtype.saturates:
+        numbers = dtype.values[: dtype.saturates + 1]
+        size = min(abs(value), float(numbers[-1])) if not math.isnan(value) else float(numbers[-1])
+        return math.copysign(float(max(numbers, key=lambda number: (-abs(number - size), number))), value)
     if dtype.bits == 64 or value == 0.0 or math.isnan(value):
         return value
     top = dtype.largest
     if abs(value) < 2 * top:  # beyond, scaling back could overflow the double
-        least = 2 - 2 ** (dtype.exponent - 1)
+        least = 1 - dtype.bias
         unit = max(math.frexp(value)[1] - 1, least) - dtype.mantissa
         scaled = round(math.ldexp(value, -unit))
         result = math.copysign(math.ldexp(float(scaled), unit), value)

@@ -56,7 +56,7 @@ def resolve(b: Builder, op: str, *values: Value) -> Promotion:
         message, _, advice = str(error).partition("; ")
         raise CompilationError(message, hint=advice or None) from None
     for dtype in (promotion.operands, promotion.result):
-        if dtype not in dtypes.ALL:
+        if dtype not in dtypes.ELEMENTS:
             raise CompilationError(f"{b.semantics} computes '{op}' in {dtype}, which kernels do not have")
     return promotion
 

@@ -59,7 +59,7 @@ def _is(annotation: Any, kind: type) -> bool:
     return annotation is kind or kind in get_args(annotation)
 
 
-_DTYPES: Final[dict[str, DType]] = {d.name: d for d in dtypes.ALL} | {"int1": dtypes.bool_, "uint1": dtypes.bool_}
+_DTYPES: Final[dict[str, DType]] = {d.name: d for d in dtypes.ELEMENTS} | {"int1": dtypes.bool_, "uint1": dtypes.bool_}
 
 
 def _dtype(annotation: Any) -> DType | None:

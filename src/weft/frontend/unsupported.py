@@ -39,9 +39,6 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 TRITON_ONLY: Final[frozenset[str]] = frozenset(
     [
         "inline_asm_elementwise",
-        "float8e4b15",
-        "float8e4b8",
-        "float8e5b16",
     ]
 )
 """Names of Triton's language that weft does not have yet."""

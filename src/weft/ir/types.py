@@ -21,6 +21,8 @@ from typing import Final, TypeAlias
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
     Float8E5M2Type,
     Float16Type,
     Float32Type,
@@ -72,6 +74,13 @@ class LayoutAttr(Data[LinearLayout]):
             printer.print_string_literal(str(self.data))
 
 
+@irdl_attr_definition
+class Float8E4M3B15Type(ParametrizedAttribute, TypeAttribute):
+    """``!tile.f8E4M3B15``: Triton's float8e4b15, which MLIR does not have."""
+
+    name = "tile.f8E4M3B15"
+
+
 Tensor: TypeAlias = TensorType[Attribute]
 
 _TO_IR: dict[DType, Attribute] = {
@@ -85,6 +94,9 @@ _TO_IR: dict[DType, Attribute] = {
     },
     dtypes.float8_e4m3fn: Float8E4M3FNType(),
     dtypes.float8_e5m2: Float8E5M2Type(),
+    dtypes.float8_e4m3b15: Float8E4M3B15Type(),
+    dtypes.float8_e4m3fnuz: Float8E4M3FNUZType(),
+    dtypes.float8_e5m2fnuz: Float8E5M2FNUZType(),
     dtypes.float16: Float16Type(),
     dtypes.bfloat16: BFloat16Type(),
     dtypes.float32: Float32Type(),

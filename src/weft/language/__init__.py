@@ -12,8 +12,11 @@ from weft.dtypes import (
     DType,
     bfloat16,
     bool_,
+    float8_e4m3b15,
     float8_e4m3fn,
+    float8_e4m3fnuz,
     float8_e5m2,
+    float8_e5m2fnuz,
     float16,
     float32,
     float64,
@@ -145,8 +148,11 @@ dtype = DType
 tuple = builtins.tuple
 slice = builtins.slice
 int1 = bool_
+float8e4b15 = float8_e4m3b15
+float8e4b8 = float8_e4m3fnuz
 float8e4nv = float8_e4m3fn
 float8e5 = float8_e5m2
+float8e5b16 = float8_e5m2fnuz
 TRITON_MAX_TENSOR_NUMEL = MAX_ELEMENTS
 
 __all__ = [
@@ -156,8 +162,9 @@ __all__ = [
     "atomic_xor", "bfloat16", "bitonic_merge", "block_type", "bool_", "broadcast", "broadcast_to", "cast", "cat",
     "cdiv", "ceil", "clamp", "condition", "const", "constexpr", "constexpr_function", "constexpr_type", "cos",
     "cumprod", "cumsum", "debug_barrier", "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp",
-    "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3fn",
-    "float8_e5m2", "float8e4nv", "float8e5", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
+    "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3b15",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8e4b15", "float8e4b8", "float8e4nv",
+    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
     "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
     "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning",
     "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",

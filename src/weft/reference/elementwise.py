@@ -24,14 +24,14 @@ import math
 import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.dtypes import DType
 from weft.ir.tile import ATOMIC, BINARY, BOOL, COMPARE, FLOAT, INTEGER, TIED_ZEROS, UNARY
-from weft.reference.numbers import Array, add_to_odd, rounded
+from weft.reference.numbers import Array, add_to_odd, rounded, wide
 
 
 def _divide(x: Array, y: Array) -> Array:
@@ -177,10 +177,16 @@ def _one_bit(function: Callable[..., Any], *operands: Array) -> Array:
     return np.asarray(function(*(x.astype(np.uint8) for x in operands)) & 1).astype(np.bool_)
 
 
+_SIGNS: Final[dict[str, Callable[[Array], Array]]] = {"abs": lambda x: x & 0x7F, "neg": lambda x: x ^ 0x80}
+"""What changes the sign alone of a format that saturates: its greatest code is beyond what results are rounded to."""
+
+
 def unary(kind: str, dtype: DType, x: Array) -> Array:
     """``kind(x)`` for ``x`` of type ``dtype``."""
+    if dtype.saturates and kind in _SIGNS:
+        return _SIGNS[kind](x)
     if dtype.is_float:
-        in_compute = np.asarray(FLOAT_UNARY[kind](x.astype(np.float64))).astype(dtype.compute.numpy)
+        in_compute = np.asarray(FLOAT_UNARY[kind](wide(x, dtype))).astype(dtype.compute.numpy)
         return rounded(in_compute.astype(np.float64), dtype)
     if dtype.is_bool:
         return _one_bit(INTEGER_UNARY[kind], x)
@@ -192,8 +198,7 @@ def binary(kind: str, dtype: DType, x: Array, y: Array, first_zero: bool = False
     if first_zero and dtype.is_float and kind in TIED_ZEROS:
         x, y = y, x
     if dtype.is_float:
-        compute = dtype.compute.numpy
-        result = np.asarray(FLOAT_BINARY[kind](x.astype(compute), y.astype(compute)))
+        result = np.asarray(FLOAT_BINARY[kind](*(wide(v, dtype, dtype.compute) for v in (x, y))))
         return result if dtype.bits >= 32 else rounded(result.astype(np.float64), dtype)
     if dtype.is_bool:
         return _one_bit(INTEGER_BINARY[kind], x, y)
@@ -207,8 +212,9 @@ def atomic(kind: str, dtype: DType, memory: Array, operand: Array, first_zero: b
 
 def compare(kind: str, dtype: DType, x: Array, y: Array) -> Array:
     """``x kind y`` as bools, for ``x`` and ``y`` of type ``dtype``."""
-    compute = dtype.compute.numpy
-    return np.asarray(COMPARISONS[kind](x.astype(compute), y.astype(compute)))
+    if dtype.is_float:
+        x, y = (wide(v, dtype, dtype.compute) for v in (x, y))
+    return np.asarray(COMPARISONS[kind](x, y))
 
 
 def fma(dtype: DType, a: Array, b: Array, c: Array) -> Array:
@@ -216,7 +222,7 @@ def fma(dtype: DType, a: Array, b: Array, c: Array) -> Array:
     if dtype.bits == 64:
         return np.asarray(_fma_float64(a, b, c))
     # A product of two float32 is exact in float64.
-    total = add_to_odd(a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64))
+    total = add_to_odd(wide(a, dtype) * wide(b, dtype), wide(c, dtype))
     return rounded(total.astype(np.float32).astype(np.float64), dtype)
 
 

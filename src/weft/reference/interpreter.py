@@ -147,7 +147,7 @@ def _argument(index: int, parameter: SSAValue, argument: Argument) -> Array:
     """The value of a parameter: an array's address, or a number in the parameter's type."""
     dtype = dtype_of(parameter)
     if is_pointer(parameter):
-        if not isinstance(argument, np.ndarray) or argument.dtype != dtype.numpy:
+        if not isinstance(argument, np.ndarray) or argument.dtype != dtype.storage:
             found = argument.dtype if isinstance(argument, np.ndarray) else type(argument).__name__
             raise TypeError(f"argument {index} is an array of {dtype}, found {found}")
         return np.array(argument.__array_interface__["data"][0], np.int64)
@@ -167,7 +167,8 @@ def _argument(index: int, parameter: SSAValue, argument: Argument) -> Array:
 
 @_means(tile.ConstantOp)
 def _(program: Program, op: tile.ConstantOp, operands: Values) -> Values:
-    return [np.full(shape_of(op.result), op.number).astype(dtype_of(op.result).numpy)]
+    dtype, number = dtype_of(op.result), np.full(shape_of(op.result), op.number)
+    return [numbers.rounded(number, dtype) if dtype.is_float else number.astype(dtype.numpy)]
 
 
 @_means(tile.ProgramIdOp)
@@ -263,7 +264,7 @@ def _(program: Program, op: tile.CastOp, operands: Values) -> Values:
 
 @_means(tile.BitcastOp)
 def _(program: Program, op: tile.BitcastOp, operands: Values) -> Values:
-    return [operands[0].view(np.int64 if is_pointer(op.result) else dtype_of(op.result).numpy)]
+    return [operands[0].view(np.int64 if is_pointer(op.result) else dtype_of(op.result).storage)]
 
 
 # Memory
@@ -300,7 +301,7 @@ def _(program: Program, op: tile.AtomicRmwOp, operands: Values) -> Values:
     pointer, value = operands[:2]
     mask, site, dtype = _mask(op.mask, program, pointer), program.site(op), dtype_of(op.value)
     program.memory.check(site, pointer, dtype.itemsize, mask, writing=True)
-    before = np.zeros(pointer.shape, dtype.numpy)
+    before = np.zeros(pointer.shape, dtype.storage)
     for index in np.ndindex(pointer.shape):
         address, here = np.asarray(pointer[index]), np.asarray(mask[index])
         old = program.memory.read(site, address, dtype, here)
@@ -316,7 +317,7 @@ def _(program: Program, op: tile.AtomicCasOp, operands: Values) -> Values:
     pointer, expected, value = operands
     site, dtype = program.site(op), dtype_of(op.value)
     program.memory.check(site, pointer, dtype.itemsize, np.ones(pointer.shape, np.bool_), writing=True)
-    before = np.zeros(pointer.shape, dtype.numpy)
+    before = np.zeros(pointer.shape, dtype.storage)
     for index in np.ndindex(pointer.shape):
         address = np.asarray(pointer[index])
         old = program.memory.read(site, address, dtype, np.array(True))

@@ -85,7 +85,7 @@ class Memory:
         lanes = np.flatnonzero(mask)
         for extent, where, at in self._locate(site, addresses, lanes, dtype.itemsize, writing=False):
             result[where] = extent.data[at]
-        values = result if dtype.is_bool else result.view(dtype.numpy)
+        values = result if dtype.is_bool else result.view(dtype.storage)
         return (values != 0 if dtype.is_bool else values).reshape(addresses.shape)
 
     def write(self, site: Site, addresses: Array, values: Array, mask: Array) -> None:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.dtypes import DType
+from weft.dtypes import DType, float64
 
 Array: TypeAlias = NDArray[Any]
 
@@ -28,15 +28,33 @@ def rounded(x: Array, dtype: DType) -> Array:
     """The float64 values ``x`` rounded to a floating-point ``dtype``, to nearest even.
 
     ``rint(x / ulp) * ulp``, where ``ulp`` is the distance of ``dtype``'s neighbours at ``x`` and all steps but ``rint``
-    are exact. What exceeds the largest finite value after rounding is an infinity, in a finite-only format NaN.
+    are exact. What exceeds the largest finite value after rounding is an infinity, in a finite-only format NaN. A format that
+    saturates rounds ties away from zero.
     """
     if dtype.bits >= 32:
         return np.asarray(x).astype(dtype.numpy)
+    if dtype.saturates:
+        return _saturated_codes(x, dtype)
     exponent = np.frexp(x)[1] - 1
     ulp = np.maximum(exponent, 1 - dtype.bias) - dtype.mantissa
     near = np.ldexp(np.rint(np.ldexp(x, -ulp)), ulp)
     beyond = np.copysign(np.nan if dtype.finite_only else np.inf, x)
     return np.where(np.abs(near) > dtype.largest, beyond, near).astype(dtype.numpy)
+
+
+def wide(x: Array, dtype: DType, compute: DType = float64) -> Array:
+    """Elements of a float ``dtype`` as the numbers they are, in a type that has them all."""
+    return (dtype.values[x] if dtype.saturates else x).astype(compute.numpy)
+
+
+def _saturated_codes(x: Array, dtype: DType) -> Array:
+    """The codes of float64 values in a format that saturates: the nearest number's, by search among all."""
+    numbers = dtype.values[: dtype.saturates + 1]
+    size = np.fmin(np.abs(x), numbers[-1])
+    below = np.searchsorted(numbers, size, side="right") - 1
+    above = np.minimum(below + 1, dtype.saturates)
+    codes = np.where(size - numbers[below] < numbers[above] - size, below, above)
+    return (codes | np.where(np.signbit(x), 0x80, 0)).astype(dtype.storage)
 
 
 def add_to_odd(x: Array, y: Array) -> Array:
@@ -56,10 +74,10 @@ def add_to_odd(x: Array, y: Array) -> Array:
 def cast(x: Array, source: DType, target: DType) -> Array:
     """``tile.cast``: the values of ``x``, of type ``source``, as ``target``."""
     if target.is_bool:
-        return np.asarray((x.astype(np.float64) if source.is_float else x) != 0)
+        return np.asarray((wide(x, source) if source.is_float else x) != 0)
     if source.is_float:
-        wide = x.astype(np.float64)
-        return rounded(wide, target) if target.is_float else _saturated(wide, target)
+        number = wide(x, source)
+        return rounded(number, target) if target.is_float else _saturated(number, target)
     if target.is_float and target.bits < 32:
         return rounded(_integers_to_odd(x), target)
     return x.astype(target.numpy)

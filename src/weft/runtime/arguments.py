@@ -38,7 +38,7 @@ _ALIGNMENT: Final = 16
 _ONE: Final = (int, 1)
 _NONE: Final = (type(None), None)
 
-_POINTERS: Final[dict[DType, tuple[str, str]]] = {d: (f"*{d}", f"*{d}:16") for d in dtypes.ALL}
+_POINTERS: Final[dict[DType, tuple[str, str]]] = {d: (f"*{d}", f"*{d}:16") for d in dtypes.ELEMENTS}
 _INTEGERS: Final[tuple[tuple[DType, str, str], ...]] = tuple(
     (d, f"{d}", f"{d}:16") for d in (dtypes.int32, dtypes.int64, dtypes.uint64)
 )
@@ -62,11 +62,12 @@ _MEANING: Final[dict[Token, tuple[Argument, str]]] = {
 here."""
 
 
-_PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in dtypes.ALL}
-_EXPORTED: Final = frozenset(d.numpy for d in dtypes.ALL if d.numpy.isbuiltin == 1)
+_WITH_NUMPY: Final = tuple(d for d in dtypes.ELEMENTS if not d.saturates)
+_PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in _WITH_NUMPY}
+_EXPORTED: Final = frozenset(d.numpy for d in _WITH_NUMPY if d.numpy.isbuiltin == 1)
 """Types whose arrays NumPy lets through the buffer protocol, the cheap way to an address: ml_dtypes' are not among them."""
 
-_OF_NUMPY: Final[dict[Any, DType]] = {spelled: d for d in dtypes.ALL for spelled in (d.numpy, d.numpy.type)}
+_OF_NUMPY: Final[dict[Any, DType]] = {spelled: d for d in _WITH_NUMPY for spelled in (d.numpy, d.numpy.type)}
 """``np.float32`` and ``np.dtype("float32")`` -> the dtype."""
 
 _first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer

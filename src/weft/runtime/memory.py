@@ -45,7 +45,9 @@ _DLPACK_DTYPES: Final[dict[tuple[int, int], DType]] = {
     (4, 16): dtypes.bfloat16,
     (6, 8): dtypes.bool_,
     (10, 8): dtypes.float8_e4m3fn,
+    (11, 8): dtypes.float8_e4m3fnuz,
     (12, 8): dtypes.float8_e5m2,
+    (13, 8): dtypes.float8_e5m2fnuz,
 }
 """DLPack's (type code, bits) -> dtype (dlpack.h, DLDataTypeCode)."""
 
@@ -125,7 +127,7 @@ def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
     return Memory(address, dtype, extent, not array.flags.writeable, array, array.shape, array.strides)
 
 
-_KNOWN: Final = f"weft has {', '.join(d.name for d in dtypes.ALL)}"
+_KNOWN: Final = f"weft has {', '.join(d.name for d in dtypes.ELEMENTS)}"
 
 
 @cache

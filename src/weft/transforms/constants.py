@@ -50,7 +50,7 @@ _EVALUATE: dict[type[Operation], Callable[[Any, list[Array]], Array]] = {
     tile.CompareOp: lambda op, x: elementwise.compare(op.kind.data, dtype_of(op.lhs), *x),
     tile.FmaOp: lambda op, x: elementwise.fma(dtype_of(op.result), *x),
     tile.CastOp: lambda op, x: numbers.cast(x[0], dtype_of(op.source), dtype_of(op.result)),
-    tile.BitcastOp: lambda op, x: x[0].view(dtype_of(op.result).numpy),
+    tile.BitcastOp: lambda op, x: x[0].view(dtype_of(op.result).storage),
 }
 
 
@@ -63,9 +63,14 @@ def evaluate(op: Operation) -> tile.ConstantOp | None:
     known = [number_of(operand) for operand in operands]
     if None in known:
         return None
-    arrays: list[Array] = [np.array(n, dtype_of(operand).numpy) for n, operand in zip(known, operands, strict=True)]
+    arrays = [_array(number, dtype_of(operand)) for number, operand in zip(known, operands, strict=True)]
     type_ = op.results[0].type
     with np.errstate(all="ignore"):
         result = np.asarray(function(op, arrays))
-    number = float(result.astype(np.float64)) if dtype_of(type_).is_float else int(result)
-    return constant_like(number, type_)
+    dtype = dtype_of(type_)
+    return constant_like(float(numbers.wide(result, dtype)) if dtype.is_float else int(result), type_)
+
+
+def _array(number: Any, dtype: DType) -> Array:
+    """A number that ``dtype`` has, as an array without dimensions."""
+    return numbers.rounded(np.array(number, np.float64), dtype) if dtype.is_float else np.array(number, dtype.numpy)

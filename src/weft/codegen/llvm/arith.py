@@ -73,13 +73,23 @@ def _rsqrt(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def _negate_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
-    return builder.xor(x, splat(1 << (dtype.bits - 1), x.type)) if is_narrow(dtype) else builder.fneg(x)
+    if not is_narrow(dtype):
+        return builder.fneg(x)
+    return _unless_zero_or_nan(builder, dtype, x, builder.xor(x, splat(1 << (dtype.bits - 1), x.type)))
 
 
 def _absolute_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:
     if is_narrow(dtype):
-        return builder.and_(x, splat((1 << (dtype.bits - 1)) - 1, x.type))
+        return _unless_zero_or_nan(builder, dtype, x, builder.and_(x, splat((1 << (dtype.bits - 1)) - 1, x.type)))
     return intrinsic(builder, "fabs", [x])
+
+
+def _unless_zero_or_nan(builder: ir.IRBuilder, dtype: DType, x: ir.Value, changed: ir.Value) -> ir.Value:
+    """``changed``; but ``x`` where it is 0 or NaN in a format that has NaN in the place of -0, whose sign bit is none there."""
+    if not (dtype.all_numbers and dtype.has_nan):
+        return changed
+    magnitude = builder.and_(x, splat(0x7F, x.type))
+    return builder.select(builder.icmp_unsigned("==", magnitude, splat(0, x.type)), x, changed)
 
 
 def _negate(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Value:

@@ -78,7 +78,8 @@ def widen(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
         return builder.fpext(builder.bitcast(value, like(value, half)), like(value, F32))
     if dtype == dtypes.bfloat16:
         return builder.bitcast(_shifted_left(builder, value, 32, 16), like(value, F32))
-    if has(builder, "half"):
+    reaches_infinity = dtype.all_numbers and dtype.exponent == dtypes.float16.exponent  # where float16 has one
+    if has(builder, "half") and not reaches_infinity:
         return _widen_by_half(builder, value, dtype)
     return _widen_by_integers(builder, value, dtype)
 
@@ -86,7 +87,8 @@ def widen(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
 def narrow(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.Value:
     """A float32 value rounded to ``dtype``, to nearest even; to float32 unchanged.
 
-    Beyond the largest finite value after rounding comes infinity, in a finite-only format NaN.
+    Beyond the largest finite value after rounding comes infinity, in a finite-only format NaN. A format that saturates rounds
+    ties away from zero.
     """
     if not is_narrow(dtype):
         return value
@@ -126,7 +128,7 @@ def _widen_by_half(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> ir.V
     wide = builder.fpext(builder.bitcast(bits, like(value, F16)), like(value, F32))
     if scale := dtypes.float16.bias - dtype.bias:
         wide = builder.fmul(wide, splat(2.0**scale, wide.type))
-    return _restore_nan(builder, wide, value) if dtype.finite_only else wide
+    return _restore_nan(builder, wide, value, dtype)
 
 
 def _by_pairs(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
@@ -150,10 +152,13 @@ def _by_pairs(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
 _PAIR = "nvvm.e4m3x2.to.f16x2.rn"
 
 
-def _restore_nan(builder: ir.IRBuilder, wide: ir.Value, bits: ir.Value) -> ir.Value:
-    """A finite-only 8-bit format's one NaN (all ones below the sign), which widening took for a number."""
-    magnitude = builder.and_(bits, splat(0x7F, bits.type))
-    is_nan = builder.icmp_unsigned("==", magnitude, splat(0x7F, bits.type))
+def _restore_nan(builder: ir.IRBuilder, wide: ir.Value, bits: ir.Value, dtype: DType) -> ir.Value:
+    """The one NaN of a format of 8 bits without infinities, which widening took for a number: all ones below the sign, or the
+    place of -0."""
+    if not (dtype.finite_only and dtype.has_nan):
+        return wide
+    code = bits if dtype.all_numbers else builder.and_(bits, splat(0x7F, bits.type))
+    is_nan = builder.icmp_unsigned("==", code, splat(0x80 if dtype.all_numbers else 0x7F, bits.type))
     return builder.select(is_nan, splat(float("nan"), wide.type), wide)
 
 
@@ -172,7 +177,7 @@ def _widen_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> 
     result = builder.select(is_subnormal, builder.bitcast(subnormal, type_), normal)
     if dtype.finite_only:
         wide = builder.bitcast(builder.or_(result, sign), float_)
-        return _restore_nan(builder, wide, value)
+        return _restore_nan(builder, wide, value, dtype)
     special = splat(((1 << dtype.exponent) - 1) << dtype.mantissa, type_)
     is_special = builder.icmp_unsigned(">=", magnitude, special)
     result = builder.select(is_special, builder.or_(moved, splat(_INFINITY, type_)), result)
@@ -199,6 +204,8 @@ def _round_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> 
     magnitude = builder.and_(bits, splat(_MAGNITUDE, type_))
     drop = _MANTISSA - dtype.mantissa
     odd = builder.and_(builder.lshr(magnitude, splat(drop, type_)), splat(1, type_))
+    if dtype.saturates:  # a tie is rounded up, whatever the last bit is
+        odd = splat(1, type_)
     rebias = (_BIAS - dtype.bias) << _MANTISSA
     half = builder.add(magnitude, splat((1 << (drop - 1)) - 1 - rebias, type_))
     normal = builder.lshr(builder.add(half, odd), splat(drop, type_))
@@ -206,15 +213,42 @@ def _round_by_integers(builder: ir.IRBuilder, value: ir.Value, dtype: DType) -> 
     magic = splat(2.0 ** (least_normal - dtype.mantissa + _MANTISSA), value.type)
     summed = builder.bitcast(builder.fadd(builder.bitcast(magnitude, value.type), magic), type_)
     subnormal = builder.sub(summed, builder.bitcast(magic, type_))
+    if dtype.saturates:
+        subnormal = builder.add(
+            subnormal, _tie_rounded_down(builder, builder.bitcast(magnitude, value.type), summed, magic)
+        )
     is_subnormal = builder.icmp_unsigned("<", magnitude, splat((least_normal + _BIAS) << _MANTISSA, type_))
+    top = dtype.bits - 1
+    sign = builder.and_(builder.lshr(bits, splat(31 - top, type_)), splat(1 << top, type_))
+    narrow_ = like(value, ir.IntType(dtype.bits))
+    if dtype.all_numbers:
+        result = builder.select(is_subnormal, subnormal, normal)
+        return builder.trunc(_without_infinities(builder, result, sign, dtype), narrow_)
     infinity = ((1 << dtype.exponent) - 1) << dtype.mantissa
     beyond, nan = (0x7F, 0x7F) if dtype.finite_only else (infinity, infinity | 1 << (dtype.mantissa - 1))
     result = builder.select(is_subnormal, subnormal, intrinsic(builder, "umin", [normal, splat(beyond, type_)]))
     is_nan = builder.icmp_unsigned(">", magnitude, splat(_INFINITY, type_))
     result = builder.select(is_nan, splat(nan, type_), result)
-    top = dtype.bits - 1
-    sign = builder.and_(builder.lshr(bits, splat(31 - top, type_)), splat(1 << top, type_))
-    return builder.trunc(builder.or_(result, sign), like(value, ir.IntType(dtype.bits)))
+    return builder.trunc(builder.or_(result, sign), narrow_)
+
+
+def _tie_rounded_down(builder: ir.IRBuilder, x: ir.Value, summed: ir.Value, magic: ir.Constant) -> ir.Value:
+    """1 where adding ``magic`` to ``x`` rounded half a unit down, else 0. All differences are exact."""
+    lost = builder.fsub(x, builder.fsub(builder.bitcast(summed, x.type), magic))
+    is_tie = builder.fcmp_ordered("==", builder.fmul(lost, splat(2.0 ** (_MANTISSA + 1), x.type)), magic)
+    return builder.zext(is_tie, summed.type)
+
+
+def _without_infinities(builder: ir.IRBuilder, magnitude: ir.Value, sign: ir.Value, dtype: DType) -> ir.Value:
+    """The code of a magnitude, which is large for infinity and NaN too, in a format all of whose magnitudes are numbers. What is
+    beyond them is the greatest, or NaN: the code that would be -0."""
+    type_ = magnitude.type
+    if dtype.saturates:
+        return builder.or_(intrinsic(builder, "umin", [magnitude, splat(dtype.saturates, type_)]), sign)
+    is_zero = builder.icmp_unsigned("==", magnitude, splat(0, type_))
+    code = builder.select(is_zero, magnitude, builder.or_(magnitude, sign))
+    is_beyond = builder.icmp_unsigned(">", magnitude, splat(0x7F, type_))
+    return builder.select(is_beyond, splat(0x80, type_), code)
 
 
 def _to_bool(builder: ir.IRBuilder, value: ir.Value, source: DType) -> ir.Value:

@@ -187,8 +187,15 @@ def constant(dtype: DType, number: int | float, lanes: int | None) -> ir.Constan
     """``number``, which ``dtype`` represents, in every lane."""
     type_ = llvm_type(dtype, lanes)
     if dtype.is_float and dtype.bits < 32:
-        return splat(int(np.array(number, dtype.numpy).view(f"u{dtype.itemsize}")), type_)
+        return splat(_code(dtype, float(number)), type_)
     return splat(float(number) if dtype.is_float else int(number), type_)
+
+
+def _code(dtype: DType, number: float) -> int:
+    """The bits of a number that a narrow float type has."""
+    if dtype.saturates:
+        return int(np.flatnonzero(dtype.values == abs(number))[0]) | (0x80 if math.copysign(1.0, number) < 0 else 0)
+    return int(np.array(number, dtype.numpy).view(f"u{dtype.itemsize}"))
 
 
 def _suffix(type_: ir.Type) -> str:

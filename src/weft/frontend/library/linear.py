@@ -43,6 +43,10 @@ def _dot(
 ) -> Tensor:
     left, right = tile_of(b, input, "input"), tile_of(b, other, "other")
     _check(left, right)
+    if (
+        not {left.dtype, right.dtype} <= SUMS.keys()
+    ):  # float8 types that no machine multiplies; float16 has their numbers
+        left, right = b.cast(left, dtypes.float16), b.cast(right, dtypes.float16)
     precision = _precision(input_precision, allow_tf32)
     imprecise = _imprecise(max_num_imprecise_acc, left)
     sums = SUMS[left.dtype]
@@ -139,7 +143,7 @@ def _check(left: Tensor, right: Tensor) -> None:
             f"tl.dot multiplies matrices of one dtype, found {left.dtype} and {right.dtype}",
             hint=f"convert one with .to(tl.{left.dtype})",
         )
-    if left.dtype not in SUMS:
+    if left.dtype not in SUMS and not left.dtype.is_float8:
         names = ", ".join(str(d) for d in SUMS)
         raise CompilationError(
             f"tl.dot does not multiply {left.dtype}; it takes {names}", hint="convert the operands", argument="input"

@@ -26,13 +26,10 @@ core, extra, math, random, standard, target_info = (
 tuple = getattr(language, "tuple", builtins.tuple)
 slice = getattr(language, "slice", builtins.slice)
 pi32_t = pointer_type(dtypes.int32)
-float8e4b15 = getattr(language, "float8e4b15", dtypes.float8_e4m3b15)
-float8e4b8 = getattr(language, "float8e4b8", dtypes.float8_e4m3fnuz)
-float8e5b16 = getattr(language, "float8e5b16", dtypes.float8_e5m2fnuz)
 
 __all__ = language.__all__ + [
-    "aggregate", "const", "constexpr", "core", "dtype", "extra", "float8e4b15", "float8e4b8",
-    "float8e5b16", "math", "pi32_t", "random", "slice", "standard", "str_to_ty", "target_info", "tensor", "tuple", "void",
+    "aggregate", "const", "constexpr", "core", "dtype", "extra", "math", "pi32_t", "random", "slice", "standard",
+    "str_to_ty", "target_info", "tensor", "tuple", "void",
 ]  # fmt: skip
 
 

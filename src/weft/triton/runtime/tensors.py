@@ -91,11 +91,32 @@ class TensorWrapper:
         return f"TensorWrapper[{self.dtype}]({self.base})"
 
 
+class ArrayWrapper(TensorWrapper):
+    """A NumPy array whose elements kernels take for a dtype that NumPy does not have."""
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self.base.ctypes.data)
+
+    def stride(self, *args: Any) -> Any:
+        """The strides in elements."""
+        strides = tuple(step // self.base.itemsize for step in self.base.strides)
+        return strides[args[0]] if args else strides
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return int(self.base.itemsize)
+
+
 def reinterpret(tensor: Any, dtype: Any) -> Any:
-    """The tensor with elements of another dtype of the same size. NumPy arrays give views."""
+    """The tensor with elements of another dtype of the same size. NumPy arrays give views, where NumPy has the dtype."""
     if isinstance(tensor, TensorWrapper):
         return tensor.base if dtype == tensor.base.dtype else TensorWrapper(tensor.base, dtype)
     if is_numpy_array(tensor):
+        if isinstance(dtype, dtypes.DType) and dtype.saturates:
+            if tensor.itemsize != dtype.itemsize:
+                raise TypeError(f"Cannot reinterpret {tensor.dtype} as {dtype}: the sizes differ")
+            return ArrayWrapper(tensor, dtype)
         return tensor.view(dtype.numpy if isinstance(dtype, dtypes.DType) else dtype)
     if hasattr(tensor, "data_ptr"):
         return TensorWrapper(tensor, dtype)
