@@ -37,7 +37,7 @@ Emit = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
 TRIPLE = "nvptx64-nvidia-cuda"
 FEATURES = frozenset({"fma", "f16c"})
 """That the target has fused multiply-add and converts float16."""
-VECTORS = {dtypes.float32, dtypes.float16, dtypes.bfloat16, dtypes.int32, dtypes.uint8}
+VECTORS = {dtypes.float32, dtypes.bfloat16, dtypes.uint8}
 """Types whose vectors are tested each time, not only nightly."""
 RARE = {dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.bfloat16, dtypes.float8_e5m2}
 """Types that are tested nightly: another type of their kind is each time."""

@@ -232,6 +232,7 @@ def counting(shape: Shape, dtype: DType = dtypes.int32) -> Array:
     "shape",
     some(
         [(1, 1), (2, 8), (8, 2), (16, 16), (64, 2), (4, 128), (2, 4, 8), (8, 1, 4), (16, 2, 2), (4, 8, 16)],
+        (4, 8, 16),
         (2, 8),
         (64, 2),
         (8, 1, 4),
@@ -376,7 +377,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize(("sizes", "total"), grid(3, PRODUCTS, [*OPERANDS]), ids=str)
+@pytest.mark.parametrize(("sizes", "total"), grid(4, PRODUCTS, [*OPERANDS]), ids=str)
 def test_dot(differ: Differential, sizes: tuple[int, int, int], total: DType) -> None:
     """Small integers, whose products are exact in any order; operands as they are and transposed; an accumulator from
     memory, a constant one, and one that another use keeps from being overwritten."""

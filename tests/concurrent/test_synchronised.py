@@ -20,6 +20,8 @@ pytestmark = pytest.mark.jit
 
 PROGRAMS = 2048
 LAUNCHES = 4
+RESIDENT = 8
+"""Programs of a launch in the emulator."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,9 +55,9 @@ def test_native(name: str, threads: int | None, monkeypatch: pytest.MonkeyPatch)
 def test_emulated(name: str, target: str) -> None:
     """The blocks of a grid are resident together, and the emulator takes them in turns."""
     case = CASES[name]
-    before = case.arguments(16)
+    before = case.arguments(RESIDENT)
     after = {name: array.copy() for name, array in before.items()}
-    case.kernel.on(target)[(16,)](**after, **case.constants)
+    case.kernel.on(target)[(RESIDENT,)](**after, **case.constants)
     assert_results(case, before, after)
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from sampling import grid
 from weft.frontend.errors import CompilationError
 
 pytestmark = pytest.mark.jit
@@ -113,11 +114,13 @@ def uniform(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     return np.where(signed < 0, ~signed, signed).astype(np.float32) * np.float32(4.6566127342e-10)
 
 
-@pytest.mark.parametrize("seed", [0, 1234, -3, (1 << 40) + 5, (1 << 63) + 1])
-@pytest.mark.parametrize(
-    ("dtype", "target"), [(np.int32, None), (np.int64, "sm_90"), (np.uint64, None), (np.uint32, "sm_80")]
-)
-def test_numbers_of_a_seed(dtype: type[np.integer[Any]], seed: int, target: str | None) -> None:
+FORMS: Final = [(np.int32, None), (np.int64, "sm_90"), (np.uint64, None), (np.uint32, "sm_80")]
+"""A type of the offsets, and where the kernel runs."""
+
+
+@pytest.mark.parametrize(("seed", "form"), grid(2, [0, 1234, -3, (1 << 40) + 5, (1 << 63) + 1], FORMS), ids=str)
+def test_numbers_of_a_seed(seed: int, form: tuple[type[np.integer[Any]], str | None]) -> None:
+    dtype, target = form
     offsets = np.random.default_rng(0).integers(0, 1 << 62, SIZE).astype(dtype)
     words, floats = np.zeros((5, SIZE), np.uint32), np.zeros((10, SIZE), np.float32)
     on(draw, target)[(1,)](offsets, seed, words, floats, SIZE)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sampling import grid
+from sampling import at_night, grid
 from weft.layout import LinearLayout
 from weft.layout.planning.check import run
 from weft.layout.planning.machine import CDNA, HOPPER, MachineModel
@@ -106,7 +106,7 @@ def test_the_bound_is_met_where_words_are_full(gpu_pair: Any) -> None:
 def test_costs_are_counted_as_exchanges_have_them(gpu_pair: Any) -> None:
     rng = random.Random(3)
     forms: Counter[str] = Counter()
-    for _ in range(600):
+    for _ in range(1200 if at_night() else 200):
         bits = 1 << rng.randint(0, 6)
         source, destination = gpu_pair(rng, 5, rng.randint(0, 2))
         a, b = Places.of(source).first_copies, Places.of(destination).first_copies
@@ -124,7 +124,7 @@ def test_costs_are_counted_as_exchanges_have_them(gpu_pair: Any) -> None:
             constant = all(len(set((lanes ^ own).flat)) == 1 for lanes in reads)
             assert step.form == ("bfly" if constant and step.stays else "idx")
             forms[step.form] += 1
-    assert min(forms["bfly"], forms["idx"]) > 50, forms
+    assert min(forms["bfly"], forms["idx"]) > 20, forms
 
 
 def test_the_modules_example() -> None:

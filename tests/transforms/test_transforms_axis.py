@@ -271,7 +271,7 @@ def aligned(dtype: DType, alignment: int) -> Array:
     return memory[offset : offset + 1024].view(dtype.numpy)
 
 
-@pytest.mark.parametrize("block", every(2, range(8)))
+@pytest.mark.parametrize("block", every(4, range(8)))
 def test_random_functions(block: int) -> None:
     checked = 0
     for seed in range(block * 40, block * 40 + 40):
