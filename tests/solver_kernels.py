@@ -44,7 +44,7 @@ def tile_ir(kernel: JITFunction, arguments: Sequence[Any], constants: dict[str, 
     parameters = kernel._list  # pyright: ignore[reportPrivateUsage]
     values = parameters.values(tuple(arguments), constants)
     bound = bind(kernel.name, parameters.parameters, values)
-    return compiler.tile_ir(kernel, signature_of(parameters.parameters, bound.key, values))
+    return compiler.tile_ir(kernel, signature_of(parameters.parameters, bound.key, values), Options())
 
 
 class Prices(NamedTuple):

@@ -45,6 +45,7 @@ from weft import dtypes, reference
 from weft.dtypes import DType
 from weft.frontend import Argument, KernelFunction
 from weft.ir.unsupported import UnsupportedOpError
+from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.jit import JITFunction
 from weft.target import APPROXIMATIONS
@@ -154,11 +155,11 @@ def one_frontend() -> Generator[list[tuple[dict[str, Argument], ModuleOp]]]:
     made: list[tuple[dict[str, Argument], ModuleOp]] = []
     original = compiler.tile_ir
 
-    def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], asserts: bool | None = None) -> ModuleOp:
-        assert not asserts, "fuzz kernels are compiled without assertions"
+    def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> ModuleOp:
+        assert not options.asserts, "fuzz kernels are compiled without assertions"
         known = next((module for before, module in made if before == signature), None)
         if known is None:
-            known = original(kernel, signature, asserts)
+            known = original(kernel, signature, options)
             made.append((dict(signature), known))
         return known.clone()
 

@@ -19,6 +19,7 @@ from fuzz.shrink import shrink
 from fuzz.worker import AGREES, judge
 from sampling import every
 from weft import dtypes, reference
+from weft.options import Options
 from weft.runtime import compiler
 
 AGREEING = """
@@ -217,6 +218,6 @@ def test_no_schedule_changes_what_synchronising_programs_compute(seed: int, tmp_
         handle = case.kernel.compile(*arguments)
         named = zip(case.arguments, arguments, strict=True)
         runtime = [x for name, x in named if hasattr(handle.signature.get(name), "dtype")]
-        reference.run(compiler.tile_ir(case.kernel, handle.signature), runtime, case.grid, schedule)
+        reference.run(compiler.tile_ir(case.kernel, handle.signature, Options()), runtime, case.grid, schedule)
         outcomes.append([x.tobytes() for x in runtime if isinstance(x, np.ndarray)])
     assert outcomes[0] == outcomes[1] == outcomes[2]
