@@ -16,7 +16,7 @@ tokens turned into a `Signature`. The rules (Triton's, with NumPy's types):
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Final, TypeAlias, cast
@@ -61,6 +61,8 @@ _MEANING: Final[dict[Token, tuple[Argument, str]]] = {
 """Token -> what it says in a signature, and the `struct` code of its slot. Tokens of constants are pairs and not
 here."""
 
+TOKENS: Final[dict[Argument, Token]] = {argument: token for token, (argument, _) in _MEANING.items()}
+"""What a signature says of an argument that is no constant -> its token."""
 
 _WITH_NUMPY: Final = tuple(d for d in dtypes.ELEMENTS if not d.saturates)
 _PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in _WITH_NUMPY}
@@ -260,6 +262,20 @@ def _constant_token(kernel: str, name: str, value: Any) -> Token:
             f"found {_describe(value)}"
         )
     return (kind, value)
+
+
+def specialised(kernel: str, signature: Mapping[str, Argument], apart: bool) -> Bound:
+    """The arguments of launches with a signature, without their values: to compile for, not to launch. ``apart`` says that no two
+    arrays share a byte."""
+    values = [argument.value if isinstance(argument, ConstantArgument) else None for argument in signature.values()]
+    parameters = [Parameter(name, isinstance(argument, ConstantArgument)) for name, argument in signature.items()]
+    bound = Bound(values, parameters)
+    bound.key = [
+        _constant_token(kernel, name, argument.value) if isinstance(argument, ConstantArgument) else TOKENS[argument]
+        for name, argument in signature.items()
+    ]
+    bound.extents = [] if apart else [None, None]
+    return bound
 
 
 def disjoint(extents: Sequence[tuple[int, int] | None]) -> bool:

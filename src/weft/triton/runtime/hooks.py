@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from weft.triton import knobs
 from weft.triton.runtime.driver import driver
+from weft.triton.runtime.preloading import Specialization, written
 
 
 def compiled(kernel: Any, warmup: bool) -> None:
@@ -28,11 +28,14 @@ def _description(kernel: Any, warmup: bool) -> dict[str, Any]:
         for name in ("num_warps", "num_ctas", "num_stages", "enable_fp_fusion", "launch_cooperative_grid")
     }
     shown = ", ".join(f"{name}={value}" for name, value in options.items())
-    data = {
-        "name": f"{source.fn.__module__}.{source.fn.__qualname__}",
-        "signature": source.signature,
-        "options": options,
-    }
+    target = driver.active.get_current_target()
+    data = Specialization(
+        f"{source.fn.__module__}.{source.fn.__qualname__}",
+        vars(target),
+        kernel.options.disjoint,
+        dict(kernel.options.launch),
+        kernel.signature,
+    )
     return {
         "key": kernel.hash,
         "repr": f"{source.fn.__qualname__}[{shown}]({types})",
@@ -45,7 +48,7 @@ def _description(kernel: Any, warmup: bool) -> dict[str, Any]:
             **options,
             "extern_libs": (),
             "configs": [source.attrs],
-            "specialization_data": json.dumps(data, default=str),
+            "specialization_data": written(data),
             "is_warmup": warmup,
         },
         "is_manual_warmup": warmup,

@@ -20,7 +20,7 @@ from weft.frontend.source import KernelFunction
 from weft.ir.errors import CompilationError as WeftCompilationError
 from weft.language.core import ConstexprFunction, constexpr_function
 from weft.options import Options
-from weft.runtime.arguments import Bound, bind, signature_of
+from weft.runtime.arguments import Bound, bind, disjoint, signature_of, specialised
 from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
 from weft.runtime.emulated import CURRENT
 from weft.runtime.errors import OutOfResources as WeftOutOfResources
@@ -30,6 +30,7 @@ from weft.triton import knobs
 from weft.triton.compiler.errors import translated
 from weft.triton.errors import OutOfResources, out_of_resources
 from weft.triton.profiles import LAUNCHES
+from weft.triton.runtime import preloading
 from weft.triton.runtime.driver import driver
 from weft.triton.runtime.parameters import KernelParam
 from weft.triton.runtime.tensors import MockTensor, TensorWrapper, reinterpret
@@ -99,6 +100,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__globals__ = fn.__globals__
         self.device_caches: defaultdict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._repr = repr
+        preloading.KERNELS[preloading.key_of(self)] = self
 
     def __repr__(self) -> str:
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
@@ -229,6 +231,21 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
                 kernel.announce(left, sizes, bound.values)
         return kernel
 
+    def preload(self, specialization_data: str) -> Any:
+        """Compiles for what ``jit_cache_hook`` was told (``compile["specialization_data"]``), in another process, too.
+
+        Raises: `RuntimeError` for another kernel's text, or another machine's.
+        """
+        given, name = preloading.read(specialization_data), f"{self.module}.{self.fn.__qualname__}"
+        target: Any = driver.active.get_current_target()
+        here: Any
+        for told, here, shown in ((given.name, name, name), (given.target, vars(target), target)):
+            if told != here:
+                raise RuntimeError(f"Specialization data is for {told} but trying to preload for {shown}")
+        bound = specialised(self.name, given.signature, given.apart)
+        executable = self._executable(CURRENT.get(), bound, tuple(sorted(given.options.items())))
+        return self._compiled(executable, bound, given.options, True)
+
     def warmup(self, *args: Any, grid: Any = (1,), **keywords: Any) -> Any:
         """Compiles for the arguments; dtypes stand for arrays of them."""
         return KernelInterface.warmup(self, *args, grid=grid, **keywords)
@@ -267,7 +284,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             from weft.triton.runtime.hooks import compiled
 
             signature = signature_of(bound.parameters, bound.key, list(bound.values))
-            options = Options(self.checked, True, self._list.options(keywords))
+            options = Options(self.checked, disjoint(bound.extents), self._list.options(keywords))
             source = ASTSource.of(self, signature)
             found = cache[executable] = CompiledKernel(source, signature, options, executable, CURRENT.get())
             found.loaded()
