@@ -131,15 +131,6 @@ def misspelled_op():
     x = tl.aranje(0, 16)
 
 
-@refused(
-    "weft does not have tl.inline_asm_elementwise yet",
-    at="tl.inline_asm_elementwise",
-    hint="a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
-)
-def not_yet():
-    x = tl.inline_asm_elementwise("", "", [], tl.int32, True, 1)
-
-
 @refused("tiles have no attribute 'summ'", at="x.summ", hint="did you mean 'sum'?")
 def misspelled_method():
     x = tl.arange(0, 16)

@@ -147,6 +147,12 @@ CASES: Final[dict[str, Spellings]] = {
     },
     "atomic_cas": {"pointer": ("N", "M"), "cmp": ("0", "1"), "val": ("2", "3"), **_ORDER},
     "debug_barrier": {},
+    **dict.fromkeys(("globaltimer", "smid", "num_threads", "num_warps"), {}),
+    "inline_asm_elementwise": {
+        "asm": ("'mov.b32 $0, $1;'", "'neg.s32 $0, $1;'"), "constraints": ("'=r,r'", "'=r,0'"),
+        "args": ("[I.to(tl.int16)]", "[J.to(tl.int16)]"),
+        "dtype": ("tl.int16", "tl.float16"), "is_pure": ("True", "False"), "pack": ("1", "2"),
+    },
     "sum": {**_AXIS, "dtype": ("None", "tl.float64")},
     "max": _EXTREMUM,
     "min": _EXTREMUM,

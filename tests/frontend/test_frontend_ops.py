@@ -277,6 +277,12 @@ CASES = [
     ("tl.max_constancy(P, (4,))", "hint", "pointer<float32>[16]"),
     ("tl.multiple_of(64, 16)", "constant", "int32 scalar"),
     ("tl.assume(True)", "", "None"),
+    # the machine
+    ("tl.extra.cuda.globaltimer()", "clock", "int64 scalar"),
+    ("tl.extra.cuda.smid()", "processor", "int32 scalar"),
+    ("tl.zeros((tl.extra.cuda.num_warps() * tl.extra.cuda.num_threads(),), tl.int8)", "constant", "int8[512]"),
+    ("tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [I], tl.int32, True, 1)", "inline_asm", "int32[16]"),
+    ("tl.inline_asm_elementwise('', '=r,=l,r,h', [i, H], (c.dtype, d.dtype), 0, 1)[1]", "splat inline_asm", "float64[16]"),
 ]  # fmt: skip
 
 

@@ -150,11 +150,6 @@ def misspelled_helper(out: Any) -> None:
 
 
 @jit
-def not_yet(out: Any) -> None:
-    tl.inline_asm_elementwise("", "", [tl.load(out)], tl.float32, True, 1)
-
-
-@jit
 def too_large(out: Any) -> None:
     tl.store(out, tl.load(out) + 1e300)
 
@@ -193,12 +188,6 @@ RANGE = "use float('inf') where infinity is meant, or a wider dtype, for example
         ),
         (host_variable, {}, "the name 'workspace_byte' is not defined", None),
         (misspelled_helper, {}, "the name 'swaped' is not defined", "did you mean 'swapped'?"),
-        (
-            not_yet,
-            {},
-            "weft does not have tl.inline_asm_elementwise yet",
-            "a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
-        ),
         (too_large, {}, "1e+300 is beyond the range of float32, whose largest number is 3.40282e+38", RANGE),
         (too_small, {}, f"{-(2**200)} is beyond the range of float32, whose largest number is 3.40282e+38", RANGE),
     ],

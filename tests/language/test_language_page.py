@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import weft.language as tl
-from weft.frontend.unsupported import TRITON_ONLY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text()
 
@@ -23,11 +22,6 @@ def test_names_are_those_of_the_package() -> None:
     table = [line for line in section("Names").splitlines() if line.startswith("|")]
     listed = names("\n".join(table))
     assert sorted(listed) == sorted(tl.__all__)
-
-
-def test_missing_names_are_those_the_frontend_refuses() -> None:
-    listed = names(section("Not yet"))
-    assert sorted(listed) == sorted(TRITON_ONLY)
 
 
 def test_the_largest_tile() -> None:

@@ -367,7 +367,7 @@ def test_dtypes_on_the_host() -> None:
 def test_names_that_weft_has_not() -> None:
     @triton.jit
     def kernel(x: Any):
-        tl.store(x, tl.extra.cuda.smid())
+        tl.store(x, tl.extra.cuda.convert_custom_float8(x))
 
     error = refused(kernel, np.zeros(1, np.int32))
-    assert error.error_message == "weft does not have tl.extra.cuda.smid yet"
+    assert error.error_message == "weft does not have tl.extra.cuda.convert_custom_float8 yet"

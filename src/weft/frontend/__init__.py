@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from weft.frontend.errors import CompilationError, Note, Span
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument, Signature
 from weft.frontend.source import MISSING, KernelFunction, Parameter
+from weft.options import Options
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -22,22 +23,23 @@ __all__ = [
 ]  # fmt: skip
 
 
+_DEFAULT = Options()
+
+
 def build_module(
     kernel: KernelFunction,
     signature: Signature,
     semantics: Semantics | None = None,
-    asserts: bool | None = None,
-    overflow: bool = True,
+    options: Options = _DEFAULT,
 ) -> ModuleOp:
     """The tile IR of ``kernel`` for ``signature``: a module with one function of the kernel's name, everything it calls
     inlined.
 
     The function's arguments are the pointers and scalars of the signature in order; their attributes are ``tile.name``
     and, where the signature promises it, ``tile.divisibility`` (of a pointer in bytes). ``semantics`` defaults to
-    the kernel's own, and that to Triton's; ``asserts``, whether assertions are compiled, to what the kernel says.
-    ``overflow`` is whether they include that integers do not overflow (`weft.frontend.overflow`).
+    the kernel's own, and that to Triton's. Of the ``options`` those count that say what is asserted, and the number of warps.
     `CompilationError` where the kernel breaks a rule.
     """
     from weft.frontend.build import build
 
-    return build(kernel, signature, semantics, asserts, overflow)
+    return build(kernel, signature, semantics, options)

@@ -16,7 +16,6 @@ from weft.frontend.builder import Builder
 from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
-from weft.frontend.unsupported import INSTEAD, TRITON_ONLY
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_number, is_record, is_runtime, is_tuple
 from weft.language import shape
 from weft.language.aggregates import is_aggregate
@@ -221,11 +220,9 @@ def _compound(value: Compound, name: str) -> Value:
 def _module(module: ModuleType, name: str) -> Value:
     value = getattr(module, name, MISSING)
     if isinstance(value, Absent):
-        raise CompilationError(f"weft does not have tl.{value.name} yet", hint=INSTEAD.get(value.name))
+        raise CompilationError(f"weft does not have tl.{value.name} yet")
     if value is not MISSING:
         return value.value if isinstance(value, constexpr) else value
-    if name in TRITON_ONLY and module.__name__.startswith("weft.language"):
-        raise CompilationError(f"weft does not have tl.{name} yet", hint=INSTEAD.get(name))
     public = [n for n in dir(module) if not n.startswith("_")]
     raise CompilationError(f"the module {module.__name__} has no '{name}'", hint=nearest(name, public))
 

@@ -29,10 +29,13 @@ from weft.frontend.signature import (
 )
 from weft.frontend.source import MISSING, KernelFunction, Parameter
 from weft.frontend.values import Tensor, as_value, ir_type
+from weft.options import Options
 from weft.semantics import Semantics, triton
 
 DIVISIBLE_BY = 16
 """What the signature's ``aligned`` (in bytes) and ``divisible`` promise."""
+
+_DEFAULT = Options()
 
 registry.check()
 HANDLERS = (calls, expressions, library, statements)
@@ -43,14 +46,14 @@ def build(
     kernel: KernelFunction,
     signature: Signature,
     semantics: Semantics | None = None,
-    asserts: bool | None = None,
-    overflow: bool = True,
+    options: Options = _DEFAULT,
 ) -> ModuleOp:
     """See `weft.frontend.build_module`."""
     block = Block()
     builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
-    builder.asserts = kernel.asserts if asserts is None else asserts
-    builder.overflow = builder.asserts and overflow
+    builder.asserts = kernel.asserts if options.asserts is None else options.asserts
+    builder.overflow = builder.asserts and options.overflow
+    builder.warps = options.warps
     attributes: list[DictionaryAttr] = []
     known = {p.name for p in kernel.parameters}
 

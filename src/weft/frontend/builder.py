@@ -77,6 +77,8 @@ class Builder:
         """Whether assertions are compiled."""
         self.overflow = self.asserts
         """Whether arithmetic on integers asserts that it does not overflow."""
+        self.warps = 4
+        """The launch's ``num_warps``."""
         self.lanes: tuple[int, ...] | None = None
         """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
         self.path: Tensor | None = None

@@ -21,7 +21,7 @@ from weft.frontend.errors import CompilationError, NotConstexpr, nearest
 from weft.frontend.generator import Generator
 from weft.frontend.library.ignored import check_ignored
 from weft.frontend.source import MISSING, KernelFunction, Parameter
-from weft.frontend.unsupported import INSTEAD, OTHER_NAMES
+from weft.frontend.unsupported import OTHER_NAMES
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_named_tuple, is_runtime, is_tuple
 from weft.language.aggregates import aggregate_replace, is_aggregate
 from weft.language.core import (
@@ -76,7 +76,7 @@ def call_function(g: Generator, function: Value, arguments: Arguments, node: ast
         arguments.positional.insert(0, (function.receiver, receiver))
         function = function.function
     if isinstance(function, Absent):
-        raise CompilationError(f"weft does not have tl.{function.name} yet", hint=INSTEAD.get(function.name))
+        raise CompilationError(f"weft does not have tl.{function.name} yet")
     if isinstance(function, FunctionType) and function in COMPOSITES:
         given = getattr(COMPOSITES[function], "args", ())  # a variant's first argument
         arguments.positional[:0] = [(as_value(value), receiver) for value in given]
@@ -256,9 +256,7 @@ def _instead_of(function: Callable[..., Any], name: str) -> str | None:
         if name in {str(d) for d in dtypes.ELEMENTS}:
             return f"convert with .to(tl.{name}), or make a tile with tl.full"
         name = OTHER_NAMES.get(name, name)
-        if name in tl.__all__:
-            return f"use tl.{name}"
-        return INSTEAD.get(name)
+        return f"use tl.{name}" if name in tl.__all__ else None
     if isinstance(function, FunctionType):
         return f"decorate {name} with @weft.jit to inline it, or with tl.constexpr_function to call it at compile time"
     return None

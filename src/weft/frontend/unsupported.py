@@ -36,18 +36,6 @@ SYNTAX: Final[dict[str, tuple[str, str | None]]] = {
 }
 """AST class -> its name to users, and advice."""
 
-TRITON_ONLY: Final[frozenset[str]] = frozenset(
-    [
-        "inline_asm_elementwise",
-    ]
-)
-"""Names of Triton's language that weft does not have yet."""
-
-INSTEAD: Final[dict[str, str]] = {
-    "inline_asm_elementwise": "a CPU cannot run inline PTX: use functions of tl and tl.extra.libdevice",
-}
-"""What to write for some of `TRITON_ONLY`."""
-
 OTHER_NAMES: Final[dict[str, str]] = {
     **{"absolute": "abs", "fabs": "abs", "divide": "fdiv", "true_divide": "fdiv", "amax": "max", "amin": "min"},
     **{

@@ -73,6 +73,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from weft import dtypes
+from weft.ir.assembly import AssemblyOp
 from weft.ir.base import ATOMIC, TileOp, check_kind, word
 from weft.ir.classes import Addressing, Elementwise
 from weft.ir.direct import operands_of
@@ -460,9 +461,11 @@ def is_access(op: object) -> TypeGuard[Access]:
 
 
 def ordering_of(op: Operation) -> Ordering | None:
-    """The op's row of the table; None for one that has none: it touches no memory, or only in its regions."""
+    """The op's row of the table; None for one that has none: it touches no memory, or only in its regions. Assembly with effects
+    may do anything, so that it is a barrier."""
     if not is_access(op):
-        return BARRIER if type(op) is BarrierOp else None
+        kind = type(op)
+        return BARRIER if kind is BarrierOp or (kind is AssemblyOp and "pure" not in op.properties) else None
     match op:
         case LoadOp():
             return LOAD if op.volatile is None else VOLATILE_LOAD

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from weft.ir.assembly import AssemblyOp, ClockOp, ProcessorOp
 from weft.ir.base import (
     ATOMIC,
     BINARY,
@@ -105,6 +106,7 @@ Tile = Dialect(
         JoinOp, SplitOp, FlipOp,
         UnaryOp, BinaryOp, CompareOp, SelectOp, FmaOp, CastOp, BitcastOp, HintOp, AssumeOp, AssertOp,
         AddPtrOp, LoadOp, StoreOp, AtomicRmwOp, AtomicCasOp, BarrierOp, PrintOp,
+        AssemblyOp, ClockOp, ProcessorOp,
         YieldOp, ReduceOp, ScanOp, GatherOp, HistogramOp, DotOp,
     ],
     [PointerType, LayoutAttr],
@@ -122,6 +124,7 @@ __all__ = [
     "JoinOp", "SplitOp", "FlipOp",
     "UnaryOp", "BinaryOp", "CompareOp", "SelectOp", "FmaOp", "CastOp", "BitcastOp", "HintOp", "AssumeOp", "AssertOp",
     "AddPtrOp", "LoadOp", "StoreOp", "AtomicRmwOp", "AtomicCasOp", "BarrierOp", "PrintOp",
+    "AssemblyOp", "ClockOp", "ProcessorOp",
     "Access", "is_access", "Ordering", "ordering_of", "may_exchange",
     "SEMANTICS", "SCOPES", "LOAD_CACHES", "STORE_CACHES", "EVICTIONS",
     "YieldOp", "CombiningOp", "ReduceOp", "ScanOp", "GatherOp", "HistogramOp", "DotOp", "PRECISIONS",

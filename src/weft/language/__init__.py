@@ -31,6 +31,7 @@ from weft.dtypes import (
 )
 from weft.language import extra, math, random
 from weft.language.aggregates import aggregate_replace
+from weft.language.assembly import inline_asm_elementwise
 from weft.language.blocks import advance, make_block_ptr
 from weft.language.collective import associative_scan, cumprod, cumsum, gather, histogram
 from weft.language.compiletime import (
@@ -164,7 +165,8 @@ __all__ = [
     "cumprod", "cumsum", "debug_barrier", "device_assert", "device_print", "div_rn", "dot", "dot_scaled", "dtype", "erf", "exp",
     "exp2", "expand_dims", "expect_zero", "extra", "fdiv", "flip", "float16", "float32", "float64", "float8_e4m3b15",
     "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8e4b15", "float8e4b8", "float8e4nv",
-    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram", "int1", "int16", "int32",
+    "float8e5", "float8e5b16", "floor", "fma", "full", "gather", "histogram",
+    "inline_asm_elementwise", "int1", "int16", "int32",
     "int64", "int8", "interleave", "join", "load", "load_tensor_descriptor", "log", "log2", "make_block_ptr",
     "make_tensor_descriptor", "map_elementwise", "math", "max", "max_constancy", "max_contiguous", "maximum", "meaning",
     "min", "minimum", "mul", "multiple_of", "num_programs", "pair_uniform_to_normal", "permute", "philox",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -174,6 +175,21 @@ def _(program: Program, op: tile.ConstantOp, operands: Values) -> Values:
 @_means(tile.ProgramIdOp)
 def _(program: Program, op: tile.ProgramIdOp, operands: Values) -> Values:
     return [np.array(program.index[op.axis.value.data], np.int32)]
+
+
+@_means(tile.ProcessorOp)
+def _(program: Program, op: tile.ProcessorOp, operands: Values) -> Values:
+    return [np.array(0, np.int32)]
+
+
+@_means(tile.ClockOp)
+def _(program: Program, op: tile.ClockOp, operands: Values) -> Values:
+    return [np.array(time.monotonic_ns(), np.int64)]
+
+
+@_means(tile.AssemblyOp)
+def _(program: Program, op: tile.AssemblyOp, operands: Values) -> Values:
+    raise NotImplementedError(f"{program.site(op)}: the reference does not execute PTX; run the kernel in the emulator")
 
 
 @_means(tile.NumProgramsOp)

@@ -122,7 +122,7 @@ def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: 
     """The frontend's module for the kernel."""
     from weft.frontend import build_module
 
-    return build_module(kernel, signature, asserts=options.asserts, overflow=options.overflow)
+    return build_module(kernel, signature, options=options)
 
 
 def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:

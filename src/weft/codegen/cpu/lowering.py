@@ -12,6 +12,7 @@ from typing import Final
 from llvmlite import ir
 from xdsl.ir import Operation
 
+from weft.codegen.cpu import machinery
 from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.exchange import emit_conversion
 from weft.codegen.cpu.microkernel import emit_dot
@@ -99,6 +100,9 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.BarrierOp: _barrier,
     tile.AssertOp: _assert,
     tile.PrintOp: _print,
+    tile.AssemblyOp: machinery.refuse_assembly,
+    tile.ClockOp: machinery.clock,
+    tile.ProcessorOp: machinery.processor,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
 }

@@ -59,10 +59,12 @@ def assembly(
     operands: Sequence[ir.Value],
     *,
     convergent: bool = False,
+    effects: bool = True,
 ) -> Any:
-    """Inline assembly with side effects. ``convergent``: LLVM may not make its execution depend on further conditions."""
+    """Inline assembly, with side ``effects`` unless told. ``convergent``: LLVM may not make its execution depend on further
+    conditions."""
     function = ir.FunctionType(result, [operand.type for operand in operands])
-    call = builder.asm(function, text, constraints, operands, side_effect=True)
+    call = builder.asm(function, text, constraints, operands, side_effect=effects)
     if convergent:
         call.attributes.add("convergent")
     return call

@@ -12,7 +12,7 @@ from weft.codegen.emit.control import CONTROL
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.emit.views import view_columns
-from weft.codegen.nvidia import access, buffers, instructions, rearranging
+from weft.codegen.nvidia import access, assembly, buffers, instructions, rearranging
 from weft.codegen.nvidia.asserts import emit_assert
 from weft.codegen.nvidia.dot import dot
 from weft.codegen.nvidia.exchange import convert
@@ -62,6 +62,9 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **CONTROL,
     tile.AssertOp: emit_assert,
     tile.PrintOp: emit_print,
+    tile.AssemblyOp: assembly.emit_assembly,
+    tile.ClockOp: assembly.clock,
+    tile.ProcessorOp: assembly.processor,
     **TILES,
     tile.LoadOp: access.load,
     tile.StoreOp: access.store,

@@ -55,6 +55,8 @@ class Preferences(ABC):
                 return [same(op, self._access(op.pointer, op.value, facts))]
             case tile.DotOp():
                 return self.dot(op, facts)
+            case tile.AssemblyOp():
+                return [same(op, facts.layouts[facts.heaviest(op.sources)])]
             case tile.PrintOp():
                 return [layouts(op, facts.layouts[op.operands[0]], facts.layouts[op.operands[0]])]
             case tile.ReduceOp():

@@ -153,7 +153,7 @@ class ThreadRules(Preferences):
 
     def with_operand(self, op: Operation, index: int, layout: LinearLayout) -> Sequence[OperandLayouts]:
         """Accesses, prints and elementwise ops take any layout, and so does a reduction."""
-        if isinstance(op, (*ACCESSES, tile.PrintOp)) or tile.is_a(op, tile.Elementwise):
+        if isinstance(op, (*ACCESSES, tile.PrintOp, tile.AssemblyOp)) or tile.is_a(op, tile.Elementwise):
             return [same(op, layout)]
         if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
             return [_gathered(op, (layout, layout))]
@@ -174,7 +174,7 @@ class ThreadRules(Preferences):
     def with_result(self, op: Operation, preferred: OperandLayouts, layout: LinearLayout) -> Sequence[OperandLayouts]:
         """As `with_operand`. The source of a reduction has the axis in registers, or in the copies of the result, or has the
         preferred layout."""
-        if isinstance(op, ACCESSES) or tile.is_a(op, tile.Elementwise):
+        if isinstance(op, (*ACCESSES, tile.AssemblyOp)) or tile.is_a(op, tile.Elementwise):
             return [same(op, layout)]
         if isinstance(op, tile.GatherOp) and shape_of(op.source) == shape_of(op.index):
             return [_gathered(op, (layout, layout))]

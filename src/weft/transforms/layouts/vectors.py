@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.ir import tile
+from weft.ir.assembly import needs_gpu
 from weft.ir.types import shape_of
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
@@ -52,6 +53,8 @@ class VectorRules(Preferences):
     def candidates(self, op: Operation, facts: LayoutFacts) -> Sequence[OperandLayouts]:
         """The preferred layouts. A gather's result is as its index. A scan's tensors are as the heaviest source, if its lanes
         hold elements in a row along the axis."""
+        if isinstance(op, tile.AssemblyOp):
+            raise needs_gpu(op)
         if isinstance(op, tile.GatherOp):
             index = facts.layouts[op.index]
             return [OperandLayouts((facts.layouts[op.source], index), (index,))]

@@ -12,7 +12,6 @@ import importlib
 from typing import Any
 
 from weft import dtypes, language
-from weft.frontend.unsupported import TRITON_ONLY
 from weft.language import *  # noqa: F403  # all of its names
 from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr, pointer_type, tensor
@@ -34,6 +33,6 @@ __all__ = language.__all__ + [
 
 
 def __getattr__(name: str) -> Any:
-    if name in TRITON_ONLY or name in {"tensor_descriptor_type", "tuple_type"}:
+    if name in {"tensor_descriptor_type", "tuple_type"}:
         return Absent(name)
     raise AttributeError(f"module 'triton.language' has no attribute {name!r}")
