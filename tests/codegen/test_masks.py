@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import re
 from typing import Any
@@ -19,6 +20,8 @@ import weft.language as tl
 from weft import dtypes, reference
 from weft.codegen import emit_llvm
 from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
+from weft.codegen.cpu.schedule import WHOLE, Columns
+from weft.codegen.cpu.versions import ascend
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.tile import COMPARE, Tile
@@ -298,16 +301,46 @@ def summed(x: Any, out: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "copies"),
-    [(scaled, 1), (scaled_by_row, 4), (summed, 4)],
-    ids=["no copies", "copies share a value", "copies have accumulators"],
+    ("kernel", "plain", "masked"),
+    [(scaled, 2 + 1, 1), (scaled_by_row, 2 + 1 + 1, 1), (summed, 4, 4)],
+    ids=["elementwise", "by row", "accumulators"],
 )
-def test_copies_in_the_version_with_masks(kernel: Any, copies: int) -> None:
-    """Where there are none, a scalar says whether a register is whole."""
+def test_copies_in_the_versions(kernel: Any, plain: int, masked: int) -> None:
+    """Plain loads of a whole group of registers, and of a whole register in a group that is not (and one of the rows' numbers);
+    masked loads in the version for registers that are not whole. No access asks again. Accumulators belong to copies, which are
+    not looped over."""
     types: dict[str, Any] = dict.fromkeys(("x", "out"), PointerArgument(dtypes.float32))
     types |= {"n": ScalarArgument(dtypes.int32), "M": ConstantArgument(16), "N": ConstantArgument(64)}
     target = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
     text = emit_llvm(build_module(KernelFunction(kernel), types), target, Options(disjoint=True))
-    assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == 2 * copies  # one for each register of AVX2
-    assert ("vector.reduce.and" in text) is (copies > 1)
+    assert len(re.findall(r"call .*@\"llvm\.masked\.load", text)) == 2 * masked  # one for each register of AVX2
+    assert len(re.findall(r"= load <16 x float>, .* align 4", text)) == plain
+    assert "vector.reduce.and" not in text
     assert not re.search(r"undef, \w+ undef", text), "undefined vectors are spelled lane by lane"
+
+
+@pytest.mark.parametrize(
+    ("needed", "expected"),
+    [
+        ({(1, 2, 4, 0)}, True),
+        ({(1, 0, 0, 0), (0, 2, 1, 0)}, True),
+        ({(0, 0, 0, 0)}, True),  # the same register for all
+        ({(0,)}, True),  # the mask's only register
+        ({(1, 2, 4, 2)}, False),  # from the other end: a flip
+        ({(1, 3, 4, 0)}, False),  # registers 1 and 2 of the loop together take 1 ^ 3 = 2
+        ({(1, 1, 4, 0)}, False),  # registers 1 and 2 together take 0
+        ({(1, 2, 4, 0), WHOLE}, False),
+        ({()}, False),  # a scalar
+        (set[Columns](), False),
+    ],
+)
+def test_groups_end_with_the_last_register_of_a_mask(needed: set[Columns], expected: bool) -> None:
+    assert ascend(needed) is expected
+
+
+def test_a_group_that_ascends_takes_no_bits_that_its_last_register_has_not() -> None:
+    """The law behind `ascend`, over all maps of two bits to two bits and what may be added."""
+    for first, second, added in itertools.product(range(4), repeat=3):
+        taken = [(first if at & 1 else 0) ^ (second if at & 2 else 0) ^ added for at in range(4)]
+        if ascend({(first, second, added)}):
+            assert all(at & ~taken[3] == 0 for at in taken), (first, second, added)

@@ -57,15 +57,6 @@ class Accesses:
             return None
         return self._emitter.vector(mask, index)
 
-    def _last_lane(self, mask: SSAValue | None, index: RegisterIndex, shape: Runs) -> ir.Value | None:
-        """Whether one vector access of a register is whole, by the mask's last lane; None where that does not decide.
-
-        Asked for before the mask's vector, it is scalar code, and LLVM moves the vector to where the access is not whole.
-        """
-        if mask is None or mask not in self._emitter.ordered_masks or len(shape.starts) > 1:
-            return None
-        return self._emitter.lane(mask, index, layout_of(mask).in_size("lane") - 1)
-
     def load(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
         """One register of a load."""
         emitter, builder = self._emitter, self._builder
@@ -74,7 +65,6 @@ class Accesses:
             return self._volatile(op, index, element)
         shape = self._shape(op.pointer)
         lanes = len(shape.lane_of)
-        last = self._last_lane(op.mask, index, shape)
         mask = self._mask(op.mask, index)
         other = None if op.other is None or mask is None else emitter.vector(op.other, index)
         self._check(op, index, mask)
@@ -95,13 +85,17 @@ class Accesses:
             if other is not None:
                 fill = shuffle(builder, element.to_storage(builder, other), positions_)
             active = shuffle(builder, mask, positions_)
+            bits = emitter.target.vector_bits
+            if op.mask in emitter.ragged_masks:
+                parts.append(masked_load(builder, address, active, fill, element.size, bits))
+                continue
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
-            with builder.if_else(all_lanes(builder, active) if last is None else last, likely=True) as (whole, partial):
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
                 with partial:
-                    masked = masked_load(builder, address, active, fill, element.size, emitter.target.vector_bits)
+                    masked = masked_load(builder, address, active, fill, element.size, bits)
                     partial_end = builder.block
             phi = builder.phi(storage)
             phi.add_incoming(plain, whole_end)
@@ -136,7 +130,6 @@ class Accesses:
             )
             return
         shape = self._shape(op.pointer)
-        last = self._last_lane(op.mask, index, shape)
         mask = self._mask(op.mask, index)
         value = element.to_storage(builder, emitter.vector(op.value, index))
         self._check(op, index, mask)
@@ -156,11 +149,14 @@ class Accesses:
                 builder.store(part, address, align=element.size)
                 continue
             active = shuffle(builder, mask, lanes)
-            with builder.if_else(all_lanes(builder, active) if last is None else last, likely=True) as (whole, partial):
+            operands = [part, address, ir.Constant(I32, element.size), active]
+            if op.mask in emitter.ragged_masks:
+                intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
+                continue
+            with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
                     builder.store(part, address, align=element.size)
                 with partial:
-                    operands = [part, address, ir.Constant(I32, element.size), active]
                     intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
 
     def _scatter(

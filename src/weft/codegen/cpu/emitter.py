@@ -19,7 +19,7 @@ from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
-from weft.codegen.cpu.loops import UNROLL_BITS, over_registers
+from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
@@ -203,22 +203,18 @@ class Emitter(Registers):
             for (_, buffer), vector in zip(write_backs, vectors, strict=True):
                 buffer.store(self.builder, index, vector)
 
-        with mask_versions(self, loop) as versions:
-            for version in versions:
-                with version:
-                    along = [*reductions.values(), *scans.values(), *histograms.values()]
-                    over_registers(
-                        self,
-                        loop.layout,
-                        loop.axis,
-                        along,
-                        work(loop.needs),
-                        body,
-                        reverse=bool(loop.reverse),
-                        by_rows=by_rows,
-                        unrolled=loop.crossed_bits,
-                        unroll_bits=0 if self.ordered_masks else UNROLL_BITS,
-                    )
+        over_registers(
+            self,
+            loop.layout,
+            loop.axis,
+            [*reductions.values(), *scans.values(), *histograms.values()],
+            work(loop.needs),
+            body,
+            reverse=bool(loop.reverse),
+            by_rows=by_rows,
+            unrolled=loop.crossed_bits,
+            versions=mask_versions(self, loop),
+        )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()
         for value, buffer in targets:

@@ -24,7 +24,11 @@ from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 
 UNROLL_BITS = 2
-"""Register loops are unrolled this many times, as a power of two."""
+"""Register loops in which something goes along an axis are unrolled this many times, as a power of two: each copy has an
+accumulator of its own."""
+
+PLAIN_BITS = 1
+"""As `UNROLL_BITS`, for all other register loops. Four copies were no faster than two."""
 
 FULL_UNROLL_BITS = 3
 """Tiles of up to this many registers, as a power of two, get no loop at all."""
@@ -52,6 +56,10 @@ class Along(Protocol):
 Body = Callable[[RegisterIndex, int, ir.Value | None], None]
 """What to emit for one register: its index, which unrolled copy it is, and in a loop whether it is the first iteration."""
 
+
+Versions: TypeAlias = Callable[[RegisterIndex, Callable[[], None], Callable[[], None]], None]
+"""Emits code for a group of registers, of which the last is given, in two versions: one where all elements of the group are
+there, and one where some may not be."""
 
 Terms: TypeAlias = tuple[tuple[Counter, tuple[int, ...]], ...]
 """What loops contribute to an index; see `RegisterIndex`."""
@@ -91,12 +99,13 @@ def over_registers(
     reverse: bool = False,
     by_rows: bool = False,
     unrolled: int = 0,
-    unroll_bits: int = UNROLL_BITS,
+    versions: Versions | None = None,
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
-    two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the
-    ``unroll_bits`` lowest are."""
+    two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the lowest
+    are. With ``versions`` each group of unrolled registers is emitted in both. The ragged one is a loop over its registers, each
+    of them in both versions again, unless something goes along an axis, which has accumulators for the copies."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -108,10 +117,10 @@ def over_registers(
         beside = bits_below(layout, axis)
         rows, others = ([b for b in outer_bits if bool(b & beside) == inside] for inside in (True, False))
         unroll = min(UNROLL_BITS, len(rows), in_loops)
-        _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse)
+        _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse, versions=versions)
         return
     small = is_small(layout) and used.bit_count() <= allowed
-    wanted = (unrolled & inner).bit_count() or min(unroll_bits, in_loops)
+    wanted = (unrolled & inner).bit_count() or min(UNROLL_BITS if along else PLAIN_BITS, in_loops)
     unroll = min(len(inner_bits) if small else wanted, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
@@ -120,7 +129,26 @@ def over_registers(
             at = (1 << unroll) - 1 - copy if reverse else copy
             body(RegisterIndex(index.const ^ f2.apply(low, at), index.terms), copy, first)
 
+    def in_versions(index: RegisterIndex, whole: Callable[[], None]) -> None:
+        if versions is None:
+            whole()
+            return
+
+        def one_by_one(versions: Versions = versions) -> None:
+            with _looped(emit, low) as terms:
+                at = RegisterIndex(index.const, (*index.terms, *terms))
+                versions(at, lambda: body(at, 0, None), lambda: body(at, 0, None))
+
+        last = RegisterIndex(index.const ^ f2.apply(low, (1 << unroll) - 1), index.terms)
+        versions(last, whole, whole if along or not unroll else one_by_one)
+
     def run_inner(outer: RegisterIndex) -> None:
+        if not high:
+            in_versions(outer, lambda: complete(outer))
+        else:
+            complete(outer)
+
+    def complete(outer: RegisterIndex) -> None:
         for each in along:
             each.start(1 << unroll, looped=bool(high))
         with emit.scope():
@@ -131,7 +159,8 @@ def over_registers(
                     first = emit.builder.icmp_unsigned("==", position, ir.Constant(I64, 0)) if along else None
                     at = emit.builder.xor(position, ir.Constant(I64, (1 << len(high)) - 1)) if reverse else position
                     counter = Counter(at, len(high))
-                    copies(RegisterIndex(outer.const, (*outer.terms, (counter, tuple(high)))), first)
+                    group = RegisterIndex(outer.const, (*outer.terms, (counter, tuple(high))))
+                    in_versions(group, lambda: copies(group, first))
         for each in along:
             each.finish(outer)
 
@@ -165,6 +194,7 @@ def _by_rows(
     *,
     unroll: int,
     reverse: bool,
+    versions: Versions | None,
 ) -> None:
     """`over_registers` with the bits of a ``row`` in the innermost loop, of which ``unroll`` are unrolled, and ``others`` in the
     outermost."""
@@ -180,7 +210,12 @@ def _by_rows(
         first = emit.builder.icmp_unsigned("==", step, ir.Constant(I64, 0))
         at = emit.builder.xor(step, ir.Constant(I64, last)) if reverse else step
         with _looped(emit, row[unroll:]) as inner:
-            copies((*outer, (Counter(at, len(axis_bits)), tuple(axis_bits)), *inner), first)
+            terms = (*outer, (Counter(at, len(axis_bits)), tuple(axis_bits)), *inner)
+            if versions is None:
+                copies(terms, first)
+            else:
+                last_of_group = RegisterIndex(f2.apply(row[:unroll], (1 << unroll) - 1), terms)
+                versions(last_of_group, lambda: copies(terms, first), lambda: copies(terms, first))
     for each in along:
         each.finish(RegisterIndex())
 

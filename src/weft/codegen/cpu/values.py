@@ -84,8 +84,8 @@ class Registers(Emit):
         self.buffers: dict[SSAValue, Buffer] = {}
         self.true_masks: frozenset[SSAValue] = frozenset()
         """Masks that hold everywhere in the code that is being emitted."""
-        self.ordered_masks: frozenset[SSAValue] = frozenset()
-        """Masks of which the last lane of a register says whether the register is all true, in a loop without copies."""
+        self.ragged_masks: frozenset[SSAValue] = frozenset()
+        """Masks of which some hold elements that are false, in the code that is being emitted."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""

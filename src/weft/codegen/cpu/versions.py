@@ -1,32 +1,32 @@
-"""Versions of a register loop: one without its masks for when all of them are true, one with them.
+"""Versions of the body of a register loop: without its masks for registers in which all are true, and with them.
 
-In the second most registers are still whole. Where its body has no copies, the last lane of each register tells
-(`Registers.ordered_masks`), so that no vector of a mask is computed for them. Which masks one scalar test can decide is
+The loop goes over groups of registers. One scalar test for each group chooses the version. So most of a tile whose end is cut off
+is loaded by plain instructions, and masked ones are for the registers at the end. Which masks one scalar test can decide is
 `weft.codegen.cpu.masks`' to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Generator
+from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
 from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.loops import UNROLL_BITS, is_small, last_register
+from weft.codegen.cpu.loops import Versions, is_small
 from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
-from weft.codegen.cpu.schedule import WHOLE, RegisterLoop
+from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import WHOLE, Columns, RegisterLoop
 from weft.codegen.cpu.values import Registers
-from weft.codegen.cpu.views import used_registers
 from weft.ir import tile
 from weft.ir.types import is_tile, layout_of
 
 
-@contextmanager
-def mask_versions(registers: Registers, loop: RegisterLoop) -> Generator[list[AbstractContextManager[None]]]:
-    """The versions of a loop to emit, each a context to emit it in; just one where no scalar test before the loop can tell
-    that its masks are true."""
+def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
+    """The versions of a loop's body; None where no scalar test can tell that masks of a group are true."""
+    if is_small(loop.layout):
+        return None
     loads = [value.owner for value in loop.needs if is_tile(value) and value not in registers.buffers]
     accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
     masks = dict.fromkeys(
@@ -35,41 +35,37 @@ def mask_versions(registers: Registers, loop: RegisterLoop) -> Generator[list[Ab
         if a.mask is not None
         and decided_by_last(a.mask, registers.facts.axis)
         and last_is_highest(layout_of(a.mask))
+        and ascend(loop.needs.get(a.mask, ()))
         and not depends_on(a.mask, loop.roots)
     )
-    if not masks or is_small(loop.layout):
-        yield [nullcontext()]
-        return
-    lane = loop.layout.in_size("lane") - 1
-    with registers.scope():
-        lasts = [registers.lane(mask, last_register(layout_of(mask)), lane) for mask in masks]
-    full = reduce(registers.builder.and_, lasts)
-    with registers.builder.if_else(full, likely=True) as (whole, ragged):
-        ordered: frozenset[SSAValue] = frozenset() if gains_from_copies(loop) else frozenset(masks)
-        yield [_version(registers, whole, true=frozenset(masks)), _version(registers, ragged, ordered=ordered)]
+    if not masks:
+        return None
+
+    def versions(last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
+        tests = [
+            registers.lane(mask, last.through(columns[:-1]), layout_of(mask).in_size("lane") - 1)
+            for mask in masks
+            for columns in sorted(loop.needs[mask])
+        ]
+        with registers.builder.if_else(reduce(registers.builder.and_, tests), likely=True) as (then, otherwise):
+            with _version(registers, then, true=frozenset(masks)):
+                whole()
+            with _version(registers, otherwise, ragged=frozenset(masks)):
+                ragged()
+
+    return versions
 
 
-def gains_from_copies(loop: RegisterLoop) -> bool:
-    """Whether unrolled copies of a loop's body do less work than the body as often. Reductions have an accumulator for each copy,
-    and a value that copies share is computed once."""
-    if loop.axis is not None:
-        return True
-    used = used_registers(loop.layout)
-    lowest = [j for j in range(used.bit_length()) if used >> j & 1][:UNROLL_BITS]
-    return any(
-        not columns[j]
-        for value, at in loop.needs.items()
-        if is_tile(value) and not _is_cheap(value)
-        for columns in at
-        if columns is not WHOLE
-        for j in lowest
+def ascend(needed: Collection[Columns]) -> bool:
+    """Whether the last register of a group is needed with the last register of the mask's: each bit goes to a bit of its own, or
+    to none."""
+    return bool(needed) and all(
+        columns is not WHOLE
+        and columns[-1:] == (0,)
+        and all(c & (c - 1) == 0 for c in columns)
+        and len({c for c in columns if c}) == sum(1 for c in columns if c)
+        for columns in needed
     )
-
-
-def _is_cheap(value: SSAValue) -> bool:
-    """Whether a value is made of scalars, or another value seen differently."""
-    op = value.owner
-    return isinstance(op, Operation) and (tile.is_a(op, tile.Generator) or tile.is_a(op, tile.View))
 
 
 @contextmanager
@@ -78,9 +74,10 @@ def _version(
     branch: AbstractContextManager[Any],
     *,
     true: frozenset[SSAValue] = frozenset(),
-    ordered: frozenset[SSAValue] = frozenset(),
+    ragged: frozenset[SSAValue] = frozenset(),
 ) -> Generator[None]:
     with branch, registers.scope():
-        registers.true_masks, registers.ordered_masks = true, ordered
+        before = registers.true_masks, registers.ragged_masks
+        registers.true_masks, registers.ragged_masks = true, ragged
         yield
-        registers.true_masks = registers.ordered_masks = frozenset()
+        registers.true_masks, registers.ragged_masks = before
