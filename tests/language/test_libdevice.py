@@ -487,7 +487,7 @@ def test_powers_by_integers(target: str) -> None:
 
 def test_each_function_is_here() -> None:
     """Names of functions in the language are tested above; the others are those of `triton.language`."""
-    text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_libdevice*.py"))
+    text = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     names = {name for name in libdevice.__all__ if getattr(libdevice, name) in COMPOSITES}
     # Tests put these together: f"{operation}_{mode}".
     modes, integral = ("rd", "ru", "rz"), ("int", "uint", "ll", "ull")

@@ -24,6 +24,7 @@ from weft.language.elementwise import (
     sqrt_rn,
     tanh,
 )
+from weft.language.extra.libdevice.bessel import cyl_bessel_i0, cyl_bessel_i1, j0, j1, jn, y0, y1, yn
 from weft.language.extra.libdevice.calculus import (
     acos,
     acosh,
@@ -209,6 +210,7 @@ from weft.language.extra.libdevice.words import (
     mul24,
     mulhi,
     popc,
+    rcp64h,
     rhadd,
     sad,
     uint_as_float,
@@ -236,6 +238,8 @@ __all__ = [
     "cos",
     "cosh",
     "cospi",
+    "cyl_bessel_i0",
+    "cyl_bessel_i1",
     "div_rd",
     "div_rn",
     "div_ru",
@@ -324,6 +328,9 @@ __all__ = [
     "isfinited",
     "isinf",
     "isnan",
+    "j0",
+    "j1",
+    "jn",
     "ldexp",
     "lgamma",
     "ll2double_rd",
@@ -357,6 +364,7 @@ __all__ = [
     "popc",
     "pow",
     "rcbrt",
+    "rcp64h",
     "rcp_rd",
     "rcp_rn",
     "rcp_ru",
@@ -404,4 +412,7 @@ __all__ = [
     "ull2float_rn",
     "ull2float_ru",
     "ull2float_rz",
+    "y0",
+    "y1",
+    "yn",
 ]

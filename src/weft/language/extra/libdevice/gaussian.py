@@ -2,7 +2,8 @@
 
 ``(1 + 2 z) erfcx(z)`` for ``z >= 0`` is a polynomial in ``s = (z - 3.75) / (z + 3.75)``, which lies between -1 and 1 (Shepherd
 and Laframboise, "Chebyshev approximation of (1 + 2 x) exp(x^2) erfc x", 1981). It interpolates values of 60 digits in the 26
-nodes of Chebyshev; its relative error is 2e-16. Inverses are found by Halley's steps in float64.
+nodes of Chebyshev; its relative error is 2e-16. Inverses are found by Halley's and Newton's steps. All is computed in float64,
+and rounded once to the argument's type.
 """
 
 # pyright: reportPrivateUsage=false
@@ -15,7 +16,6 @@ from weft.dtypes import float64
 from weft.language.compiletime import static_range, to_tensor
 from weft.language.core import composite, constexpr
 from weft.language.elementwise import abs, erf, exp, fma, log, maximum, minimum, sqrt_rn, where
-from weft.language.extra.libdevice.gamma import _single
 from weft.language.extra.libdevice.rounding import _as_float, copysign, isnan
 
 TERMS = constexpr(
@@ -51,6 +51,17 @@ TERMS = constexpr(
 HALF_ROOT_PI = constexpr(0.8862269254527580)
 ROOT_2 = constexpr(1.4142135623730951)
 FAR = constexpr(1e300)
+ROOT_HALF = constexpr(0.7071067811865476)
+ROOT_HALF_REST = constexpr(-4.833646656726457e-17)
+"""What the root of 1/2 is beside `ROOT_HALF`."""
+BELOW_1 = constexpr(1.0 - 2.0**-53)
+LEAST = constexpr(5e-324)
+
+
+@composite
+def _widest(x: Any) -> Any:
+    """Floats as float64."""
+    return _as_float(x).to(float64)
 
 
 @composite
@@ -83,13 +94,13 @@ def _erfc(x: Any) -> Any:
 @composite
 def erfc(arg0: Any) -> Any:
     """``1 - erf(x)``, precise where that is small."""
-    return _erfc(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
+    return _erfc(_widest(arg0)).to(to_tensor(arg0).dtype)
 
 
 @composite
 def erfcx(arg0: Any) -> Any:
     """``exp(x * x) * erfc(x)``."""
-    x = _as_float(arg0).to(float64)
+    x = _widest(arg0)
     a = abs(x)
     value = _erfcx(a)
     b = minimum(a, 100.0)
@@ -99,14 +110,17 @@ def erfcx(arg0: Any) -> Any:
 
 @composite
 def _inverse(x: Any, q: Any) -> Any:
-    """The ``y >= 0`` with ``erf(y) = x`` and ``erfc(y) = q``, where both are known: by the smaller of the two."""
-    logarithm = log(maximum(q * (2.0 - q), 1e-320))
+    """The ``y >= 0`` with ``erf(y) = x`` and ``erfc(y) = q``, where both are known. Up to x = 0.75 by Halley's steps for
+    ``erf``; beyond, by Newton's for ``log(erfc(y)) = log(erfcx(y)) - y * y``."""
+    logarithm = log(q * (2.0 - q))
     t = 4.3307467508 + 0.5 * logarithm
     far = sqrt_rn(maximum(sqrt_rn(t * t - logarithm * 6.8027210884) - t, 0.0))
     y = where(x < 0.5, HALF_ROOT_PI * x, far)
     for _ in static_range(4):
-        error = where(x < 0.5, x - erf(y), _erfc(y) - q) * HALF_ROOT_PI / _gauss(y)
-        y = y + error / (1.0 + y * error)
+        error = (x - erf(y)) * HALF_ROOT_PI / _gauss(minimum(y, 2.0))
+        scaled = _erfcx(y)
+        off = (log(scaled) - y * y) - log(q)
+        y = where(x < 0.75, y + error / (1.0 + y * error), y + off * scaled * HALF_ROOT_PI)
     return y
 
 
@@ -114,7 +128,7 @@ def _inverse(x: Any, q: Any) -> Any:
 def _inverse_of_erf(x: Any) -> Any:
     """``erfinv`` of float64."""
     a = abs(x)
-    inner = minimum(a, 1.0 - 2.0**-26)
+    inner = minimum(a, BELOW_1)
     value = _inverse(inner, 1.0 - inner)
     value = where(a < 1.0, value, where(a > 1.0, float("nan"), float("inf")))
     return where(isnan(x), x, copysign(value, x))
@@ -124,7 +138,7 @@ def _inverse_of_erf(x: Any) -> Any:
 def _inverse_of_erfc(q: Any) -> Any:
     """``erfcinv`` of float64."""
     low = minimum(q, 2.0 - q)
-    inner = minimum(maximum(low, 1e-60), 1.0)
+    inner = minimum(maximum(low, to_tensor(0.0).to(float64) + LEAST), 1.0)
     value = _inverse(1.0 - inner, inner)
     value = where(low > 0.0, value, where(low < 0.0, float("nan"), float("inf")))
     return where(isnan(q), q, where(q > 1.0, -value, value))
@@ -132,23 +146,30 @@ def _inverse_of_erfc(q: Any) -> Any:
 
 @composite
 def erfinv(arg0: Any) -> Any:
-    """The inverse of `erf`, for float32; NaN beyond 1."""
-    return _inverse_of_erf(_single(arg0)).to(to_tensor(arg0).dtype)
+    """The inverse of `erf`; NaN beyond 1."""
+    return _inverse_of_erf(_widest(arg0)).to(to_tensor(arg0).dtype)
 
 
 @composite
 def erfcinv(arg0: Any) -> Any:
-    """The inverse of `erfc`, for float32; NaN outside of 0 to 2."""
-    return _inverse_of_erfc(_single(arg0)).to(to_tensor(arg0).dtype)
+    """The inverse of `erfc`; NaN outside of 0 to 2."""
+    return _inverse_of_erfc(_widest(arg0)).to(to_tensor(arg0).dtype)
 
 
 @composite
 def normcdf(arg0: Any) -> Any:
-    """The probability that a standard normal number is at most ``x``, for float32."""
-    return (0.5 * _erfc(_single(arg0) / -ROOT_2)).to(to_tensor(arg0).dtype)
+    """The probability that a standard normal number is at most ``x``: ``erfc(z) / 2`` for ``z = -x / sqrt(2)``.
+
+    What is lost of z when it is rounded would be multiplied by z: ``erfcx`` is corrected by its derivative."""
+    x = minimum(maximum(_widest(arg0), -60.0), 60.0)
+    a = abs(x)
+    z = a * ROOT_HALF
+    lost = fma(a, ROOT_HALF, -z) + a * ROOT_HALF_REST
+    tail = 0.5 * _gauss(z) * (_erfcx(z) - lost / HALF_ROOT_PI)
+    return where(isnan(_widest(arg0)), _widest(arg0), where(x < 0.0, tail, 1.0 - tail)).to(to_tensor(arg0).dtype)
 
 
 @composite
 def normcdfinv(arg0: Any) -> Any:
-    """The inverse of `normcdf`, for float32; NaN outside of 0 to 1."""
-    return (-ROOT_2 * _inverse_of_erfc(2.0 * _single(arg0))).to(to_tensor(arg0).dtype)
+    """The inverse of `normcdf`; NaN outside of 0 to 1."""
+    return (-ROOT_2 * _inverse_of_erfc(2.0 * _widest(arg0))).to(to_tensor(arg0).dtype)

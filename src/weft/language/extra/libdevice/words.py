@@ -10,7 +10,7 @@ from typing import Any
 from weft.dtypes import DType, float32, float64, int32, int64, uint32, uint64
 from weft.language.compiletime import static_assert, to_tensor
 from weft.language.core import Tile, composite, constexpr, tensor, variant
-from weft.language.elementwise import umulhi, where
+from weft.language.elementwise import abs, div_rn, umulhi, where
 
 PAIRS = constexpr((0x55555555, 0x5555555555555555))
 QUADS = constexpr((0x33333333, 0x3333333333333333))
@@ -18,6 +18,7 @@ NIBBLES = constexpr((0x0F0F0F0F, 0x0F0F0F0F0F0F0F0F))
 BYTES = constexpr((0x00FF00FF, 0x00FF00FF00FF00FF))
 HALVES = constexpr((0x0000FFFF, 0x0000FFFF0000FFFF))
 ONES = constexpr((0x01010101, 0x0101010101010101))
+LEAST_NORMAL = constexpr(2.0**-1022)
 
 
 @composite
@@ -150,6 +151,19 @@ double_as_longlong = _view("double_as_longlong", "The bits of float64 as int64."
 def hiloint2double(arg0: Tile, arg1: Tile) -> tensor:
     """The float64 of an upper and a lower word."""
     return ((_bits(arg0).to(uint64) << 32) | _bits(arg1).to(uint64)).to(float64, bitcast=True)
+
+
+@composite
+def rcp64h(arg0: Tile) -> tensor:
+    """The upper word of ``1 / x`` of float64, as float64 whose lower word is 0: 20 bits of its fraction. Subnormal numbers
+    are taken for 0, and so are results."""
+    x = to_tensor(arg0)
+    static_assert(x.dtype == float64, "takes float64")
+    one = to_tensor(1.0).to(float64)
+    least = one * LEAST_NORMAL
+    r = div_rn(one, where(abs(x) < least, x * 0.0, x))
+    r = where(abs(r) < least, r * 0.0, r)
+    return (r.to(int64, bitcast=True) >> 32 << 32).to(float64, bitcast=True)
 
 
 @composite
