@@ -9,7 +9,8 @@ import pytest
 
 import weft
 import weft.language as tl
-from sampling import grid
+from frontend.conftest import execute
+from sampling import grid, some
 from weft.frontend import CompilationError
 
 pytestmark = pytest.mark.jit
@@ -80,10 +81,60 @@ def test_without_time_each_flag_is_looked_at_once(target: str | None) -> None:
 
 
 @weft.jit
+def in_time(flags: Any, out: Any, timeout_ns: Any, N: tl.constexpr, SHORT: tl.constexpr) -> None:
+    """Program 0 waits for a flag, or for several, that program 1 sets; ``out`` says which it has seen, and after what time."""
+    i: Any = tl.arange(0, N)
+    program: Any = tl.program_id(0)
+    if program == 0:
+        start = tl.extra.cuda.globaltimer()
+        if SHORT:
+            tl.store(out, tl.atomic_poll(flags, 3, timeout_ns=SHORT))
+        elif N == 1:
+            tl.store(out, tl.atomic_poll(flags, 3, timeout_ns=timeout_ns))
+        else:
+            tl.store(out + i, tl.atomic_poll(flags + i, 3, timeout_ns=timeout_ns))
+        tl.store(out + N, tl.extra.cuda.globaltimer() - start)
+    else:
+        tl.atomic_store(flags + i, 3)
+
+
+LONG = 10**13
+
+
+@pytest.mark.parametrize("size", [1, 2, 64])
+@pytest.mark.parametrize("target", some(TARGETS, "sm_80"))
+def test_time_limits(target: str | None, size: int) -> None:
+    """A flag that is set ends the wait; a time that is over does, too. 0 at run time is one look."""
+    flags, out = np.zeros(size, np.int32), np.full(size + 1, -1, np.int64)
+    kernel = on(in_time, target)
+    kernel[(1,)](flags, out, 0, N=size, SHORT=None)
+    assert out[:size].tolist() == [0] * size
+    kernel[(1,)](flags, out, 3000, N=size, SHORT=None)
+    assert out[:size].tolist() == [0] * size
+    assert out[size] >= 3000
+    if size == 1:
+        kernel[(1,)](flags, out, 0, N=size, SHORT=2000)
+        assert (out[0], out[1] >= 2000) == (0, True)
+    if size < 3:
+        kernel[(2,)](flags, out, LONG, N=size, SHORT=None)
+        assert out[:size].tolist() == [1] * size
+        assert out[size] < LONG
+    else:
+        flags[::2] = 3
+        kernel[(1,)](flags, out, 3000, N=size, SHORT=None)
+        assert out[:size].tolist() == [1, 0] * (size // 2)
+
+
+def test_time_limits_of_the_reference() -> None:
+    flags, out = np.array([3, 0], np.int32), np.full(3, -1, np.int64)
+    execute(in_time.fn, flags=flags, out=out, timeout_ns=np.int32(3000), N=2, SHORT=None)
+    assert out[:2].tolist() == [1, 0]
+    assert out[2] >= 3000
+
+
+@weft.jit
 def polled(x: Any, CASE: tl.constexpr) -> None:
-    if CASE == "time":
-        tl.atomic_poll(x, 1, timeout_ns=5)
-    elif CASE == "shape":
+    if CASE == "shape":
         tl.atomic_poll(x, tl.arange(0, 4))
     else:
         tl.atomic_poll(x, 1)
@@ -92,7 +143,6 @@ def polled(x: Any, CASE: tl.constexpr) -> None:
 @pytest.mark.parametrize(
     ("dtype", "case", "message"),
     [
-        (np.int32, "time", "tl.atomic_poll: 'timeout_ns' is None or 0, as kernels have no clock"),
         (np.int32, "shape", "tl.atomic_poll: 'expected_value' does not broadcast to the shape of the pointers"),
         (np.int8, "", "tl.atomic_poll: takes pointers to integers of 16, 32 or 64 bits"),
         (np.float32, "", "tl.atomic_poll: takes pointers to integers of 16, 32 or 64 bits"),

@@ -9,6 +9,7 @@ from weft.language.compiletime import static_assert, to_tensor
 from weft.language.core import Tile, composite, constexpr, stub, tensor
 from weft.language.elementwise import meaning
 from weft.language.reduction import min
+from weft.language.registers import globaltimer
 
 
 @stub
@@ -202,19 +203,18 @@ def atomic_poll(
     expected_value: Tile,
     sem: str | constexpr | None = None,
     scope: str | constexpr | None = None,
-    timeout_ns: int | constexpr | None = None,
+    timeout_ns: Tile | None = None,
 ) -> tensor:
     """Load the integers at ``pointer``, as `atomic_load` does, until each has been ``expected_value``; return which have.
 
-    Without ``timeout_ns`` all have. With 0 each element is loaded once. Other time limits are not supported: kernels have no
-    clock.
+    Without ``timeout_ns`` all have. With 0 each element is loaded once, else until so many nanoseconds have passed: on GPUs of
+    their global timer, in the emulator so many instructions of all warps.
     """
     element = pointer.dtype.element_ty
     static_assert(
         element.is_int() and element.primitive_bitwidth in (16, 32, 64),
         "takes pointers to integers of 16, 32 or 64 bits",
     )
-    static_assert(timeout_ns is None or timeout_ns == 0, "'timeout_ns' is None or 0, as kernels have no clock")
     expected = to_tensor(expected_value).to(element)
     found = meaning("equal", atomic_load(pointer, None, sem, scope), expected)
     static_assert(found.shape == pointer.shape, "'expected_value' does not broadcast to the shape of the pointers")
@@ -224,6 +224,14 @@ def atomic_poll(
                 found = meaning("equal", atomic_load(pointer, None, sem, scope), expected)
         else:
             while min(found.to(int32)) == 0:
+                found = found | meaning("equal", atomic_load(pointer, ~found, sem, scope), expected)
+    elif isinstance(timeout_ns, tensor) or timeout_ns != 0:
+        start = globaltimer()
+        if len(pointer.shape) == 0:
+            while not found and globaltimer() - start < timeout_ns:
+                found = meaning("equal", atomic_load(pointer, None, sem, scope), expected)
+        else:
+            while min(found.to(int32)) == 0 and globaltimer() - start < timeout_ns:
                 found = found | meaning("equal", atomic_load(pointer, ~found, sem, scope), expected)
     return found
 

@@ -179,14 +179,17 @@ def read_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tupl
 
 
 def _reached(module: ModuleOp, signature: Mapping[str, Argument], excepted: type[Any]) -> tuple[str, ...]:
-    """The array parameters that accesses reach, except those of a class."""
+    """The array parameters that accesses reach, except those of a class; inline assembly reads and writes."""
     from weft.ir import tile
     from weft.ir.direct import ops_in
+    from weft.ir.types import is_pointer
     from weft.transforms.axis import base_arguments
 
     arrays = tuple(name for name, argument in signature.items() if isinstance(argument, PointerArgument))
     runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
     pointers = [op.pointer for op in ops_in(module) if tile.is_access(op) and not isinstance(op, excepted)]
+    assembly = (op for op in ops_in(module) if isinstance(op, tile.AssemblyOp))
+    pointers += [source for op in assembly for source in op.sources if is_pointer(source)]
     bases = base_arguments(pointers)
     reached: set[str] = set()
     for pointer in pointers:

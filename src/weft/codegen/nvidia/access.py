@@ -16,9 +16,10 @@ it. What such an access gives is told to all threads with copies through shared 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from llvmlite import ir
+from xdsl.ir import Operation
 
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.types import I8, I16, I32, I64
@@ -169,7 +170,7 @@ def _load_volatile(threads: Threads, op: tile.LoadOp) -> None:
         first = _thread_zero(threads)
         mask = first if op.mask is None else builder.and_(first, threads.scalar(op.mask))
         other = None if op.other is None else threads.scalar(op.other)
-        threads.scalars[op.result] = _publish(threads, op, element, one((threads.scalar(op.pointer), 0), mask, other))
+        threads.scalars[op.result] = publish(threads, op, element, one((threads.scalar(op.pointer), 0), mask, other))
         return
     found: dict[int, ir.Value] = {}
     layout = layout_of(op.pointer)
@@ -193,7 +194,7 @@ def atomic(threads: Threads, op: tile.AtomicRmwOp | tile.AtomicCasOp) -> None:
         if op.mask is not None:
             condition = builder.and_(condition, threads.scalar(op.mask))
         old = atomics.atomic(threads, op, threads.scalar(op.pointer), [threads.scalar(v) for v in values], condition)
-        threads.scalars[op.result] = _publish(threads, op, element, old)
+        threads.scalars[op.result] = publish(threads, op, element, old)
         return
     layout = layout_of(op.pointer)
     holder = threads.first_copy(thread_columns(layout))
@@ -215,7 +216,7 @@ def _thread_zero(threads: Threads) -> ir.Value:
     return threads.entry.icmp_unsigned("==", threads.thread, ir.Constant(I32, 0))
 
 
-def _publish(threads: Threads, op: Any, element: Element, value: ir.Value) -> ir.Value:
+def publish(threads: Threads, op: Operation, element: Element, value: ir.Value) -> ir.Value:
     """Thread 0's value in all threads, through the op's scratch; ``value`` is as memory has it."""
     builder = threads.builder
     pointer = threads.shared_address(ir.Constant(I32, 0), scratch_of(op))

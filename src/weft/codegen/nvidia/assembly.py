@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.llvm.types import I16, I32, I64
 from weft.codegen.nvidia import instructions
+from weft.codegen.nvidia.access import publish
 from weft.codegen.nvidia.files import of_scalars, scalar, take
 from weft.codegen.nvidia.threads import Threads
 from weft.ir import tile
@@ -126,9 +127,9 @@ def _fitted(builder: ir.IRBuilder, value: ir.Value, bits: int, wanted: int) -> i
 
 
 def clock(threads: Threads, op: tile.ClockOp) -> None:
-    """The GPU's global timer."""
-    text = "mov.u64 $0, %globaltimer;"
-    threads.scalars[op.result] = instructions.assembly(threads.builder, I64, text, "=l", [])
+    """The GPU's global timer, as one thread reads it: conditions on the time must not differ between threads."""
+    time = instructions.assembly(threads.builder, I64, "mov.u64 $0, %globaltimer;", "=l", [])
+    threads.scalars[op.result] = publish(threads, op, element_of_value(op.result), time)
 
 
 def processor(threads: Threads, op: tile.ProcessorOp) -> None:

@@ -13,7 +13,7 @@ from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
 from weft.ir import tile
 from weft.ir.assembly import register_count, registers_of
-from weft.language.extra.cuda import registers
+from weft.language import registers
 
 
 @implements(tl.inline_asm_elementwise)

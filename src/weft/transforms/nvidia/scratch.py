@@ -141,6 +141,7 @@ def _bytes(plan: ConversionPlan) -> int:
 _USERS: Final = frozenset(
     {
         tile.LoadOp,
+        tile.ClockOp,
         tile.AtomicRmwOp,
         tile.AtomicCasOp,
         tile.DotOp,
@@ -184,10 +185,12 @@ def shared_bytes(op: Operation, target: GpuTarget) -> int:
 def told_bytes(op: Operation) -> int:
     """The bytes in which threads that have read what only one may read tell the others; 0 where there is nothing to tell.
 
-    A volatile load or an atomic of a scalar is done by one thread. Of a tile's elements each is done by the first thread that
-    holds it, and threads with copies are told, unless nothing uses the result.
+    A clock is read by one thread; so is a scalar that is loaded volatile or changed by an atomic. Of a tile's elements each is
+    done by the first thread that holds it, and threads with copies are told, unless nothing uses the result.
     """
     match op:
+        case tile.ClockOp():
+            return 8
         case tile.LoadOp() if op.volatile is not None:
             pass
         case tile.AtomicRmwOp() | tile.AtomicCasOp():
