@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from weft import triton
+from weft.runtime.emulated import emulate
+from weft.target import gpu
 from weft.triton import knobs
 from weft.triton import language as tl
 from weft.triton.errors import AutotunerError
@@ -214,3 +216,54 @@ def test_configurations_are_values() -> None:
     assert Config({"BLOCK": 32}) == CONFIGS[0] != Config({"BLOCK": 32}, num_warps=2)
     assert hash(Config({"BLOCK": 32})) == hash(CONFIGS[0])
     assert str(CONFIGS[1]) == "BLOCK: 64, num_warps: 8, num_ctas: 1, num_stages: 3, maxnreg: None, ir_override: None"
+
+
+def counting(monkeypatch: pytest.MonkeyPatch, *times: float) -> Clock:
+    """The clock that stands in for weft's own benchmark."""
+    clock = Clock(*times)
+    monkeypatch.setattr(triton.runtime.driver.active, "get_benchmarker", lambda: clock)
+    return clock
+
+
+SAME = [
+    Config({"BLOCK": 32}, num_warps=2),
+    Config({"BLOCK": 64}, num_warps=4),
+    Config({"BLOCK": 64}, num_warps=8, num_stages=1),
+    Config({"BLOCK": 32}, maxnreg=64),
+]
+
+
+def test_a_cpu_measures_the_same_code_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no warps, stages or limits of registers; configurations with their own hooks are measured."""
+    clock = counting(monkeypatch, 2, 1)
+    kernel = triton.autotune(configs=SAME, key=["n"])(triton.jit(body))
+    np.testing.assert_array_equal(run(kernel) > 0, True)
+    assert clock.calls == 2
+    assert kernel.best_config == SAME[1]
+    assert [times[0] for times in kernel.configs_timings.values()] == [2, 1, 1, 2]
+    assert list(kernel.configs_timings) == SAME
+
+    hooked = [*SAME, Config({"BLOCK": 32}, pre_hook=lambda arguments: None)]
+    clock = counting(monkeypatch, 2, 1, 3)
+    run(triton.autotune(configs=hooked, key=["n"])(triton.jit(body)))
+    assert clock.calls == 3
+
+
+def test_each_configuration_is_measured_where_it_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a function of the program's own, in the emulator, and where an option is a parameter too."""
+    own = Clock(1)
+    run(triton.autotune(configs=SAME, key=["n"], do_bench=own)(triton.jit(body)))
+    assert own.calls == 4
+
+    def with_warps(x: Any, out: Any, n: Any, BLOCK: tl.constexpr, num_warps: tl.constexpr):
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        tl.store(out + i, tl.load(x + i, mask=i < n) + num_warps, mask=i < n)
+
+    clock = counting(monkeypatch, 1)
+    run(triton.autotune(configs=SAME, key=["n"])(triton.jit(with_warps)))
+    assert clock.calls == 4
+
+    clock = counting(monkeypatch, 1)
+    with emulate(gpu("sm_80")):
+        run(triton.autotune(configs=SAME, key=["n"])(triton.jit(body)))
+    assert clock.calls == 4

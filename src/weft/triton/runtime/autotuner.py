@@ -16,7 +16,7 @@ from typing import Any, Final
 from weft.triton import knobs
 from weft.triton.compiler.errors import CompileTimeAssertionFailure
 from weft.triton.runtime import arrays, sweep
-from weft.triton.runtime.configs import Config
+from weft.triton.runtime.configs import OPTIONS, Config
 from weft.triton.runtime.driver import driver
 from weft.triton.runtime.errors import AutotunerError, OutOfResources, PTXASError
 from weft.triton.runtime.jit import JITFunction, KernelInterface
@@ -192,7 +192,7 @@ class Autotuner(KernelInterface):
         if timings is None:
             start = time.time()
             timings = sweep.measured(
-                self.__name__, configs, lambda config: self._bench(*args, config=config, **keywords)
+                self.__name__, configs, lambda config: self._bench(*args, config=config, **keywords), self._same()
             )
             self.bench_time = time.time() - start
         self.configs_timings = timings
@@ -202,6 +202,11 @@ class Autotuner(KernelInterface):
             if kept:
                 sweep.store(*kept, key, timings)
         return found
+
+    def _same(self) -> Callable[[Config], object]:
+        """What of a configuration decides its time. A measuring function of the program's own is called for each."""
+        on_cpu = driver.active.get_current_target().backend == "cpu" and self._do_bench is None
+        return Config.code if on_cpu and not OPTIONS.intersection(self.arg_names) else _itself
 
     def _on_disk(self, key: tuple[Any, ...], configs: Sequence[Config]) -> bool:
         return bool(self.cache_results and key and not any(config.pre_hook for config in configs))
@@ -288,6 +293,10 @@ class Autotuner(KernelInterface):
         made = [self.fn.warmup(*args, **keywords, **c.all_kwargs()) for c in self.prune_configs(keywords)]
         self.nargs = None
         return made
+
+
+def _itself(config: Config) -> Config:
+    return config
 
 
 def _say(text: str) -> None:

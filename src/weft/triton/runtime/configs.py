@@ -8,6 +8,9 @@ from typing import Any, Final
 
 _OPTIONS: Final = ("num_warps", "num_ctas", "num_stages", "maxnreg", "ir_override")
 
+OPTIONS: Final = frozenset(_OPTIONS)
+"""Keywords of a launch. A kernel may have parameters of these names."""
+
 
 @dataclass(eq=False, repr=False)
 class Config:
@@ -30,6 +33,10 @@ class Config:
         """The keywords of a launch with this configuration."""
         options = {name: getattr(self, name) for name in _OPTIONS}
         return self.kwargs | {name: value for name, value in options.items() if value is not None}
+
+    def code(self) -> tuple[Any, ...]:
+        """What a CPU's code depends on: it has no warps, stages or registers to limit."""
+        return (*self.kwargs.items(), self.ir_override, self.pre_hook)
 
     def _key(self) -> tuple[Any, ...]:
         return (*self.all_kwargs().items(), self.pre_hook)

@@ -20,9 +20,14 @@ PATIENCE: Final = 2.0
 Timings = dict[Config, Any]
 
 
-def measured(name: str, configs: Sequence[Config], bench: Callable[[Config], Any]) -> Timings:
-    """The time of each configuration."""
-    return {config: bench(config) for config in _shown(f"autotuning {name}", configs)}
+def measured(
+    name: str, configs: Sequence[Config], bench: Callable[[Config], Any], same: Callable[[Config], object]
+) -> Timings:
+    """The time of each configuration. Those for which ``same`` gives equal values have one time."""
+    first = {same(config): config for config in reversed(configs)}
+    chosen = [config for config in configs if first[same(config)] is config]
+    times = {same(config): bench(config) for config in _shown(f"autotuning {name}", chosen)}
+    return {config: times[same(config)] for config in configs}
 
 
 def _shown(what: str, configs: Sequence[Config]) -> Iterator[Config]:
