@@ -69,6 +69,8 @@ def _(x):
 
 compiled = torch.compile(lambda x: double(x) + 1, backend="aot_eager")
 assert torch.equal(compiled(x), 2 * x + 1)
+made = torch.compile(lambda x: torch.ones(3, device=x.device) + x.to(x.device)[:3], backend="aot_eager", fullgraph=True)
+assert torch.equal(made(x), x[:3] + 1)
 print("passed")
 """
 

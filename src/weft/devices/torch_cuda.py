@@ -46,12 +46,9 @@ _CPU: Final = "tensors are in the CPU's memory"
 
 
 def _on_cpu(value: Any) -> Any:
-    """``cpu`` for any spelling of a CUDA device; other values as they are."""
-    if isinstance(value, str):
-        if value == "cuda" or value.startswith("cuda:"):
-            say(_DEVICE, _CPU)
-            return "cpu"
-    elif type(value).__name__ == "device" and getattr(value, "type", None) == "cuda":
+    """``cpu`` for any spelling of a CUDA device; other values as they are. It asks for no class: `torch.compile` traces this."""
+    kind = value.partition(":")[0] if isinstance(value, str) else getattr(value, "type", None)
+    if kind == "cuda":
         say(_DEVICE, _CPU)
         return "cpu"
     return value
@@ -66,8 +63,7 @@ def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
             keywords["device"] = "cpu"
         elif "device" in keywords or "map_location" in keywords:
             keywords = {name: _on_cpu(value) for name, value in keywords.items()}
-        if any(isinstance(arg, str) or type(arg).__name__ == "device" for arg in args):
-            args = tuple(map(_on_cpu, args))
+        args = tuple(map(_on_cpu, args))
         if keywords.get("pin_memory"):
             say("pinned memory", "ordinary memory")
             keywords["pin_memory"] = False
@@ -94,6 +90,14 @@ def _device_class(torch: Any) -> type:
     device = torch.device
 
     class Meta(type):
+        def __eq__(cls, other: object) -> bool:
+            return (
+                other is cls or other is device
+            )  # sets of classes, as `torch.compile` has them, find a device's class
+
+        def __hash__(cls) -> int:
+            return hash(device)
+
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, device)
 
