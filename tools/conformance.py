@@ -16,15 +16,10 @@ from typing import Any
 
 from weft.frontend import attributes
 from weft.language.core import Absent
+from weft.triton.knobs import OBEYED
 
 PAGE = Path(__file__).parents[1] / "docs" / "triton-names.md"
 NAMES: dict[str, list[str]] = json.loads(Path(__file__).with_name("triton_names.json").read_text(encoding="utf-8"))
-
-OBEYED_KNOBS = {
-    "triton.knobs.autotuning": {"cache", "print"},
-    "triton.knobs.cache": {"dir", "dump_dir", "home_dir", "manager_class", "override_dir"},
-}
-"""The settings with an effect."""
 
 IGNORED = {
     "triton.AsyncCompileMode": "kernels are compiled one at a time, where they are launched",
@@ -83,7 +78,7 @@ def status(path: str, name: str) -> str:
     if whole in REFUSED:
         return f"refused: {REFUSED[whole]}"
     if path.startswith("triton.knobs."):
-        return "supported" if name in OBEYED_KNOBS.get(path, ()) else "accepted, ignored"
+        return "supported" if whole.removeprefix("triton.knobs.") in OBEYED else "accepted, ignored"
     owner = _object(path)
     if (tables := _TABLES.get(path)) is not None:
         if any(name in table for table in tables) or hasattr(owner, name) and path != "triton.language.tensor":

@@ -70,6 +70,11 @@ def fresh_triton_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
+def process_pool() -> None:
+    """Does nothing: `run_in_process` copies this process."""
+
+
+@pytest.fixture
 def with_allocator() -> Generator[None]:
     """An allocator is set during the test."""
     from weft.triton._internal_testing import default_alloc_fn
@@ -83,6 +88,7 @@ def with_allocator() -> Generator[None]:
 def _fresh(monkeypatch: pytest.MonkeyPatch, groups: Any) -> Generator[Any]:
     from weft.triton import knobs
 
+    monkeypatch.setattr(knobs, "propagate_env", True)
     with ExitStack() as stack:
         for name, group in knobs.GROUPS.items():
             stack.enter_context(group.scope())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from weft.triton._internal_testing import ProcessResult, run_in_process
 
 pytestmark = pytest.mark.jit
 
@@ -43,3 +47,41 @@ def test_tests_run_on_weft(tmp_path: Path, backend: str, options: tuple[str, ...
 def test_an_unknown_device(tmp_path: Path) -> None:
     result = run(tmp_path, "cpu", "--weft-device", "tpu")
     assert "--weft-device: unknown target 'tpu'" in result.stderr
+
+
+SETTINGS = {"WEFT_TEST_RESULT": "set"}
+
+
+def _told(what: str) -> None:
+    os.write(2, f"{what} {os.environ['WEFT_TEST_RESULT']}".encode())
+
+
+def _failing(error: Exception) -> None:
+    raise error
+
+
+class Unsendable(Exception):
+    """An exception that cannot be made again from its arguments."""
+
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__(f"{a} and {b}")
+
+
+def test_functions_run_in_processes_of_their_own() -> None:
+    found = run_in_process(_told, args=("variable",), env=SETTINGS)
+    assert found == ProcessResult(None, "variable set")
+    assert "WEFT_TEST_RESULT" not in os.environ
+    raised = run_in_process(_failing, (KeyError("a"),)).exc
+    assert isinstance(raised, KeyError)
+    replaced = run_in_process(_failing, (Unsendable(1, 2),)).exc
+    assert (type(replaced), str(replaced)) == (RuntimeError, "Unsendable: 1 and 2")
+
+
+def test_processes_that_hang_or_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError) as raised:
+        run_in_process(os._exit, (3,))
+    assert str(raised.value) == "the process ended with code 3 and without a result"
+    monkeypatch.setenv("TRITON_TEST_PROCESS_TIMEOUT", "0.05")
+    with pytest.raises(TimeoutError) as late:
+        run_in_process(time.sleep, (60,))
+    assert str(late.value) == "test subprocess sleep exceeded its 0.05-second timeout"

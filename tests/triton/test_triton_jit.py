@@ -371,3 +371,17 @@ def test_names_that_weft_has_not() -> None:
 
     error = refused(kernel, np.zeros(1, np.int32))
     assert error.error_message == "weft does not have tl.extra.cuda.convert_custom_float8 yet"
+
+
+@triton.jit(debug=False)
+def asserting(x: Any):
+    tl.device_assert(tl.load(x) > 0, "is 1")
+
+
+def test_the_setting_debug_counts_before_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.zeros(1, np.int32)
+    asserting[(1,)](x, debug=False)
+    monkeypatch.setattr(knobs.runtime, "debug", True)
+    for keywords in ({}, {"debug": False}):
+        with pytest.raises(RuntimeError, match="is 1"):
+            asserting[(1,)](x, **keywords)

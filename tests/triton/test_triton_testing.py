@@ -12,6 +12,7 @@ import pytest
 from weft import triton
 from weft.triton import knobs, testing
 from weft.triton.report import Benchmark, perf_report
+from weft.triton.runtime.cache import FileCacheManager, get_cache_manager
 from weft.triton.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -164,3 +165,43 @@ def test_blocks_are_powers_of_two() -> None:
     with pytest.raises(ValueError, match="power") as raised:
         TensorDescriptor.from_tensor(np.zeros((8, 16), np.float32), [4, 12])
     assert str(raised.value) == "Shape element 1 must be a power of 2"
+
+
+def test_groups_that_programs_declare(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ours(knobs.base_knobs):
+        word = knobs.env_str("WEFT_TEST_WORD", "none")
+        depth = knobs.env_int("WEFT_TEST_DEPTH", 3)
+        fast = knobs.env_bool("WEFT_TEST_FAST", True)
+        path = knobs.env_opt_str("WEFT_TEST_PATH")
+        maybe = knobs.env_opt_bool("WEFT_TEST_MAYBE")
+
+    class More(Ours):
+        other = knobs.env_bool("WEFT_TEST_OTHER")
+
+    group = More()
+    assert group.knobs == {"word": "none", "depth": 3, "fast": True, "path": None, "maybe": None, "other": False}
+    monkeypatch.setenv("WEFT_TEST_DEPTH", "4")
+    monkeypatch.setenv("WEFT_TEST_MAYBE", "0")
+    assert (group.depth, group.maybe) == (4, False)
+    monkeypatch.setattr(knobs, "propagate_env", False)
+    copied = group.copy()
+    copied.word = "other"
+    assert (isinstance(copied, More), copied.word, group.word) == (True, "other", "none")
+
+
+def test_the_folders_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert knobs.build.backend_dirs == set()
+    monkeypatch.setenv("TRITON_CUDART_PATH", "/cuda/rt")
+    assert knobs.build.backend_dirs == {"/cuda/rt"}
+
+
+class Files(FileCacheManager):
+    """A cache of a program's own."""
+
+
+def test_the_class_of_a_cache_may_be_named_by_a_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("TRITON_CACHE_MANAGER", "weft.triton.runtime.cache:FileCacheManager")
+    assert type(get_cache_manager("key")) is FileCacheManager
+    monkeypatch.setattr(knobs.cache, "manager_class", Files)
+    assert type(get_cache_manager("key")) is Files

@@ -63,8 +63,9 @@ class OutOfBoundsError(IndexError):
         return OutOfBoundsError, arguments
 
 
-class DeviceAssertionError(AssertionError):
-    """A ``tl.device_assert`` or an ``assert`` of a kernel with ``debug=True`` failed.
+class DeviceAssertionError(AssertionError, RuntimeError):
+    """A ``tl.device_assert`` or an ``assert`` of a kernel with ``debug=True`` failed. For a card PyTorch raises a `RuntimeError`,
+    so this is one, too.
 
     ``kernel``, ``program`` (three indices), ``message`` and ``frames`` (innermost first) say where. Programs that ran at the same
     time, and accesses beside the assertion, may have written to memory.

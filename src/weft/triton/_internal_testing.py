@@ -6,10 +6,15 @@ Tests of other kernels use it too. The machine is neither a card of NVIDIA's nor
 from __future__ import annotations
 
 import importlib
+import multiprocessing
 import os
-from collections.abc import Generator
+import pickle
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
@@ -184,4 +189,74 @@ def default_alloc_fn(size: int, align: int, stream: Any) -> Any:
 @contextmanager
 def preserve_float_order() -> Generator[None]:
     """A context that changes nothing."""
+    yield
+
+
+class ProcessResult(NamedTuple):
+    """What `run_in_process` found: the exception that the function raised, None without one, and what was written to stderr."""
+
+    exc: BaseException | None
+    driver_stderr_output: str
+
+
+def run_in_process(
+    client_fn: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> ProcessResult:
+    """Calls a function in a copy of this process, with other environment variables. Raises: `TimeoutError` after
+    TRITON_TEST_PROCESS_TIMEOUT seconds, `RuntimeError` where the process ends without a result."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
+    limit = os.environ.get("TRITON_TEST_PROCESS_TIMEOUT")
+    with tempfile.NamedTemporaryFile() as log:
+        process = context.Process(target=_called, args=(theirs, log.name, client_fn, args, kwargs or {}, env or {}))
+        with warnings.catch_warnings():  # Python 3.12 warns of threads; weft makes its own anew
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process.start()
+        theirs.close()
+        try:
+            if not ours.poll(None if limit is None else float(limit)):
+                raise TimeoutError(f"test subprocess {client_fn.__name__} exceeded its {limit}-second timeout")
+            error = ours.recv()
+        except EOFError:
+            process.join()
+            raise RuntimeError(f"the process ended with code {process.exitcode} and without a result") from None
+        finally:
+            process.kill()
+            process.join()
+        return ProcessResult(error, log.read().decode(errors="replace"))
+
+
+def _called(
+    pipe: Any,
+    log: str,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    keywords: Mapping[str, Any],
+    variables: Mapping[str, str],
+) -> None:
+    """What the copy does: it calls the function and sends the exception, as a `RuntimeError` where it cannot be sent."""
+    os.environ.update(variables)
+    error: BaseException | None = None
+    with open(log, "w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        function(*args, **keywords)
+    except BaseException as raised:
+        error = raised
+    sys.stderr.flush()
+    try:
+        sent = pickle.dumps(error)
+        pickle.loads(sent)
+    except Exception:
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    pipe.send(error)
+    os._exit(0)  # the copy has no business with what this process does at its end
+
+
+@contextmanager
+def use_process_pool(preload_module: str) -> Generator[None]:
+    """A context that changes nothing: a copy of a process is quick to make."""
     yield

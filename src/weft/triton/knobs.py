@@ -6,14 +6,22 @@ Weft obeys those of `OBEYED`; the others can be read and set, and change nothing
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-OBEYED: Final = frozenset({"autotuning.cache", "autotuning.print", "autotuning.listener", "cache.dir", "runtime.*hook"})
+OBEYED: Final = frozenset(
+    {
+        *("autotuning.cache", "autotuning.print", "autotuning.listener"),
+        *("cache.dir", "cache.dump_dir", "cache.home_dir", "cache.manager_class", "cache.override_dir"),
+        *("runtime.debug", "runtime.launch_enter_hook", "runtime.launch_exit_hook", "runtime.kernel_load_start_hook"),
+        *("runtime.kernel_load_end_hook", "runtime.jit_cache_hook", "runtime.jit_post_compile_hook"),
+    }
+)
 """The settings that change what weft does."""
 
 
@@ -45,6 +53,12 @@ class NvidiaTool:
         return "12.8"
 
 
+def _class(text: str) -> Any:
+    """The class of a text ``module:name``."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def _tool(name: str) -> Callable[[str], NvidiaTool]:
     return lambda text: NvidiaTool(text or shutil.which(name) or name)
 
@@ -58,8 +72,29 @@ class Setting:
     default: Any = None
 
 
-def _flag(variable: str, default: bool = False) -> Setting:
-    return Setting(variable, _bool, default)
+def env_str(key: str, default: str | None = None) -> Setting:
+    """A setting that is a text."""
+    return Setting(key, str, default)
+
+
+def env_bool(key: str, default: bool = False) -> Setting:
+    """A setting that is a bool."""
+    return Setting(key, _bool, default)
+
+
+def env_int(key: str, default: int = 0) -> Setting:
+    """A setting that is an integer."""
+    return Setting(key, int, default)
+
+
+def env_opt_str(key: str) -> Setting:
+    """A text, or None without the variable."""
+    return Setting(key)
+
+
+def env_opt_bool(key: str) -> Setting:
+    """A bool, or None without the variable."""
+    return Setting(key, _bool)
 
 
 class HookChain:
@@ -128,7 +163,7 @@ class Knobs:
 
     def copy(self) -> Knobs:
         """The group as it is, apart from this one."""
-        result = Knobs(self._settings)
+        result = type(self).__new__(type(self))
         result.__dict__.update(self.__dict__ | {"_set": dict(self._set)})
         return result
 
@@ -154,11 +189,35 @@ class Knobs:
                     os.environ[variable] = text
 
 
+class base_knobs(Knobs):
+    """The base of groups that programs declare: settings are attributes of the class (``depth = knobs.env_int("DEPTH", 3)``)."""
+
+    _declared: ClassVar[dict[str, Setting]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Setting)}
+        for name in own:
+            delattr(cls, name)
+        cls._declared = cls._declared | own
+
+    def __init__(self) -> None:
+        super().__init__(dict(self._declared))
+
+
+class _Build(Knobs):
+    """The group of the C compiler."""
+
+    @property
+    def backend_dirs(self) -> set[str]:
+        """The folders of CUDA that are set."""
+        return {path for path in (self.cudacrt_path, self.cudart_path) if path is not None}
+
+
 def _folder(name: str) -> Callable[[], str]:
     return lambda: os.path.join(cache.home_dir, ".triton", name)
 
 
-build: Final = Knobs(
+build: Final = _Build(
     {
         "cc": Setting("CC"),
         "cudacrt_path": Setting("TRITON_CUDACRT_PATH"),
@@ -179,33 +238,33 @@ cache: Final = Knobs(
         "dump_dir": Setting("TRITON_DUMP_DIR", default=_folder("dump")),
         "override_dir": Setting("TRITON_OVERRIDE_DIR", default=_folder("override")),
         "dir": Setting("TRITON_CACHE_DIR", default=_folder("cache")),
-        "manager_class": Setting("TRITON_CACHE_MANAGER"),
+        "manager_class": Setting("TRITON_CACHE_MANAGER", _class),
         "remote_manager_class": Setting("TRITON_REMOTE_CACHE_BACKEND"),
     }
 )
 compilation: Final = Knobs(
     {
-        "override": _flag("TRITON_KERNEL_OVERRIDE"),
-        "dump_ir": _flag("TRITON_KERNEL_DUMP"),
-        "dump_ir_extract_di_local_variables": _flag("LLVM_EXTRACT_DI_LOCAL_VARIABLES"),
-        "store_binary_only": _flag("TRITON_STORE_BINARY_ONLY"),
-        "always_compile": _flag("TRITON_ALWAYS_COMPILE"),
+        "override": env_bool("TRITON_KERNEL_OVERRIDE"),
+        "dump_ir": env_bool("TRITON_KERNEL_DUMP"),
+        "dump_ir_extract_di_local_variables": env_bool("LLVM_EXTRACT_DI_LOCAL_VARIABLES"),
+        "store_binary_only": env_bool("TRITON_STORE_BINARY_ONLY"),
+        "always_compile": env_bool("TRITON_ALWAYS_COMPILE"),
         "use_ir_loc": Setting("USE_IR_LOC"),
-        "enable_asan": _flag("TRITON_ENABLE_ASAN"),
-        "disable_line_info": _flag("TRITON_DISABLE_LINE_INFO"),
-        "front_end_debugging": _flag("TRITON_FRONT_END_DEBUGGING"),
-        "allow_non_constexpr_globals": _flag("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"),
-        "fpsan_homomorphic_casts": _flag("TRITON_FPSAN_HOMOMORPHIC_CASTS"),
+        "enable_asan": env_bool("TRITON_ENABLE_ASAN"),
+        "disable_line_info": env_bool("TRITON_DISABLE_LINE_INFO"),
+        "front_end_debugging": env_bool("TRITON_FRONT_END_DEBUGGING"),
+        "allow_non_constexpr_globals": env_bool("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"),
+        "fpsan_homomorphic_casts": env_bool("TRITON_FPSAN_HOMOMORPHIC_CASTS"),
     },
     {"listener": None, "instrumentation_mode": ""},
 )
 autotuning: Final = Knobs(
-    {"cache": _flag("TRITON_CACHE_AUTOTUNING"), "print": _flag("TRITON_PRINT_AUTOTUNING")}, {"listener": None}
+    {"cache": env_bool("TRITON_CACHE_AUTOTUNING"), "print": env_bool("TRITON_PRINT_AUTOTUNING")}, {"listener": None}
 )
 runtime: Final = Knobs(
-    {"interpret": _flag("TRITON_INTERPRET"), "override_arch": Setting("TRITON_OVERRIDE_ARCH")},
+    {"interpret": env_bool("TRITON_INTERPRET"), "override_arch": Setting("TRITON_OVERRIDE_ARCH")},
     {
-        "debug": False,
+        "debug": _bool(os.environ.get("TRITON_DEBUG", "")),
         "launch_enter_hook": HookChain(),
         "launch_exit_hook": HookChain(reversed=True),
         "kernel_load_start_hook": HookChain(),
@@ -219,8 +278,8 @@ runtime: Final = Knobs(
 language: Final = Knobs(
     {
         "fp32_default": Setting("TRITON_F32_DEFAULT"),
-        "default_fp_fusion": _flag("TRITON_DEFAULT_FP_FUSION", True),
-        "force_disable_fp_fusion": _flag("TRITON_FORCE_DISABLE_FP_FUSION"),
+        "default_fp_fusion": env_bool("TRITON_DEFAULT_FP_FUSION", True),
+        "force_disable_fp_fusion": env_bool("TRITON_FORCE_DISABLE_FP_FUSION"),
     }
 )
 nvidia: Final = Knobs(
@@ -231,23 +290,23 @@ nvidia: Final = Knobs(
             )
             for tool in ("cuobjdump", "nvdisasm", "ptxas", "ptxas-blackwell")
         },
-        "dump_nvptx": _flag("NVPTX_ENABLE_DUMP"),
-        "disable_ptxas_opt": _flag("DISABLE_PTXAS_OPT"),
+        "dump_nvptx": env_bool("NVPTX_ENABLE_DUMP"),
+        "disable_ptxas_opt": env_bool("DISABLE_PTXAS_OPT"),
         "ptxas_options": Setting("PTXAS_OPTIONS"),
         "mock_ptx_version": Setting("TRITON_MOCK_PTX_VERSION"),
-        "dump_ptxas_log": _flag("TRITON_DUMP_PTXAS_LOG"),
+        "dump_ptxas_log": env_bool("TRITON_DUMP_PTXAS_LOG"),
         "libdevice_path": Setting("TRITON_LIBDEVICE_PATH"),
         "libcuda_path": Setting("TRITON_LIBCUDA_PATH"),
     }
 )
 amd: Final = Knobs(
     {
-        "use_buffer_ops": _flag("AMDGCN_USE_BUFFER_OPS", True),
-        "use_buffer_atomics": _flag("AMDGCN_USE_BUFFER_ATOMICS", True),
-        "buffer_ops_analyze_small_tensor_range": _flag("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE"),
-        "dump_amdgcn": _flag("AMDGCN_ENABLE_DUMP"),
-        "scalarize_packed_fops": _flag("AMDGCN_SCALARIZE_PACKED_FOPS"),
-        "swap_mir_enable_misched": _flag("TRITON_SWAP_MIR_ENABLE_MISCHED"),
+        "use_buffer_ops": env_bool("AMDGCN_USE_BUFFER_OPS", True),
+        "use_buffer_atomics": env_bool("AMDGCN_USE_BUFFER_ATOMICS", True),
+        "buffer_ops_analyze_small_tensor_range": env_bool("AMDGCN_ANALYZE_SMALL_TENSOR_RANGE"),
+        "dump_amdgcn": env_bool("AMDGCN_ENABLE_DUMP"),
+        "scalarize_packed_fops": env_bool("AMDGCN_SCALARIZE_PACKED_FOPS"),
+        "swap_mir_enable_misched": env_bool("TRITON_SWAP_MIR_ENABLE_MISCHED"),
         "codegen_path": Setting("TRITON_AMD_CODEGEN_PATH"),
         "libhip_path": Setting("TRITON_LIBHIP_PATH"),
         "dump_mir": Setting("TRITON_DUMP_MIR"),
@@ -263,9 +322,9 @@ amd: Final = Knobs(
 )
 proton: Final = Knobs(
     {
-        "disable": _flag("TRITON_PROTON_DISABLE"),
-        "enable_nvtx": _flag("TRITON_ENABLE_NVTX", True),
-        "enable_hw_trace": _flag("TRITON_ENABLE_HW_TRACE"),
+        "disable": env_bool("TRITON_PROTON_DISABLE"),
+        "enable_nvtx": env_bool("TRITON_ENABLE_NVTX", True),
+        "enable_hw_trace": env_bool("TRITON_ENABLE_HW_TRACE"),
         "cupti_lib_dir": Setting("TRITON_CUPTI_LIB_PATH"),
         "cupti_lib_blackwell_dir": Setting("TRITON_CUPTI_LIB_BLACKWELL_PATH"),
         "hsa_runtime_path": Setting("TRITON_HSA_RUNTIME_PATH"),

@@ -208,7 +208,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """
         for hook in self.pre_run_hooks:
             hook(*args, **keywords)
-        if keywords:
+        if keywords or knobs.runtime.debug:
             keywords = self._accepted(keywords)
         chosen: Any = grid if callable(grid) else grid_of(self.name, grid)
         try:
@@ -236,12 +236,12 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
 
         Raises: `RuntimeError` for another kernel's text, or another machine's.
         """
-        given, name = preloading.read(specialization_data), f"{self.module}.{self.fn.__qualname__}"
-        target: Any = driver.active.get_current_target()
-        here: Any
-        for told, here, shown in ((given.name, name, name), (given.target, vars(target), target)):
-            if told != here:
-                raise RuntimeError(f"Specialization data is for {told} but trying to preload for {shown}")
+        given, target = preloading.read(specialization_data), driver.active.get_current_target()
+        name = f"{self.module}.{self.fn.__qualname__}"
+        if given.name != name:
+            raise RuntimeError(f"Specialization data is for {given.name} but trying to preload for {name}")
+        if given.target != vars(target):
+            raise RuntimeError(f"Specialization data is for {given.target} but trying to preload for {target}")
         bound = specialised(self.name, given.signature, given.apart)
         executable = self._executable(CURRENT.get(), bound, tuple(sorted(given.options.items())))
         return self._compiled(executable, bound, given.options, True)
@@ -268,6 +268,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
                 result[name] = value
             elif name not in TUNING:
                 raise KeyError(f"Keyword argument {name} was specified but unrecognised")
+        if knobs.runtime.debug and "debug" not in names:
+            result["debug"] = True
         warps = result.get("num_warps", 1)
         if type(warps) is int and (warps < 1 or warps & (warps - 1)):
             raise AssertionError(f"num_warps must be a power of 2, found {warps}")
