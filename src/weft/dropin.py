@@ -123,11 +123,7 @@ def _answer(module: ModuleType) -> None:
 
 def _spelled(dtype: DType) -> str:
     """Triton's `repr` of a dtype, an expression that gives it: ``triton.language.float32``."""
-    name = dtype.triton
-    for short, long in (("fp", "float"), ("bf", "bfloat")):
-        if name.startswith(short):
-            name = long + name.removeprefix(short)
-    return f"{_PREFIX}language.{name}"
+    return f"{_PREFIX}language.{dtype.codegen_name()}"
 
 
 class AsTriton:

@@ -108,6 +108,13 @@ class DType:
         """Triton's name for `bias`."""
         return self.bias
 
+    def codegen_name(self) -> str:
+        """Triton's name in programs: ``float16`` for ``fp16``."""
+        for short, long in (("fp", "float"), ("bf", "bfloat")):
+            if self.triton.startswith(short):
+                return long + self.triton.removeprefix(short)
+        return self.triton
+
     @property
     def scalar(self) -> DType:
         """The type itself, as that of a tile's elements."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -360,7 +360,32 @@ def test_reinterpret() -> None:
 def test_dtypes_on_the_host() -> None:
     assert tl.dtype("fp32") is tl.float32
     assert isinstance(tl.float16, tl.dtype)
-    assert tl.str_to_ty("*i32", None) == tl.pointer_type(tl.int32)
+    assert tl.int8.codegen_name() == "int8"
+    assert (tl.bfloat16.codegen_name(), tl.float8e4b15.codegen_name(), tl.int1.codegen_name()) == (
+        "bfloat16",
+        "float8e4b15",
+        "int1",
+    )
+
+
+class Pair(NamedTuple):
+    x: Any
+    y: Any
+
+
+def test_types_by_their_spelling() -> None:
+    spellings = ["fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp8e4b15", "fp16", "bf16", "fp32", "fp64"]
+    spellings += ["i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
+    spelled = [tl.str_to_ty(name, None) for name in spellings]
+    floats = [tl.float8e4nv, tl.float8e4b8, tl.float8e5, tl.float8e5b16, tl.float8e4b15]
+    floats += [tl.float16, tl.bfloat16, tl.float32, tl.float64]
+    integers = [tl.int1, tl.int8, tl.int16, tl.int32, tl.int64, tl.uint8, tl.uint16, tl.uint32, tl.uint64]
+    assert spelled == floats + integers
+    assert tl.str_to_ty("*i32", None) == tl.str_to_ty("*ki32", None) == tl.pointer_type(tl.int32)
+    assert tl.str_to_ty("**fp16", None) == tl.pointer_type(tl.pointer_type(tl.float16))
+    assert tl.str_to_ty("constexpr", 3) == tl.constexpr_type(3)
+    assert tl.str_to_ty(("i32", ("*fp32", "u1")), None) == (tl.int32, (tl.pointer_type(tl.float32), tl.int1))
+    assert tl.str_to_ty(Pair("i8", "*i8"), None) == Pair(tl.int8, tl.pointer_type(tl.int8))
     assert tl.float8e4b15.name == "float8_e4m3b15"
 
 

@@ -11,24 +11,27 @@ from weft import dtypes
 from weft import language as tl
 from weft.dtypes import DType
 from weft.frontend import aggregates, registry
-from weft.frontend.aggregates import Aggregate
+from weft.frontend.aggregates import Aggregate, PythonMethod
 from weft.frontend.builder import Builder
 from weft.frontend.compound import Compound
 from weft.frontend.errors import CompilationError, nearest
 from weft.frontend.source import MISSING
 from weft.frontend.values import Method, Tensor, Value, as_value, describe, is_number, is_record, is_runtime, is_tuple
-from weft.language import shape
+from weft.language import elementwise, shape
 from weft.language.aggregates import is_aggregate
 from weft.language.core import Absent, block_type, constexpr, constexpr_type, pointer_type
 
 METHODS: Final[dict[str, Any]] = {
     "to": tl.cast,
     "item": shape.item,
+    "logical_and": elementwise.logical_and,
+    "logical_or": elementwise.logical_or,
     **{
         name: getattr(tl, name)
         for name in [
             "abs",
             "add",
+            "advance",
             "argmax",
             "argmin",
             "associative_scan",
@@ -82,6 +85,7 @@ METHODS: Final[dict[str, Any]] = {
             "sigmoid",
             "sin",
             "softmax",
+            "sort",
             "split",
             "store",
             "sqrt",
@@ -157,6 +161,19 @@ _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
 }
 
 
+_BLOCK_QUESTIONS: Final[dict[str, Callable[[block_type], Value]]] = {
+    **dict.fromkeys(_DTYPE_QUESTIONS, lambda t: False),
+    "is_block": lambda t: True,
+    "get_block_shapes": lambda t: t.shape,
+}
+
+_OF_NUMBERS: Final[dict[str, Callable[[Value, Value], Value]]] = {
+    "logical_and": lambda x, y: x and y,
+    "logical_or": lambda x, y: x or y,
+}
+"""Methods of numbers known at compile time."""
+
+
 def attribute(b: Builder, value: Value, name: str) -> Value:
     """``value.name``; `CompilationError` with the nearest name where there is none."""
     match value:
@@ -172,13 +189,17 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
             own = _FLOAT if value.is_float else _INTEGER
             if not value.is_float and name in _BOUNDS:
                 return Question(name, _BOUNDS[name](value))
+            if name == "codegen_name":
+                return Question(name, value.codegen_name())
             return _from_tables(value, name, {**_DTYPE, **own}, _DTYPE_QUESTIONS)
         case pointer_type():
             return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
         case block_type():
-            return _from_tables(value, name, _BLOCK, {})
+            return _from_tables(value, name, _BLOCK, _BLOCK_QUESTIONS)
         case _ if is_aggregate(value) and (found := aggregates.member(value, name)) is not MISSING:
             return aggregates.function_of(found.__func__) if isinstance(found, staticmethod) else as_value(found)
+        case _ if is_number(value) and name in _OF_NUMBERS:
+            return PythonMethod(_OF_NUMBERS[name], (value,))
         case _ if name == "type" and is_number(value):
             return constexpr_type(value)
         case _ if name == "type" and is_tuple(value):
@@ -231,7 +252,7 @@ def _from_tables(
     value: Any,
     name: str,
     attributes: Mapping[str, Callable[[Any], Value]],
-    questions: Mapping[str, Callable[[Any], bool]],
+    questions: Mapping[str, Callable[[Any], Value]],
 ) -> Value:
     if (known := attributes.get(name)) is not None:
         return known(value)
@@ -245,7 +266,7 @@ def _from_tables(
 class Question:
     """A method of a dtype, to be called without arguments; the answer is known already."""
 
-    def __init__(self, name: str, answer: bool | int) -> None:
+    def __init__(self, name: str, answer: Value) -> None:
         self.name = name
         self.answer = answer
 

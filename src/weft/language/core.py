@@ -164,6 +164,14 @@ class constexpr:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.value(*args, **kwargs)
 
+    def logical_and(self, other: Any) -> constexpr:
+        """``self and other``."""
+        return constexpr(self.value and _unwrap(other))
+
+    def logical_or(self, other: Any) -> constexpr:
+        """``self or other``."""
+        return constexpr(self.value or _unwrap(other))
+
     def __eq__(self, other: object) -> constexpr:  # type: ignore[override]  # not a bool
         return constexpr(self.value == _unwrap(other))
 
@@ -229,7 +237,7 @@ class constexpr_type:
 class pointer_type:
     """The dtype of a pointer; ``element_ty`` is what it points to: of block pointers a `block_type`."""
 
-    element_ty: DType | block_type
+    element_ty: DType | block_type | pointer_type
 
     def __str__(self) -> str:
         return f"pointer<{self.element_ty}>"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 
-from weft.dtypes import DType
-from weft.language.core import Tile, constexpr, stub, tensor
+from weft.dtypes import DType, bool_
+from weft.language.compiletime import to_tensor
+from weft.language.core import Tile, composite, constexpr, stub, tensor
 
 
 class PropagateNan(enum.Enum):
@@ -23,6 +24,18 @@ class PropagateNan(enum.Enum):
 def where(condition: Tile, x: Tile, y: Tile) -> tensor:
     """``x`` where ``condition`` is true, else ``y``; both are evaluated."""
     ...
+
+
+@composite
+def logical_and(input: Tile, other: Tile) -> tensor:
+    """Whether both bools hold; written ``x.logical_and(y)``."""
+    return to_tensor(input).to(bool_, bitcast=True) & to_tensor(other).to(bool_, bitcast=True)
+
+
+@composite
+def logical_or(input: Tile, other: Tile) -> tensor:
+    """Whether one of the bools holds; written ``x.logical_or(y)``."""
+    return to_tensor(input).to(bool_, bitcast=True) | to_tensor(other).to(bool_, bitcast=True)
 
 
 @stub

@@ -46,10 +46,14 @@ class _Void:
 void: Final = _Void()
 
 
-def str_to_ty(name: str, c: Any = None) -> Any:
-    """The type of a spelling: ``fp32``, ``i32``, ``*fp16``, ``*kfp16``."""
+def str_to_ty(name: Any, c: Any = None) -> Any:
+    """The type of a spelling: ``fp32``, ``i32``, ``*fp16``, ``**i8``, ``constexpr`` (of the value ``c``); of a tuple of spellings
+    the tuple. Pointers to const memory (``*kfp16``) are pointers."""
+    from weft.frontend.values import is_tuple, tuple_like
     from weft.triton.compiler.signatures import dtype_of
 
+    if is_tuple(name):
+        return tuple_like(name, (str_to_ty(part, c) for part in name))
     if name.startswith("*"):
-        return pointer_type(dtype_of(name[1:].removeprefix("k")))
-    return dtype_of(name)
+        return pointer_type(str_to_ty(name[1:].removeprefix("k")))
+    return constexpr_type(c) if name.startswith("constexpr") else dtype_of(name)
