@@ -112,6 +112,27 @@ def test_tuples_in_signatures() -> None:
     assert x[0] == 37
 
 
+def test_annotated_numbers_in_signatures() -> None:
+    """Also in a source made from the signature, whose launches pass numbers of these types."""
+
+    def kernel(out: Any, a: Any, b: Any, c: Any, d: Any, e: Any, N: Any):
+        tl.store(out, a + c.to(tl.float64) + d + e + N)
+        tl.store(out + 1, b)
+
+    kernel.__annotations__ = {
+        "a": tl.int16, "b": "tl.uint8", "c": tl.float16, "d": tl.float64, "e": tl.int64, "N": tl.constexpr
+    }  # fmt: skip
+    out = np.zeros(2, np.float64)
+    compiled = triton.jit(kernel)
+    found = compiled[(1,)](out, 3, 250, 0.5, 0.1, 1, 4)
+    expected = {"out": "*fp64", "a": "i16", "b": "u8", "c": "fp16", "d": "fp64", "e": "i64", "N": "constexpr"}
+    assert found.src.signature == expected
+    assert out.tolist() == [3 + 0.5 + 0.1 + 1 + 4, 250]
+    again = triton.compile(ASTSource(compiled, found.src.signature, found.src.constants, found.src.attrs))
+    again[(1, 1, 1)](out, -7, 255, 1.5, 0.2, 2**40, 4)
+    assert out.tolist() == [-7 + 1.5 + 0.2 + 2**40 + 4, 255]
+
+
 def test_descriptors_in_signatures() -> None:
     @triton.jit
     def kernel(x: Any, out: Any):

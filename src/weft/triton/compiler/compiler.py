@@ -55,7 +55,7 @@ class ASTSource:
     @classmethod
     def of(cls, fn: Any, signature: Mapping[str, Argument]) -> ASTSource:
         """The source for weft's signature."""
-        spelled, constants = signatures.spelled(signature), signatures.constants_of(signature)
+        spelled, constants = signatures.spelled(fn, signature), signatures.constants_of(signature)
         return cls(fn, spelled, constants, signatures.attributes_of(signature))
 
     @property

@@ -18,6 +18,7 @@ from weft.frontend.signature import (
     descriptor_names,
     part_names,
 )
+from weft.frontend.source import KernelFunction
 
 _SHORT: Final[dict[str, DType]] = {
     **{f"{'i' if d.signed else 'u'}{d.bits}": d for d in dtypes.ALL if d.is_integer},
@@ -85,9 +86,13 @@ def _argument(name: str, spelled: str, constants: Mapping[str, Any], divisible: 
     return ScalarArgument(dtype_of(spelled), divisible)
 
 
-def spelled(signature: Mapping[str, Argument]) -> dict[str, Any]:
-    """Triton's spelling of weft's signature: a text for each parameter, tuples of them for tuples."""
-    return {name: _spelling(name, signature) for name in signature if "." not in name}
+def spelled(kernel: KernelFunction, signature: Mapping[str, Argument]) -> dict[str, Any]:
+    """Triton's spelling of weft's signature: a text for each parameter, tuples of them for tuples. A number has the type that the
+    parameter is annotated with."""
+    found = {name: _spelling(name, signature) for name in signature if "." not in name}
+    typed = {p.name: p.dtype for p in kernel.parameters if p.dtype is not None}
+    numbers = {name for name in typed if isinstance(signature.get(name), ScalarArgument)}
+    return found | {name: spelling_of(typed[name]) for name in numbers}
 
 
 def _spelling(name: str, signature: Mapping[str, Argument]) -> Any:
