@@ -3,6 +3,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,46 @@ def test_a_report_is_a_table_and_files(tmp_path: Path, capsys: pytest.CaptureFix
         ["4", "4", "17.000000", "17.000000"],
         ["2", "8", "17.000000", "17.000000"],
     ]
-    assert (tmp_path / "products.csv").read_text() == "m,n,A,B\n4,4,17.0,17.0\n2,8,17.0,17.0\n"
+    assert (
+        tmp_path / "products.csv"
+    ).read_text() == "m,n,A (GB/s),B (GB/s)\n4,4,17.000000,17.000000\n2,8,17.000000,17.000000\n"
     assert (tmp_path / "results.html").exists()
+
+
+def test_what_a_report_returns() -> None:
+    bench = Benchmark(["n"], [1, 2], "provider", ["a"], ["A"], "lines", {}, ylabel="ms")
+    found = perf_report(bench)(lambda n, provider: [2.0 * n, 1.0, 3.0]).run(return_df=True, diff_col=True)
+    rows = found if isinstance(found, list) else found.to_dict("records")
+    assert rows == [{"n": 1, "A (ms)": 2.0, "Diff": 1.0}, {"n": 2, "A (ms)": 4.0, "Diff": 2.0}]
+
+
+def test_a_report_that_fails_keeps_what_was_measured(tmp_path: Path) -> None:
+    def failing(n: int, provider: str) -> float:
+        return 1.0 / n
+
+    benches = [Benchmark(["n"], [n], "provider", ["a"], ["A"], f"lines{n}", {}) for n in (1, 0)]
+    with pytest.raises(ZeroDivisionError):
+        perf_report(benches)(failing).run(save_path=str(tmp_path))
+    assert (tmp_path / "results.html").read_text() == '<html><body>\n<img src="lines1.png"/>\n</body></html>\n'
+    assert (tmp_path / "lines1.csv").read_text() == "n,A ()\n1,1.000000\n"
+
+
+def test_a_plot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    matplotlib: Any = pytest.importorskip("matplotlib", reason="plots need matplotlib")
+    matplotlib.use("agg")
+    drawn: list[Any] = []
+    figures: Any = importlib.import_module("matplotlib.pyplot")
+    monkeypatch.setattr(figures, "close", drawn.append)
+    products.run(save_path=str(tmp_path))
+    (axes,) = drawn[0].axes
+    assert [(line.get_label(), *map(list, line.get_data())) for line in axes.lines] == [
+        ("A (GB/s)", [4, 2], [17.0, 17.0]),
+        ("B (GB/s)", [4, 2], [17.0, 17.0]),
+    ]
+    (band,) = axes.collections
+    assert {tuple(point) for point in band.get_paths()[0].vertices} == {(4, 16), (4, 18), (2, 16), (2, 18)}
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("m", "GB/s")
+    assert (tmp_path / "products.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_report_refuses_another_number_of_values() -> None:

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 
 @dataclass(eq=False)
@@ -30,6 +30,10 @@ class Benchmark:
     styles: Sequence[tuple[str, str]] | None = None
 
 
+_PAIR: Final = 2
+"""The columns of a table to which a column of differences can be added."""
+
+
 class Mark:
     """A function with its benchmarks; `run` measures them."""
 
@@ -43,27 +47,36 @@ class Mark:
         print_data: bool = False,
         save_path: str = "",
         return_df: bool = False,
+        diff_col: bool = False,
+        save_precision: int = 6,
         **keywords: Any,
     ) -> Any:
-        """Measures; prints tables, writes CSV files, plots and ``results.html`` to ``save_path``.
+        """Measures; prints tables, writes CSV files (``save_precision`` digits), plots and ``results.html`` to ``save_path``.
 
-        With ``return_df`` returns the table (pandas' if it is installed, else the rows), in a list where there are
-        several benchmarks.
+        ``diff_col`` adds the second column less the first where there are two, as in Triton. With ``return_df`` returns the
+        table (pandas' if it is installed, else the rows), in a list where there are several benchmarks. The function gets other
+        keywords.
         """
         single = isinstance(self.benchmarks, Benchmark)
         benchmarks = [self.benchmarks] if isinstance(self.benchmarks, Benchmark) else list(self.benchmarks)
+        folder = Path(save_path) if save_path else None
         tables: list[Any] = []
-        for bench in benchmarks:
-            names, rows = self._measured(bench, **keywords)
-            if print_data:
-                _print(bench, names, rows)
-            if save_path:
-                _write(Path(save_path), bench, names, rows)
-            if show_plots or save_path:
-                _plot(bench, rows, Path(save_path) if save_path else None, show_plots)
-            tables.append(_frame(names, rows))
-        if save_path:
-            _page(Path(save_path), benchmarks)
+        try:
+            for bench in benchmarks:
+                names, rows = self._measured(bench, **keywords)
+                if bench.plot_name and (show_plots or folder):
+                    _plot(bench, rows, folder, show_plots)
+                plain = [_columns(bench, row) for row in rows]
+                if diff_col and len(bench.x_names) + len(bench.line_names) == _PAIR:
+                    names, plain = [*names, "Diff"], [[*row, row[1] - row[0]] for row in plain]
+                if print_data:
+                    _print(bench, names, plain)
+                if folder:
+                    _write(folder, bench, names, plain, save_precision)
+                tables.append(_frame(names, plain))
+        finally:
+            if folder:
+                _page(folder, benchmarks[: len(tables)])
         if not return_df:
             return None
         return tables[0] if single else tables
@@ -79,9 +92,9 @@ class Mark:
             for line in bench.line_vals:
                 given = dict(zip(bench.x_names, values, strict=True)) | {bench.line_arg: line}
                 found = self.fn(**given, **bench.args, **keywords)
-                row.append(found if isinstance(found, tuple) else (found, None, None))
+                row.append(tuple(found) if isinstance(found, (tuple, list)) else (found, None, None))
             rows.append(row)
-        return [*bench.x_names, *bench.line_names], rows
+        return [*bench.x_names, *(f"{name} ({bench.ylabel})" for name in bench.line_names)], rows
 
 
 def perf_report(benchmarks: Benchmark | Sequence[Benchmark]) -> Callable[[Callable[..., Any]], Mark]:
@@ -99,30 +112,28 @@ def _print(bench: Benchmark, names: list[str], rows: list[list[Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    unit = f" ({bench.ylabel})" if bench.ylabel else ""
     table = Table(title=f"{bench.plot_name}:", title_justify="left", box=None, header_style="none")
-    for i, name in enumerate(names):
-        table.add_column(name + (unit if i >= len(bench.x_names) else ""), justify="right")
+    for name in names:
+        table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*(f"{v:.6f}" if isinstance(v, float) else str(v) for v in _columns(bench, row)))
+        table.add_row(*(f"{v:.6f}" if isinstance(v, float) else str(v) for v in row))
     Console(soft_wrap=True).print(table)
 
 
-def _write(folder: Path, bench: Benchmark, names: list[str], rows: list[list[Any]]) -> None:
+def _write(folder: Path, bench: Benchmark, names: list[str], rows: list[list[Any]], digits: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{bench.plot_name}.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(names)
-        writer.writerows(_columns(bench, row) for row in rows)
+        writer.writerows([f"{v:.{digits}f}" if isinstance(v, float) else v for v in row] for row in rows)
 
 
 def _frame(names: list[str], rows: list[list[Any]]) -> Any:
-    plain = [[cell[0] if isinstance(cell, tuple) else cell for cell in row] for row in rows]
     try:
         pandas: Any = importlib.import_module("pandas")
     except ImportError:
-        return [dict(zip(names, row, strict=True)) for row in plain]
-    return pandas.DataFrame(plain, columns=names)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+    return pandas.DataFrame(rows, columns=names)
 
 
 def _plot(bench: Benchmark, rows: list[list[Any]], folder: Path | None, show: bool) -> None:
@@ -134,7 +145,7 @@ def _plot(bench: Benchmark, rows: list[list[Any]], folder: Path | None, show: bo
     figure: Any = pyplot.figure()
     axes = figure.add_subplot()
     sizes, x = len(bench.x_names), [row[0] for row in rows]
-    for i, name in enumerate(bench.line_names):
+    for i, name in enumerate(f"{name} ({bench.ylabel})" if bench.ylabel else name for name in bench.line_names):
         colour, style = bench.styles[i] if bench.styles else (None, None)
         cells = [row[sizes + i] for row in rows]
         axes.plot(x, [cell[0] for cell in cells], label=name, color=colour, ls=style)
@@ -148,10 +159,12 @@ def _plot(bench: Benchmark, rows: list[list[Any]], folder: Path | None, show: bo
     if show:
         pyplot.show()
     if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
         figure.savefig(folder / f"{bench.plot_name}.png")
     pyplot.close(figure)
 
 
 def _page(folder: Path, benchmarks: Sequence[Benchmark]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     pictures = "".join(f'<img src="{bench.plot_name}.png"/>\n' for bench in benchmarks)
     (folder / "results.html").write_text(f"<html><body>\n{pictures}</body></html>\n", encoding="utf-8")
