@@ -11,15 +11,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from xdsl.dialects import func
 
 from laid_out import DTYPES, TARGETS, Laid, layouts
 from weft import dtypes
+from weft import language as tl
+from weft.codegen import lay_out
+from weft.codegen.cpu.cost import Costs
+from weft.codegen.cpu.fusion import Fusion
+from weft.codegen.cpu.placement import BufferPlacement
+from weft.codegen.cpu.schedule import RegisterLoop
 from weft.codegen.emit.rearranging import crossed, halves, joined
 from weft.dtypes import DType
+from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, build_module
 from weft.ir import tile
 from weft.ir.types import layout_of, tensor
 from weft.layout import LinearLayout, join, reshape
-from weft.target import GpuTarget
+from weft.target import CpuTarget, GpuTarget
+from weft.transforms.axis import analyse, base_arguments
 from weft.transforms.layouts.rearranged import flip_of, flips, join_to, paired, split_of
 
 ANY = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
@@ -143,3 +152,27 @@ def test_flipped_bits_in_warps_trade_places_with_others() -> None:
     (copied,) = flip_of(tile.FlipOp(kernel_argument([4], all_warps).result, 0), all_warps).results
     assert copied is not None
     assert [copied.columns(name) for name in ("register", "lane", "warp")] == [(2,), (1,), (0,)]
+
+
+def sorted_tile(x: Any, out: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.store(out + at, tl.sort(tl.load(x + at)))
+
+
+def test_loops_of_a_sort_need_few_values() -> None:
+    """Each loop's needs end at the tile that the loop before has left in memory. With all tiles before that a loop needed up to
+    360 values."""
+    types: dict[str, Any] = dict.fromkeys(("x", "out"), PointerArgument(dtypes.float32))
+    module = build_module(KernelFunction(sorted_tile), types | {"N": ConstantArgument(1024)})
+    target = CpuTarget("x86_64-unknown-linux-gnu", "haswell", "+avx,+avx2,+fma,+f16c,+sse2", 256)
+    lay_out(module, target)
+    (function,) = (op for op in module.body.block.ops if isinstance(op, func.FuncOp))
+    facts = analyse(function)
+    pointers = [op.pointer for op in function.body.block.ops if tile.is_access(op)]
+    items = Fusion(base_arguments(pointers), True, facts).items(function.body.block)
+    schedule = BufferPlacement(Costs(facts)).place(function.body.block, items)
+    placed = [item for item in schedule.items if isinstance(item, RegisterLoop) and not item.roots]
+    assert len(placed) > 10
+    assert max(len(loop.needs) for loop in placed) < 150
+    ops = sum(1 for _ in function.body.block.ops)
+    assert sum(len(loop.needs) for loop in placed) < 3 * ops

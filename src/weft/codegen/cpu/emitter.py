@@ -162,6 +162,7 @@ class Emitter(Registers):
     # -- register loops --------------------------------------------------------------------------------------------------
 
     def _register_loop(self, loop: RegisterLoop) -> None:
+        loop.settle(self.buffers)
         reductions = {root: Reduction(self, root, self.home) for root in loop.roots if isinstance(root, tile.ReduceOp)}
         by_rows = not reductions and loop.axis is not None and goes_by_rows(loop.layout, loop.axis)
         scans = {root: Scan(self, root, by_rows=by_rows) for root in loop.roots if isinstance(root, tile.ScanOp)}

@@ -113,7 +113,7 @@ class BufferPlacement:
             first.kept.append(value)
             return {first}
         loop = RegisterLoop(layout_of(value), kept=[value])
-        trace([value], loop.layout, loop.needs)
+        trace([value], loop.layout, loop.needs, schedule.buffered)
         schedule.items.insert(schedule.items.index(first), loop)
         return {loop}
 

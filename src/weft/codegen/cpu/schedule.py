@@ -8,7 +8,7 @@ buffers, and `weft.codegen.cpu.emitter` obeys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final, TypeAlias
@@ -67,6 +67,14 @@ class RegisterLoop:
     accesses: list[tile.Access] = field(default_factory=list[tile.Access])
     kept: list[SSAValue] = field(default_factory=list[SSAValue])
     needs: dict[SSAValue, set[Columns]] = field(default_factory=dict[SSAValue, set[Columns]])
+
+    def settle(self, buffered: Container[SSAValue]) -> None:
+        """Leaves out what is needed only for values that are read from buffers."""
+        self.needs = {}
+        for root in self.roots:
+            trace_root(root, self.layout, self.needs, buffered)
+        for value in self.kept:
+            trace([value], self.layout, self.needs, buffered)
 
     @property
     def axis(self) -> int | None:
@@ -198,15 +206,17 @@ def identity(layout: LinearLayout) -> Columns:
     return (*(used & (1 << j) for j in range(layout.in_bits("register"))), 0)
 
 
-def trace_root(root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
+def trace_root(
+    root: Root, layout: LinearLayout, needs: dict[SSAValue, set[Columns]], buffered: Container[SSAValue] | None = None
+) -> None:
     """Adds what a root needs; see `trace`."""
     if isinstance(root, WriteBack):
-        trace([root.value], layout, needs)
+        trace([root.value], layout, needs, buffered)
     elif isinstance(root, tile.GatherOp):
-        trace([root.index], layout, needs)
-        _trace([(root.source, WHOLE)], needs)
+        trace([root.index], layout, needs, buffered)
+        _trace([(root.source, WHOLE)], needs, buffered)
     else:
-        trace(operands_of(root), layout, needs)
+        trace(operands_of(root), layout, needs, buffered)
 
 
 def is_crossed(value: SSAValue) -> bool:
@@ -217,12 +227,20 @@ def is_crossed(value: SSAValue) -> bool:
     )
 
 
-def trace(values: Iterable[SSAValue], layout: LinearLayout, needs: dict[SSAValue, set[Columns]]) -> None:
-    """Adds the values and all they need, at which registers, down to what is not recomputed."""
-    _trace([(value, identity(layout)) for value in values], needs)
+def trace(
+    values: Iterable[SSAValue],
+    layout: LinearLayout,
+    needs: dict[SSAValue, set[Columns]],
+    buffered: Container[SSAValue] | None = None,
+) -> None:
+    """Adds the values and all they need, at which registers, down to what is not recomputed. Where it is known which values are
+    ``buffered``, it ends at them too."""
+    _trace([(value, identity(layout)) for value in values], needs, buffered)
 
 
-def _trace(stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Columns]]) -> None:
+def _trace(
+    stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Columns]], buffered: Container[SSAValue] | None
+) -> None:
     begun = {value for value, _ in stack}
     while stack:
         value, columns = stack.pop()
@@ -238,8 +256,13 @@ def _trace(stack: list[tuple[SSAValue, Columns]], needs: dict[SSAValue, set[Colu
             continue
         seen.add(columns)
         if is_tile(value) and is_recomputable(value):
-            if value not in begun and is_crossed(value):
-                columns = WHOLE
+            if value not in begun:
+                if buffered is not None and value in buffered:
+                    continue
+                if is_crossed(value):
+                    columns = WHOLE
+                    if buffered is not None:
+                        continue
             stack.extend(_operand_columns(value, columns))
 
 

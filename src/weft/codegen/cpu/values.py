@@ -260,7 +260,7 @@ class Registers(Emit):
     def fill(self, value: SSAValue, target: Buffer) -> None:
         """Writes every register of a tile to a buffer."""
         needs: dict[SSAValue, set[Columns]] = {}
-        trace([value], layout_of(value), needs)
+        trace([value], layout_of(value), needs, self.buffers)
         over_registers(
             self,
             layout_of(value),
