@@ -35,7 +35,6 @@ from weft.ir import tile
 from weft.ir.types import pointer
 from weft.layout import LinearLayout
 from weft.options import Options
-from weft.target import GpuTarget
 from weft.target import gpu as target_of
 from weft.transforms.axis import DIVISIBILITY
 from weft.transforms.nvidia.barriers import PlaceBarriers
@@ -55,7 +54,7 @@ class Made:
     profile: Profile
     arrays: list[Array]
     seconds: float
-    """To PTX, in this process."""
+    """Weft's to PTX in this process, Triton's with ptxas, which its compiler calls."""
 
     def count(self, metric: str) -> int:
         """A metric's total of the launch."""
@@ -69,7 +68,7 @@ class Made:
 
 
 class Kernel:
-    """A kernel written in tile IR. Its arguments are arrays."""
+    """A kernel written in tile IR whose tiles have layouts. Its arguments are arrays."""
 
     def __init__(self) -> None:
         self.block = Block()
@@ -96,13 +95,12 @@ class Kernel:
         module.verify()
         return module
 
-    def run(self, target: str, *, laid_out: bool, warps: int = WARPS) -> Made:
-        """Compiles and executes. ``laid_out``: the tiles have layouts, and no pass changes them."""
+    def run(self, target: str, warps: int = WARPS) -> Made:
+        """Compiles and executes. The tiles have layouts, and no pass changes them."""
         gpu, module = target_of(target), self.kernel()
         options = Options(disjoint=True, launch=(("num_warps", warps),))
         machine, started = machine_for(gpu), time.perf_counter()
-        passes = _placing(gpu) if laid_out else machine.passes(options)
-        for one in passes:
+        for one in (AllocateScratch(gpu.name), PlaceBarriers(gpu.name, disjoint=True)):
             one.apply(Context(), module)
         made = machine.finish(machine.emit(next(op for op in module.ops if isinstance(op, FuncOp)), options))
         assert isinstance(made, GpuKernel), "compiled for a GPU"
@@ -111,8 +109,22 @@ class Kernel:
         return Made(profile, self.arrays, seconds)
 
 
-def _placing(target: GpuTarget) -> tuple[Any, ...]:
-    return AllocateScratch(target.name), PlaceBarriers(target.name, disjoint=True)
+def by_weft(
+    kernel: Any,
+    arrays: Sequence[Array],
+    target: str,
+    constants: dict[str, Any],
+    numbers: Sequence[int] = (),
+    **options: int,
+) -> Made:
+    """What weft makes of a kernel of one program, and what a launch of it does with copies of the arrays, and numbers after
+    them. Options are those of a launch."""
+    copies = [array.copy() for array in arrays]
+    started = time.perf_counter()
+    made = kernel.compile(*copies, *numbers, **constants, target=target, num_warps=WARPS, **options)
+    seconds = time.perf_counter() - started
+    profile = Module(made.ptx).launch(made.symbol, 1, made.threads, [*copies, *numbers], shared=made.shared)
+    return Made(profile, copies, seconds)
 
 
 def by_triton(python: str, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ class Converted:
         kernel.block.add_op(tile.StoreOp(out, kernel.emit(converted)))
         for op in kernel.block.ops:
             op.location = location([Position(FILE, CONVERSION if op is converted else REST, 0, "kernel")])
-        return kernel.run(target, laid_out=True, warps=warps)
+        return kernel.run(target, warps)
 
     def ttgir(self, target: str, warps: int) -> str:
         """The same for Triton."""
@@ -95,7 +95,7 @@ class Summed:
         summed = tile.ReduceOp([value], self.axis, tile.ReduceOp.region(dtype, "add"), [tensor(dtype, [size], result)])
         out = kernel.argument(np.zeros(size, data.dtype), dtype, result)
         kernel.block.add_op(tile.StoreOp(out, kernel.emit(summed)))
-        return kernel.run(target, laid_out=True, warps=warps)
+        return kernel.run(target, warps)
 
     def ttgir(self, target: str, warps: int) -> str:
         """The same for Triton."""

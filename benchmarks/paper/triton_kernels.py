@@ -71,6 +71,19 @@ def mxfp4(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl
     tl.store(out + rows[:, None] * N + columns[None, :], total)
 
 
+@triton.jit
+def scaled(x, packed, scales, out, depth, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    rows, columns, inside = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    halves, groups = tl.arange(0, K // 2), tl.arange(0, K // 32)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, depth, K):
+        left = tl.load(x + rows[:, None] * depth + (start + inside)[None, :])
+        pairs = tl.load(packed + (start // 2 + halves)[:, None] * N + columns[None, :])
+        exponents = tl.load(scales + (start // 32 + groups)[None, :] * N + columns[:, None])
+        total = tl.dot_scaled(left, None, "bf16", pairs, exponents, "e2m1", total)
+    tl.store(out + rows[:, None] * N + columns[None, :], total)
+
+
 def without_ptxas(*given: Any) -> Any:
     """Triton's hook of its stages: an empty file instead of ptxas's. Asked without arguments, it names itself for the cache."""
     if not given:
