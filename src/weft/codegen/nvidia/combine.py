@@ -52,6 +52,19 @@ class Combining(Generic[Op]):
         """The files of lane ``lane``; of its number the lowest five bits count."""
         return self._moved(files, lambda builder, word: instructions.shuffle_idx(builder, word, lane))
 
+    def from_distance(
+        self, files: Sequence[File], distance: int, width: int, above: bool
+    ) -> tuple[list[File], ir.Value]:
+        """The files of the lane ``distance`` below (or above) among ``width`` lanes, and whether there is one; else the own."""
+        found: list[ir.Value] = []
+
+        def shuffle(builder: ir.IRBuilder, word: ir.Value) -> ir.Value:
+            moved, there = instructions.shuffle_along(builder, word, distance, width, above)
+            found.append(there)
+            return moved
+
+        return self._moved(files, shuffle), found[0]
+
     def _moved(self, files: Sequence[File], shuffle: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> list[File]:
         builder = self._threads.builder
         found: list[File] = []

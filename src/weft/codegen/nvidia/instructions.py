@@ -34,6 +34,18 @@ def shuffle_idx(builder: ir.IRBuilder, word: ir.Value, lane: ir.Value) -> ir.Val
     return intrinsic(builder, "nvvm.shfl.sync.idx.i32", [_ALL_LANES, word, lane, _CLAMP], I32, [])
 
 
+def shuffle_along(
+    builder: ir.IRBuilder, word: ir.Value, distance: int, width: int, above: bool
+) -> tuple[ir.Value, ir.Value]:
+    """The word of the lane ``distance`` below (or above) in the same ``width`` lanes, or else the own, and whether there is such
+    a lane: ``shfl.sync.up.b32``, ``shfl.sync.down.b32``."""
+    bounds = ir.Constant(I32, (32 - width) << 8 | (31 if above else 0))
+    operands = [_ALL_LANES, word, ir.Constant(I32, distance), bounds]
+    result = ir.LiteralStructType([I32, ir.IntType(1)])
+    pair = intrinsic(builder, f"nvvm.shfl.sync.{'down' if above else 'up'}.i32p", operands, result, [])
+    return builder.extract_value(pair, 0), builder.extract_value(pair, 1)
+
+
 def reduce_lanes(builder: ir.IRBuilder, kind: str, word: ir.Value, *, signed: bool) -> ir.Value:
     """``kind`` (one of `weft.transforms.nvidia.scratch.REDUX`) of the words of all lanes: ``redux.sync``."""
     sign = "u" if kind in ("min", "max") and not signed else ""

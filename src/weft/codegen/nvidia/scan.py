@@ -19,7 +19,7 @@ from weft.codegen.nvidia.files import CHUNK, File, length, take, vector_of
 from weft.codegen.nvidia.threads import LANE_BITS
 from weft.ir import tile
 from weft.layout.planning.combining import CombineStep, Convert
-from weft.layout.planning.scan import AcrossLane, Carry, Serial, Shift, Stop
+from weft.layout.planning.scan import AcrossLane, Carry, FromLane, Serial, Shift, Stop
 from weft.transforms.nvidia.scratch import scan_plan
 
 
@@ -79,6 +79,11 @@ class Scan(Combining[tile.ScanOp]):
         upper = self._threads.thread_bit(step.lane)
         return self._select(upper, files, combined) if step.reverse else self._select(upper, combined, files)
 
+    def from_neighbour(self, step: FromLane, files: list[File]) -> list[File]:
+        """Lanes combine with the lane some lanes before them, where there is such a lane."""
+        before, there = self.from_distance(files, step.distance, step.width, step.reverse)
+        return self._select(there, self.combined(before, files), files)
+
     def carry(self, step: Carry, files: list[File]) -> list[File]:
         """All elements are combined with the totals of what is before them."""
         entry, totals = self._threads.entry, self._take(files, step.totals)
@@ -109,6 +114,8 @@ class Scan(Combining[tile.ScanOp]):
 
     def shift(self, step: Shift, files: list[File]) -> list[File]:
         """Each element becomes the one before it. Registers whose element before is found alike are shuffled together."""
+        if step.neighbours:
+            return self.from_distance(files, *step.neighbours, step.reverse)[0]
         alike: dict[tuple[tuple[int | None, int], ...], list[int]] = {}
         for register in range(step.registers):
             stops = tuple((stop.lane, stop.flips) for stop in step.stops(register))
@@ -175,6 +182,7 @@ def _lane(stop: Stop) -> int:
 _RUN: Final[Mapping[type[CombineStep], Callable[[Scan, Any, list[File]], list[File]]]] = {
     Serial: Scan.serial,
     AcrossLane: Scan.across_lane,
+    FromLane: Scan.from_neighbour,
     Shift: Scan.shift,
     Carry: Scan.carry,
     Convert: Scan.convert,

@@ -8,7 +8,9 @@ it have made, whose *totals* are their last prefixes:
 
     run                     what happens                                                    shuffles
     registers, the lowest   `Serial`: one after the other                                   none
-    lanes, the lowest       `AcrossLane`: bit p of the lane takes the last prefix below     r for each bit
+    lanes, the lowest       `AcrossLane`: bit p of the lane takes the last prefix below;    r for each bit
+                            `FromLane`, where the bits are neighbours: each lane takes the
+                            prefix of the lane 1, 2, 4, .. before it
     any other               `Carry`: scan the totals t, shift by one, combine with all      t to spread totals over lanes,
                                                                                             t for each lane bit, t to shift
     warps and all above     the same, but totals go to all warps by one exchange through    t to spread them
@@ -148,6 +150,48 @@ class AcrossLane(CombineStep):
         return f"{self.cost.shuffles} shfl.idx to lanes {'without' if self.reverse else 'with'} {1 << self.lane}"
 
 
+def _neighbours(along: Sequence[Bit]) -> tuple[int, int] | None:
+    """The distance of elements that follow each other, in lanes, and how many lanes the run spans with those between; None where
+    the bits are not neighbouring lane bits in order."""
+    if not along or any(bit != Bit(LANE, along[0].at + place) for place, bit in enumerate(along)):
+        return None
+    return 1 << along[0].at, 1 << along[0].at + len(along)
+
+
+@dataclass(frozen=True)
+class FromLane(CombineStep):
+    """Lanes combine each register with that of the lane ``distance`` below (above, in reverse), where that lane is of the same
+    ``width`` lanes."""
+
+    distance: int
+    width: int
+    registers: int
+    bits: int
+    reverse: bool
+
+    @property
+    def cost(self) -> Cost:
+        """A shuffle and a select for each word."""
+        count = words(self.registers, self.bits)
+        return Cost(shuffles=count, permutes=count)
+
+    @property
+    def combines(self) -> int:
+        return self.registers
+
+    def apply(self, state: NDArray[Any], combine: Combine) -> NDArray[Any]:
+        import numpy as np
+
+        lanes = np.arange(len(state[0]))
+        before = lanes + (self.distance if self.reverse else -self.distance)
+        takes = before // self.width == lanes // self.width
+        source = np.where(takes, before, lanes)
+        return np.where(takes[None, :, None], combine(state[:, source], state), state)
+
+    def __str__(self) -> str:
+        return f"{self.cost.shuffles} shfl.{'down' if self.reverse else 'up'} {self.distance}"
+
+
 class Stop(NamedTuple):
     """Where the step to the element before may end: at lane bit ``lane`` (None: wherever it has got to). The element is in
     ``register`` of the lane whose number differs by ``flips``."""
@@ -180,6 +224,11 @@ class Shift(CombineStep):
         moved = words(self.registers >> lowest, self.bits)
         chosen = any(bit.dim == REGISTER for bit in self.along[lowest:])
         return Cost(shuffles=moved, permutes=moved * chosen)
+
+    @property
+    def neighbours(self) -> tuple[int, int] | None:
+        """How many lanes before the element before is, and among how many lanes, where that is so for all."""
+        return _neighbours(self.along)
 
     def stops(self, register: int) -> tuple[Stop, ...]:
         """Where the element before that of ``register`` is: a lane takes the first stop whose lane bit is set in its number
@@ -364,6 +413,11 @@ class _Scan:
         """A run with nothing below it."""
         if run[0].dim == REGISTER:
             return [Serial(tuple(bit.at for bit in run), self.registers, self.reverse)]
+        if neighbours := _neighbours(run):
+            distance, width = neighbours
+            return [
+                FromLane(distance << step, width, self.registers, self.bits, self.reverse) for step in range(len(run))
+            ]
         return [
             AcrossLane(bit.at, _mask(run[:at], LANE), self.registers, self.bits, self.reverse)
             for at, bit in enumerate(run)
