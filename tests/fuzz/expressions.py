@@ -132,6 +132,19 @@ def conversion(scope: Scope) -> Typed | None:
     return a and cast(a, scope.random.choice(dtypes.ALL))
 
 
+def through_float8(scope: Scope) -> Typed | None:
+    """A float8 that NumPy's arrays do not have, or that neither Triton nor hardware computes with, in the middle of conversions.
+    NaN is left out: what float8e4b15 makes of its sign is not specified."""
+    a = scope.pick(lambda v: not v.dtype.is_bool)
+    if a is None:
+        return None
+    middle = spelling(scope.random.choice([d for d in dtypes.ELEMENTS if d not in dtypes.ALL]))
+    target = scope.random.choice([d for d in dtypes.ALL if d.is_float and not d.is_float8])
+    number = f"tl.where({a.text} == {a.text}, {a.text}, 0.0)" if a.dtype.is_float else a.text
+    text = scope.random.choice(("{}", "tl.abs({})", "(-{})")).format(f"{number}.to(tl.{middle})")
+    return Typed(f"{text}.to(tl.{spelling(target)})", target, a.shape)
+
+
 def reinterpretation(scope: Scope) -> Typed | None:
     """A bitcast to a dtype of the same width; of floats without their NaNs, whose bits are not specified."""
     a = scope.pick(lambda v: not v.dtype.is_bool)
@@ -319,6 +332,7 @@ FORMS: Final[Sequence[tuple[Form, float]]] = (
     (choice, 3),
     (conversion, 4),
     (reinterpretation, 1),
+    (through_float8, 1),
     (multiply_add, 1.5),
     (limit, 2),
     (branch, 1),

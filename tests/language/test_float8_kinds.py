@@ -179,6 +179,20 @@ def test_absolute_values_comparisons_and_bits(kind: DType, target: str | None) -
 
 
 @weft.jit
+def sorted_codes(x: Any, out: Any, B: tl.constexpr) -> None:
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.sort(tl.load(x + i)))
+
+
+@pytest.mark.parametrize(("kind", "target"), grid(2, KINDS, TARGETS))
+def test_numbers_are_sorted_and_nan_is_the_last(kind: DType, target: str | None) -> None:
+    codes = np.random.default_rng(2).permutation(CODES)
+    out = np.zeros(256, np.uint8)
+    on(sorted_codes, target)[(1,)](reinterpret(codes, kind), reinterpret(out, kind), 256)
+    np.testing.assert_array_equal(numbers_of(kind)[out], np.sort(numbers_of(kind)))
+
+
+@weft.jit
 def product(x: Any, y: Any, out: Any, B: tl.constexpr) -> None:
     i, j = tl.arange(0, B)[:, None], tl.arange(0, B)[None, :]
     tl.store(out + i * B + j, tl.dot(tl.load(x + i * B + j), tl.load(y + i * B + j)))

@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from weft.dtypes import bool_, int8, int16, int32, int64
+from weft.dtypes import bool_, float16, int8, int16, int32, int64
 from weft.language.compiletime import static_assert, static_range
 from weft.language.core import composite, constexpr, constexpr_function, tensor
 from weft.language.creation import arange
@@ -63,9 +63,17 @@ def _ordered(x: tensor) -> tensor:
 
 
 @composite
+def _keys_of_float16(x: tensor) -> tensor:
+    """The keys of floats that have NaN in the place of -0: of the same numbers in float16, where NaN is the greatest."""
+    return _ordered(x.to(float16).to(int16, bitcast=True))
+
+
+@composite
 def _keys(x: tensor) -> tensor:
     if x.dtype == bool_:
         return x.to(int8)
+    if x.dtype.is_fp8e4b8() or x.dtype.is_fp8e5b16():
+        return _keys_of_float16(x)
     if x.dtype.is_floating():
         return _ordered(x.to(_signed(x.dtype.primitive_bitwidth), bitcast=True))
     return x
@@ -73,6 +81,8 @@ def _keys(x: tensor) -> tensor:
 
 @composite
 def _elements(keys: tensor, like: tensor) -> tensor:
+    if like.dtype.is_fp8e4b8() or like.dtype.is_fp8e5b16():
+        return _ordered(keys).to(float16, bitcast=True).to(like.dtype)
     if like.dtype.is_floating():
         return _ordered(keys).to(like.dtype, bitcast=True)
     return keys.to(like.dtype)
