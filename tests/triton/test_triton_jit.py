@@ -3,6 +3,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations
 
+import pickle
 import traceback
 from typing import Any, NamedTuple
 
@@ -431,3 +432,19 @@ def test_the_setting_debug_counts_before_keywords(monkeypatch: pytest.MonkeyPatc
     for keywords in ({}, {"debug": False}):
         with pytest.raises(RuntimeError, match="is 1"):
             asserting[(1,)](x, **keywords)
+
+
+def test_failed_assertions_are_told_as_on_a_card(capfd: pytest.CaptureFixture[str]) -> None:
+    x = np.zeros(1, np.int32)
+    with pytest.raises(weft.DeviceAssertionError) as caught:
+        asserting[(3,)](x, debug=True)
+    line = asserting.starting_line_number + 2
+    first, second, place, *_ = str(caught.value).splitlines()
+    assert first == "CUDA error: device-side assert triggered"
+    assert second.startswith("kernel 'asserting', program (")
+    assert second.endswith(": assertion failed: is 1")
+    assert place == f"  at {__file__}:{line}, in asserting"
+    block = ",".join(map(str, caught.value.program))
+    expected = f"{__file__}:{line}: asserting: block: [{block}], thread: [0,0,0] Assertion `is 1` failed.\n"
+    assert capfd.readouterr().err == expected
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -23,12 +23,13 @@ from weft.options import Options
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of, specialised
 from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
 from weft.runtime.emulated import CURRENT
+from weft.runtime.errors import DeviceAssertionError as WeftAssertionError
 from weft.runtime.errors import OutOfResources as WeftOutOfResources
 from weft.runtime.jit import JITFunction as Kernel
 from weft.runtime.resources import MOST_THREADS
 from weft.triton import knobs
 from weft.triton.compiler.errors import translated
-from weft.triton.errors import OutOfResources, out_of_resources
+from weft.triton.errors import OutOfResources, assertion_failed, out_of_resources
 from weft.triton.profiles import LAUNCHES
 from weft.triton.runtime import preloading
 from weft.triton.runtime.driver import driver
@@ -223,7 +224,10 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             entered = knobs.runtime.launch_enter_hook
             if entered is not None and getattr(entered, "calls", True):
                 kernel.announce(entered, sizes, bound.values)
-            profile = executable.launch(bound, sizes)
+            try:
+                profile = executable.launch(bound, sizes)
+            except WeftAssertionError as error:
+                raise assertion_failed(error) from None
             if profile is not None:
                 LAUNCHES.add(profile)
             left = knobs.runtime.launch_exit_hook
