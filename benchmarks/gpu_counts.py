@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import math
 import shlex
 import subprocess
 import sys
@@ -229,6 +230,39 @@ def _grouped(a: Array, b: Array, sizes: Array, places: Array, *_: Any) -> Array:
     return np.concatenate(found)
 
 
+def _prefixes(x: Array, *_: Any) -> Array:
+    """The prefix sums of the two halves."""
+    return x.reshape(2, -1).cumsum(1).reshape(-1)
+
+
+def _scan(name: str, kernel: str, size: int, constants: dict[str, Any], *scratch: int) -> Case:
+    """Prefix sums of integers by two programs, which may have scratch memory."""
+    return Case(
+        f"{name} 2x{size}",
+        kernel,
+        (2,),
+        lambda: [integers(100, 2 * size), *(np.zeros(n, "int32") for n in (*scratch, 2 * size))],
+        _prefixes,
+        constants,
+    )
+
+
+def _histogram(name: str, kernel: str, constants: dict[str, Any]) -> Case:
+    """Counts of 32 integers among 4,000."""
+    return Case(
+        name,
+        kernel,
+        (4,),
+        lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
+        lambda x, *_: np.bincount(x, minlength=32),
+        {"BLOCK": 1024, **constants},
+    )
+
+
+def _attention_arguments() -> list[Any]:
+    return [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125]
+
+
 def _recurrence(x: Any, y: Any, *_: Any) -> Any:
     """Both numbers of the composed maps, from each element to the row's end, added."""
     first, second = x.copy(), y.copy()
@@ -313,7 +347,7 @@ CASES: Final = (
         "attention forward D=64",
         "attention",
         (2,),
-        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125],
+        _attention_arguments,
         _attention,
         {"M": 64, "N": 64, "D": 64, "CAUSAL": False},
         2e-3,
@@ -323,7 +357,7 @@ CASES: Final = (
         "attention causal D=64",
         "attention",
         (2,),
-        lambda: [*(floats(128, 64, dtype="float16") for _ in range(3)), np.zeros((128, 64), "float32"), 128, 0.125],
+        _attention_arguments,
         _causal,
         {"M": 64, "N": 32, "D": 64, "CAUSAL": True},
         2e-3,
@@ -373,22 +407,8 @@ CASES: Final = (
         {"M": 64, "N": 64, "K": 32},
         1e-3,
     ),
-    Case(
-        "prefix sums by rows 2x256",
-        "prefix_sums",
-        (2,),
-        lambda: [integers(100, 512), np.zeros(512, "int32")],
-        lambda x, _: x.reshape(2, -1).cumsum(1).reshape(-1),
-        {"ROWS": 16, "COLUMNS": 16},
-    ),
-    Case(
-        "prefix sums by doubling 2x256",
-        "doubled_sums",
-        (2,),
-        lambda: [integers(100, 512), np.zeros(1024, "int32"), np.zeros(512, "int32")],
-        lambda x, *_: x.reshape(2, -1).cumsum(1).reshape(-1),
-        {"SIZE": 256, "STEPS": 8},
-    ),
+    _scan("prefix sums by rows", "prefix_sums", 256, {"ROWS": 16, "COLUMNS": 16}),
+    _scan("prefix sums by doubling", "doubled_sums", 256, {"SIZE": 256, "STEPS": 8}, 1024),
     Case(
         "rows by number 64x64",
         "rows_of",
@@ -397,22 +417,8 @@ CASES: Final = (
         lambda table, numbers, _: table[numbers],
         {"COLUMNS": 64, "BLOCK": 32},
     ),
-    Case(
-        "histogram 4000",
-        "histogram",
-        (4,),
-        lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
-        lambda x, *_: np.bincount(x, minlength=32),
-        {"BLOCK": 1024},
-    ),
-    Case(
-        "cumsum 2x1024",
-        "scanned_sums",
-        (2,),
-        lambda: [integers(100, 2048), np.zeros(2048, "int32")],
-        lambda x, _: x.reshape(2, -1).cumsum(1).reshape(-1),
-        {"SIZE": 1024},
-    ),
+    _histogram("histogram 4000", "histogram", {}),
+    _scan("cumsum", "scanned_sums", 1024, {"SIZE": 1024}),
     Case(
         "scan of maps 32x64",
         "scanned_maps",
@@ -429,14 +435,7 @@ CASES: Final = (
         lambda x, index, _: np.take_along_axis(x, index.astype(np.int64), 1),
         {"ROWS": 64, "COLUMNS": 64},
     ),
-    Case(
-        "histogram of tiles 4000",
-        "counted",
-        (4,),
-        lambda: [integers(32, 4000) & 31, np.zeros(32, "int32"), 4000],
-        lambda x, *_: np.bincount(x, minlength=32),
-        {"BLOCK": 1024, "BINS": 32},
-    ),
+    _histogram("histogram of tiles 4000", "counted", {"BINS": 32}),
 )
 
 
@@ -447,6 +446,11 @@ class Compiled:
     profile: Profile
     result: Array
     classes: dict[str, int]
+
+    @property
+    def moved(self) -> int:
+        """Shared memory instructions, shuffles and barriers."""
+        return self.classes.get("shared", 0) + self.profile.total("shuffles") + self.profile.total("barriers")
 
     def counts(self) -> dict[str, int | None]:
         """The columns of the table, by name."""
@@ -587,6 +591,32 @@ def tables(rows: Sequence[Row]) -> list[tuple[str, list[str], list[list[str]]]]:
     ]
 
 
+def goals(rows: Sequence[Row]) -> list[str]:
+    """Weft's numbers over Triton's, for each target: a sentence."""
+    found: list[str] = []
+    for target in dict.fromkeys(row.target for row in rows):
+        pairs = [(row, row.weft, row.triton) for row in rows if row.target == target and row.triton is not None]
+        if not pairs:
+            continue
+        ratios = {
+            row.case.name: ours.profile.total("executions") / theirs.profile.total("executions")
+            for row, ours, theirs in pairs
+        }
+        mean = math.prod(ratios.values()) ** (1 / len(ratios))
+        worst = sorted(ratios, key=lambda name: -ratios[name])[:2]
+        moved = [
+            sum(made.moved for made in each)
+            for each in zip(*((ours, theirs) for _, ours, theirs in pairs), strict=True)
+        ]
+        found.append(
+            f"{target}: instructions {mean:.2f} in geometric mean, most "
+            + ", ".join(f"{ratios[name]:.2f} ({name})" for name in worst)
+            + f"; shared memory instructions, shuffles and barriers in sum {moved[0] / moved[1]:.2f}; "
+            + f"{sum(bool(row.worse()) for row, *_ in pairs)} of {len(pairs)} kernels have a star"
+        )
+    return found
+
+
 def show(title: str, heads: Sequence[str], cells: Sequence[Sequence[str]], *, names: int, markdown: bool) -> None:
     """Prints a table. Its first ``names`` columns are words, the others numbers."""
     if markdown:
@@ -624,6 +654,7 @@ def main() -> int:
         print(f"`python {shlex.join(sys.argv)}`, {date.today().isoformat()}.")
     for title, heads, cells in tables(rows):
         show(title, heads, cells, names=2, markdown=given.markdown)
+    print("", *goals(rows), sep="\n")
     return int(any(r.wrong for r in rows))
 
 

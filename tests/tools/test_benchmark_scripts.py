@@ -40,7 +40,11 @@ SMALLEST: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["in a warp: mma to left operand"],
     ),
     "figure6": ({}, ["--most", "2"], ["[512,2]", "288", "64", "0", "0"]),
-    "mxfp4": ({}, [], ["weft, broadcast and shift", "5,528", "834", "0", "8", "256", "0"]),
+    "mxfp4": (
+        {"KERNELS": ["broadcast and shift"]},
+        [],
+        ["weft, broadcast and shift", "5,528", "834", "0", "8", "256", "0"],
+    ),
 }
 """Of each script the keys of its tables to keep, or what stands for them, arguments, and the beginning of the last row."""
 
