@@ -152,6 +152,27 @@ def test_integers_and_narrow_floats_become_float8(kind: DType, target: str | Non
 
 
 @weft.jit
+def narrowed(x: Any, out: Any, B: tl.constexpr) -> None:
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.cast(tl.load(x + i), out.dtype.element_ty, fp_downcast_rounding="rtz"))
+
+
+@pytest.mark.parametrize(("kind", "target"), grid(2, KINDS, TARGETS))
+def test_conversions_towards_zero(kind: DType, target: str | None) -> None:
+    """Of each number the largest that is no larger in magnitude. Infinity gives the greatest number; NaN stays, or is 1.75."""
+    x = HALVES if target is None else HALVES[target == "sm_80" :: 64].copy()
+    codes = np.zeros(x.size, np.uint8)
+    on(narrowed, target)[(x.size // 512,)](x, reinterpret(codes, kind), 512)
+    numbers = numbers_of(kind)[: kind.saturates + 1 if kind.saturates else 128]
+    with np.errstate(invalid="ignore"):
+        wide = x.astype(np.float64)
+    found = numbers[np.searchsorted(numbers, np.where(np.isnan(wide), np.inf, np.abs(wide)), side="right") - 1]
+    expected = np.where(np.isnan(wide) & (kind.saturates == 0), np.nan, np.copysign(found, wide))
+    sign = np.where(np.isnan(wide), 0x80, 0)
+    np.testing.assert_array_equal(numbers_of(kind)[codes | sign], np.where(sign, -np.abs(expected), expected))
+
+
+@weft.jit
 def forms(x: Any, y: Any, size: Any, both: Any, sums: Any, bits: Any, chosen: Any, B: tl.constexpr) -> None:
     i = tl.arange(0, B)
     a, b = tl.load(x + i), tl.load(y + i)

@@ -23,7 +23,11 @@ def towards_zero(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     back, word = b.cast(near, x.dtype), _WORDS[dtype.bits]
     bits = b.bitcast(near, word)
     larger = b.compare("gt", b.unary("abs", back), b.unary("abs", x))
-    result = b.select(larger, b.binary("sub", bits, b.constant(1, word, x.shape)), bits)
+    before = b.binary("sub", bits, b.constant(1, word, x.shape))
+    if dtype.all_numbers and dtype.has_nan:  # before the least negative number stands NaN
+        is_nan = b.compare("eq", before, b.constant(word.min, word, x.shape))
+        before = b.select(is_nan, b.constant(0, word, x.shape), before)
+    result = b.select(larger, before, bits)
     if dtype.finite_only:
         lost = b.binary("and", b.compare("ne", back, back), b.compare("eq", x, x))
         largest = _largest(dtype)
