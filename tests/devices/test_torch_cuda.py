@@ -49,6 +49,10 @@ with torch.cuda.device(0), torch.random.fork_rng():
 module = torch.nn.Linear(2, 2).cuda().to("cuda").to(0).to(torch.float32)
 assert torch.zeros(2).to(0, torch.float16).dtype is torch.float16
 assert torch.cuda.device(0).idx == 0 and torch._C._cuda_getCurrentRawStream(0) == 0
+module_of = getattr(torch, x.device.type)
+with module_of.stream(module_of.Stream()):
+    module_of.set_stream(module_of.current_stream())
+assert module_of.get_device_properties(x.device).multi_processor_count >= 1 and module_of.get_device_capability() == (9, 0)
 torch.cuda.nvtx.range_push("a")
 torch.cuda.nvtx.mark("b")
 torch.cuda.nvtx.range_pop()

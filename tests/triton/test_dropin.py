@@ -24,6 +24,7 @@ MODULES = [
     *("triton.language.target_info", "triton.runtime", "triton.runtime.driver", "triton.runtime.jit", "triton.errors"),
     *("triton.runtime.autotuner", "triton.runtime.cache", "triton.runtime.errors", "triton.compiler", "triton.knobs"),
     *("triton.compiler.compiler", "triton.compiler.errors", "triton.testing", "triton.tools.tensor_descriptor"),
+    *("triton.profiler", "triton.profiler.viewer"),
     *("triton.backends", "triton.backends.compiler", "triton.backends.driver", "triton._internal_testing"),
 ]
 

@@ -46,6 +46,7 @@ def test_a_launch_returns_the_compiled_kernel() -> None:
     assert "define" in kernel.asm["llir"]
     assert kernel.asm["obj"] == kernel.kernel
     assert (kernel.n_regs, kernel.n_spills) == (32, 0)
+    assert kernel.metadata.shared == 1  # programs divide by both
     assert kernel.src.signature == {"x": "*fp32", "out": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
     assert kernel is scale[(3,)](x, out, 3.0, 70, BLOCK=32, num_warps=8)
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from weft import triton
-from weft.triton import knobs, testing
+from weft.triton import knobs, profiler, testing
+from weft.triton.profiler import viewer
 from weft.triton.report import Benchmark, perf_report
 from weft.triton.runtime.cache import FileCacheManager, get_cache_manager
 from weft.triton.tools.tensor_descriptor import TensorDescriptor
@@ -244,3 +245,21 @@ def test_the_class_of_a_cache_may_be_named_by_a_variable(monkeypatch: pytest.Mon
     assert type(get_cache_manager("key")) is FileCacheManager
     monkeypatch.setattr(knobs.cache, "manager_class", Files)
     assert type(get_cache_manager("key")) is Files
+
+
+def test_the_profiler_records_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert profiler.start("name", hook="triton") == 0
+
+    @profiler.scope("function", metrics={"flops": 1})
+    def function() -> int:
+        with profiler.scope("block"), profiler.cpu_timed_scope("timed"), profiler.metadata_state():
+            return 3
+
+    assert profiler.profile(name="all")(function)() == 3
+    profiler.deactivate()
+    profiler.finalize()
+    tree, names = viewer.parse(["time/ms"], "name.hatchet")
+    viewer.print_tree(tree, names)
+    assert capsys.readouterr().out == (
+        "weft records no times for triton.profiler; measure with triton.testing.do_bench, or count with 'weft run --device'\n"
+    )

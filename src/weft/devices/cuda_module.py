@@ -169,6 +169,8 @@ def install(torch: Any) -> None:
     }
     for name, value in replaced.items():
         setattr(cuda, name, value)
+        if not hasattr(torch.cpu, name):  # programs look up the module of a tensor's device
+            setattr(torch.cpu, name, value)
     # With False CUDA graphs are left out, as for tensors of the CPU.
     torch._C._cuda_cudaCachingAllocator_is_enabled = _always(False)
     torch._C._cuda_getCurrentRawStream = _always(0)  # programs that launch by themselves take it from there

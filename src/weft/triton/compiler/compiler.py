@@ -128,6 +128,8 @@ class AsmDict(dict[str, Any]):
 
 
 _REGISTERS: Final = 32
+_SHARED: Final = 1
+"""What a CPU's kernel says of a thread's registers and a block's shared memory, since programs divide by both."""
 
 _FIELDS: Final = [
     *(
@@ -200,7 +202,7 @@ class CompiledKernel:
             "num_ctas": options.blocks,
             "num_stages": options.stages,
             "num_warps": options.warps,
-            "shared": gpu.shared if gpu else 0,
+            "shared": gpu.shared if gpu else _SHARED,
             "target": GPUTarget("cuda", self.target.sm, 32)
             if self.target
             else GPUTarget("cpu", platform.machine(), 32),
