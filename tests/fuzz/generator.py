@@ -180,6 +180,7 @@ class Generator:
                 (self.scaled, 0.15),
                 (self.batched, 0.3),
                 (self.elementwise, 0.4),
+                (self.mapped_access, 0.2),
                 (self.inexact, 1.5),
                 (self.store_something, 0.5),
                 (self.atomic, 0.6),
@@ -435,6 +436,10 @@ class Generator:
     def elementwise(self) -> None:
         """A function of elements, mapped over tiles."""
         maps.elementwise(self)
+
+    def mapped_access(self) -> None:
+        """A function of elements that accesses memory."""
+        maps.access(self)
 
     def alike(self, value: Typed, other: str, where: str = "") -> None:
         """A trap if two values differ: what the reference does not notice, since it runs the same tile IR. NaNs are alike."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from fuzz import expressions
-from fuzz.typed import Shape, Typed, common_shape
+from fuzz.typed import Shape, Typed, cast, common_shape, spelling
+from weft import dtypes
 from weft.dtypes import DType
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ FORMS: Final[Sequence[expressions.Form]] = (
     expressions.branch,
 )
 """What the functions compute."""
+
+FAR: Final = 100_000_000
+"""An offset that no array has."""
 
 
 class Elements:
@@ -70,6 +74,8 @@ def elementwise(g: Generator) -> None:
     dtype = results[0].dtype
     if pack == 2:
         results.append(inside.pick(lambda v: v.dtype == dtype) or results[0])
+    elif (other := inside.pick(lambda v: v.dtype == dtype)) and r.random() < 0.4:
+        lines += [f"if {_test(inside)}:", f"    return {other.text}"]
     names = ", ".join(p.text for several in parameters for p in several)
     lines.append(f"return {', '.join(v.text for v in results)}")
     name = g.write_function("element_", "\n".join([f"({names}):", *(f"    {line}" for line in lines), ""]))
@@ -79,6 +85,36 @@ def elementwise(g: Generator) -> None:
         scalars = [last_element(g, v, shape) for v in given]
         called = g.define(Typed(f"{name}({', '.join(scalars)})", dtype))
         g.alike(called, last_element(g, value, shape))
+
+
+def access(g: Generator) -> None:
+    """A function of elements that loads, and perhaps stores or counts, where a condition on them holds. Elsewhere the pointers
+    lie outside of the arrays."""
+    r = g.random
+    index = g.pick(lambda v: v.dtype.is_integer and v.size > 1)
+    if index is None:
+        return
+    shape = index.shape
+    condition = g.pick(lambda v: v.dtype.is_bool and v.shape == shape)
+    holds = condition.text if condition else f"({index.text} > 3)"
+    dtype = r.choice([d for d in dtypes.ALL if not d.is_bool])
+    source, size = g.new("far"), r.choice((1, 8, 64))
+    name = g.array("input", dtype, size, None)
+    g.emit(f"{source} = {name} + tl.where({holds}, {cast(index, dtypes.int32).text} & {size - 1}, {FAR})")
+    place = g.place(shape, injective=True)
+    out = g.argument("out", "output", dtype.name, place.span * g.programs)
+    sums = g.argument("sum", "counter", "int32", 1)
+    target, count = g.new("far"), f"{sums} + tl.where({holds}, 0, {FAR})"
+    g.emit(f"{target} = {out} + tl.where({holds}, {place.offsets.text}, {FAR})")
+    acts = ["x = tl.load(p)", "tl.store(o, x)", "tl.atomic_add(s, 1)"]
+    lines = [f"x = (i * 0).to(tl.{spelling(dtype)})", "if c:", *(f"    {line}" for line in acts[: r.randint(1, 3)])]
+    if r.random() < 0.4:
+        lines += ["    if x == x and i > 1:", "        return x"]
+    name = g.write_function(
+        "element_", "\n".join(["(p, o, s, i, c):", *(f"    {each}" for each in (*lines, "return x")), ""])
+    )
+    text = f"tl.map_elementwise({name}, {source}, {target}, {count}, {cast(index, dtypes.int32).text}, {holds})"
+    g.define(Typed(text, dtype, shape))
 
 
 def last_element(g: Generator, value: Typed, shape: Shape) -> str:

@@ -78,6 +78,9 @@ FAULTS = {
     "an if on elements takes the other side": Fault(
         "elementwise", "frontend.branching", "_select", lambda right: lambda g, t, b, v: right(g, t, b, v[::-1])
     ),
+    "accesses under conditions on elements are not masked": Fault(
+        "mapped_access", "frontend.builder", "Builder.reached", lambda _: lambda self, shape, mask: mask, "sm_80"
+    ),
     "a block unchecked in its last dimension": Fault(
         "block_pointer", "frontend.library.blocks", "inside", last_unchecked, "sm_80"
     ),
