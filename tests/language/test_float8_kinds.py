@@ -92,7 +92,7 @@ def test_the_oracle_agrees_with_ml_dtypes() -> None:
         float8_e4m3b15.numpy  # noqa: B018 - the property raises
 
 
-@pytest.mark.parametrize(("kind", "target"), grid(1, KINDS, TARGETS))
+@pytest.mark.parametrize(("kind", "target"), grid(2, KINDS, TARGETS))
 def test_all_codes_as_wider_floats(kind: DType, target: str | None) -> None:
     for dtype in (np.float16, np.float32, np.float64):
         out = np.zeros(256, dtype)
