@@ -267,3 +267,15 @@ def test_each_configuration_is_measured_where_it_may_differ(monkeypatch: pytest.
     with emulate(gpu("sm_80")):
         run(triton.autotune(configs=SAME, key=["n"])(triton.jit(body)))
     assert clock.calls == 4
+
+
+def test_a_subclass_names_itself() -> None:
+    """Libraries derive their own autotuners."""
+
+    class Library(Autotuner):
+        def __init__(self, *args: Any, **keywords: Any) -> None:
+            super().__init__(*args, **keywords)
+            self.__name__ = f"library_{self.__name__}"
+
+    kernel = triton.jit(body)
+    assert Library(kernel, kernel.arg_names, CONFIGS, ["n"], None, None).__name__ == "library_body"

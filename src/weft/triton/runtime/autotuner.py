@@ -48,6 +48,7 @@ class Autotuner(KernelInterface):
         cache_results: bool = False,
     ) -> None:
         self.fn = fn
+        self.__name__ = self.base_fn.__name__  # an attribute, which subclasses of programs set
         self.arg_names = list(arg_names)
         self.configs = list(configs) if configs else [Config({})]
         self.keys = list(key)
@@ -117,10 +118,6 @@ class Autotuner(KernelInterface):
         while not isinstance(kernel, JITFunction):
             kernel = kernel.fn
         return kernel
-
-    @property
-    def __name__(self) -> str:
-        return self.base_fn.__name__
 
     @cached_property
     def do_bench(self) -> Callable[..., Any]:
