@@ -326,6 +326,7 @@ def test_the_same_functions_under_other_names() -> None:
         ("h.dtype.name", "fp16"),
         ("h.dtype.primitive_bitwidth", "16"),
         ("b.dtype.primitive_bitwidth", "1"),
+        ("h.dtype.value.name, p.dtype.value, P.type.value.shape", "('fp16', the dtype pointer<float32>, (16,))"),
         ("k.dtype.is_bf16(), k.dtype.is_fp16(), q.dtype.is_fp8()", "(True, False, True)"),
         ("u.dtype.is_int_unsigned(), i.dtype.is_int_signed(), f.dtype.is_int()", "(True, True, False)"),
         ("tl.float8e4nv is q.dtype, tl.int1 == b.dtype", "(True, True)"),

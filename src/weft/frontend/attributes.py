@@ -114,6 +114,7 @@ _DTYPE: Final[dict[str, Callable[[DType], Value]]] = {
     "itemsize": lambda d: d.itemsize,
     "scalar": lambda d: d,
     "element_ty": lambda d: d,
+    "value": lambda d: d,  # in Triton of a constexpr that has the dtype
 }
 
 _INTEGER: Final[dict[str, Callable[[DType], Value]]] = {"int_bitwidth": lambda d: d.bits}
@@ -147,6 +148,7 @@ _POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
     "element_ty": lambda p: p.element_ty,
     "scalar": lambda p: p,
     "primitive_bitwidth": lambda p: 64,
+    "value": lambda p: p,
 }
 _POINTER_QUESTIONS: Final[dict[str, Callable[[pointer_type], bool]]] = {
     **dict.fromkeys(_DTYPE_QUESTIONS, lambda p: False),
@@ -157,6 +159,7 @@ _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
     "element_ty": lambda t: t.element_ty,
     "scalar": lambda t: t.element_ty,
     "shape": lambda t: t.shape,
+    "value": lambda t: t,
     "nbytes": lambda t: math.prod(t.shape) * (t.element_ty.itemsize if isinstance(t.element_ty, DType) else 8),
 }
 
