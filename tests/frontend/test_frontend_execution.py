@@ -335,15 +335,23 @@ def bit_length(n: int) -> int:
     return n.bit_length()
 
 
+@tl.constexpr
+def next_bit_length(n: int) -> int:
+    return n.bit_length() + 1
+
+
 @jit
 def calls_python(out: Any, N: tl.constexpr) -> None:
     tl.store(out, tl.sum(tl.arange(0, bit_length(N)) * 0 + 1))
+    tl.store(out + 1, next_bit_length(N))
 
 
 def test_functions_of_constants(execute: Execute) -> None:
-    out = np.zeros(1, np.int32)
+    """By the decorator, and by `tl.constexpr`, which wraps any Python value."""
+    out = np.zeros(2, np.int32)
     execute(calls_python, out=out, N=tl.constexpr([200])[0])
-    assert out.tolist() == [8]
+    assert out.tolist() == [8, 9]
+    assert next_bit_length(200) == 9
 
 
 @jit

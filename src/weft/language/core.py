@@ -14,6 +14,7 @@ import functools
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from weft.dtypes import DType
@@ -128,14 +129,16 @@ class constexpr:
     constant.
 
     Operators act on the wrapped Python values with Python's meaning (``//`` floors, integers are unbounded) and give
-    another ``constexpr``; ``.value`` unwraps. Wrapping a ``constexpr`` again changes nothing.
+    another ``constexpr``; ``.value`` unwraps. Wrapping a ``constexpr`` again changes nothing. A Python function is wrapped as by
+    `constexpr_function`: kernels call it while they are compiled.
     """
 
     __slots__ = ("value",)
     value: Any
 
     def __init__(self, value: Any) -> None:
-        self.value = _unwrap(value)
+        inner = _unwrap(value)
+        self.value = ConstexprFunction(inner) if isinstance(inner, FunctionType) else inner
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"
