@@ -449,3 +449,37 @@ def test_failed_assertions_are_told_as_on_a_card(capfd: pytest.CaptureFixture[st
     expected = f"{__file__}:{line}: asserting: block: [{block}], thread: [0,0,0] Assertion `is 1` failed.\n"
     assert capfd.readouterr().err == expected
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_variable_that_is_annotated_as_a_constexpr() -> None:
+    """In Triton the annotation has no effect on a value of the run time."""
+
+    @triton.jit
+    def kernel(out: Any, n: Any, BLOCK: tl.constexpr):
+        size: tl.constexpr = BLOCK * n
+        half: tl.constexpr = BLOCK // 2
+        tl.store(out + tl.arange(0, half), size)
+
+    out = np.zeros(8, np.int32)
+    kernel[(1,)](out, 7, 16)
+    assert out.tolist() == [112] * 8
+
+
+def test_a_pointer_as_a_condition() -> None:
+    """It asks whether the pointer is one: None is an argument too."""
+
+    @triton.jit
+    def kernel(x: Any, out: Any):
+        if x:
+            tl.store(out, tl.load(x))
+        else:
+            tl.store(out, 5)
+        address = out.to(tl.int64)
+        if (address * 0).to(tl.pointer_type(tl.float32)):
+            tl.store(out, 9)
+
+    x, out = np.full(1, 3, np.float32), np.zeros(1, np.float32)
+    kernel[(1,)](x, out)
+    assert out[0] == 3
+    kernel[(1,)](None, out)
+    assert out[0] == 5

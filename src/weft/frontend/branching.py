@@ -30,9 +30,8 @@ class Branch:
 
 
 def condition(g: Generator, node: ast.expr) -> bool | Tensor:
-    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers: ``!=
-    0``).
-    A tile of a single element stands for it, with Triton's warning."""
+    """The value of a condition: a bool if it is known at compile time, else a scalar of dtype bool (numbers and pointers: ``!=
+    0``). A tile of a single element stands for it, with Triton's warning."""
     value = g.expression(node)
     if not isinstance(value, Tensor):
         return bool(value)
@@ -50,7 +49,7 @@ def condition(g: Generator, node: ast.expr) -> bool | Tensor:
         )
         raise g.stamp(error, node)
     if value.is_pointer:
-        raise g.stamp(CompilationError(f"a condition is one bool, found a {value}"), node)
+        value = g.b.bitcast(value, dtypes.int64)
     return g.b.cast(value, dtypes.bool_)
 
 

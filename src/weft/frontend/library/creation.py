@@ -105,8 +105,8 @@ def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, b
     if isinstance(dtype, pointer_type):
         return b.bitcast(x, dtype)
     element = dtype_of(dtype.element_ty if isinstance(dtype, block_type) else dtype, "dtype")
-    if flag(bitcast, "bitcast"):
-        return b.bitcast(x, element)
+    if flag(bitcast, "bitcast") or (x.is_pointer and element.is_integer and element.bits == 64):
+        return b.bitcast(x, element)  # an address is its number
     if rounding and not x.is_pointer and x.dtype != element:
         _check_narrowing(x.dtype, element)
         if rounding == "rtz":
