@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -77,6 +78,24 @@ def running(x: Any, sums: Any, products: Any, N: tl.constexpr, R: tl.constexpr, 
     v = tl.load(x + i)
     tl.store(sums + i, tl.cumsum(v, reverse=R, dtype=D))
     tl.store(products + i, v.cumprod(0, R, D))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("dtype", "asked"), [(ml_dtypes.bfloat16, None), (np.float16, None), (np.float32, tl.bfloat16)]
+)
+def test_narrow_floats_are_rounded_once(target: str | None, dtype: Any, asked: Any) -> None:
+    """1 + 1 + ... would stay 256 in bfloat16 and 2048 in float16."""
+    narrow = ml_dtypes.bfloat16 if asked is not None else dtype
+    x = np.ones(4096, dtype)
+    sums, products = np.zeros(4096, narrow), np.zeros(4096, narrow)
+    on(running, target)[(1,)](x, sums, products, 4096, False, asked)
+    np.testing.assert_array_equal(sums, np.arange(1, 4097).astype(np.float32).astype(narrow))
+    x = np.where(np.arange(64) % 2, 1 + 1 / 64, 1).astype(dtype)
+    on(running, target)[(1,)](x, sums, products, 64, False, asked)
+    exact = np.cumprod(x.astype(np.float64))
+    half_a_unit = 2.0 ** (-11 if narrow is np.float16 else -8)
+    np.testing.assert_allclose(products[:64].astype(np.float64), exact, rtol=1.001 * half_a_unit)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -28,7 +28,7 @@ def cumsum(
     dtype: DType | constexpr | None = None,
 ) -> tensor:
     """The sum of the elements up to each. ``dtype`` names another type to convert to and add in; without it integers narrower
-    than 32 bits are added in int32 or uint32."""
+    than 32 bits are added in int32 or uint32. Floats narrower than 32 bits are added in float32, and each sum is rounded once."""
     ...
 
 

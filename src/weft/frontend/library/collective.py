@@ -11,7 +11,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, integer, tile_of
 from weft.frontend.library.combining import Combine, by_function, by_kind, region_of, sources_of
-from weft.frontend.promotion import resolve
+from weft.frontend.promotion import is_triton, resolve
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_tuple
 from weft.ir import tile
@@ -36,11 +36,14 @@ def _associative_scan(b: Builder, input: Value, axis: Value, combine_fn: Value, 
 
 
 def _cumulative(b: Builder, kind: str, input: Value, axis: Value, reverse: Value, dtype: Value) -> Tensor:
-    """A scan by one `tile.binary`, in the dtype asked for or in that of the semantics' running sums."""
+    """A scan by one `tile.binary`, in the dtype asked for or in that of the semantics' running sums. Triton's floats narrower
+    than 32 bits are scanned in float32: rounded at each step, a long sum would stop to grow."""
     x = tile_of(b, input, "input")
     promotion = resolve(b, "cumsum", x)
     chosen = promotion.operands if dtype is None else dtype_of(dtype, "dtype")
-    (result,) = scan_tiles(b, [b.cast(x, chosen)], axis, reverse, by_kind(b, kind))
+    wide = chosen.compute if chosen.is_float and is_triton(b.semantics) else chosen
+    (result,) = scan_tiles(b, [b.cast(b.cast(x, chosen), wide)], axis, reverse, by_kind(b, kind))
+    result = b.cast(result, chosen)
     return result if dtype is not None else b.cast(result, promotion.result).typed(promotion.weak)
 
 
