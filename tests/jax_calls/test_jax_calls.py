@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import triton
 
 pytestmark = [pytest.mark.jax, pytest.mark.jit]
 jax: Any = pytest.importorskip("jax", reason="needs JAX: pip install 'weft[jax]'")
@@ -145,7 +146,7 @@ def test_equal_constants_of_other_types_are_other_calls() -> None:
 
 
 def site(value: Any) -> handler.Site:
-    return handler.Site(increment, (value,), (1, 1, 1), {}, (), (), ())
+    return handler.Site(increment, ("x",), (value,), (1, 1, 1), {}, (), (), ())
 
 
 # ---- memory ---------------------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ def test_triton_call() -> None:
 X = np.zeros(16, np.float32)
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no kernel": (
-        lambda: call(len, X, out_shape=X, grid=1),  # pyright: ignore[reportArgumentType]
+        lambda: call(len, X, out_shape=X, grid=1),
         TypeError,
         "weft.jax.call takes a kernel first, a function decorated with weft.jit, found builtin_function_or_method",
     ),
@@ -412,3 +413,73 @@ def test_without_a_rule_there_is_no_gradient() -> None:
 
     with pytest.raises(ValueError, match="The FFI call to `weft_kernel` cannot be differentiated"):
         jax.grad(total)(X)
+
+
+class Weights(NamedTuple):
+    """Arrays and a constant, as one argument."""
+
+    scale: Any
+    rest: tuple[Any, int]
+
+
+@weft.jit
+def weighted(x: Any, weights: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) * tl.load(weights.scale + i) + tl.load(weights.rest[0]) * weights.rest[1])
+
+
+def test_tuples_of_arrays() -> None:
+    def function(x: Any, scale: Any, offset: Any) -> Any:
+        return call(weighted, x, Weights(scale, (offset, 3)), out_shape=x, grid=(1,), BLOCK=8)
+
+    x, scale, offset = jnp.arange(8.0), jnp.linspace(1.0, 2.0, 8), jnp.float32(0.5)
+    np.testing.assert_allclose(jax.jit(function)(x, scale, offset), x * scale + 1.5, rtol=1e-6)
+    rows = jax.vmap(function, in_axes=(0, None, 0))(jnp.stack([x, x + 1]), scale, jnp.arange(2.0))
+    np.testing.assert_allclose(rows, jnp.stack([x * scale, (x + 1) * scale + 3]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("weights", "kind"), [([jnp.ones(8)], "list"), ({"a": (jnp.ones(8),)}, "dict")])
+def test_lists_and_dicts_of_arrays_are_refused(weights: Any, kind: str) -> None:
+    x = jnp.ones(8)
+    with pytest.raises(TypeError) as raised:
+        call(weighted, x, weights, out_shape=x, grid=(1,), BLOCK=8)
+    assert str(raised.value) == (
+        f"kernel 'weighted': parameter 'weights' is a {kind} of arrays; kernels take tuples and named tuples of them"
+    )
+
+
+def doubled(x: Any, out: Any, n: Any, BLOCK: tl.constexpr, EVEN: tl.constexpr) -> None:
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    y = tl.load(x + i) if EVEN else tl.load(x + i, mask=i < n)
+    tl.store(out + i, 2 * y, mask=i < n)
+
+
+def test_autotuned_kernels() -> None:
+    configs = [triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 64}, num_warps=8)]
+    even = triton.heuristics({"EVEN": lambda given: given["n"] % given["BLOCK"] == 0})(triton.jit(doubled))
+    tuned = triton.autotune(configs, key=["n"])(even)
+    seen: list[int] = []
+
+    def grid(given: Any) -> tuple[int, ...]:
+        seen.append(given["BLOCK"])
+        return (triton.cdiv(given["n"], given["BLOCK"]),)
+
+    def function(x: Any) -> Any:
+        return call(tuned, x, n=x.size, out_shape=x, grid=grid)
+
+    for n in (100, 64, 100):
+        x = jnp.arange(float(n))
+        np.testing.assert_array_equal(jax.jit(function)(x), 2 * x)
+    assert set(seen) == {16, 64}
+    assert len(tuned.cache) == 2
+    assert {config.kwargs["BLOCK"] for config in tuned.cache.values()} <= {16, 64}
+
+
+def test_a_parameter_that_no_configuration_has() -> None:
+    tuned = triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"])(
+        triton.jit(doubled)
+    )
+    x = jnp.ones(8)
+    with pytest.raises(TypeError) as raised:
+        call(tuned, x, n=8, out_shape=x, grid=(1,))
+    assert str(raised.value) == "kernel 'doubled': the constexpr parameter 'EVEN' has no value"

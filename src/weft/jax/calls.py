@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
 
 
 def call(
-    kernel: JITFunction,
+    kernel: Any,
     /,
     *args: Any,
     out_shape: Any,
@@ -38,11 +38,12 @@ def call(
     """Runs a kernel on JAX arrays and returns new arrays.
 
     Arguments are bound to the kernel's parameters as in a Python call. Arrays (also those without dimensions) are pointers to
-    memory that the kernel reads; everything else is a constant of the program. Parameters without argument, default and
-    ``tl.constexpr`` are the outputs, in order.
+    memory that the kernel reads, in tuples, too; everything else is a constant of the program. Parameters without argument,
+    default and ``tl.constexpr`` are the outputs, in order.
 
     Parameters:
-        kernel: a function decorated with `weft.jit`.
+        kernel: a function decorated with `weft.jit`, or an autotuned one of ``import triton``, whose configurations are compiled
+            and measured when XLA runs the operation for the first time.
         args, keywords: arguments for the kernel, and launch options such as ``num_warps``.
         out_shape: an object with ``shape`` and ``dtype`` (`jax.ShapeDtypeStruct`, an array), or a tree of them: the outputs.
             Their memory is not initialised.
@@ -68,27 +69,23 @@ def call(
 
     ``x.size`` is an argument for a parameter in front of the output's here.
     """
-    if not isinstance(kernel, JITFunction):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(
-            f"weft.jax.call takes a kernel first, a function decorated with weft.jit, found {type(kernel).__name__}"
-        )
+    plain = _kernel_of(kernel)
     leaves, tree = jax.tree_util.tree_flatten(out_shape)
     outputs = tuple(Specification(tuple(s.shape), np.dtype(jax.dtypes.canonicalize_dtype(s.dtype))) for s in leaves)
-    options = {
-        name: keywords.pop(name) for name in [*keywords] if name in LAUNCH_OPTIONS and name not in _names(kernel)
-    }
+    options = {name: keywords.pop(name) for name in [*keywords] if name in LAUNCH_OPTIONS and name not in _names(plain)}
     aliases = dict(input_output_aliases or {})
-    values = _bound(kernel, args, keywords, [i for i in range(len(outputs)) if i not in aliases.values()])
-    arrays = [jax.numpy.asarray(v) for v in values if _is_array(v)]
+    free = [i for i in range(len(outputs)) if i not in aliases.values()]
+    values = _bound(plain, args, keywords, free, _configured(kernel))
+    given, arrays = _numbered(plain, values, aliases)
     inputs = tuple(Specification(tuple(a.shape), np.dtype(a.dtype)) for a in arrays)
-    _check(kernel, inputs, outputs, aliases, zeroed_outputs)
-    numbers = iter(range(len(arrays)))
-    given = tuple(_parameter(v, numbers, aliases) if _is_array(v) else v for v in values)
-    examples = {Input: _examples(inputs), Output: _examples(outputs)}
-    filled = [examples[type(v)][v.number] if isinstance(v, Input | Output) else v for v in given]
-    sizes = grid_of(kernel.name, grid(dict(zip(_names(kernel), filled, strict=True))) if callable(grid) else grid)
-    kernel.compile(*filled, **options)
-    site = Site(kernel, given, sizes, options, inputs, outputs, tuple(zeroed_outputs))
+    _check(plain, inputs, outputs, aliases, zeroed_outputs)
+    sizes: Any = grid
+    if kernel is plain:  # else the configuration that is chosen at the first launch says the sizes
+        examples = {Input: _examples(inputs), Output: _examples(outputs)}
+        filled = {name: handler.filled(v, lambda part: examples[type(part)][part.number]) for name, v in given.items()}
+        sizes = grid_of(plain.name, grid(filled) if callable(grid) else grid)
+        plain.compile(**filled, **options)
+    site = Site(kernel, tuple(given), tuple(given.values()), sizes, options, inputs, outputs, tuple(zeroed_outputs))
     handler.register()
     operation = jax.ffi.ffi_call(
         handler.TARGET,
@@ -103,7 +100,7 @@ def call(
 
 def triton_call(
     *args: Any,
-    kernel: JITFunction,
+    kernel: Any,
     out_shape: Any = None,
     out_type: Any = None,
     grid: GridLike,
@@ -133,8 +130,31 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, np.generic)
 
 
-def _bound(kernel: JITFunction, args: Sequence[Any], keywords: Mapping[str, Any], outputs: Sequence[int]) -> list[Any]:
-    """A value for each parameter: an argument, a default, or the next of the ``outputs``."""
+def _kernel_of(kernel: Any) -> JITFunction:
+    """The kernel under autotuners and heuristics (`weft.triton`), or itself."""
+    plain = kernel
+    while not isinstance(plain, JITFunction) and hasattr(plain, "fn"):
+        plain = plain.fn
+    if not isinstance(plain, JITFunction):
+        raise TypeError(
+            f"weft.jax.call takes a kernel first, a function decorated with weft.jit, found {type(kernel).__name__}"
+        )
+    return plain
+
+
+def _configured(kernel: Any) -> set[str]:
+    """The parameters that autotuners and heuristics give values for."""
+    names: set[str] = set()
+    while not isinstance(kernel, JITFunction):
+        names.update(*(config.kwargs for config in getattr(kernel, "configs", ())), getattr(kernel, "values", ()))
+        kernel = kernel.fn
+    return names
+
+
+def _bound(
+    kernel: JITFunction, args: Sequence[Any], keywords: Mapping[str, Any], outputs: Sequence[int], configured: set[str]
+) -> dict[str, Any]:
+    """A value for each parameter that is not ``configured``: an argument, a default, or the next of the ``outputs``."""
     names = _names(kernel)
     if len(args) > len(names):
         raise TypeError(f"kernel '{kernel.name}' has {len(names)} parameters, found {len(args)} arguments")
@@ -144,7 +164,8 @@ def _bound(kernel: JITFunction, args: Sequence[Any], keywords: Mapping[str, Any]
         if name in names[: len(args)]:
             raise TypeError(f"kernel '{kernel.name}' got multiple values for argument '{name}'")
     given = dict(zip(names, args, strict=False)) | dict(keywords)
-    missing = [p for p in kernel.parameters if p.name not in given and p.default is MISSING]
+    needed = [p for p in kernel.parameters if p.name in given or p.name not in configured]
+    missing = [p for p in needed if p.name not in given and p.default is MISSING]
     for parameter in missing:
         if parameter.is_constexpr:
             raise TypeError(f"kernel '{kernel.name}': the constexpr parameter '{parameter.name}' has no value")
@@ -154,12 +175,28 @@ def _bound(kernel: JITFunction, args: Sequence[Any], keywords: Mapping[str, Any]
             f"argument are {len(missing)}: {', '.join(p.name for p in missing) or 'none'}"
         )
     given |= {parameter.name: Output(number) for parameter, number in zip(missing, outputs, strict=True)}
-    return [given.get(p.name, p.default) for p in kernel.parameters]
+    return {p.name: given.get(p.name, p.default) for p in needed}
 
 
-def _parameter(value: Any, numbers: Any, aliases: Mapping[int, int]) -> Input | Output:
-    number = next(numbers)
-    return Output(aliases[number]) if number in aliases else Input(number)
+def _numbered(
+    kernel: JITFunction, values: Mapping[str, Any], aliases: Mapping[int, int]
+) -> tuple[dict[str, Any], list[Any]]:
+    """The values with an `Input` or an `Output` for each array, and the arrays. Raises: `TypeError` for arrays in lists and
+    dicts, which kernels do not take."""
+    arrays: list[Any] = []
+
+    def number(name: str, value: Any) -> Any:
+        if _is_array(value):
+            arrays.append(jax.numpy.asarray(value))
+            i = len(arrays) - 1
+            return Output(aliases[i]) if i in aliases else Input(i)
+        kind = type(value).__name__
+        if kind in {"list", "dict"} and any(map(_is_array, jax.tree_util.tree_leaves(value))):
+            where = f"kernel '{kernel.name}': parameter '{name}' is a {kind} of arrays"
+            raise TypeError(f"{where}; kernels take tuples and named tuples of them")
+        return value
+
+    return {name: handler.mapped(v, lambda part, name=name: number(name, part)) for name, v in values.items()}, arrays
 
 
 def _check(

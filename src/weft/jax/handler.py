@@ -10,17 +10,16 @@ import ctypes
 import importlib
 import math
 import threading
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.jax import frame as frames
 from weft.runtime.binding import Grid
-from weft.runtime.jit import JITFunction
 
 TARGET: Final = "weft_kernel"
 """The name of the custom call."""
@@ -50,12 +49,13 @@ class Output:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """A call of a kernel: all but the arrays. ``values`` has an `Input`, an `Output` or a constant for each parameter; ``zeroed``
-    are outputs that are filled with zeros before the launch."""
+    """A call of a kernel: all but the arrays. ``values`` has an `Input`, an `Output`, a constant, or a tuple of them for each of
+    the parameters ``names``; ``zeroed`` are outputs that are filled with zeros before the launch."""
 
-    kernel: JITFunction
+    kernel: Any
+    names: tuple[str, ...]
     values: tuple[Any, ...]
-    grid: Grid
+    grid: Grid | Callable[[dict[str, Any]], Any]
     options: Mapping[str, Any]
     inputs: tuple[Specification, ...]
     outputs: tuple[Specification, ...]
@@ -64,7 +64,8 @@ class Site:
     def key(self) -> Hashable:
         """Equal for calls that do the same. Equal numbers of different types, and zeros of different signs, are different."""
         values: tuple[Hashable, ...] = tuple(
-            v if isinstance(v, Input | Output) else (type(v).__qualname__, repr(v), v) for v in self.values
+            (name, v if isinstance(v, Input | Output) else (type(v).__qualname__, repr(v), v))
+            for name, v in zip(self.names, self.values, strict=True)
         )
         options = tuple(sorted(self.options.items()))
         return self.kernel, values, self.grid, options, self.inputs, self.outputs, self.zeroed
@@ -74,8 +75,21 @@ class Site:
         for number in self.zeroed:
             outputs[number].view(np.uint8)[...] = 0
         arrays = {Input: inputs, Output: outputs}
-        values = [_memory(arrays[type(v)][v.number]) if isinstance(v, Input | Output) else v for v in self.values]
-        self.kernel[self.grid](*values, **self.options)
+        values = [filled(v, lambda part: _memory(arrays[type(part)][part.number])) for v in self.values]
+        self.kernel[self.grid](**dict(zip(self.names, values, strict=True)), **self.options)
+
+
+def filled(value: Any, array_of: Callable[[Input | Output], Any]) -> Any:
+    """A value in which arrays stand for inputs and outputs, in tuples, too."""
+    return mapped(value, lambda part: array_of(part) if isinstance(part, Input | Output) else part)
+
+
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A value, or a tuple whose items, at any depth, are changed. Named tuples keep their class."""
+    if not isinstance(value, tuple):
+        return change(value)
+    items = [mapped(item, change) for item in cast("tuple[Any, ...]", value)]
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
 def _memory(array: NDArray[Any]) -> NDArray[Any]:
