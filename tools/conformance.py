@@ -49,9 +49,9 @@ REFUSED = {
 
 _TABLES: dict[str, tuple[Any, ...]] = {
     "triton.language.tensor": (attributes.METHODS, attributes._TENSOR, ("T",)),
-    "triton.language.dtype": (attributes._DTYPE, attributes._DTYPE_QUESTIONS),
+    "triton.language.dtype": (attributes._DTYPE, attributes._DTYPE_QUESTIONS, attributes._BOUNDS),
     "triton.language.pointer_type": (attributes._POINTER, attributes._POINTER_QUESTIONS),
-    "triton.language.block_type": (attributes._BLOCK,),
+    "triton.language.block_type": (attributes._BLOCK, attributes._BLOCK_QUESTIONS),
 }
 """Methods and attributes of values in kernels."""
 

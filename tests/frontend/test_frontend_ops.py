@@ -323,6 +323,8 @@ def test_the_same_functions_under_other_names() -> None:
         ("G.type.scalar", "float32"),
         ("G.type.shape[1]", "8"),
         ("p.dtype.is_ptr(), f.dtype.is_ptr()", "(True, False)"),
+        ("G.type.is_block(), f.type.is_block(), P.type.is_ptr(), G.type.is_floating()", "(True, False, False, False)"),
+        ("G.type.get_block_shapes()", "(4, 8)"),
         ("h.dtype.name", "fp16"),
         ("h.dtype.primitive_bitwidth", "16"),
         ("b.dtype.primitive_bitwidth", "1"),
