@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -320,3 +321,15 @@ def test_kinds_of_known_types() -> None:
     assert {d.name for d in dtypes.KNOWN if d.is_float8} == {
         d.name for d in dtypes.KNOWN if d.name.startswith("float8")
     }
+
+
+def test_methods_that_functions_of_programs_call() -> None:
+    """Triton's, on the host: what kernels ask of a dtype, they ask by these too."""
+    half: Any = dtypes.float16
+    byte: Any = dtypes.uint8
+    assert (half.is_floating(), half.is_fp16(), half.is_bf16(), half.is_int(), half.is_fp8()) == (
+        (True, True, False, False, False)
+    )
+    assert (byte.is_int_unsigned(), byte.is_uint8(), byte.get_int_max_value()) == (True, True, 255)
+    with pytest.raises(AttributeError, match=re.escape("float16 has no attribute 'get_int_max_value'")):
+        half.get_int_max_value()

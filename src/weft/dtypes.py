@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import difflib
 import enum
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import ml_dtypes
 import numpy as np
@@ -107,6 +108,14 @@ class DType:
     def exponent_bias(self) -> int:
         """Triton's name for `bias`."""
         return self.bias
+
+    if not TYPE_CHECKING:  # weft's own code does not use these names
+
+        def __getattr__(self, name: str) -> Any:
+            """Triton's methods of dtypes, for functions of programs that kernels call while they are compiled."""
+            if (method := {**QUESTIONS, **({} if self.is_float else BOUNDS)}.get(name)) is None:
+                raise AttributeError(f"{self} has no attribute {name!r}")
+            return functools.partial(method, self)
 
     def codegen_name(self) -> str:
         """Triton's name in programs: ``float16`` for ``fp16``."""
@@ -323,6 +332,27 @@ def lossless(source: DType, target: DType) -> bool:
     if source.is_float:
         return source.mantissa <= target.mantissa and source.exponent <= target.exponent
     return source.bits - source.signed <= target.mantissa + 1
+
+
+QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
+    "is_floating": lambda d: d.is_float,
+    "is_standard_floating": lambda d: d.is_float and d.bits >= 16,
+    "is_fp8": lambda d: d.is_float8,
+    "is_int": lambda d: not d.is_float,
+    "is_int_signed": lambda d: d.is_integer and d.signed,
+    "is_int_unsigned": lambda d: not d.is_float and not d.signed,
+    "is_bool": lambda d: d.is_bool,
+    "is_int1": lambda d: d.is_bool,
+    **dict.fromkeys(("is_ptr", "is_block", "is_const", "is_void"), lambda d: False),
+    **{f"is_{d.triton}": lambda d, of=d: d == of for d in ELEMENTS if not d.is_bool},
+}
+"""Triton's methods of dtypes without arguments, called as ``x.dtype.is_floating()``. On the host `DType.is_bool` is no method."""
+
+BOUNDS: Final[dict[str, Callable[[DType], int]]] = {
+    "get_int_max_value": lambda d: d.max,
+    "get_int_min_value": lambda d: d.min,
+}
+"""Such methods of integers."""
 
 
 def parse(name: str) -> DType:

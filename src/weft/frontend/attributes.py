@@ -124,26 +124,6 @@ _FLOAT: Final[dict[str, Callable[[DType], Value]]] = {
 }
 """Attributes of the dtypes of a kind alone."""
 
-_DTYPE_QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
-    "is_floating": lambda d: d.is_float,
-    "is_standard_floating": lambda d: d.is_float and d.bits >= 16,
-    "is_fp8": lambda d: d.is_float8,
-    "is_int": lambda d: not d.is_float,
-    "is_int_signed": lambda d: d.is_integer and d.signed,
-    "is_int_unsigned": lambda d: not d.is_float and not d.signed,
-    "is_bool": lambda d: d.is_bool,
-    "is_int1": lambda d: d.is_bool,
-    **dict.fromkeys(("is_ptr", "is_block", "is_const", "is_void"), lambda d: False),
-    **{f"is_{d.triton}": lambda d, of=d: d == of for d in dtypes.ELEMENTS if not d.is_bool},
-}
-"""Methods of dtypes without arguments, called as ``x.dtype.is_floating()``."""
-
-_BOUNDS: Final[dict[str, Callable[[DType], int]]] = {
-    "get_int_max_value": lambda d: d.max,
-    "get_int_min_value": lambda d: d.min,
-}
-"""Such methods of integers."""
-
 _POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
     "element_ty": lambda p: p.element_ty,
     "scalar": lambda p: p,
@@ -151,7 +131,7 @@ _POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
     "value": lambda p: p,
 }
 _POINTER_QUESTIONS: Final[dict[str, Callable[[pointer_type], bool]]] = {
-    **dict.fromkeys(_DTYPE_QUESTIONS, lambda p: False),
+    **dict.fromkeys(dtypes.QUESTIONS, lambda p: False),
     "is_ptr": lambda p: True,
 }
 
@@ -165,7 +145,7 @@ _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
 
 
 _BLOCK_QUESTIONS: Final[dict[str, Callable[[block_type], Value]]] = {
-    **dict.fromkeys(_DTYPE_QUESTIONS, lambda t: False),
+    **dict.fromkeys(dtypes.QUESTIONS, lambda t: False),
     "is_block": lambda t: True,
     "get_block_shapes": lambda t: t.shape,
 }
@@ -190,11 +170,11 @@ def attribute(b: Builder, value: Value, name: str) -> Value:
             return _module(value, name)
         case DType():
             own = _FLOAT if value.is_float else _INTEGER
-            if not value.is_float and name in _BOUNDS:
-                return Question(name, _BOUNDS[name](value))
+            if not value.is_float and name in dtypes.BOUNDS:
+                return Question(name, dtypes.BOUNDS[name](value))
             if name == "codegen_name":
                 return Question(name, value.codegen_name())
-            return _from_tables(value, name, {**_DTYPE, **own}, _DTYPE_QUESTIONS)
+            return _from_tables(value, name, {**_DTYPE, **own}, dtypes.QUESTIONS)
         case pointer_type():
             return _from_tables(value, name, _POINTER, _POINTER_QUESTIONS)
         case block_type():
