@@ -24,9 +24,11 @@ What orders accesses:
 for programs whose races are of whole accesses (mixed-size ones void them), and leave one of the values: all are the same. Threads
 that hold copies of a tile's element write it so. Different values are a race, in one instruction too.
 
-Limits. To synchronisation a warp is one, as for shared memory. The reads of cp.async count as their thread's when it issues them;
-bulk and tensor copies of global memory are not looked at. Of reads and strong writes that many threads made long ago, before
-`LOGGED` others, only the last is remembered.
+- The end of a copy releases to the mbarrier that tracks it what the copying warp did until then.
+
+Limits. To synchronisation a warp is one, as for shared memory. What cp.async, bulk and tensor copies read and write counts as
+their thread's when it issues them: that it has to wait for them, and fence.proxy.async, are not checked here. Of reads and strong
+writes that many threads made long ago, before `LOGGED` others, only the last is remembered.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.machine.active import WARP, IndexArray
-from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Heap
 from weft.emulator.memory.between import SHARED_FLAGS, Between
 from weft.emulator.memory.clocks import Agent, Clocks
@@ -116,7 +118,7 @@ class GlobalOrder(NullOrder):
         if access.space is Space.SHARED:
             self._shared.observe(access, agent)
             return
-        if access.space is not Space.GLOBAL or access.proxy is Proxy.ASYNC or agent is not None:
+        if access.space is not Space.GLOBAL:
             return
         flat = access.flat
         if flat is None or not flat.size:
@@ -304,3 +306,7 @@ class GlobalOrder(NullOrder):
 
     def finish(self, agent: Agent, key: Hashable = None, warps: IndexArray | None = None) -> None:
         self._shared.finish(agent, key, warps)
+        if key is not None and warps is not None:
+            self._verdicts.settle()
+            self._clocks.release(key, warps)
+            self._between.release(key, warps)

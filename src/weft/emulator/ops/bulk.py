@@ -74,9 +74,17 @@ class Transfer:
         ]
 
     def access(
-        self, space: Space, kind: Kind, of: Any, addresses: NDArray[np.uint64], size: int, alignment: int = CHUNK
+        self,
+        space: Space,
+        kind: Kind,
+        of: Any,
+        addresses: NDArray[np.uint64],
+        size: int,
+        alignment: int = CHUNK,
+        element: int | None = None,
     ) -> AccessBatch:
-        """The accesses of copies ``of`` (places in ``threads``, or a slice) at addresses of a space."""
+        """The accesses of copies ``of`` (places in ``threads``, or a slice) at addresses of a space. ``element``: the bytes of
+        what a reduction updates."""
         access = AccessBatch(
             self.site,
             space,
@@ -87,6 +95,7 @@ class Transfer:
             proxy=Proxy.ASYNC,
             alignment=alignment,
             strong=kind is Kind.ATOMIC,
+            element=element,
             agent=self.agent,
         )
         counters = self.execution.counters
@@ -259,7 +268,8 @@ def _reduce(b: Binding) -> Step:
             total = np.zeros(copies.threads.size, np.int64)
             for size, of in sizes(copies.threads):
                 values = copies.read(copies.access(Space.SHARED, Kind.READ, of, reads[of], size))
-                copies.reduce(copies.access(to_space, Kind.ATOMIC, of, writes[of], size), values, how)
+                access = copies.access(to_space, Kind.ATOMIC, of, writes[of], size, element=TYPES[kind].bytes)
+                copies.reduce(access, values, how)
                 total[of] = size
             copies.complete(total)
 

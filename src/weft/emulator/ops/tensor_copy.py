@@ -105,7 +105,8 @@ def _global(copies: Transfer, kind: Kind, of: IndexArray, runs: Runs, descriptio
     """The accesses to the runs in global memory."""
     element = description.element.bytes
     sixteen = runs.size % CHUNK == 0 and not (runs.address % np.uint64(CHUNK)).any()
-    return copies.access(Space.GLOBAL, kind, of[runs.copy], runs.address, runs.size, CHUNK if sixteen else element)
+    alignment = CHUNK if sixteen else element
+    return copies.access(Space.GLOBAL, kind, of[runs.copy], runs.address, runs.size, alignment, element)
 
 
 @instruction("cp.async.bulk.tensor")
