@@ -82,6 +82,7 @@ def test_an_emulated_run_ends_with_profiles(script: str) -> None:
     ("arguments", "message"),
     [
         (["nowhere.py"], "weft: there is no script 'nowhere.py'\n"),
+        ([], "weft: the following arguments are required: SCRIPT.py\n"),
         (
             ["--device", "sm_91", "nowhere.py"],
             "weft: unknown target 'sm_91'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a; did you mean 'sm_90'?\n",

@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="do not name what stands in for cuda")
     parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is a module's name")
     parser.add_argument("script", metavar="SCRIPT.py")
-    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGUMENT")
+    parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGUMENT").required = False
 
 
 VERBATIM: Final = True
