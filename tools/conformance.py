@@ -14,7 +14,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from weft.frontend import attributes
+from weft import dtypes
+from weft.frontend import attributes, descriptors
 from weft.language.core import Absent
 from weft.triton.knobs import OBEYED
 
@@ -49,9 +50,13 @@ REFUSED = {
 
 _TABLES: dict[str, tuple[Any, ...]] = {
     "triton.language.tensor": (attributes.METHODS, attributes._TENSOR, ("T",)),
-    "triton.language.dtype": (attributes._DTYPE, attributes._DTYPE_QUESTIONS, attributes._BOUNDS),
+    "triton.language.dtype": (attributes._DTYPE, dtypes.QUESTIONS, dtypes.BOUNDS),
     "triton.language.pointer_type": (attributes._POINTER, attributes._POINTER_QUESTIONS),
     "triton.language.block_type": (attributes._BLOCK, attributes._BLOCK_QUESTIONS),
+    "triton.language.tensor_descriptor": (
+        descriptors.TensorDescriptor.attributes,
+        descriptors.TensorDescriptor.methods,
+    ),
 }
 """Methods and attributes of values in kernels."""
 

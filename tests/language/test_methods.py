@@ -45,6 +45,7 @@ def known(x: Any, NAME: tl.constexpr, FLAG: tl.constexpr) -> None:
     type_: tl.constexpr = tl.zeros((2, 4), tl.float16).type
     tl.static_assert(type_.is_block() and not type_.is_fp16() and not type_.is_ptr() and type_.scalar.is_fp16())
     tl.static_assert(type_.get_block_shapes() == (2, 4))
+    tl.static_assert(x.dtype.codegen_name() == "pointer<" + NAME + ">" and not x.dtype.is_block())
 
 
 def test_what_is_known_of_types_and_numbers() -> None:

@@ -130,9 +130,10 @@ _POINTER: Final[dict[str, Callable[[pointer_type], Value]]] = {
     "primitive_bitwidth": lambda p: 64,
     "value": lambda p: p,
 }
-_POINTER_QUESTIONS: Final[dict[str, Callable[[pointer_type], bool]]] = {
+_POINTER_QUESTIONS: Final[dict[str, Callable[[pointer_type], Value]]] = {
     **dict.fromkeys(dtypes.QUESTIONS, lambda p: False),
     "is_ptr": lambda p: True,
+    "codegen_name": str,
 }
 
 _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
@@ -147,6 +148,7 @@ _BLOCK: Final[dict[str, Callable[[block_type], Value]]] = {
 _BLOCK_QUESTIONS: Final[dict[str, Callable[[block_type], Value]]] = {
     **dict.fromkeys(dtypes.QUESTIONS, lambda t: False),
     "is_block": lambda t: True,
+    "codegen_name": str,
     "get_block_shapes": lambda t: t.shape,
 }
 
