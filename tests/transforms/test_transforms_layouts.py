@@ -151,7 +151,7 @@ def test_every_op_of_generated_kernels_agrees(seed: int, tmp_path: Path) -> None
         case = load(path)
         signature: dict[str, Argument] = {}
         for name, (kind, *rest) in case.arguments.items():
-            if kind in (*ARRAYS, "alias", "zeros"):
+            if kind in (*ARRAYS, "alias", "zeros", "trap"):
                 signature[name] = PointerArgument(dtypes.float64 if kind == "bound" else dtypes.parse(rest[0]), True)
             elif kind == "number":
                 signature[name] = ScalarArgument(number_type(rest[0]))
