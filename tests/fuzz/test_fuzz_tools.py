@@ -163,10 +163,24 @@ def test_an_overlap_that_the_launch_does_not_see_is_a_mismatch(tmp_path: Path, m
 
 
 def test_generated_kernels_have_every_feature() -> None:
-    """Bounds checks, arrays that overlap or are passed twice, zeros of both signs, operands of loops of dots."""
+    """Arrays that overlap or are passed twice, zeros of both signs, operands of loops of dots; bounds checks, and a word of
+    each family."""
     texts = [generate(seed) for seed in range(150)]
-    for feature in ('("alias", ', '"signs")', '"small")', "@weft.jit(checked=True)"):
+    for feature in ('("alias", ', '"signs")', '"small")'):
         assert sum(feature.replace('"', "'") in text for text in texts) > 5, feature
+    for feature in (
+        "@weft.jit(checked=True)",
+        "tl.make_block_ptr(",
+        "tl.make_tensor_descriptor(",
+        "tl.dot_scaled(",
+        "tl.map_elementwise(",
+        "tl.device_print(",
+        "libdevice.",
+        "tuple",
+        "tl.atomic_load(",
+        ", scope=",
+    ):
+        assert sum(feature in text for text in texts) > 3, feature
 
 
 def test_programs_do_not_meet_in_an_array_with_two_names() -> None:
