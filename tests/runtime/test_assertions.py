@@ -198,7 +198,7 @@ SHAPE = 8, 16
 def summed(x: Any, axis: int, scan: bool, kernel: Any = checked_sums) -> Any:
     expected = x.cumsum(axis) if scan else x.sum(axis)
     out = np.zeros(expected.shape, np.int32)
-    kernel[(1,)](x.astype(np.int32), out, N=SHAPE[0], M=SHAPE[1], AXIS=axis, SCAN=scan)
+    kernel[(1,)](np.ascontiguousarray(x, np.int32), out, N=SHAPE[0], M=SHAPE[1], AXIS=axis, SCAN=scan)
     return out
 
 
@@ -215,8 +215,9 @@ def test_in_a_combine_function(target: str | None, axis: int, scan: bool) -> Non
         ("large", np.where(rng.random(SHAPE) < 0.5, -1, 100)),
         (
             "small",
-            np.full(SHAPE, -20)
-            + np.where(np.arange(SHAPE[axis]) % 2, 80, 0).reshape((-1, 1) if axis == 0 else (1, -1)),
+            np.moveaxis(
+                np.array([-20, 80, -20] + [0] * (SHAPE[axis] - 3)) + np.zeros((SHAPE[1 - axis], 1), int), 1, axis
+            ),
         ),
     ):
         with pytest.raises(failure, match=message):
