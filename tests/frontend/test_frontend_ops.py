@@ -8,6 +8,7 @@ tile of float32; the ops that make these tiles are not part of the expectation.
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -339,6 +340,7 @@ def test_the_same_functions_under_other_names() -> None:
         ("min(3, 4), max((1, 7)), abs(-2), int(2.5), float('inf'), round(2.6)", "(3, 7, 2, 2, inf, 3)"),
         ("-7 // 2, -7 % 3, 2**10, 1 << 4, not 3", "(-4, 2, 1024, 16, False)"),
         ("tl.cdiv(7, 2), tl.constexpr(5).value", "(4, 5)"),
+        ("math.log2(8), math.isqrt(17)", "(3.0, 4)"),
         ("i is None, None is None, i is not None", "(False, True, True)"),
         ("len((1, 2)), len(G), len('abc')", "(2, 4, 3)"),
     ],
@@ -354,7 +356,7 @@ def test_what_is_known_at_compile_time(
     source += [f"    x: tl.constexpr = ({expression})\n", "    tl.static_print(f'{x}')\n"]
     filename = f"<constexpr {expression}>"
     linecache.cache[filename] = (1, None, source, filename)
-    names: dict[str, Any] = {"tl": tl}
+    names: dict[str, Any] = {"tl": tl, "math": math}
     exec(compile("".join(source), filename, "exec"), names)
     build(names["kernel"], **TYPES)
     assert capsys.readouterr().out == expected + "\n"

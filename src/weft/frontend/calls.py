@@ -8,7 +8,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 from weft import dtypes, semantics
@@ -240,6 +240,8 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     handler = BUILTINS.get(function) if isinstance(function, (type, type(len), FunctionType)) else None
     if handler is not None:
         return handler(g.b, *values, **keywords)
+    if isinstance(function, BuiltinFunctionType) and function.__module__ == "math":
+        return _at_compile_time(f"math.{function.__name__}", function, values, keywords)
     name = getattr(function, "__name__", None)
     if name is not None and callable(function):
         raise CompilationError(
