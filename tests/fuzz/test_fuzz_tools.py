@@ -35,6 +35,12 @@ def kernel(out1):
 """
 
 
+@pytest.fixture(autouse=True)
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference runs what the frontend made, which it makes for a compilation only."""
+    monkeypatch.setenv("WEFT_CACHE", "0")
+
+
 def f32(*values: float) -> Any:
     return np.array(values, np.float32)
 
