@@ -209,19 +209,19 @@ def test_blocks_are_powers_of_two() -> None:
 
 def test_groups_that_programs_declare(monkeypatch: pytest.MonkeyPatch) -> None:
     class Ours(knobs.base_knobs):
-        word = knobs.env_str("WEFT_TEST_WORD", "none")
-        depth = knobs.env_int("WEFT_TEST_DEPTH", 3)
-        fast = knobs.env_bool("WEFT_TEST_FAST", True)
-        path = knobs.env_opt_str("WEFT_TEST_PATH")
-        maybe = knobs.env_opt_bool("WEFT_TEST_MAYBE")
+        word = knobs.env_str("OWN_TEST_WORD", "none")
+        depth = knobs.env_int("OWN_TEST_DEPTH", 3)
+        fast = knobs.env_bool("OWN_TEST_FAST", True)
+        path = knobs.env_opt_str("OWN_TEST_PATH")
+        maybe = knobs.env_opt_bool("OWN_TEST_MAYBE")
 
     class More(Ours):
-        other = knobs.env_bool("WEFT_TEST_OTHER")
+        other = knobs.env_bool("OWN_TEST_OTHER")
 
     group = More()
     assert group.knobs == {"word": "none", "depth": 3, "fast": True, "path": None, "maybe": None, "other": False}
-    monkeypatch.setenv("WEFT_TEST_DEPTH", "4")
-    monkeypatch.setenv("WEFT_TEST_MAYBE", "0")
+    monkeypatch.setenv("OWN_TEST_DEPTH", "4")
+    monkeypatch.setenv("OWN_TEST_MAYBE", "0")
     assert (group.depth, group.maybe) == (4, False)
     monkeypatch.setattr(knobs, "propagate_env", False)
     copied = group.copy()
