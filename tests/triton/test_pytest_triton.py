@@ -49,11 +49,11 @@ def test_an_unknown_device(tmp_path: Path) -> None:
     assert "--weft-device: unknown target 'tpu'" in result.stderr
 
 
-SETTINGS = {"WEFT_TEST_RESULT": "set"}
+SETTINGS = {"OWN_TEST_RESULT": "set"}
 
 
 def _told(what: str) -> None:
-    os.write(2, f"{what} {os.environ['WEFT_TEST_RESULT']}".encode())
+    os.write(2, f"{what} {os.environ['OWN_TEST_RESULT']}".encode())
 
 
 def _failing(error: Exception) -> None:
@@ -70,7 +70,7 @@ class Unsendable(Exception):
 def test_functions_run_in_processes_of_their_own() -> None:
     found = run_in_process(_told, args=("variable",), env=SETTINGS)
     assert found == ProcessResult(None, "variable set")
-    assert "WEFT_TEST_RESULT" not in os.environ
+    assert "OWN_TEST_RESULT" not in os.environ
     raised = run_in_process(_failing, (KeyError("a"),)).exc
     assert isinstance(raised, KeyError)
     replaced = run_in_process(_failing, (Unsendable(1, 2),)).exc
