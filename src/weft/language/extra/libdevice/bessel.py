@@ -50,7 +50,7 @@ def _hankel(p: Any, q: Any, a: Any, order: Any, second: Any) -> Any:
         value = even * minus + odd * plus if second else even * plus - odd * minus
     else:
         value = odd * minus - even * plus if second else even * minus + odd * plus
-    return where(a < INFINITY, value / sqrt_rn(PI * x), 0.0)
+    return where(a < INFINITY, value / sqrt_rn(x * PI), 0.0)
 
 
 @composite
