@@ -178,7 +178,7 @@ RANGE = "use float('inf') where infinity is meant, or a wider dtype, for example
             "did you mean 'rows'?",
         ),
         (numpy_function, {}, "<ufunc 'sqrt'> cannot be called in a kernel", "use tl.sqrt"),
-        (math_function, {}, "<built-in function fabs> cannot be called in a kernel", "use tl.abs"),
+        (math_function, {}, "math.fabs takes compile-time values, found float32 scalar", "use tl.abs"),
         (numpy_type, {}, "'dtype' is a dtype such as tl.float32, found the type float32", "use tl.float32"),
         (
             numpy_conversion,

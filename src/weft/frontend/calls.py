@@ -241,7 +241,8 @@ def _python(g: Generator, function: Value, arguments: Arguments) -> Value:
     if handler is not None:
         return handler(g.b, *values, **keywords)
     if isinstance(function, BuiltinFunctionType) and function.__module__ == "math":
-        return _at_compile_time(f"math.{function.__name__}", function, values, keywords)
+        instead = _instead_of(function, function.__name__)
+        return _at_compile_time(f"math.{function.__name__}", function, values, keywords, instead)
     name = getattr(function, "__name__", None)
     if name is not None and callable(function):
         raise CompilationError(
@@ -265,12 +266,16 @@ def _instead_of(function: Callable[..., Any], name: str) -> str | None:
 
 
 def _at_compile_time(
-    name: str, function: Callable[..., Any], values: Sequence[Value], keywords: dict[str, Value] | None = None
+    name: str,
+    function: Callable[..., Any],
+    values: Sequence[Value],
+    keywords: dict[str, Value] | None = None,
+    instead: str | None = None,
 ) -> Value:
-    """A Python function of compile-time values."""
+    """A Python function of compile-time values; ``instead`` says what to write for others."""
     for value in (*values, *(keywords or {}).values()):
         if is_runtime(value):
-            raise NotConstexpr(f"{name} takes compile-time values, found {describe(value)}")
+            raise NotConstexpr(f"{name} takes compile-time values, found {describe(value)}", hint=instead)
     try:
         result = function(*values, **(keywords or {}))
     except Exception as error:  # whatever the user's own function raises is the kernel's error
