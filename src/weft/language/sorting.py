@@ -89,31 +89,41 @@ def _elements(keys: tensor, like: tensor) -> tensor:
 
 
 @composite
-def _chosen(x: tensor, other: tensor, size: int | constexpr, descending: int | constexpr) -> tensor:
-    """Of pairs along dimension 1, of ``size``: the lesser in the lower half and the greater in the upper, or the reverse."""
-    upper = arange(0, size)[None, :, None] >= size // 2
+def _upper() -> tensor:
+    """The upper of two blocks, of pairs of blocks."""
+    return arange(0, 2)[None, :, None] >= 1
+
+
+@composite
+def _chosen(x: tensor, other: tensor, upper: tensor, descending: int | constexpr) -> tensor:
+    """Of pairs of blocks: the lesser elements in the lower block and the greater in the upper, or the reverse."""
     low, high = minimum(x, other), maximum(x, other)
     return where(upper, low, high) if descending else where(upper, high, low)
 
 
 @composite
-def _merged(x: tensor, steps: int | constexpr, inner: int | constexpr, descending: int | constexpr) -> tensor:
+def _merged(
+    x: tensor, steps: int | constexpr, inner: int | constexpr, upper: tensor, descending: int | constexpr
+) -> tensor:
     """Bitonic blocks of ``2**steps`` sorted; an element takes ``inner`` places of the flat tile, whose shape is of no matter."""
     for step in static_range(steps):
         half: constexpr = constexpr(inner << (steps - 1 - step))
         x = reshape(x, (x.numel // (2 * half), 2, half))
-        x = _chosen(x, flip(x, 1), 2, descending)
+        x = _chosen(x, flip(x, 1), upper, descending)
     return x
 
 
 @composite
-def _runs(x: tensor, steps: int | constexpr, inner: int | constexpr, descending: int | constexpr) -> tensor:
+def _runs(
+    x: tensor, steps: int | constexpr, inner: int | constexpr, upper: tensor, descending: int | constexpr
+) -> tensor:
     """Blocks of ``2**steps`` sorted."""
     for step in static_range(steps):
-        size: constexpr = constexpr(2 << step)
-        x = reshape(x, (x.numel // (size * inner), size, inner))
-        x = _chosen(x, flip(x, 1), size, descending)
-        x = _merged(x, step, inner, descending)
+        half: constexpr = constexpr(inner << step)
+        pairs: constexpr = constexpr((x.numel // (2 * half), 2, half))
+        other = flip(reshape(x, (pairs[0], 2 << step, inner)), 1)
+        x = _chosen(reshape(x, pairs), reshape(other, pairs), upper, descending)
+        x = _merged(x, step, inner, upper, descending)
     return x
 
 
@@ -126,7 +136,7 @@ def sort(x: tensor, dim: int | constexpr | None = None, descending: bool | const
     axis: constexpr = _dimension(dim, x.shape)
     static_assert(axis >= 0, "sort: the tile has no such dimension")
     sizes: constexpr = _sizes(x.shape, axis)
-    keys = _runs(_keys(x), _log2(sizes[1]), sizes[2], descending)
+    keys = _runs(_keys(x), _log2(sizes[1]), sizes[2], _upper(), descending)
     return _elements(reshape(keys, x.shape), x)
 
 
@@ -136,7 +146,7 @@ def bitonic_merge(x: tensor, dim: int | constexpr | None = None, descending: boo
     axis: constexpr = _dimension(dim, x.shape)
     static_assert(axis >= 0, "bitonic_merge: the tile has no such dimension")
     sizes: constexpr = _sizes(x.shape, axis)
-    keys = _merged(_keys(x), _log2(sizes[1]), sizes[2], descending)
+    keys = _merged(_keys(x), _log2(sizes[1]), sizes[2], _upper(), descending)
     return _elements(reshape(keys, x.shape), x)
 
 
@@ -163,11 +173,12 @@ def topk(
         widest = max(keys, axis, keep_dims=True) if descending else min(keys, axis, keep_dims=True)
         keys = widest.to(keys.dtype)
     else:
-        keys = _runs(keys, steps, inner, descending)
+        upper = _upper()
+        keys = _runs(keys, steps, inner, upper, descending)
         for _ in static_range(_log2(sizes[1]) - steps):
             keys = permute(reshape(keys, (keys.numel // (2 * k * inner), 2, k, inner)), 0, 2, 3, 1)
             first, second = split(keys)
             second = flip(second, 1)
             keys = maximum(first, second) if descending else minimum(first, second)
-            keys = _merged(keys, steps, inner, descending)
+            keys = _merged(keys, steps, inner, upper, descending)
     return _elements(reshape(keys, _replaced(x.shape, axis, k)), x)
