@@ -1,4 +1,4 @@
-"""Conversions of floats rounded towards zero, against all numbers of the narrower type in order."""
+"""Conversions of floats rounded towards zero, against all numbers of the narrower type in order; those beyond float8."""
 
 # Kernels read attributes that dtypes have in kernels only.
 # pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -95,3 +95,40 @@ def facts(x: Any) -> None:
 
 def test_attributes_of_dtypes() -> None:
     facts[(1,)](np.zeros(1, np.int16))
+
+
+@weft.jit
+def converted(x: Any, out: Any, B: tl.constexpr) -> None:
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i))
+
+
+@weft.jit(semantics="jax")
+def converted_as_jax_does(x: Any, out: Any, B: tl.constexpr) -> None:
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.float8_e4m3fn, dtypes.float8_e5m2], ids=str)
+@pytest.mark.parametrize("source", [np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e5m2])
+def test_what_is_beyond_float8_becomes_its_largest_number(target: str | None, dtype: DType, source: type[Any]) -> None:
+    """As in Triton's `test_typeconvert_downcast_clamping`; infinity of a type that is as wide stays."""
+    if (same := np.dtype(source).itemsize == 1) and dtype == dtypes.float8_e5m2:
+        expected = x = np.array([np.inf, -np.inf, np.nan, 57344], source)
+    else:
+        large = [np.inf, -np.inf, np.nan, 448, -448, 464, 465, 480, -500, 57344, 61440, -65504, 0.3, -0.0, 1e-9, 2**-9]
+        x = np.array(large * (1 if same else 4), source)
+        most = float(ml_dtypes.finfo(dtype.numpy).max)
+        expected = np.clip(x.astype(np.float32), -most, most).astype(dtype.numpy)
+    out = np.zeros(x.size, dtype.numpy)
+    kernel = converted if target is None else converted.on(target)
+    kernel[(1,)](x, out, B=x.size)
+    np.testing.assert_array_equal(out.astype(np.float32), expected.astype(np.float32))
+    assert np.signbit(out.astype(np.float32))[~np.isnan(x)].tolist() == np.signbit(x)[~np.isnan(x)].tolist()
+
+
+def test_what_is_beyond_float8_is_no_number_in_jax() -> None:
+    x, out = np.array([448, 464, 465, np.inf], np.float32), np.zeros(4, ml_dtypes.float8_e4m3fn)
+    converted_as_jax_does[(1,)](x, out, B=4)
+    np.testing.assert_array_equal(out.astype(np.float32), [448, 448, np.nan, np.nan])

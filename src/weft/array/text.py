@@ -261,7 +261,7 @@ class _Writer:
         elif isinstance(node, Convert):
             source = self._value(node.source)
             text = f"{source}.to({spelled(node.dtype)})"
-            if node.meaning != "convert":
+            if node.meaning != "convert" or node.dtype.bits == 8 and node.dtype.is_float:  # kernels' own saturate
                 text = f'tl.meaning("{node.meaning}", {source}, {spelled(node.dtype)})'
         elif isinstance(node, Apply):
             text = self._apply(node, kept)

@@ -16,6 +16,9 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.values import Tensor, Value, describe, is_number
 from weft.semantics.core import Number, Operand, Promotion, PromotionError, Semantics, Type
 
+SATURATING = (dtypes.float8_e4m3fn, dtypes.float8_e5m2)
+"""Types for which Triton's conversions, `cvt.satfinite` in PTX, give the largest number for what is beyond it, infinity too."""
+
 
 def is_triton(semantics: Semantics) -> bool:
     """Whether the functions of the language mean what their documentation says, not what another system's do."""
@@ -67,6 +70,15 @@ def convert(b: Builder, value: Value, dtype: DType, shape: tuple[int, ...] = ())
         return b.cast(value, dtype)
     number: Any = b.semantics.number(value, dtype)
     return b.constant(number, dtype, shape)
+
+
+def converted(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """A conversion that the program asks for by name, or by what it stores to. In Triton's semantics what is beyond one of the
+    `SATURATING` types becomes its largest number; a NaN stays one."""
+    if dtype in SATURATING and x.dtype.is_float and x.dtype.largest > dtype.largest and is_triton(b.semantics):
+        least, largest = (b.constant(bound, x.dtype, x.shape) for bound in (-dtype.largest, dtype.largest))
+        x = b.binary("minnan", b.binary("maxnan", x, least), largest)
+    return b.cast(x, dtype)
 
 
 def operands_of(b: Builder, promotion: Promotion, *values: Value) -> list[Tensor]:

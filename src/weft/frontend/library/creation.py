@@ -10,7 +10,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import dtype_of, flag, integer, integers, tile_of, word
 from weft.frontend.literals import represents
 from weft.frontend.narrowing import towards_zero
-from weft.frontend.promotion import is_triton
+from weft.frontend.promotion import converted, is_triton
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_number
 from weft.ir import tile
@@ -112,7 +112,7 @@ def _cast(b: Builder, input: Value, dtype: Value, fp_downcast_rounding: Value, b
         if rounding == "rtz":
             return towards_zero(b, x, element)
     if x.is_pointer or is_triton(b.semantics):
-        return b.cast(x, element)
+        return converted(b, x, element)
     promotion = b.semantics.cast(x.dtype, element)
     return meanings.CONVERSIONS[promotion.meaning](b, x, promotion.result).typed(False)
 

@@ -15,6 +15,7 @@ from weft.frontend.descriptors import TensorDescriptor
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import integer, word
 from weft.frontend.library.blocks import PADDINGS, items, same_length, scalar, scalars
+from weft.frontend.promotion import converted
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_runtime
 from weft.ir import tile
@@ -139,7 +140,7 @@ def _load_tensor_descriptor(b: Builder, desc: Value, offsets: Value) -> Tensor:
 def _method_store(b: Builder, self: Value, offsets: Value, value: Value) -> None:
     desc = _descriptor(self, "self")
     pointers, active = _place(b, desc, offsets)
-    stored = b.cast(_tile(b, desc, value, desc.block), desc.base.dtype)
+    stored = converted(b, _tile(b, desc, value, desc.block), desc.base.dtype)
     refuse_const(b, pointers)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, active.ssa))
 
@@ -191,7 +192,7 @@ def _gather(b: Builder, self: Value, x_offsets: Value, y_offset: Value) -> Tenso
 def _scatter(b: Builder, self: Value, value: Value, x_offsets: Value, y_offset: Value) -> None:
     desc = _descriptor(self, "self")
     pointers, active = _rows(b, desc, x_offsets, y_offset)
-    stored = b.cast(_tile(b, desc, value, pointers.shape), desc.base.dtype)
+    stored = converted(b, _tile(b, desc, value, pointers.shape), desc.base.dtype)
     refuse_const(b, pointers)
     b.emit(tile.StoreOp(pointers.ssa, stored.ssa, active.ssa))
 

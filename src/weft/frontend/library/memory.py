@@ -12,6 +12,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import flag, word
 from weft.frontend.library.blocks import load_of, store_of
 from weft.frontend.literals import represents
+from weft.frontend.promotion import converted
 from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe, is_number
 from weft.ir import tile
@@ -60,7 +61,7 @@ def _value(b: Builder, pointer: Tensor, value: Value, argument: str) -> Tensor:
     element = b.tensor(value, argument)
     if element.is_pointer:
         raise CompilationError(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
-    return _fitted(b, pointer, b.cast(element, pointer.dtype), argument)
+    return _fitted(b, pointer, converted(b, element, pointer.dtype), argument)
 
 
 def _fitted(b: Builder, pointer: Tensor, x: Tensor, argument: str) -> Tensor:
