@@ -85,7 +85,7 @@ CASES = [
     ("F.to(tl.int32, bitcast=True)", "bitcast", "int32[16]"),
     ("tl.cast(3, tl.float64)", "constant", "float64 scalar"),
     ("tl.cast(3.5, tl.int32)", "constant cast", "int32 scalar"),
-    ("H.to(tl.float8e5, 'rtne')", "cast", "float8_e5m2[16]"),
+    ("H.to(tl.float8e5, 'rtne')", "constant constant maxnan minnan cast", "float8_e5m2[16]"),
     ("p.to(tl.pointer_type(tl.int8))", "bitcast", "pointer<int8> scalar"),
     ("P.to(tl.uint64, bitcast=True)", "bitcast", "uint64[16]"),
     # operators: promotion is the semantics' business, so one of each
