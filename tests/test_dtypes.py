@@ -333,3 +333,16 @@ def test_methods_that_functions_of_programs_call() -> None:
     assert (byte.is_int_unsigned(), byte.is_uint8(), byte.get_int_max_value()) == (True, True, 255)
     with pytest.raises(AttributeError, match=re.escape("float16 has no attribute 'get_int_max_value'")):
         half.get_int_max_value()
+
+
+def test_float8_types_of_another_bias_lose_numbers() -> None:
+    fits = {
+        (a.name, b.name)
+        for a in dtypes.ELEMENTS
+        for b in dtypes.ELEMENTS
+        if a.is_float8 and b.is_float8 and a != b and dtypes.lossless(a, b)
+    }
+    assert fits == set()
+    assert all(
+        dtypes.lossless(a, dtypes.float16) for a in dtypes.ELEMENTS if a.is_float8 and a != dtypes.float8_e5m2fnuz
+    )

@@ -330,8 +330,10 @@ def lossless(source: DType, target: DType) -> bool:
     if not target.is_float:
         return target.min <= source.min and source.max <= target.max
     if source.is_float:
-        return source.mantissa <= target.mantissa and source.exponent <= target.exponent
-    return source.bits - source.signed <= target.mantissa + 1
+        fits = source.mantissa <= target.mantissa and source.largest <= target.largest and not target.saturates
+        least = source.bias + source.mantissa <= target.bias + target.mantissa
+        return source == target or (fits and least and (source.finite_only or not target.finite_only))
+    return source.bits - source.signed <= target.mantissa + 1 and source.max <= target.largest
 
 
 QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {
