@@ -190,6 +190,11 @@ class DType:
         exponent, fraction = divmod((1 << (self.exponent + self.mantissa)) - reserved - 1, 1 << self.mantissa)
         return math.ldexp(1.0 + math.ldexp(fraction, -self.mantissa), exponent - self.bias)
 
+    @property
+    def has_negative_zero(self) -> bool:
+        """Whether a floating-point type has -0; some formats have NaN in its place."""
+        return self.signed and not (self.all_numbers and self.has_nan)
+
     def represents(self, value: float) -> bool:
         """Whether ``value`` is a value of this floating-point type: NaN or an infinity it has, or a multiple of its ulp."""
         if math.isnan(value):
@@ -322,7 +327,7 @@ _BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {d.numpy: d for d in ELEMENTS if 
 
 
 def lossless(source: DType, target: DType) -> bool:
-    """Whether every value of ``source`` is a value of ``target``."""
+    """Whether every value of ``source`` is a value of ``target``: a conversion there and back changes nothing."""
     if source.is_bool:
         return True
     if target.is_bool or (source.is_float and not target.is_float):
@@ -330,10 +335,17 @@ def lossless(source: DType, target: DType) -> bool:
     if not target.is_float:
         return target.min <= source.min and source.max <= target.max
     if source.is_float:
-        fits = source.mantissa <= target.mantissa and source.largest <= target.largest and not target.saturates
-        least = source.bias + source.mantissa <= target.bias + target.mantissa
-        return source == target or (fits and least and (source.finite_only or not target.finite_only))
+        zeros = target.has_negative_zero or not source.has_negative_zero
+        return source == target or (format_within(source, target) and zeros and not target.saturates)
     return source.bits - source.signed <= target.mantissa + 1 and source.max <= target.largest
+
+
+def format_within(source: DType, target: DType) -> bool:
+    """Whether a float format's numbers and infinities are all of another's: precision, range at both ends. Of complex types: those
+    of their parts."""
+    least = source.bias + source.mantissa <= target.bias + target.mantissa  # the least numbers are 2**(1 - bias - mantissa)
+    numbers = source.mantissa <= target.mantissa and least and source.largest <= target.largest
+    return numbers and (source.finite_only or not target.finite_only)
 
 
 QUESTIONS: Final[dict[str, Callable[[DType], bool]]] = {

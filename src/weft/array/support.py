@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft import dtypes
-from weft.dtypes import DType
+from weft.dtypes import DType, format_within
 
 COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128)
 """The types expressions may have: those of kernels, and complex numbers, which kernels see as their two parts."""
@@ -35,12 +35,7 @@ def holder(dtype: DType) -> DType:
     if dtype.is_integer:
         return next(d for d in dtypes.ALL if d.is_integer and d.min <= dtype.min and dtype.max <= d.max)
     floats = (dtypes.float16, dtypes.float32, dtypes.float64)
-    return next(d for d in floats if d.mantissa >= dtype.mantissa and _spans(d, dtype))
-
-
-def _spans(wide: DType, narrow: DType) -> bool:
-    least = 1 - narrow.bias - narrow.mantissa
-    return wide.largest >= narrow.largest and least >= 1 - wide.bias - wide.mantissa
+    return next(d for d in floats if format_within(dtype, d))
 
 
 def dtype_of(array: np.dtype[Any]) -> DType:

@@ -24,7 +24,7 @@ def towards_zero(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     bits = b.bitcast(near, word)
     larger = b.compare("gt", b.unary("abs", back), b.unary("abs", x))
     before = b.binary("sub", bits, b.constant(1, word, x.shape))
-    if dtype.all_numbers and dtype.has_nan:  # before the least negative number stands NaN
+    if not dtype.has_negative_zero:  # before the least negative number stands NaN
         is_nan = b.compare("eq", before, b.constant(word.min, word, x.shape))
         before = b.select(is_nan, b.constant(0, word, x.shape), before)
     result = b.select(larger, before, bits)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from weft.dtypes import DType
+from weft.dtypes import DType, format_within
 
 _ALIKE: Final[tuple[tuple[Callable[[DType], bool], tuple[frozenset[str], ...]], ...]] = (
     (
@@ -74,13 +74,5 @@ def exact(source: DType, target: DType) -> bool:
         return within and target.largest >= max(-low, high)
     if (source.is_float or source.is_complex) and (target.is_float or target.is_complex):
         kinds = target.kind >= source.kind
-        return kinds and _format_within(source, target)
+        return kinds and format_within(source, target)
     return False
-
-
-def _format_within(source: DType, target: DType) -> bool:
-    """Whether a float format's numbers are all of another's: precision, range at both ends, infinities."""
-    smallest = 1 - source.bias - source.mantissa  # exponents of the least subnormals
-    least = 1 - target.bias - target.mantissa
-    infinities = target.finite_only <= source.finite_only
-    return target.mantissa >= source.mantissa and least <= smallest and target.largest >= source.largest and infinities

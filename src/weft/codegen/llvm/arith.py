@@ -86,7 +86,7 @@ def _absolute_float(builder: ir.IRBuilder, dtype: DType, x: ir.Value) -> ir.Valu
 
 def _unless_zero_or_nan(builder: ir.IRBuilder, dtype: DType, x: ir.Value, changed: ir.Value) -> ir.Value:
     """``changed``; but ``x`` where it is 0 or NaN in a format that has NaN in the place of -0, whose sign bit is none there."""
-    if not (dtype.all_numbers and dtype.has_nan):
+    if dtype.has_negative_zero:
         return changed
     magnitude = builder.and_(x, splat(0x7F, x.type))
     return builder.select(builder.icmp_unsigned("==", magnitude, splat(0, x.type)), x, changed)
