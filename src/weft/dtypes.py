@@ -341,9 +341,9 @@ def lossless(source: DType, target: DType) -> bool:
 
 
 def format_within(source: DType, target: DType) -> bool:
-    """Whether a float format's numbers and infinities are all of another's: precision, range at both ends. Of complex types: those
-    of their parts."""
-    least = source.bias + source.mantissa <= target.bias + target.mantissa  # the least numbers are 2**(1 - bias - mantissa)
+    """Whether a float format's numbers and infinities are all of another's: precision, range at both ends. Of complex types:
+    those of their parts."""
+    least = source.bias + source.mantissa <= target.bias + target.mantissa  # of each it is 2**(1 - bias - mantissa)
     numbers = source.mantissa <= target.mantissa and least and source.largest <= target.largest
     return numbers and (source.finite_only or not target.finite_only)
 

@@ -1,7 +1,8 @@
 """Conversions of floats rounded towards zero, against all numbers of the narrower type in order; those beyond float8."""
 
-# Kernels read attributes that dtypes have in kernels only.
+# Kernels read attributes that dtypes have in kernels only, and dtypes annotate parameters.
 # pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportInvalidTypeForm=false, reportUnknownParameterType=false
 
 from __future__ import annotations
 
@@ -126,6 +127,29 @@ def test_what_is_beyond_float8_becomes_its_largest_number(target: str | None, dt
     kernel[(1,)](x, out, B=x.size)
     np.testing.assert_array_equal(out.astype(np.float32), expected.astype(np.float32))
     assert np.signbit(out.astype(np.float32))[~np.isnan(x)].tolist() == np.signbit(x)[~np.isnan(x)].tolist()
+
+
+@weft.jit
+def converted_on_the_way(x: Any, out: Any, number: tl.float8e5, T: tl.constexpr) -> None:
+    i = tl.arange(0, 16)
+    tl.store(out + i, tl.full((16,), tl.load(x), T))
+    tl.store(out + 16 + i, tl.zeros((16,), T) + tl.sum(tl.load(x + i), dtype=T))
+    tl.store(out + 32 + i, tl.cumsum(tl.load(x + i), dtype=T))
+    at = i[:, None] * 16 + i[None, :]
+    product = tl.dot(tl.full((16, 16), 100.0, tl.float16), tl.full((16, 16), 100.0, tl.float16), out_dtype=T)
+    tl.store(out + 48 + at, product)
+    tl.store(out + 304 + i, tl.zeros((16,), tl.float8e5) + number)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float8_e4m3fn, dtypes.float8_e5m2], ids=str)
+def test_functions_that_convert_to_float8_do_so_alike(dtype: DType) -> None:
+    """`tl.full` of a run-time number, ``dtype`` of sums, ``out_dtype`` of products, a parameter with a type."""
+    x, out = np.zeros(16, np.float32), np.zeros(320, dtype.numpy)
+    x[0] = 1e6
+    converted_on_the_way[(1,)](x, out, 1e6, T=dtype)
+    most = float(ml_dtypes.finfo(dtype.numpy).max)
+    assert set(out[:304].astype(np.float32).tolist()) == {most}
+    assert set(out[304:].astype(np.float32).tolist()) == {min(most, 57344.0)}
 
 
 def test_what_is_beyond_float8_is_no_number_in_jax() -> None:

@@ -16,7 +16,7 @@ from weft.frontend.builder import Builder, Frame
 from weft.frontend.descriptors import TensorDescriptor
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
-from weft.frontend.promotion import numbers_have_types
+from weft.frontend.promotion import converted, numbers_have_types
 from weft.frontend.signature import (
     ConstantArgument,
     DescriptorBlock,
@@ -81,7 +81,7 @@ def build(
             )
         value = whole(parameter)
         if parameter.dtype is not None and isinstance(value, Tensor) and not value.is_pointer:
-            value = builder.cast(value, parameter.dtype)
+            value = converted(builder, value, parameter.dtype)
         if parameter.is_const and isinstance(value, Tensor):
             builder.const.add(value.ssa)
         builder.frame.scope.assign(parameter.name, value, _node(kernel, parameter))

@@ -11,7 +11,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, integer, tile_of
 from weft.frontend.library.combining import Combine, by_function, by_kind, region_of, sources_of
-from weft.frontend.promotion import is_triton, resolve
+from weft.frontend.promotion import converted, is_triton, resolve
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, check_shape, describe, is_tuple
 from weft.ir import tile
@@ -42,8 +42,8 @@ def _cumulative(b: Builder, kind: str, input: Value, axis: Value, reverse: Value
     promotion = resolve(b, "cumsum", x)
     chosen = promotion.operands if dtype is None else dtype_of(dtype, "dtype")
     wide = chosen.compute if chosen.is_float and is_triton(b.semantics) else chosen
-    (result,) = scan_tiles(b, [b.cast(b.cast(x, chosen), wide)], axis, reverse, by_kind(b, kind))
-    result = b.cast(result, chosen)
+    (result,) = scan_tiles(b, [b.cast(converted(b, x, chosen), wide)], axis, reverse, by_kind(b, kind))
+    result = converted(b, result, chosen)
     return result if dtype is not None else b.cast(result, promotion.result).typed(promotion.weak)
 
 

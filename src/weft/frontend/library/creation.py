@@ -67,7 +67,7 @@ def _full(b: Builder, shape: Value, value: Value, dtype: Value) -> Tensor:
             hint="use tl.broadcast_to to repeat a tile",
             argument="value",
         )
-    return b.broadcast_to(b.cast(scalar, element), sizes)
+    return b.broadcast_to(converted(b, scalar, element), sizes)
 
 
 def _whole(value: bool | int | float, dtype: DType) -> bool | int | float:

@@ -11,6 +11,7 @@ from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import boolean, dtype_of, integer, tile_of, word
 from weft.frontend.library.batches import batched
+from weft.frontend.promotion import converted
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
@@ -43,9 +44,8 @@ def _dot(
 ) -> Tensor:
     left, right = tile_of(b, input, "input"), tile_of(b, other, "other")
     _check(left, right)
-    if (
-        not {left.dtype, right.dtype} <= SUMS.keys()
-    ):  # float8 types that no machine multiplies; float16 has their numbers
+    if not {left.dtype, right.dtype} <= SUMS.keys():
+        # Kinds of float8 that no machine multiplies: float16 has their numbers.
         left, right = b.cast(left, dtypes.float16), b.cast(right, dtypes.float16)
     precision = _precision(input_precision, allow_tf32)
     imprecise = _imprecise(max_num_imprecise_acc, left)
@@ -66,7 +66,7 @@ def _dot(
         return Tensor(op.result, sums, size)
 
     total = batched(b, left, right, None if given is None else b.cast(given, sums), product)
-    return b.cast(total, result)
+    return converted(b, total, result)
 
 
 def _result(operands: DType, sums: DType, wanted: DType | None, acc: Tensor | None) -> DType:

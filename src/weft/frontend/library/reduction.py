@@ -13,7 +13,7 @@ from weft.frontend.errors import CompilationError
 from weft.frontend.library.arguments import axis as axis_of
 from weft.frontend.library.arguments import dtype_of, flag, floats, quotient, tile_of
 from weft.frontend.library.combining import Combine, by_function, by_kind, region_of, sources_of
-from weft.frontend.promotion import resolve
+from weft.frontend.promotion import converted, resolve
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe, is_tuple
 from weft.ir import tile
@@ -48,7 +48,7 @@ def _single(b: Builder, kind: str, x: Tensor, axis: Value, keep_dims: Value) -> 
 def _sum(b: Builder, input: Value, axis: Value, keep_dims: Value, dtype: Value) -> Tensor:
     x = tile_of(b, input, "input")
     if dtype is not None:
-        return _single(b, "add", b.cast(x, dtype_of(dtype, "dtype")), axis, keep_dims)
+        return _single(b, "add", converted(b, x, dtype_of(dtype, "dtype")), axis, keep_dims)
     promotion = resolve(b, "sum", x)
     total = _single(b, "add", b.cast(x, promotion.operands), axis, keep_dims)
     return b.cast(total, promotion.result).typed(promotion.weak)
