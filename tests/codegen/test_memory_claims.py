@@ -92,7 +92,12 @@ def test_advice_about_caches_changes_no_code() -> None:
         return emit_llvm(module, targets.host(), Options())
 
     plain = code("", "", "")
-    for load, store, evict in ((".ca", ".wb", "evict_first"), (".cg", ".cg", "evict_last"), (".cv", ".wt", "")):
+    for load, store, evict in (
+        (".ca", ".wb", "evict_first"),
+        (".cg", ".cg", "evict_last"),
+        (".cs", ".cs", ""),
+        (".cv", ".wt", ""),
+    ):
         assert code(load, store, evict) == plain
 
 

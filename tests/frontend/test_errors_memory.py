@@ -31,7 +31,7 @@ def refused(message: str, **expected: Any) -> Callable[[Callable[..., Any]], Non
     return lambda kernel: CASES.append((KernelFunction(kernel), {"message": message, **expected}))
 
 
-@refused("'cache_modifier' is one of '.ca', '.cg', '.cv', found '.wb'", at='".wb"', p=PTR)
+@refused("'cache_modifier' is one of '.ca', '.cg', '.cs', '.cv', found '.wb'", at='".wb"', p=PTR)
 def load_with_a_stores_cache_modifier(p):
     x = tl.load(p, cache_modifier=".wb")
 

@@ -54,11 +54,6 @@ def writes(x: tl.const, out: Any, n: Any, CASE: tl.constexpr, B: tl.constexpr) -
             p += B
             n -= 1
         tl.store(p, 1)
-    elif CASE == "branch":
-        p = out + i
-        if n > 0:
-            p = x + i
-        tl.store(p, 1)
     elif CASE == "where":
         tl.store(tl.where(i < n, x + i, out + i), 1)
     elif CASE == "bitcast":
@@ -76,7 +71,7 @@ def writes(x: tl.const, out: Any, n: Any, CASE: tl.constexpr, B: tl.constexpr) -
 
 
 CASES = [
-    "store", "helper", "loop", "after a loop", "while", "branch", "where", "bitcast", "atomic", "swap", "atomic store", "block",
+    "store", "helper", "loop", "after a loop", "while", "where", "bitcast", "atomic", "swap", "atomic store", "block",
     "descriptor",
 ]  # fmt: skip
 
@@ -107,3 +102,75 @@ def test_pointers_beside_are_written() -> None:
     x, out = np.arange(16, dtype=np.int32), np.zeros(16, np.int32)
     both[(1,)](x, out, 2, B=8)
     np.testing.assert_array_equal(out, x)
+
+
+@weft.jit
+def either(x: Any, out: Any, n: Any) -> Any:
+    if n > 0:
+        return x
+    return out
+
+
+@weft.jit
+def joins(x: tl.const, out: Any, n: Any, CASE: tl.constexpr) -> None:
+    if CASE == "if":
+        p = out
+        if n > 0:
+            p = x
+        tl.load(p)
+    elif CASE == "conditional expression":
+        p = x if n > 0 else out
+    elif CASE == "loop":
+        p = out
+        for _ in range(n):
+            p = x
+        tl.load(p)
+    elif CASE == "tuple":
+        p = (x, n) if n > 0 else (out, n)
+    else:
+        p = either(x, out, n)
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("if", "'p' has different types after an 'if': const pointer<int32> scalar and pointer<int32> scalar"),
+        (
+            "conditional expression",
+            "the sides of a conditional expression have different types: "
+            "const pointer<int32> scalar and pointer<int32> scalar",
+        ),
+        (
+            "loop",
+            "'p' changes its type in the loop: pointer<int32> scalar before, "
+            "const pointer<int32> scalar after an iteration",
+        ),
+        (
+            "tuple",
+            "the sides of a conditional expression have different types: "
+            "(const pointer<int32> scalar, int32 scalar) and (pointer<int32> scalar, int32 scalar)",
+        ),
+        ("return", "one path returns const pointer<int32> scalar, another pointer<int32> scalar"),
+    ],
+)
+def test_paths_with_and_without_const_do_not_meet(case: str, message: str) -> None:
+    """As in Triton, where `tl.const` is part of the pointer's type."""
+    with pytest.raises(CompilationError) as caught:
+        joins[(1,)](np.zeros(8, np.int32), np.zeros(8, np.int32), 2, CASE=case)
+    assert caught.value.message == message
+
+
+@weft.jit
+def sometimes(x: tl.const, out: Any, n: Any) -> None:
+    """Iterations that leave early do not define what the others read."""
+    for i in range(4):
+        if i == n:
+            continue
+        p = x + i
+        tl.store(out + i, tl.load(p))
+
+
+def test_a_path_that_has_left_has_any_pointer() -> None:
+    x, out = np.arange(1, 5, dtype=np.int32), np.zeros(4, np.int32)
+    sometimes[(1,)](x, out, 2)
+    assert out.tolist() == [1, 2, 0, 4]

@@ -256,6 +256,34 @@ def test_addresses_in_a_table_are_pointers(target: str) -> None:
     assert not y.any()
 
 
+@weft.jit
+def into_a_table(addresses: Any, x: Any, BLOCK: tl.constexpr) -> None:
+    i = tl.arange(0, BLOCK)
+    tl.store(addresses + i, x + 3 * i)
+    tl.store(addresses + BLOCK, tl.where(tl.load(x) > 0, x + 1, x))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+@pytest.mark.parametrize("target", ["cpu", "sm_80"])
+def test_pointers_are_stored_as_numbers(target: str, dtype: type[np.int64 | np.uint64]) -> None:
+    x, addresses = np.arange(8, dtype=np.int16), np.zeros(5, dtype)
+    with nullcontext() if target == "cpu" else weft.emulate(target):
+        into_a_table[(1,)](addresses, x, BLOCK=4)
+    np.testing.assert_array_equal(addresses - addresses[0], [0, 6, 12, 18, 0])
+    if target == "cpu":
+        assert addresses[0] == x.ctypes.data
+
+
+@weft.jit
+def into_narrow_numbers(addresses: Any) -> None:
+    tl.store(addresses, addresses)
+
+
+def test_pointers_are_not_stored_as_narrower_numbers() -> None:
+    with pytest.raises(weft.CompilationError, match=re.escape("'value' is a tile of numbers, found pointer<int32>")):
+        into_narrow_numbers[(1,)](np.zeros(1, np.int32))
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [

@@ -322,5 +322,5 @@ def test_results_of_two_types_are_an_error_of_the_function() -> None:
         returns[(1,)](2)
     assert str(raised.value).startswith("at 2:4:\ndef returns(n: Any):\n    two_types(n)\n    ^")
     assert str(raised.value.__cause__).startswith(
-        "at 1:0:\ndef two_types(n: Any):\n^\none path returns int32[4], another int32[8]"
+        "at 1:0:\ndef two_types(n: Any):\n^\nReturn type mismatch: int32[4] and int32[8]"
     )

@@ -10,12 +10,12 @@ from xdsl.ir import Block, SSAValue
 
 from weft.frontend.assignment import name_after
 from weft.frontend.branching import Branch
-from weft.frontend.constness import is_const
+from weft.frontend.constness import described, is_const
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import Generator
 from weft.frontend.joining import leaves, rebuild, same_type, unify
 from weft.frontend.scope import assigned, names_in
-from weft.frontend.values import Tensor, Undefined, Value, describe, is_number, is_runtime
+from weft.frontend.values import Tensor, Undefined, Value, is_number, is_runtime
 
 
 class Carried:
@@ -61,18 +61,19 @@ class Carried:
             if isinstance(after, Undefined):
                 raise CompilationError(after.message, self.g.frame.spans(self.node), hint=after.hint, notes=after.notes)
             _, after = unify(self.g.b, before, self.g.b.block, after, body.block)
-            if not same_type(before, after):
+            if not same_type(self.g.b, before, after):
                 self._changed(name, before, after, body)
             result += leaves(after)
         return result
 
     def _changed(self, name: str, before: Value, after: Value, body: Branch) -> NoReturn:
         g = self.g
+        types = [described(g.b, value) for value in (before, after)]
         origin = g.scope.origins.get(name, self.node)
         raise CompilationError(
-            f"'{name}' changes its type in the loop: {describe(before)} before, {describe(after)} after an iteration",
+            f"'{name}' changes its type in the loop: {types[0]} before, {types[1]} after an iteration",
             g.frame.spans(body.scope.origins.get(name, self.node)),
-            notes=[Note(f"{describe(before)} since here", g.frame.kernel.span(origin))],
+            notes=[Note(f"{types[0]} since here", g.frame.kernel.span(origin))],
             hint=_advice(name, before, after),
         )
 

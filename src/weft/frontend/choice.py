@@ -17,6 +17,7 @@ from xdsl.traits import MemoryEffectKind, get_effects
 
 from weft import dtypes
 from weft.frontend.branching import condition, emit_if, refuse_unmasked, run_branch
+from weft.frontend.constness import described
 from weft.frontend.errors import CompilationError
 from weft.frontend.generator import Generator
 from weft.frontend.joining import leaves, rebuild, same_type, unify
@@ -53,9 +54,9 @@ def choose(g: Generator, node: ast.IfExp, evaluate: Callable[[Generator, ast.exp
         branch = run_branch(g, None, None, lambda side=side: values.append(evaluate(g, side)), side=(test, holds))
         blocks.append(branch.block)
     then, other = unify(g.b, values[0], blocks[0], values[1], blocks[1])
-    if not same_type(then, other):
+    if not same_type(g.b, then, other):
         raise CompilationError(
-            f"the sides of a conditional expression have different types: {describe(values[0])} and {describe(values[1])}",
+            f"the sides of a conditional expression have different types: {' and '.join(described(g.b, v) for v in values)}",
             hint="convert one side with .to(...), or broadcast it",
         )
     return rebuild(then, iter(emit_if(g, test, blocks, [list(leaves(then)), list(leaves(other))])))

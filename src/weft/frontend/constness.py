@@ -13,7 +13,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError
-from weft.frontend.values import Tensor
+from weft.frontend.values import Tensor, Value, describe, is_tuple
 from weft.ir.types import is_pointer
 
 
@@ -29,6 +29,14 @@ def is_const(b: Builder, pointer: Tensor) -> bool:
             seen.add(value)
             pending.extend(_sources(value))
     return False
+
+
+def described(b: Builder, value: Value) -> str:
+    """A value in a message about types: `describe`, and whether it is a pointer that only reads."""
+    if is_tuple(value):
+        return f"({', '.join(described(b, item) for item in value)}{',' if len(value) == 1 else ''})"
+    reads = isinstance(value, Tensor) and value.is_pointer and is_const(b, value)
+    return f"const {describe(value)}" if reads else describe(value)
 
 
 def refuse_const(b: Builder, pointer: Tensor) -> None:

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from weft.frontend import jumps
 from weft.frontend.assignment import name_after
 from weft.frontend.branching import Branch, condition, emit_if, run_branch
+from weft.frontend.constness import described
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import MAX_FORKS, Generator, Mark, Outcome, Pending, Resume, Returned, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
 from weft.frontend.scope import jumps_in
 from weft.frontend.source import MISSING
-from weft.frontend.values import Tensor, Undefined, Value, describe
+from weft.frontend.values import Tensor, Undefined, Value
 
 
 def if_statement(g: Generator, node: ast.If, pending: Pending) -> Outcome:
@@ -48,7 +49,7 @@ def fork(g: Generator, node: ast.stmt, test: Tensor, then_pending: Pending, else
     g.b.node = node
     ends = [b.outcome or Returned(None, node) for b in branches]
     then, other = unify(g.b, ends[0].value, branches[0].block, ends[1].value, branches[1].block)
-    if not same_type(then, other):
+    if not same_type(g.b, then, other):
         jumps.refuse_results(g, ends[0], ends[1])
     results = emit_if(g, test, [b.block for b in branches], [list(leaves(then)), list(leaves(other))])
     return Returned(rebuild(then, iter(results)), ends[0].node)
@@ -135,7 +136,7 @@ def join(
             g.scope.values[name] = _half_defined(g, name, node, then, other)
         else:
             a, b = unify(g.b, a, then.block, b, other.block)
-            if same_type(a, b):
+            if same_type(g.b, a, b):
                 merged[name] = (a, b)
             else:
                 g.scope.values[name] = _conflicting(g, name, then, other)
@@ -178,7 +179,7 @@ def _half_defined(g: Generator, name: str, node: ast.stmt, then: Branch, other: 
 
 def _conflicting(g: Generator, name: str, then: Branch, other: Branch) -> Undefined:
     """What a variable is that the branches give different types."""
-    types = [describe(b.scope.values[name]) for b in (then, other)]
+    types = [described(g.b, b.scope.values[name]) for b in (then, other)]
     places = [g.frame.kernel.span(b.scope.origins[name]) for b in (then, other)]
     return Undefined(
         f"'{name}' has different types after an 'if': {types[0]} and {types[1]}",

@@ -14,6 +14,7 @@ from xdsl.ir import Block, SSAValue
 from weft.dtypes import Kind
 from weft.frontend.builder import Builder
 from weft.frontend.compound import Compound
+from weft.frontend.constness import is_const
 from weft.frontend.values import Tensor, Value, is_number, is_tuple, tuple_like
 
 
@@ -39,18 +40,20 @@ def rebuild(value: Value, results: Iterator[SSAValue]) -> Value:
     return value
 
 
-def same_type(a: Value, b: Value) -> bool:
-    """Whether two values have the same tiles in the same places, and equal compile-time values elsewhere."""
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return (a.dtype, a.shape, a.is_pointer, a.weak) == (b.dtype, b.shape, b.is_pointer, b.weak)
-    if is_tuple(a) and is_tuple(b):
-        pairs: Sequence[tuple[Any, Any]] = list(zip(a, b, strict=False))
-        return len(a) == len(b) and all(same_type(x, y) for x, y in pairs)
-    if isinstance(a, Compound) and isinstance(b, Compound):
-        return a.same_kind(b) and same_type(a.parts, b.parts)
-    if isinstance(a, (Tensor, tuple, Compound)) or isinstance(b, (Tensor, tuple, Compound)):
+def same_type(b: Builder, one: Value, other: Value) -> bool:
+    """Whether two values have the same tiles in the same places, and equal compile-time values elsewhere. Pointers differ
+    from pointers that only read."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        types = [(x.dtype, x.shape, x.is_pointer, x.weak, x.is_pointer and is_const(b, x)) for x in (one, other)]
+        return types[0] == types[1]
+    if is_tuple(one) and is_tuple(other):
+        pairs: Sequence[tuple[Any, Any]] = list(zip(one, other, strict=False))
+        return len(one) == len(other) and all(same_type(b, x, y) for x, y in pairs)
+    if isinstance(one, Compound) and isinstance(other, Compound):
+        return one.same_kind(other) and same_type(b, one.parts, other.parts)
+    if isinstance(one, (Tensor, tuple, Compound)) or isinstance(other, (Tensor, tuple, Compound)):
         return False
-    return a is b or (type(a) is type(b) and bool(a == b))
+    return one is other or (type(one) is type(other) and bool(one == other))
 
 
 def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block: Block) -> tuple[Value, Value]:
@@ -65,7 +68,7 @@ def unify(b: Builder, left: Value, left_block: Block, right: Value, right_block:
         one, other = unify(b, left.parts, left_block, right.parts, right_block)
         return left.with_parts(one), right.with_parts(other)
     if is_number(left) and is_number(right):
-        if not same_type(left, right):
+        if not same_type(b, left, right):
             left = _materialise(b, left, None, left_block)
             right = _materialise(b, right, left, right_block)
     elif is_number(left) and isinstance(right, Tensor):

@@ -25,11 +25,12 @@ from weft.frontend.assignment import decay
 from weft.frontend.branching import Branch
 from weft.frontend.builder import Builder
 from weft.frontend.compound import Compound
+from weft.frontend.constness import described, is_const
 from weft.frontend.errors import CompilationError, Note
 from weft.frontend.generator import Generator, Mark, Outcome, Pending, Returned, Step, push
 from weft.frontend.joining import leaves, rebuild, same_type, unify
 from weft.frontend.scope import Jump, Scope
-from weft.frontend.values import Tensor, Value, describe, is_tuple, tuple_like
+from weft.frontend.values import Tensor, Value, is_tuple, tuple_like
 
 RETURN: Final = Jump("return", None)
 
@@ -82,7 +83,7 @@ def any_of(b: Builder, flags: Mapping[Jump, Value]) -> bool | Tensor:
 def refuse_results(g: Generator, one: Returned, other: Returned) -> NoReturn:
     """Raise the error of two paths that return values of different types."""
     raise CompilationError(
-        f"one path returns {describe(one.value)}, another {describe(other.value)}",
+        f"one path returns {described(g.b, one.value)}, another {described(g.b, other.value)}",
         g.frame.spans(one.node),
         notes=[Note("the other path ends here", g.frame.kernel.span(other.node))],
         hint="make all paths return values of the same types and shapes",
@@ -98,8 +99,10 @@ def placeholder(b: Builder, value: Value) -> Value:
     if not isinstance(value, Tensor):
         return value
     if value.is_pointer:
-        address = b.constant(0, dtypes.int64)
-        return b.broadcast_to(b.bitcast(address, value.element), value.shape)
+        address = b.bitcast(b.constant(0, dtypes.int64), value.element)
+        if is_const(b, value):
+            b.const.add(address.ssa)
+        return b.broadcast_to(address, value.shape)
     return b.constant(0, value.dtype, value.shape).typed(value.weak)
 
 
@@ -147,7 +150,7 @@ def merge(g: Generator, one: Branch, other: Branch) -> Merged:
                 placeholder(g.b, last.value if ends[1] is None else ends[1].value) if end is None else end.value
             )
     a, b = unify(g.b, values[0], one.block, values[1], other.block)
-    if not same_type(a, b) and ends[0] is not None and ends[1] is not None:
+    if not same_type(g.b, a, b) and ends[0] is not None and ends[1] is not None:
         refuse_results(g, ends[0], ends[1])
     found.results, found.node = (a, b), last.node
     return found

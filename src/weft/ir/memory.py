@@ -86,7 +86,7 @@ SEMANTICS: Final = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES: Final = ("cta", "gpu", "sys")
 """Between whose threads the order holds; ``gpu`` is the default."""
 
-LOAD_CACHES: Final = (".ca", ".cg", ".cv")
+LOAD_CACHES: Final = (".ca", ".cg", ".cs", ".cv")
 STORE_CACHES: Final = (".wb", ".cg", ".cs", ".wt")
 EVICTIONS: Final = ("evict_first", "evict_last")
 """Advice about caches, in PTX's and Triton's words; the empty word is no advice."""

@@ -38,7 +38,7 @@ func.func @load(%p: !tile.ptr<f32>, %o: f32) {
 
 // -----
 
-// CHECK: tile.load: unknown cache modifier '.wb', expected one of .ca, .cg, .cv
+// CHECK: tile.load: unknown cache modifier '.wb', expected one of .ca, .cg, .cs, .cv
 func.func @load(%p: !tile.ptr<f32>) {
   %a = tile.load %p cache ".wb" : !tile.ptr<f32> to f32
   func.return

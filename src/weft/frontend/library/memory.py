@@ -59,9 +59,11 @@ def _value(b: Builder, pointer: Tensor, value: Value, argument: str) -> Tensor:
     if is_number(value) and represents(pointer.dtype, value):
         return b.constant(value, pointer.dtype, pointer.shape)
     element = b.tensor(value, argument)
-    if element.is_pointer:
-        raise CompilationError(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
-    return _fitted(b, pointer, converted(b, element, pointer.dtype), argument)
+    if not element.is_pointer:
+        return _fitted(b, pointer, converted(b, element, pointer.dtype), argument)
+    if argument == "value" and pointer.dtype.is_integer and pointer.dtype.bits == 64:
+        return _fitted(b, pointer, b.bitcast(element, pointer.dtype), argument)  # an address is its number
+    raise CompilationError(f"'{argument}' is a tile of numbers, found {describe(element)}", argument=argument)
 
 
 def _fitted(b: Builder, pointer: Tensor, x: Tensor, argument: str) -> Tensor:

@@ -56,7 +56,17 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(r"^'(\w+)' is used before it is assigned", r"NameError('\1 is not defined')"),
     Rule(r"^The result of .* is not being used\.", cause=None, last=True),
     Rule(r" marked as constexpr and listed in do_not_specialize", cause=None),
-    Rule(r"^one path returns ", whole=True),
+    Rule(r"^one path returns (.*), another (.*)$", r"Return type mismatch: \1 and \2", cause=TypeError, whole=True),
+    Rule(
+        r"^the sides of a conditional expression have different types: (.*) and (.*)$",
+        r"Ternary expression with dynamic condition has inconsistent types \1 and \2",
+        cause=AssertionError,
+    ),
+    Rule(
+        r"^'(\w+)' has different types after an 'if': (.*) and (.*)$",
+        r"Mismatched type for \1 between then block (\2) and else block (\3)",
+        cause=AssertionError,
+    ),
     Rule(r"^tl\.\w+: (.*)$", r"\1", cause=AssertionError),
     Rule(
         r"^the global '(\w+)' is ",
