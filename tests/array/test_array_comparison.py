@@ -817,3 +817,105 @@ def test_graphs_have_no_values() -> None:
     assert str(raised.value) == (
         f"{__file__}:{line} builds a graph, whose arrays have no values; compare a function that computes"
     )
+
+
+# ---- values that leave the systems -------------------------------------------------------------------------------------
+
+
+def test_numpys_functions_follow_the_systems() -> None:
+    def limited(x: Any) -> Any:
+        return np.clip(x, -5, 300)
+
+    # NumPy refuses -5 beside uint8 and JAX wraps it. Both ran NumPy's rules before, and "agreed".
+    found = compare(limited, uint8(1, 250), ("jax", "numpy"))
+    assert only(found, "return np.clip(x, -5, 300)").kinds[0] is Kind.REFUSED and found.exits == ()
+    assert not found.agree and not found.exact
+
+    def joined(x: Any) -> Any:
+        numpys: Any = np
+        return numpys.where(x > 3, x, x + 1) + numpys.sum(x, keepdims=True)
+
+    (line,) = compare(joined, uint8(1, 250), ("jax", "dali")).lines
+    assert [o.op for o in line.operations] == [">", "+", "where", "sum", "+"]
+
+
+LEAVING: list[tuple[str, Callable[[Any], Any]]] = [
+    ("numpy.asarray", lambda x: wa.asarray(np.asarray(x) * 2, x.semantics.name)),
+    (".numpy()", lambda x: x + x.numpy()),
+    (".item()", lambda x: x + x[0].item()),
+    ("float()", lambda x: x * float(x[0])),
+    ("int()", lambda x: x[int(x[0]) :]),
+    ("an index", lambda x: x[x[0] :]),
+    ("DLPack", lambda x: x + np.from_dlpack(x)),
+    ("weft.array.compute", lambda x: x + wa.compute(x)[0]),
+    ("numpy.array_equal", lambda x: x if np.array_equal(x, x) else x),
+]
+
+
+@pytest.mark.parametrize(("way", "leave"), LEAVING, ids=[way for way, _ in LEAVING])
+def test_no_agreement_where_values_leave(way: str, leave: Callable[[Any], Any]) -> None:
+    found = compare(leave, int32(0, 1), ("jax", "numpy"))
+    assert not found.diverges and not found.agree and not found.exact
+    (left,) = found.exits
+    assert (left.way, left.systems, left.file, left.branch) == (way, ("jax", "numpy"), __file__, False)
+    assert left.source in Path(__file__).read_text(encoding="utf-8")
+    with pytest.raises(Diverged) as raised:
+        found.raise_for_divergence(results=True)
+    assert str(raised.value) == (
+        f"<lambda>: jax and numpy cannot be compared where values left them\n"
+        f"  {left.location}: {left.source}\n"
+        f"    values left jax and numpy: {way}"
+    )
+    found.raise_for_divergence(exits=False)
+    assert "agree in every" not in str(found)
+    assert found.data()["exits"] == [
+        {"way": way, "file": __file__, "line": left.line, "source": left.source, "systems": ["jax", "numpy"]}
+    ]
+
+
+def test_a_move_to_another_system_is_an_exit() -> None:
+    def moved(x: Any) -> Any:
+        return wa.asarray(x, "numpy") // 2
+
+    found = compare(moved, int32(-7), ("jax", "dali"))
+    assert [e.way for e in found.exits] == ["asarray(semantics='numpy')", "an array of numpy is returned"]
+    assert found.exits[0].systems == ("jax", "dali") and not found.agree
+    # What numpy itself does there is no exit of numpy's.
+    assert [e.systems for e in compare(moved, int32(-7), ("jax", "numpy")).exits] == [("jax",), ("jax",)]
+
+    def foreign(x: Any) -> Any:
+        return x + 1, wa.asarray([1], "numpy") + 1
+
+    assert [e.way for e in compare(foreign, int32(1), ("jax", "torch")).exits] == ["an array of numpy is returned"]
+
+
+def test_a_branch_is_no_exit_of_values() -> None:
+    def halved(x: Any) -> Any:
+        return x if (x > 3).any() else x + 1
+
+    found = compare(halved, int32(1, 2), ("jax", "numpy"))
+    assert [(e.way, e.branch) for e in found.exits] == [("bool()", True)]
+    assert found.left == () and found.agree and found.exact and found.raise_for_divergence() is None
+
+
+def test_exits_of_an_execution_that_stops() -> None:
+    def stopped(x: Any) -> Any:
+        y = float(x[0])
+        return x @ x + y
+
+    found = compare(stopped, int32(1), ("numpy", "dali"))
+    assert [stop.system for stop in found.stops] == ["dali"]
+    assert [(e.way, e.systems) for e in found.exits] == [("float()", ("numpy", "dali"))]
+
+
+def test_the_report_says_where_values_leave() -> None:
+    def reported(x: Any) -> Any:
+        return x + np.asarray(x)
+
+    text = str(compare(reported, int32(1), ("jax", "numpy")))
+    lines = text.splitlines()
+    assert lines[0] == "reported: not known whether jax and numpy agree, for values left them"
+    assert re.fullmatch(r"  values leave        \S+:\d+  return x \+ np.asarray\(x\)", lines[1])
+    assert lines[2] == "                      numpy.asarray in jax and numpy; what is computed of them is not compared"
+    both = str(compared(lambda x: x // 2 + np.asarray(x), int32(-7)))
+    assert both.startswith("<lambda>: jax and dali diverge on 1 of 1 lines") and "values leave" in both

@@ -17,7 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array.alignment import Row, align
-from weft.array.comparison import Cell, Comparison, Kind, Line, Literal, Operation, Stop, Total, ValueDifference, listed
+from weft.array.comparison import (
+    Cell,
+    Comparison,
+    Exit,
+    Kind,
+    Line,
+    Literal,
+    Operation,
+    Stop,
+    Total,
+    ValueDifference,
+    listed,
+)
 from weft.array.dataflow import Flow, Outcome, evaluate, flows, nbytes
 from weft.array.disparity import disparity, unlike
 from weft.array.fuse import Fused
@@ -183,6 +195,7 @@ def _assemble(name: str, runs: Sequence[_Run]) -> Comparison:
             if run.recording.error is not None
         ),
         _structures([run.recording for run in runs]),
+        _exits([run.recording for run in runs]),
     )
 
 
@@ -327,6 +340,20 @@ def _lines(inner: Sequence[tuple[Event, Operation]]) -> tuple[Line, ...]:
 def _total(system: str, operations: Sequence[Operation]) -> Total:
     cells = [cell for o in operations if (cell := o.cells.get(system)) is not None]
     return Total(system, sum(c.nbytes for c in cells), sum(c.converted for c in cells))
+
+
+def _exits(recordings: Sequence[Recording]) -> tuple[Exit, ...]:
+    """Where values left, each place once, in the order of the first system that came there."""
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for recording in recordings:
+        for left in recording.departures:
+            systems = found.setdefault((left.file, left.line, left.way), [])
+            if recording.system.name not in systems:
+                systems.append(recording.system.name)
+    return tuple(
+        Exit(way, file, line, linecache.getline(file, line).strip(), tuple(systems))
+        for (file, line, way), systems in found.items()
+    )
 
 
 def _structures(recordings: Sequence[Recording]) -> dict[str, str]:

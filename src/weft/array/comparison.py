@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.array.disparity import Disparity
+from weft.array.tracing import BRANCH
 from weft.dtypes import DType
 from weft.extensions import extension
 from weft.semantics import Number
@@ -183,6 +184,29 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Exit:
+    """Where the function took values out of ``systems``: which ``way`` (``numpy.asarray``, ``float()``). What it computed of them
+    outside follows no system's rules and is not compared. A `branch` only asked whether a value is true, which is compared
+    with the value; it denies no agreement."""
+
+    way: str
+    file: str
+    line: int
+    source: str
+    systems: tuple[str, ...]
+
+    @property
+    def location(self) -> str:
+        """``file:line``."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def branch(self) -> bool:
+        """Whether only a truth was asked."""
+        return self.way == BRANCH
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A function under several systems. The first of ``systems`` is the one the others are measured against."""
 
@@ -194,16 +218,34 @@ class Comparison:
     totals: tuple[Total, ...]
     stops: tuple[Stop, ...] = ()
     structures: Mapping[str, str] = field(default_factory=dict[str, str])
+    exits: tuple[Exit, ...] = ()
+
+    @property
+    def left(self) -> tuple[Exit, ...]:
+        """The exits behind which something may have been computed: all but those that decide a branch."""
+        return tuple(e for e in self.exits if not e.branch)
+
+    @property
+    def diverges(self) -> bool:
+        """Whether the systems differ in an operation, a result, how far they came or what they return."""
+        return bool(self.stops or self.structures) or any(o.diverges for o in self.operations)
 
     @property
     def agree(self) -> bool:
-        """Whether types and values are the same in all systems, of every operation and of what is returned."""
-        return not self.stops and not self.structures and not any(o.diverges for o in self.operations)
+        """Whether types and values are the same in all systems, of every operation and of what is returned, and no value
+        `left` them."""
+        return not self.diverges and not self.left
 
     @property
     def exact(self) -> bool:
-        """Whether what is returned is the same in all systems, types and values, and none refuses an operation on the way."""
-        return not self.stops and not self.structures and not any(_matters(o, True, True, 0.0) for o in self.operations)
+        """Whether what is returned is the same in all systems, types and values, none refuses an operation on the way, and
+        no value `left` them."""
+        return (
+            not self.stops
+            and not self.structures
+            and not self.left
+            and not any(_matters(o, True, True, 0.0) for o in self.operations)
+        )
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -214,13 +256,15 @@ class Comparison:
         """The first line that diverges so of itself."""
         return next((line for line in self.lines if _originates(line, kind)), None)
 
-    def raise_for_divergence(self, *, results: bool = False, dtypes: bool = True, rtol: float = 0.0) -> None:
+    def raise_for_divergence(
+        self, *, results: bool = False, dtypes: bool = True, rtol: float = 0.0, exits: bool = True
+    ) -> None:
         """`Diverged` unless the systems `agree`; with ``results=True``, unless the port is `exact`. ``dtypes=False`` lets other
         types pass as long as the values are the same, ``rtol`` values that differ by no more, relative to the greater of
-        the two."""
+        the two, ``exits=False`` values that left the systems."""
         asked = [o for o in self.operations if _matters(o, results, dtypes, rtol)]
-        if asked or self.stops or self.structures:
-            raise Diverged(_message(self, asked))
+        if asked or self.stops or self.structures or (exits and self.left):
+            raise Diverged(_message(self, asked, self.left if exits else ()))
 
     def data(self) -> dict[str, Any]:
         """Everything, as JSON takes it; infinities and NaN are strings."""
@@ -244,6 +288,10 @@ class Comparison:
             "outputs": [_data(o) for o in self.outputs],
             "structures": dict(self.structures),
             "totals": {t.system: {"results": t.nbytes, "conversions": t.converted} for t in self.totals},
+            "exits": [
+                {"way": e.way, "file": e.file, "line": e.line, "source": e.source, "systems": list(e.systems)}
+                for e in self.exits
+            ],
             "stops": [{"system": s.system, "location": s.location, "reason": s.reason} for s in self.stops],
         }
 
@@ -359,9 +407,10 @@ def _matters(o: Operation, results: bool, dtypes: bool, rtol: float) -> bool:
     return False
 
 
-def _message(found: Comparison, asked: Sequence[Operation]) -> str:
+def _message(found: Comparison, asked: Sequence[Operation], left: Sequence[Exit]) -> str:
     """The first few operations that diverge of themselves, with their lines."""
-    parts = [f"{found.function}: {listed(found.systems)} diverge"]
+    said = "diverge" if asked or found.stops or found.structures else "cannot be compared where values left them"
+    parts = [f"{found.function}: {listed(found.systems)} {said}"]
     lines = {id(o): line for line in found.lines for o in line.operations}
     own = [o for o in asked if o.originates] or list(asked)
     for o in own[:3]:
@@ -372,6 +421,7 @@ def _message(found: Comparison, asked: Sequence[Operation]) -> str:
         parts.append(f"  and {len(own) - 3} more; print the comparison for all of them")
     parts += [f"  {stop.system} stopped at {stop.location}: {stop.reason}" for stop in found.stops]
     parts += [f"  {system} returns {structure}" for system, structure in found.structures.items()]
+    parts += [f"  {e.location}: {e.source}\n    values left {listed(e.systems)}: {e.way}" for e in left]
     return "\n".join(parts)
 
 

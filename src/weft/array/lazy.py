@@ -13,7 +13,7 @@ from typing import Any, Self, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array import backends, building, interop, views
+from weft.array import backends, building, interop, protocol, tracing, views
 from weft.array.building import Argument, Value
 from weft.array.coercion import beside, is_number, is_scalar, to_value
 from weft.array.nodes import Input, Node
@@ -214,47 +214,50 @@ class Array(Operators):
 
     def numpy(self) -> NDArray[Any]:
         """The values, computed at the first call; read-only, since the array keeps them."""
-        compute(self)
-        data = cast(Input, self.node).array
-        view = cast("NDArray[Any]", data).view()
-        view.flags.writeable = False
-        return view
+        tracing.left(".numpy()")
+        return values_of(self)
 
-    def item(self) -> bool | int | float:
+    def item(self) -> bool | int | float | complex:
         """The only element as a Python number."""
-        return self._only("an item").item()
+        return self._only("an item", ".item()").item()
 
     def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.numpy(), dtype, copy=copy)
+        tracing.left("numpy.asarray")
+        return np.array(values_of(self), dtype, copy=copy)
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        return interop.lend(self.numpy(), keywords)
+        tracing.left("DLPack")
+        return interop.lend(values_of(self), keywords)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __float__(self) -> float:
-        return float(self._only("a float").item())
+        return float(self._only("a float", "float()").item())
 
     def __int__(self) -> int:
-        return int(self._only("an int").item())
+        return int(self._only("an int", "int()").item())
+
+    def __complex__(self) -> complex:
+        return complex(self._only("a complex", "complex()").item())
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.shape:
             raise TypeError(
                 f"only integer arrays without dimensions are indices, found {self.type} of shape {self.shape}"
             )
-        return int(self)
+        return int(self._only("an index", "an index").item())
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ValueError(f"an array of {self.size} elements is neither true nor false; use .any() or .all()")
-        return bool(self._only("a bool").item())
+        return bool(self._only("a bool", tracing.BRANCH).item())
 
-    def _only(self, what: str) -> NDArray[Any]:
+    def _only(self, what: str, way: str) -> NDArray[Any]:
         if self.size != 1:
             raise TypeError(f"only an array of one element is {what}, this one has shape {self.shape}")
-        return self.numpy()
+        tracing.left(way)
+        return values_of(self)
 
     def __repr__(self) -> str:
         weak = " (weak)" if self.weak else ""
@@ -265,15 +268,11 @@ class Array(Operators):
 
     # ---- NumPy's functions --------------------------------------------------------------------------------------------
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Array:
-        try:
-            op = ops.canonical(ufunc.__name__)
-        except ValueError:
-            raise TypeError(f"numpy.{ufunc.__name__} has no counterpart in weft.array; pass array.numpy()") from None
-        if method != "__call__" or keywords:
-            asked = f".{method}" if method != "__call__" else f"({', '.join(f'{k}=' for k in keywords)})"
-            raise TypeError(f"weft.array has numpy.{ufunc.__name__}, and no numpy.{ufunc.__name__}{asked}")
-        return apply(op, *inputs)
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+        return protocol.ufunc(ufunc, method, inputs, keywords, self._system.name)
+
+    def __array_function__(self, function: Any, types: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
+        return protocol.function(function, arguments, named, self._system.name)
 
 
 def kernels(*arrays: Array) -> tuple[str, ...]:
@@ -289,6 +288,19 @@ def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], .
     """The values of several arrays, computed together, so that what they share is computed once. ``backend`` is ``native``
     (generated kernels) or ``reference`` (NumPy, slowly and obviously); by default the one of `weft.array.use_backend`."""
     _require_arrays("compute", arrays)
+    tracing.left("weft.array.compute")
+    return _computed(arrays, backend)
+
+
+def values_of(array: Array) -> NDArray[Any]:
+    """The values as `Array.numpy` gives them, for weft's own use: `weft.array.tracing.departures` does not hear of it."""
+    (values,) = _computed((array,), None)
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _computed(arrays: Sequence[Array], backend: str | None) -> tuple[NDArray[Any], ...]:
     waiting = [array for array in arrays if not (isinstance(array.node, Input) and array.node.array is not None)]
     if waiting:
         for array, result in zip(waiting, backends.run([array.node for array in waiting], backend), strict=True):
@@ -319,6 +331,8 @@ def asarray(data: object, semantics: str | Semantics | None = None, dtype: objec
         system = data.semantics if semantics is None else get(semantics)
         weak = data.weak and system.name.startswith("jax")
         system.operand(data.dtype)
+        if system.name != data.semantics.name:
+            tracing.left(f"asarray(semantics='{system.name}')")
         moved = data if system is data.semantics else Array(Value(data.node, weak), system)
         return moved if dtype is None else moved.astype(dtype)
     system = current() if semantics is None else get(semantics)

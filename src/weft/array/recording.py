@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
@@ -51,13 +51,15 @@ class Event:
 
 @dataclass(frozen=True)
 class Recording:
-    """An execution under ``system``. ``error`` ended it at ``location``; ``result`` is what the function returned otherwise."""
+    """An execution under ``system``. ``error`` ended it at ``location``; ``result`` is what the function returned otherwise.
+    ``departures`` are the values that left the system on the way."""
 
     system: Semantics
     events: tuple[Event, ...]
     result: object = None
     error: Exception | None = None
     location: str = ""
+    departures: tuple[tracing.Departure, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -96,16 +98,25 @@ class Call:
             return array
 
         arguments, named = rebuild((list(self.arguments), dict(self.named)), read)
-        with tracing.record() as heard:
+        with tracing.record() as heard, tracing.departures() as left:
             try:
                 with use(system):
                     result = self.function(*arguments, **named)
             except Exception as error:
-                return Recording(
-                    system, (*inputs, *map(_event, heard)), None, error, _place(error.__traceback__, self.name)
-                )
-        outputs = [_output(f"return{path}", leaf) for path, leaf in paths(result) if is_data(leaf) or is_number(leaf)]
-        return Recording(system, (*inputs, *map(_event, heard), *outputs), result)
+                place = _place(error.__traceback__, self.name)
+                return Recording(system, (*inputs, *map(_event, heard)), None, error, place, tuple(left))
+        returned = [(path, leaf) for path, leaf in paths(result) if is_data(leaf) or is_number(leaf)]
+        outputs = [_output(f"return{path}", leaf) for path, leaf in returned]
+        left += self._foreign(system, [leaf for _, leaf in returned])
+        return Recording(system, (*inputs, *map(_event, heard), *outputs), result, departures=tuple(left))
+
+    def _foreign(self, system: Semantics, returned: Sequence[object]) -> Iterator[tracing.Departure]:
+        """The returned arrays that another system computed."""
+        code = getattr(self.function, "__code__", None)
+        place = (code.co_filename, code.co_firstlineno) if isinstance(code, CodeType) else (self.name, 0)
+        for leaf in returned:
+            if isinstance(leaf, Array) and leaf.semantics.name != system.name:
+                yield tracing.Departure(f"an array of {leaf.semantics.name} is returned", *place)
 
 
 def is_data(leaf: object) -> bool:

@@ -2,6 +2,8 @@
 
 Recording costs a walk up the stack, so nothing is recorded by default: `record` opens a block and gives a
 list, to which every operation on arrays adds an `Event`. Refusals are events too.
+
+`departures` opens another block, for values that leave the system: no operation on them is recorded.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from weft.array.nodes import Node
 from weft.semantics import Operand, Promotion
@@ -36,7 +40,21 @@ class Event:
         return f"{self.file}:{self.line}"
 
 
+@dataclass(frozen=True)
+class Departure:
+    """Values of an array that left the system: which ``way`` (``.numpy()``, ``float()``), in the user's ``file`` and ``line``."""
+
+    way: str
+    file: str
+    line: int
+
+
+BRANCH: Final = "bool()"
+"""The way of a value that decides a branch."""
+
 _HERE: Final = str(Path(__file__).parent)
+_NUMPY: Final = str(Path(np.__file__).parent)
+_DEPARTURES: Final[ContextVar[list[Departure] | None]] = ContextVar("weft.array.tracing.departures", default=None)
 _EVENTS: Final[ContextVar[list[Event] | None]] = ContextVar("weft.array.tracing", default=None)
 
 
@@ -62,9 +80,26 @@ def note(op: str, operands: Sequence[Operand], outcome: Promotion | Exception, n
         events.append(Event(op, tuple(operands), outcome, node, *caller()))
 
 
+@contextmanager
+def departures() -> Generator[list[Departure]]:
+    """The values that leave the system in the ``with`` block, in order."""
+    found: list[Departure] = []
+    token = _DEPARTURES.set(found)
+    try:
+        yield found
+    finally:
+        _DEPARTURES.reset(token)
+
+
+def left(way: str) -> None:
+    """Adds a departure where a `departures` block is open."""
+    if (found := _DEPARTURES.get()) is not None:
+        found.append(Departure(way, *caller()))
+
+
 def caller() -> tuple[str, int]:
-    """File and line of the innermost frame outside this package."""
+    """File and line of the innermost frame outside this package and NumPy."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code.co_filename.startswith(_HERE) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith((_HERE, _NUMPY)) and frame.f_back is not None:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

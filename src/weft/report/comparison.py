@@ -92,6 +92,8 @@ def _verdict(found: Comparison) -> Text:
     systems = listed(found.systems)
     if found.agree:
         return Text(f"{found.function}: {systems} agree in every type and value", "bold green")
+    if not found.diverges:
+        return Text(f"{found.function}: not known whether {systems} agree, for values left them", "bold yellow")
     lines = sum(line.diverges for line in found.lines)
     own = sum(line.originates for line in found.lines)
     counted = f" on {lines} of {len(found.lines)} lines, of themselves on {own}" if lines else ""
@@ -106,6 +108,10 @@ def _firsts(found: Comparison) -> Iterator[Text]:
         if (line := found.first(kind)) is not None:
             head = Text(f"  {said:<{width}}  ", _COLOURS[kind], no_wrap=True, overflow="ellipsis")
             yield head.append(f"{place(line.file, line.line)}  {line.source}", "default not bold")
+    for exit_ in found.left:
+        where = f"{place(exit_.file, exit_.line)}  {exit_.source}"
+        yield Text(f"  {'values leave':<{width}}  ", "magenta").append(where, "default not bold")
+        yield Text(f"  {'':<{width}}  {exit_.way} in {listed(exit_.systems)}; what is computed of them is not compared")
     for stop in found.stops:
         file, _, line = stop.location.rpartition(":")
         where = place(file, int(line)) if line.isdigit() else stop.location
