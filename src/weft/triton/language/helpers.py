@@ -70,10 +70,14 @@ def _elementwise_min(a: Any, b: Any):
 
 
 @jit
-def _argmax_combine(value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: constexpr):
-    ahead = value1 > value2
+def _chosen(ahead: Any, value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: constexpr):
     first = ahead | ((value1 == value2) & (index1 < index2)) if tie_break_left else ahead
     return where(first, value1, value2), where(first, index1, index2)
+
+
+@jit
+def _argmax_combine(value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: constexpr):
+    return _chosen(value1 > value2, value1, index1, value2, index2, tie_break_left)
 
 
 @jit
@@ -88,9 +92,7 @@ def _argmax_combine_tie_break_fast(value1: Any, index1: Any, value2: Any, index2
 
 @jit
 def _argmin_combine(value1: Any, index1: Any, value2: Any, index2: Any, tie_break_left: constexpr):
-    ahead = value1 < value2
-    first = ahead | ((value1 == value2) & (index1 < index2)) if tie_break_left else ahead
-    return where(first, value1, value2), where(first, index1, index2)
+    return _chosen(value1 < value2, value1, index1, value2, index2, tie_break_left)
 
 
 @jit

@@ -15,7 +15,7 @@ from weft.dtypes import float64, int32
 from weft.language.compiletime import static_assert, static_range, to_tensor
 from weft.language.core import composite, constexpr
 from weft.language.elementwise import abs, cos, exp, fma, log, maximum, meaning, minimum, sin, sqrt_rn, where
-from weft.language.extra.libdevice.rounding import _as_float, copysign, isnan
+from weft.language.extra.libdevice.rounding import _widest, computed_in_float64, copysign, isnan
 from weft.language.extra.libdevice.series import I0, I0_FAR, I1, I1_FAR, J0, J1, P0, P1, Q0, Q1, Y0, Y1
 from weft.language.reduction import max
 
@@ -101,28 +101,10 @@ def _where_positive(x: Any, value: Any) -> Any:
     return where(x > 0.0, value, where(meaning("equal", x, 0.0), -INFINITY, NAN))
 
 
-@composite
-def j0(arg0: Any) -> Any:
-    """The Bessel function of the first kind and order 0."""
-    return _j0(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def j1(arg0: Any) -> Any:
-    """The Bessel function of the first kind and order 1."""
-    return _j1(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def y0(arg0: Any) -> Any:
-    """The Bessel function of the second kind and order 0; NaN below 0."""
-    return _y0(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def y1(arg0: Any) -> Any:
-    """The Bessel function of the second kind and order 1; NaN below 0."""
-    return _y1(_as_float(arg0).to(float64)).to(to_tensor(arg0).dtype)
+j0 = computed_in_float64(_j0, "j0", "The Bessel function of the first kind and order 0.")
+j1 = computed_in_float64(_j1, "j1", "The Bessel function of the first kind and order 1.")
+y0 = computed_in_float64(_y0, "y0", "The Bessel function of the second kind and order 0; NaN below 0.")
+y1 = computed_in_float64(_y1, "y1", "The Bessel function of the second kind and order 1; NaN below 0.")
 
 
 @composite
@@ -177,7 +159,7 @@ TINY = constexpr(1e-250)
 @composite
 def jn(arg0: Any, arg1: Any) -> Any:
     """The Bessel function of the first kind and order ``arg0``, of int32; NaN below order 0. Time grows with the order."""
-    x = _as_float(arg1).to(float64)
+    x = _widest(arg1)
     n = _order(arg0, x)
     a = abs(x)
     zeroth, first = _j0(a), _j1(a)
@@ -195,7 +177,7 @@ def jn(arg0: Any, arg1: Any) -> Any:
 def yn(arg0: Any, arg1: Any) -> Any:
     """The Bessel function of the second kind and order ``arg0``, of int32; NaN below order 0, and of negative numbers. Time grows
     with the order."""
-    x = _as_float(arg1).to(float64)
+    x = _widest(arg1)
     n = _order(arg0, x)
     value = _upwards(n, where(x > 0.0, x, 1.0), _y0(x), _y1(x))
     value = where(meaning("equal", x, INFINITY), 0.0, _where_positive(x, value))
@@ -213,17 +195,20 @@ def _modified(near: Any, far: Any, x: Any) -> Any:
 
 
 @composite
-def cyl_bessel_i0(arg0: Any) -> Any:
-    """The modified Bessel function of the first kind and order 0."""
-    x = abs(_as_float(arg0).to(float64))
-    return where(isnan(x), x, _modified(I0, I0_FAR, x)).to(to_tensor(arg0).dtype)
+def _i0(x: Any) -> Any:
+    """``cyl_bessel_i0`` of float64."""
+    a = abs(x)
+    return where(isnan(a), a, _modified(I0, I0_FAR, a))
 
 
 @composite
-def cyl_bessel_i1(arg0: Any) -> Any:
-    """The modified Bessel function of the first kind and order 1."""
-    x = _as_float(arg0).to(float64)
+def _i1(x: Any) -> Any:
+    """``cyl_bessel_i1`` of float64."""
     a = abs(x)
     value = _modified(I1, I1_FAR, a)
     value = where(a < NEAR, value * (a / (a + 1.0)), value)
-    return where(isnan(x) | meaning("equal", x, 0.0), x, copysign(value, x)).to(to_tensor(arg0).dtype)
+    return where(isnan(x) | meaning("equal", x, 0.0), x, copysign(value, x))
+
+
+cyl_bessel_i0 = computed_in_float64(_i0, "cyl_bessel_i0", "The modified Bessel function of the first kind and order 0.")
+cyl_bessel_i1 = computed_in_float64(_i1, "cyl_bessel_i1", "The modified Bessel function of the first kind and order 1.")

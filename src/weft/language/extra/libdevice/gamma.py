@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.dtypes import float64
-from weft.language.compiletime import static_range, to_tensor
+from weft.language.compiletime import static_range
 from weft.language.core import composite, constexpr
 from weft.language.elementwise import abs, exp, fma, log, maximum, meaning, minimum, where
 from weft.language.extra.libdevice.bessel import _chebyshev
 from weft.language.extra.libdevice.calculus import log1p, sinpi
-from weft.language.extra.libdevice.rounding import _as_float, isinf, isnan, rint
+from weft.language.extra.libdevice.rounding import computed_in_float64, isinf, isnan, rint
 from weft.language.extra.libdevice.series import GAMMA, LOG_GAMMA
 
 STIRLING = constexpr(
@@ -69,9 +68,8 @@ def _gamma(a: Any) -> Any:
 
 
 @composite
-def tgamma(arg0: Any) -> Any:
-    """The gamma function; NaN of negative whole numbers."""
-    x = _as_float(arg0).to(float64)
+def _tgamma(x: Any) -> Any:
+    """``tgamma`` of float64."""
     a = minimum(abs(x), MOST)
     low, high = _gamma(maximum(a, 1e-300))
     reflected = -PI / (abs(x) * sinpi(abs(x))) / low / high  # gamma(-x) = -pi / (x sin(pi x) gamma(x))
@@ -80,7 +78,10 @@ def tgamma(arg0: Any) -> Any:
     whole = meaning("equal", x, rint(x))
     value = where(whole & (x < 0.0), float("nan"), value)
     value = where(meaning("equal", x, float("inf")), x, value)
-    return where(isnan(x), x, value).to(to_tensor(arg0).dtype)
+    return where(isnan(x), x, value)
+
+
+tgamma = computed_in_float64(_tgamma, "tgamma", "The gamma function; NaN of negative whole numbers.")
 
 
 @composite
@@ -100,11 +101,13 @@ def _log_gamma(a: Any) -> Any:
 
 
 @composite
-def lgamma(arg0: Any) -> Any:
-    """The logarithm of the absolute value of the gamma function."""
-    x = _as_float(arg0).to(float64)
+def _lgamma(x: Any) -> Any:
+    """``lgamma`` of float64."""
     a = abs(x)
     value = _log_gamma(maximum(a, 1e-300))
     value = where(x > 0.0, value, LOG_PI - log(a) - log(abs(sinpi(a))) - value)
     value = where(a < 1e-20, -log(a), value)
-    return where(isinf(x), float("inf"), where(isnan(x), x, value)).to(to_tensor(arg0).dtype)
+    return where(isinf(x), float("inf"), where(isnan(x), x, value))
+
+
+lgamma = computed_in_float64(_lgamma, "lgamma", "The logarithm of the absolute value of the gamma function.")

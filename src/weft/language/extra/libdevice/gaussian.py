@@ -16,7 +16,7 @@ from weft.dtypes import float64
 from weft.language.compiletime import static_range, to_tensor
 from weft.language.core import composite, constexpr
 from weft.language.elementwise import abs, erf, exp, fma, log, maximum, minimum, sqrt_rn, where
-from weft.language.extra.libdevice.rounding import _as_float, copysign, isnan
+from weft.language.extra.libdevice.rounding import computed_in_float64, copysign, isnan
 
 TERMS = constexpr(
     (
@@ -59,12 +59,6 @@ LEAST = constexpr(5e-324)
 
 
 @composite
-def _widest(x: Any) -> Any:
-    """Floats as float64."""
-    return _as_float(x).to(float64)
-
-
-@composite
 def _erfcx(z: Any) -> Any:
     """``exp(z * z) * erfc(z)`` of float64 from 0 on."""
     near = minimum(z, FAR)
@@ -92,20 +86,17 @@ def _erfc(x: Any) -> Any:
 
 
 @composite
-def erfc(arg0: Any) -> Any:
-    """``1 - erf(x)``, precise where that is small."""
-    return _erfc(_widest(arg0)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def erfcx(arg0: Any) -> Any:
-    """``exp(x * x) * erfc(x)``."""
-    x = _widest(arg0)
+def _erfcx_of_any(x: Any) -> Any:
+    """``erfcx`` of float64."""
     a = abs(x)
     value = _erfcx(a)
     b = minimum(a, 100.0)
     turned = 2.0 / _gauss(b) - value
-    return where(isnan(x), x, where(x < 0.0, turned, value)).to(to_tensor(arg0).dtype)
+    return where(isnan(x), x, where(x < 0.0, turned, value))
+
+
+erfc = computed_in_float64(_erfc, "erfc", "``1 - erf(x)``, precise where that is small.")
+erfcx = computed_in_float64(_erfcx_of_any, "erfcx", "``exp(x * x) * erfc(x)``.")
 
 
 @composite
@@ -145,31 +136,25 @@ def _inverse_of_erfc(q: Any) -> Any:
 
 
 @composite
-def erfinv(arg0: Any) -> Any:
-    """The inverse of `erf`; NaN beyond 1."""
-    return _inverse_of_erf(_widest(arg0)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def erfcinv(arg0: Any) -> Any:
-    """The inverse of `erfc`; NaN outside of 0 to 2."""
-    return _inverse_of_erfc(_widest(arg0)).to(to_tensor(arg0).dtype)
-
-
-@composite
-def normcdf(arg0: Any) -> Any:
-    """The probability that a standard normal number is at most ``x``: ``erfc(z) / 2`` for ``z = -x / sqrt(2)``.
+def _normcdf(given: Any) -> Any:
+    """``normcdf`` of float64: ``erfc(z) / 2`` for ``z = -x / sqrt(2)``.
 
     What is lost of z when it is rounded would be multiplied by z: ``erfcx`` is corrected by its derivative."""
-    x = minimum(maximum(_widest(arg0), -60.0), 60.0)
+    x = minimum(maximum(given, -60.0), 60.0)
     a = abs(x)
     z = a * ROOT_HALF
     lost = fma(a, ROOT_HALF, -z) + a * ROOT_HALF_REST
     tail = 0.5 * _gauss(z) * (_erfcx(z) - lost / HALF_ROOT_PI)
-    return where(isnan(_widest(arg0)), _widest(arg0), where(x < 0.0, tail, 1.0 - tail)).to(to_tensor(arg0).dtype)
+    return where(isnan(given), given, where(x < 0.0, tail, 1.0 - tail))
 
 
 @composite
-def normcdfinv(arg0: Any) -> Any:
-    """The inverse of `normcdf`; NaN outside of 0 to 1."""
-    return (-ROOT_2 * _inverse_of_erfc(2.0 * _widest(arg0))).to(to_tensor(arg0).dtype)
+def _normcdfinv(p: Any) -> Any:
+    """``normcdfinv`` of float64."""
+    return -ROOT_2 * _inverse_of_erfc(2.0 * p)
+
+
+erfinv = computed_in_float64(_inverse_of_erf, "erfinv", "The inverse of `erf`; NaN beyond 1.")
+erfcinv = computed_in_float64(_inverse_of_erfc, "erfcinv", "The inverse of `erfc`; NaN outside of 0 to 2.")
+normcdf = computed_in_float64(_normcdf, "normcdf", "The probability that a standard normal number is at most ``x``.")
+normcdfinv = computed_in_float64(_normcdfinv, "normcdfinv", "The inverse of `normcdf`; NaN outside of 0 to 1.")

@@ -4,9 +4,12 @@
 
 from __future__ import annotations
 
-from weft.dtypes import float32, int16, int32, int64
+from collections.abc import Callable
+from typing import Any
+
+from weft.dtypes import float32, float64, int16, int32, int64
 from weft.language.compiletime import static_assert, static_range, to_tensor
-from weft.language.core import Tile, composite, constexpr, tensor
+from weft.language.core import Tile, composite, constexpr, tensor, variant
 from weft.language.elementwise import abs, ceil, floor, where
 
 ALL_WHOLE = constexpr((8388608.0, 4503599627370496.0))
@@ -21,6 +24,23 @@ def _as_float(x: Tile) -> tensor:
     value = to_tensor(x)
     static_assert(value.dtype.is_floating(), "takes floats")
     return value.to(float32) if value.dtype.primitive_bitwidth < 32 else value
+
+
+@composite
+def _widest(x: Tile) -> tensor:
+    """Floats as float64."""
+    return _as_float(x).to(float64)
+
+
+@composite
+def _rounded_once(function: Any, arg0: Any) -> Any:
+    """``function`` of float64, as the argument's type."""
+    return function(_widest(arg0)).to(to_tensor(arg0).dtype)
+
+
+def computed_in_float64(function: Callable[[Any], Any], name: str, doc: str) -> Callable[[Any], Any]:
+    """A function of floats of any type, of one of float64."""
+    return variant(_rounded_once, function, name, doc)
 
 
 @composite
