@@ -18,10 +18,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import weft
-import weft.language as tl
+from libdevice_kernels import applied
 from sampling import grid
-from weft.language.extra import libdevice
 
 pytestmark = pytest.mark.jit
 
@@ -29,33 +27,6 @@ Array = NDArray[Any]
 INF: Final = math.inf
 NAN: Final = math.nan
 SIZE: Final = 1024
-
-
-@weft.jit
-def one(x: Any, out: Any, F: tl.constexpr, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    tl.store(out + i, F(tl.load(x + i)))
-
-
-@weft.jit
-def two(x: Any, y: Any, out: Any, F: tl.constexpr, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    tl.store(out + i, F(tl.load(x + i), tl.load(y + i)))
-
-
-@weft.jit
-def three(x: Any, y: Any, z: Any, out: Any, F: tl.constexpr, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    tl.store(out + i, F(tl.load(x + i), tl.load(y + i), tl.load(z + i)))
-
-
-def applied(name: str, operands: list[Array], out: type[Any] | np.dtype[Any], target: str | None = None) -> Array:
-    """libdevice's function of arrays of one length."""
-    kernel: Any = (one, two, three)[len(operands) - 1]
-    result = np.zeros(len(operands[0]), out)
-    placed = kernel if target is None else kernel.on(target)
-    placed[(1,)](*operands, result, F=getattr(libdevice, name), B=len(result))
-    return result
 
 
 def ulps(found: Array, expected: Array) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import libdevice_kernels
 import weft
 import weft.language as tl
 from sampling import every, grid
@@ -41,27 +42,12 @@ BOUNDS: Final = {
 """Units of the last place; of j and y in units of the greater of the value and `amplitude`."""
 
 
-@weft.jit
-def one(x: Any, out: Any, F: tl.constexpr, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    tl.store(out + i, F(tl.load(x + i)))
-
-
-@weft.jit
-def two(n: Any, x: Any, out: Any, F: tl.constexpr, B: tl.constexpr) -> None:
-    i = tl.arange(0, B)
-    tl.store(out + i, F(tl.load(n + i), tl.load(x + i)))
-
-
 def applied(name: str, x: Array, n: Array | None = None, target: str | None = None) -> Array:
     """The function of an array, which is repeated: up to 128 elements natively, so that a function is compiled once."""
     size = 128 if target is None else 1 << (len(x) - 1).bit_length()
     assert len(x) <= size
-    out = np.zeros(size, x.dtype)
     operands = [np.resize(a, size) for a in (n, x) if a is not None]
-    kernel: Any = one if n is None else two
-    (kernel if target is None else kernel.on(target))[(1,)](*operands, out, F=getattr(libdevice, name), B=size)
-    return out[: len(x)]
+    return libdevice_kernels.applied(name, operands, x.dtype, target)[: len(x)]
 
 
 def amplitude(x: Array) -> Array:
