@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.language.extra import libdevice
 
 Array = NDArray[Any]
@@ -36,6 +37,5 @@ def applied(name: str, operands: list[Array], out: type[Any] | np.dtype[Any], ta
     """libdevice's function of arrays of one length."""
     kernel: Any = (one, two, three)[len(operands) - 1]
     result = np.zeros(len(operands[0]), out)
-    placed = kernel if target is None else kernel.on(target)
-    placed[(1,)](*operands, result, F=getattr(libdevice, name), B=len(result))
+    on(kernel, target)[(1,)](*operands, result, F=getattr(libdevice, name), B=len(result))
     return result

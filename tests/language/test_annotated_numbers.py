@@ -10,14 +10,11 @@ import pytest
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.dtypes import DType
 
 pytestmark = pytest.mark.jit
 MACHINES = [None, "sm_90"]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 @weft.jit

@@ -15,6 +15,7 @@ import pytest
 import weft
 import weft.language as tl
 from frontend.conftest import execute
+from machines import on
 from sampling import some
 from weft.ir.unsupported import UnsupportedOpError
 
@@ -22,10 +23,6 @@ pytestmark = pytest.mark.jit
 
 TARGETS = some(["sm_80", "sm_90"], "sm_80")
 EVERYWHERE = [None, "sm_90"]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 UNPACK = """

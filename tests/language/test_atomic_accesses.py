@@ -10,6 +10,7 @@ import pytest
 import weft
 import weft.language as tl
 from frontend.conftest import execute
+from machines import on
 from sampling import grid, some
 from weft.frontend import CompilationError
 
@@ -17,10 +18,6 @@ pytestmark = pytest.mark.jit
 
 TARGETS: Final = (None, "sm_80", "sm_90")
 DTYPES: Final = (np.int8, np.bool_, np.uint16, np.float16, np.int32, np.float32, np.int64, np.float64)
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 @weft.jit

@@ -15,6 +15,7 @@ from xdsl.dialects import scf
 
 import weft
 import weft.language as tl
+from machines import on
 from sampling import grid
 from weft import dtypes
 from weft import target as targets
@@ -24,10 +25,6 @@ from weft.frontend import Argument, ConstantArgument, PointerArgument, ScalarArg
 pytestmark = pytest.mark.jit
 
 TARGETS: Final = (None, "sm_80", "sm_90")
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 @weft.jit

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from sampling import grid
 
 pytestmark = pytest.mark.jit
@@ -19,10 +20,6 @@ pytestmark = pytest.mark.jit
 TARGETS: Final = (None, "sm_90", pytest.param("sm_80", marks=pytest.mark.nightly))
 RNG: Final = np.random.default_rng(5)
 Array = NDArray[Any]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def turned(x: Array, axis: int, reverse: bool) -> Array:
@@ -212,9 +209,9 @@ def test_native_scans_of_rank_3(shape: tuple[int, ...], axis: int, transposed: b
 
 
 @weft.jit
-def take(x: Any, index: Any, out: Any, S: tl.constexpr, I: tl.constexpr, A: tl.constexpr) -> None:  # noqa: E741 - sizes are named after the arrays
-    i = tl.arange(0, S[0])[:, None] * S[1] + tl.arange(0, S[1])[None, :]
-    j = tl.arange(0, I[0])[:, None] * I[1] + tl.arange(0, I[1])[None, :]
+def take(x: Any, index: Any, out: Any, FROM: tl.constexpr, TO: tl.constexpr, A: tl.constexpr) -> None:
+    i = tl.arange(0, FROM[0])[:, None] * FROM[1] + tl.arange(0, FROM[1])[None, :]
+    j = tl.arange(0, TO[0])[:, None] * TO[1] + tl.arange(0, TO[1])[None, :]
     tl.store(out + j, tl.gather(tl.load(x + i), tl.load(index + j), A))
 
 

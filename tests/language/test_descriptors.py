@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from sampling import grid
 
 pytestmark = pytest.mark.jit
 
 TARGETS: Final = (None, "sm_80", "sm_90")
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def block_of(x: NDArray[Any], at: tuple[int, ...], block: tuple[int, ...], pad: Any) -> NDArray[Any]:

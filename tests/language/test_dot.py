@@ -9,15 +9,12 @@ import pytest
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.frontend.errors import CompilationError
 
 pytestmark = pytest.mark.jit
 
 TARGETS: Final = (None, "sm_90")
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 @weft.jit

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.frontend.errors import CompilationError
 
 pytestmark = pytest.mark.jit
@@ -23,10 +24,6 @@ TYPES: Final = {
 }  # fmt: skip
 
 Array = NDArray[Any]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def operand(name: str, shape: tuple[int, int], axis: int, seed: int) -> tuple[Array, Array]:

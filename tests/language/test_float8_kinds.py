@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from sampling import grid
 from weft.dtypes import DType, float8_e4m3b15, float8_e4m3fnuz, float8_e5m2fnuz, from_numpy
 from weft.frontend.literals import round_to
@@ -78,10 +79,6 @@ def assert_codes(found: Array, x: Array, kind: DType) -> None:
 def convert(x: Any, out: Any, B: tl.constexpr) -> None:
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(x + i).to(out.dtype.element_ty))
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def test_the_oracle_agrees_with_ml_dtypes() -> None:

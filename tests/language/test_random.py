@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from sampling import grid
 from weft.frontend.errors import CompilationError
 
@@ -46,10 +47,6 @@ def philox(counter: Sequence[int], key: Sequence[int], bits: int, rounds: int = 
         c = (upper1 ^ c[1] ^ k0, lower1, upper0 ^ c[3] ^ k1, lower0)
         k0, k1 = (k0 + ADDED[bits][0]) % word, (k1 + ADDED[bits][1]) % word
     return c
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 @weft.jit

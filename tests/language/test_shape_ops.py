@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.frontend.errors import CompilationError
 
 pytestmark = pytest.mark.jit
@@ -19,10 +20,6 @@ TARGETS: Final = (None, "sm_90")
 DTYPES: Final = (np.bool_, np.int8, ml_dtypes.bfloat16, np.float32, np.int64)
 
 Array = NDArray[Any]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def drawn(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from machines import on
 from weft.frontend.errors import CompilationError
 
 pytestmark = pytest.mark.jit
@@ -28,10 +29,6 @@ DTYPES: Final = (
 )
 
 Array = NDArray[Any]
-
-
-def on(kernel: Any, target: str | None) -> Any:
-    return kernel if target is None else kernel.on(target)
 
 
 def drawn(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:

@@ -28,7 +28,7 @@ from weft.ir.location import inside
 from weft.language.core import pointer_type
 from weft.semantics.core import Semantics
 
-O = TypeVar("O", bound=Operation)  # noqa: E741 - an op
+Op = TypeVar("Op", bound=Operation)
 
 
 Inline = Callable[[KernelFunction, dict[str, Value], ast.AST], Value]
@@ -121,7 +121,7 @@ class Builder:
             )
         return self.path if mask is None else self.binary("and", mask, self.path)
 
-    def emit(self, op: O) -> O:
+    def emit(self, op: Op) -> Op:
         """Append ``op`` with the current location."""
         op.location = self.frame.location(self.node)
         self.block.add_op(op)

@@ -34,7 +34,7 @@ from weft.ir.direct import operands_of, ops_in
 from weft.ir.types import scalar, shape_of, tensor
 
 INT = scalar(dtypes.int32)
-O = TypeVar("O", bound=Operation)  # noqa: E741 - an op
+Op = TypeVar("Op", bound=Operation)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _asserted(failed: Sequence[SSAValue], checks: Sequence[tile.AssertOp]) -> li
     return ops
 
 
-def _before(place: Operation, op: O) -> O:
+def _before(place: Operation, op: Op) -> Op:
     """``op``, inserted before ``place``, at its location."""
     op.location = place.location
     Rewriter.insert_op(op, InsertPoint.before(place))
