@@ -27,6 +27,9 @@ package: float32), and ``/ // %`` of mixed signedness prefer unsigned (the packa
 The document converts both inputs to the common type before the operation. So ``>>`` in an unsigned common type shifts in
 zeros: int8(-5) >> uint8(3) is 251 >> 3 = 31.
 
+Two numbers of the compile time among themselves are Python's: ``-7 // 2`` is -4 and ``-7 % 2`` is 1, as in kernels, where a
+run-time value gives -3 and -1; comparisons look at the values, and a divisor of zero is refused.
+
 Three habits of the package go beyond types. It has no unary ``+``. Its ``>>`` copies the sign bit or not by the sign of the
 left operand (of the tensor, if that is a literal) *before* promotion: int32 >> uint32 is ``shift_right_arithmetic`` in uint32.
 And it keeps float8_e4m3b15 as bytes, so that arithmetic in that type, and its conversion to float64, pass the front end and
@@ -43,6 +46,7 @@ from typing import Final, TypeAlias
 from weft import dtypes
 from weft.dtypes import DType, Kind
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
+from weft.semantics.ops import COMPARISONS, DIVISIONS
 from weft.semantics.systems.triton_rules import A_KIND, DOCUMENT_RULES, PACKAGE_RULES, Rule
 
 DTYPES: Final[tuple[DType, ...]] = (
@@ -106,6 +110,13 @@ BINARY: Final[Mapping[str, OpRule]] = {
 }
 """The binary ops whose two sides meet in one type; C's arithmetic. The rules of both versions read the op only to ask
 whether it divides."""
+
+_PYTHONS: Final[Mapping[str, str]] = {
+    **{op: BINARY[op].meaning for op in ("/", *COMPARISONS)},
+    "//": "floor_divide",
+    "%": "floor_remainder",
+}
+"""The ops that differ between two numbers of the compile time, and Python's meaning."""
 
 _OTHERS: Final = ("cdiv", "and", "or", "matmul", "**")
 """The binary ops with rules of their own."""
@@ -201,10 +212,35 @@ class TritonSemantics(Semantics):
             return _matmul(left, right)
         if op == "**":
             raise PromotionError("'**' does not take values of the run time", "write x * x, or tl.exp2(tl.log2(x) * y)")
+        if op in _PYTHONS and not isinstance(left, DType) and not isinstance(right, DType):
+            return self._numbers(op, left, right)
         promotion = self._binary(op, left, right)
         if self.package:
             _verify(op, promotion.operands, left, right)
         return promotion
+
+    def _numbers(self, op: str, left: Side, right: Side) -> Promotion:
+        """An op that means something else between two numbers of the compile time, which Python computes."""
+        if op in DIVISIONS and right == 0:
+            raise PromotionError(
+                f"{left!r} {op} {right!r}: Python divides two numbers of the compile time, and refuses a divisor of zero",
+                "divide by another number, or by a run-time value",
+            )
+        if op in COMPARISONS:
+            exact = not isinstance(left, float) and not isinstance(right, float)
+            step = Step("two numbers", f"Python computes '{op}' of numbers of the compile time, by their values")
+            common = _own_type(left) if exact else dtypes.float64
+            return Promotion(common, dtypes.bool_, BINARY[op].meaning, keeps=exact, steps=(step,))
+        if op == "/":
+            return self._binary(op, left, right)
+        a, b = _own_type(left), _own_type(right)
+        common, step = self._first_rule(a, b, "+")
+        common = (
+            dtypes.float64 if common.is_float else _holding(left, right, dtypes.int32 if common.is_bool else common)
+        )
+        rounded = {"//": "rounded down", "%": "with the divisor's sign"}[op]
+        steps = (step, Step("two numbers", f"Python computes '{op}' of numbers of the compile time, {rounded}"))
+        return Promotion(common, dtypes.float32 if common.is_float else common, _PYTHONS[op], steps=steps)
 
     def unary(self, op: str, operand: Operand) -> Promotion:
         takes = UNARY.get(op)
@@ -322,6 +358,14 @@ class TritonSemantics(Semantics):
         above = self._binary("+", left, less)
         quotient = self._binary("//", above.result, right)
         return Promotion(quotient.operands, quotient.result, "ceil_divide", steps=(*above.steps, *quotient.steps))
+
+
+def _holding(left: Side, right: Side, common: DType) -> DType:
+    """``common`` where it holds both integers, else the first type of integers that does."""
+    for dtype in (common, *_INTEGER_LITERALS):
+        if all(dtype.min <= side <= dtype.max for side in (left, right) if not isinstance(side, DType)):
+            return dtype
+    raise PromotionError(f"no type of 64 bits holds {left} and {right}", "write one of them as a float")
 
 
 def _read(operand: Operand) -> Side:
