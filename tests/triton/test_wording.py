@@ -9,7 +9,7 @@ import pytest
 
 from weft import triton
 from weft.triton import language as tl
-from weft.triton.compiler.errors import CompilationError, UnsupportedLanguageConstruct
+from weft.triton.compiler.errors import CompilationError, CompileTimeAssertionFailure, UnsupportedLanguageConstruct
 
 pytestmark = pytest.mark.jit
 
@@ -324,3 +324,16 @@ def test_results_of_two_types_are_an_error_of_the_function() -> None:
     assert str(raised.value.__cause__).startswith(
         "at 1:0:\ndef two_types(n: Any):\n^\nReturn type mismatch: int32[4] and int32[8]"
     )
+
+
+@triton.jit
+def largest(K: tl.constexpr):
+    tl.topk(tl.arange(0, 8), K)
+
+
+def test_assertions_of_the_library_are_compile_time_assertions() -> None:
+    """Triton's library is made of kernels, whose assertions are no Python errors."""
+    with pytest.raises(CompileTimeAssertionFailure) as raised:
+        largest[(1,)](3)
+    assert raised.value.error_message == "topk: k must be a power of two"
+    assert raised.value.__cause__ is None

@@ -67,6 +67,9 @@ RULES: Final[tuple[Rule, ...]] = (
         r"Mismatched type for \1 between then block (\2) and else block (\3)",
         cause=AssertionError,
     ),
+    Rule(
+        r"^tl\.(?:topk|sort|bitonic_merge|flip|interleave): (.*)$", r"\1", cause=None, kind="assertion"
+    ),  # of its library
     Rule(r"^tl\.\w+: (.*)$", r"\1", cause=AssertionError),
     Rule(
         r"^the global '(\w+)' is ",
