@@ -35,25 +35,15 @@ from weft.semantics import Semantics, triton
 DIVISIBLE_BY = 16
 """What the signature's ``aligned`` (in bytes) and ``divisible`` promise."""
 
-_DEFAULT = Options()
-
 registry.check()
 HANDLERS = (calls, expressions, library, statements)
 """The modules that fill the tables of handlers and implementations when they are imported."""
 
 
-def build(
-    kernel: KernelFunction,
-    signature: Signature,
-    semantics: Semantics | None = None,
-    options: Options = _DEFAULT,
-) -> ModuleOp:
+def build(kernel: KernelFunction, signature: Signature, semantics: Semantics | None, options: Options) -> ModuleOp:
     """See `weft.frontend.build_module`."""
     block = Block()
-    builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton)
-    builder.asserts = kernel.asserts if options.asserts is None else options.asserts
-    builder.overflow = builder.asserts and options.overflow
-    builder.warps = options.warps
+    builder = Builder(block, Frame(kernel, None), semantics or kernel.semantics or triton, options)
     attributes: list[DictionaryAttr] = []
     known = {p.name for p in kernel.parameters}
 

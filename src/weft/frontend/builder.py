@@ -26,6 +26,7 @@ from weft.frontend.values import Number, Tensor, Value, describe, ir_type, is_nu
 from weft.ir import tile
 from weft.ir.location import inside
 from weft.language.core import pointer_type
+from weft.options import Options
 from weft.semantics.core import Semantics
 
 Op = TypeVar("Op", bound=Operation)
@@ -68,16 +69,16 @@ class Frame:
 class Builder:
     """The insertion point (``block``), the source point (``frame``, ``node``), and the ``semantics`` of the function there."""
 
-    def __init__(self, block: Block, frame: Frame, semantics: Semantics) -> None:
+    def __init__(self, block: Block, frame: Frame, semantics: Semantics, options: Options) -> None:
         self.block = block
         self.frame = frame
         self.node: ast.AST = frame.kernel.tree
         self.semantics = semantics
-        self.asserts = frame.kernel.asserts
+        self.asserts = frame.kernel.asserts if options.asserts is None else options.asserts
         """Whether assertions are compiled."""
-        self.overflow = self.asserts
+        self.overflow = self.asserts and options.overflow
         """Whether arithmetic on integers asserts that it does not overflow."""
-        self.warps = 4
+        self.warps = options.warps
         """The launch's ``num_warps``."""
         self.lanes: tuple[int, ...] | None = None
         """In a function mapped over the elements of tiles (`weft.frontend.library.mapping`): their shape."""
