@@ -85,13 +85,21 @@ class AssemblyOp(TileOp):
             raise VerifyException("tile.inline_asm: operands and results have different shapes")
         if not self.sources and shape_of(self.results[0]):
             raise VerifyException(f"tile.inline_asm without operands gives scalars, found {self.results[0].type}")
+        if (mismatch := self.mismatch()) is not None:
+            what, found, wanted = mismatch
+            raise VerifyException(
+                f"tile.inline_asm: the constraints name {found} registers for {what}, which have {wanted}"
+            )
+
+    def mismatch(self) -> tuple[str, int, int] | None:
+        """The first of results and operands whose registers the constraints do not name: which, how many are named, how many
+        there are."""
         outputs, inputs = registers_of(self.constraints.data)
         for what, found, held in (("results", outputs, self.results), ("operands", inputs, self.sources)):
-            wanted = sum(register_count(value, pack) for value in held)
+            wanted = sum(register_count(value, self.pack.value.data) for value in held)
             if len(found) != wanted:
-                raise VerifyException(
-                    f"tile.inline_asm: the constraints name {len(found)} registers for {what}, which have {wanted}"
-                )
+                return what, len(found), wanted
+        return None
 
 
 def needs_gpu(op: AssemblyOp) -> UnsupportedOpError:

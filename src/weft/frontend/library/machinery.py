@@ -12,7 +12,6 @@ from weft.frontend.library.arguments import dtype_of, flag, integer
 from weft.frontend.registry import implements
 from weft.frontend.values import Tensor, Value, describe, ir_type, is_tuple
 from weft.ir import tile
-from weft.ir.assembly import register_count, registers_of
 from weft.language import registers
 
 
@@ -39,15 +38,13 @@ def _inline_asm(
         asm, constraints, [x.ssa for x in tensors], [ir_type(t, shape) for t in types],
         pack=count, pure=flag(is_pure, "is_pure"),
     )  # fmt: skip
-    outputs, inputs = registers_of(constraints)
-    for what, found, values in (("results", outputs, op.results), ("operands", inputs, op.sources)):
-        wanted = sum(register_count(value, count) for value in values)
-        if len(found) != wanted:
-            raise CompilationError(
-                f"the constraints name {len(found)} registers for {what}, but the {what} of {count} elements are in {wanted}",
-                hint="write a constraint for each register; elements narrower than 32 bits share one, as far as pack goes",
-                argument="constraints",
-            )
+    if (mismatch := op.mismatch()) is not None:
+        what, found, wanted = mismatch
+        raise CompilationError(
+            f"the constraints name {found} registers for {what}, but the {what} of {count} elements are in {wanted}",
+            hint="write a constraint for each register; elements narrower than 32 bits share one, as far as pack goes",
+            argument="constraints",
+        )
     b.emit(op)
     results = tuple(Tensor(ssa, t, shape) for ssa, t in zip(op.results, types, strict=True))
     return results if is_tuple(dtype) else results[0]
