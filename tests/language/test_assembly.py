@@ -18,6 +18,8 @@ from frontend.conftest import execute
 from machines import on
 from sampling import some
 from weft.ir.unsupported import UnsupportedOpError
+from weft.options import Options
+from weft.runtime import compiler
 
 pytestmark = pytest.mark.jit
 
@@ -169,6 +171,30 @@ def refused(x: Any, CASE: tl.constexpr) -> None:
         tl.inline_asm_elementwise("mov.b32 $0, $1;", "=q,r", [v], tl.int32, True, 1)
     else:
         tl.store(x, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, True, 1))
+
+
+@weft.jit
+def stored_by_ptx(x: Any, out: Any, N: tl.constexpr, ADDRESS: tl.constexpr, PURE: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    to = (out + i).to(tl.int64) if ADDRESS else out + i
+    text: tl.constexpr = "mov.b32 $0, 0;" if PURE else "st.global.s32 [$1], $2; mov.b32 $0, 0;"
+    tl.inline_asm_elementwise(text, "=r,l,r", [to, tl.load(x + i)], tl.int32, PURE, 1)
+
+
+@pytest.mark.parametrize(
+    ("address", "pure", "expected"),
+    [(False, False, ("out",)), (True, False, ("x", "out")), (False, True, ()), (True, True, ())],
+)
+def test_ptx_with_effects_may_write_where_it_has_addresses_of(
+    address: bool, pure: bool, expected: tuple[str, ...]
+) -> None:
+    """An address as a number may be that of any array, which then must not be read-only."""
+    x, out = np.arange(32, dtype=np.int32), np.zeros(32, np.int32)
+    handle = stored_by_ptx.compile(x, out, 32, address, pure, target="sm_90")
+    module = compiler.tile_ir(stored_by_ptx, handle.signature, Options())
+    assert compiler.written_parameters(module, handle.signature) == expected
+    stored_by_ptx.on("sm_90")[(1,)](x, out, 32, address, pure)
+    assert np.array_equal(out, x * (not pure))
 
 
 REFUSED = [

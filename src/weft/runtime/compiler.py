@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from weft import semantics
+from weft import dtypes, semantics
 from weft import target as targets
 from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, TupleParts
@@ -179,17 +179,23 @@ def read_parameters(module: ModuleOp, signature: Mapping[str, Argument]) -> tupl
 
 
 def _reached(module: ModuleOp, signature: Mapping[str, Argument], excepted: type[Any]) -> tuple[str, ...]:
-    """The array parameters that accesses reach, except those of a class; inline assembly reads and writes."""
+    """The array parameters that accesses reach, except those of a class. Inline assembly may read where its pointers point, and
+    with effects write there; a number of 64 bits may then be any address."""
     from weft.ir import tile
     from weft.ir.direct import ops_in
-    from weft.ir.types import is_pointer
+    from weft.ir.types import dtype_of, is_pointer
     from weft.transforms.axis import base_arguments
 
     arrays = tuple(name for name, argument in signature.items() if isinstance(argument, PointerArgument))
     runtime = [name for name, argument in signature.items() if not isinstance(argument, ConstantArgument)]
     pointers = [op.pointer for op in ops_in(module) if tile.is_access(op) and not isinstance(op, excepted)]
-    assembly = (op for op in ops_in(module) if isinstance(op, tile.AssemblyOp))
-    pointers += [source for op in assembly for source in op.sources if is_pointer(source)]
+    for op in ops_in(module):
+        if isinstance(op, tile.AssemblyOp) and (op.pure is None or excepted is tile.StoreOp):
+            for source in op.sources:
+                if is_pointer(source):
+                    pointers.append(source)
+                elif op.pure is None and dtype_of(source) in (dtypes.int64, dtypes.uint64):
+                    return arrays
     bases = base_arguments(pointers)
     reached: set[str] = set()
     for pointer in pointers:
