@@ -205,8 +205,8 @@ def test_threads_compute_at_once() -> None:
         assert all(pool.map(work, range(12)))
 
 
-@pytest.mark.parametrize("system", ["triton", "jax", "torch", "numpy"])
+@pytest.mark.parametrize("system", ["triton", "jax", "numpy"])
 def test_what_is_beyond_float8_is_no_number(system: str) -> None:
-    """Kernels in Triton's semantics saturate; arrays have the conversion of `weft.semantics`."""
+    """Kernels in Triton's semantics saturate, and PyTorch does; the other arrays have the conversion of `weft.semantics`."""
     found = asarray(np.array([448, 464, 465, np.inf], np.float32), system).astype("float8_e4m3fn").numpy()
     np.testing.assert_array_equal(found.astype(np.float32), [448, 448, np.nan, np.nan])

@@ -23,16 +23,32 @@ from weft.dtypes import DType
 from weft.frontend import meanings
 from weft.ir.tile import class_of
 from weft.semantics.evaluate import convert, evaluate
-from weft.semantics.meanings import MEANINGS
+from weft.semantics.meanings import MEANINGS, TRUTHS
 
 Array = NDArray[Any]
 TILE = 1024
 
 APPROXIMATE = frozenset(
     ("rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid")
-    + ("power", "power_xla", "power_checked", "atan2", "logaddexp")
+    + ("power", "power_xla", "power_units", "power_checked", "atan2", "logaddexp", "rsqrt_newton", "exp_flushed")
 )
 """The meanings whose results may differ in the last places."""
+
+
+FLUSHED = frozenset(
+    f"{name}_flushed"
+    for name in (
+        "divide",
+        "multiply_reciprocal",
+        "floor_divide_xla",
+        "floor_remainder",
+        "less",
+        "minimum_nan",
+        "sign",
+        "exp",
+    )
+)
+"""The forms without subnormal numbers that are tested: one function makes the others too."""
 
 
 @weft.jit
@@ -136,9 +152,11 @@ def pairs(dtype: DType) -> tuple[Array, Array]:
 
 
 def taking(count: int, dtype: DType, *, comparing: bool = False) -> tuple[str, ...]:
-    """The meanings of ``count`` operands that take a dtype."""
+    """The meanings of ``count`` operands that take a dtype; `FLUSHED` where the dtype's subnormals can be lost."""
     table = meanings.TABLES[count]
-    return tuple(m for m, e in table.items() if class_of(dtype) in e and (m in meanings.COMPARISONS) is comparing)
+    loses = dtype.is_float and dtype.bias == dtype.compute.bias
+    names = [m for m in table if not m.endswith("_flushed") or (m in FLUSHED and loses)]
+    return tuple(m for m in names if class_of(dtype) in table[m] and (m in TRUTHS) is comparing)
 
 
 def ordered(x: Array, dtype: DType) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import re
 from pathlib import Path
@@ -92,6 +93,13 @@ def test_the_python_shown_does_what_its_comments_say() -> None:
     assert len(checked) == 3
     for expression, comment in checked:
         assert str(eval(expression, {"semantics": semantics})) == comment
+
+
+@pytest.mark.parametrize("page", ["jax", "dali", "numpy", "torch"])
+def test_the_examples_of_the_pages_run(page: str) -> None:
+    outcome = doctest.testfile(str(DOCS / f"{page}.md"), module_relative=False)
+    assert outcome.attempted >= 4
+    assert not outcome.failed
 
 
 def test_the_readme_shows_real_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -243,6 +243,8 @@ def test_integer_meanings_are_the_same_exactly_where_their_values_are(dtype: DTy
 def test_float_meanings_differ_in_nan_but_not_in_checks() -> None:
     assert not same_meaning("minimum", "minimum_nan", f32)
     assert same_meaning("floor_divide", "floor_divide_xla", f32)
+    assert not same_meaning("floor_divide", "floor_divide_xla", f16)
+    assert same_meaning("add", "add_flushed", f32)
     assert not same_meaning("floor_divide", "floor_divide_xla", i32)
     assert not same_meaning("floor_divide", "truncate_divide", f32)
     assert not same_meaning("add", "xor", u8)

@@ -263,7 +263,8 @@ def test_errors() -> None:
     assert str(wrong.value) == "'and' does not take float64"
     with pytest.raises(ValueError) as conversion:
         convert("cast", i32(1), dtypes.int8)
-    assert str(conversion.value) == "'cast' is no conversion; they are convert, convert_wrap, convert_round"
+    names = "convert, convert_wrap, convert_wrap_saturated, convert_round"
+    assert str(conversion.value) == f"'cast' is no conversion; they are {names}"
 
 
 # Conversions
@@ -276,7 +277,12 @@ TO: list[tuple[str, DType, list[int]]] = [
     ("convert_wrap", dtypes.uint8, [1, 255, 2, 0, 44, 251, 0, 0, 0, 0, 0, 0]),
     # 3e9 fits int64, of which uint32 keeps the low half: -3e9 + 2**32 = 1294967296
     ("convert_wrap", dtypes.uint32, [1, 2**32 - 1, 2, 0, 300, 2**32 - 5, 3 * 10**9, 1294967296, 0, 0, 0, 0]),
-    ("convert_wrap", dtypes.uint64, [1, 2**64 - 1, 2, 0, 300, 2**64 - 5, 3 * 10**9, 2**64 - 3 * 10**9, 0, 0, 0, 0]),
+    (
+        "convert_wrap",
+        dtypes.uint64,
+        [1, 2**64 - 1, 2, 0, 300, 2**64 - 5, 3 * 10**9, 2**64 - 3 * 10**9, 0, 2**63, 0, 2**63],
+    ),
+    ("convert_round", dtypes.uint64, [2, 0, 3, 0, 301, 0, 3 * 10**9, 0, 2**64 - 1, 2**63, 2**64 - 1, 0]),
     ("convert_round", dtypes.int8, [2, -2, 3, 0, 127, -5, 127, -128, 127, 0, 127, -128]),
     ("convert_round", dtypes.int32, [2, -2, 3, 0, 301, -5, 2**31 - 1, LEAST, 2**31 - 1, LEAST, 2**31 - 1, LEAST]),
 ]

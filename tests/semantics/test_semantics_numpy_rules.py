@@ -157,7 +157,7 @@ def test_steps() -> None:
         ("/", (d.int8, d.int8), "divide", "float64"),
         ("//", (d.int8, d.int8), "floor_divide", "int8"),
         ("//", (d.bool_, d.bool_), "floor_divide", "int8"),
-        ("%", (d.float32, d.int8), "floor_remainder", "float32"),
+        ("%", (d.float32, d.int8), "floor_remainder_signed", "float32"),
         ("fmod", (d.float32, d.float32), "truncate_remainder", "float32"),
         ("fmod", (d.int8, d.int8), "truncate_remainder_zero", "int8"),
         ("**", (d.int8, d.int8), "power_checked", "int8"),

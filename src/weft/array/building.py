@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,7 @@ from weft.array.nodes import Apply, Node, Scalar
 from weft.array.support import require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type
-from weft.semantics.meanings import FUNCTIONS
+from weft.semantics.meanings import FUNCTIONS, TRUTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
     "greater": operator.gt,
     "greater_equal": operator.ge,
 }
-"""The meanings that give bool, whatever they compare."""
+"""The comparisons of integers by what they are, on Python's numbers."""
 
 
 _OF_ONE_SIDE: Final = frozenset({"square"})
@@ -84,6 +84,8 @@ def unary(system: Semantics, op: str, argument: Value) -> Value:
 
 def where(system: Semantics, condition: Argument, x: Argument, y: Argument) -> Value:
     """``x`` where ``condition`` is not zero, else ``y``."""
+
+    system.condition(as_operand(condition))
 
     def build(promotion: Promotion) -> Node:
         chosen = _meet(system, condition, dtypes.bool_)
@@ -147,7 +149,7 @@ def constant(system: Semantics, value: Constant) -> Value:
 
 def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: Callable[[Promotion], Node]) -> Value:
     """Asks the system, builds, converts to the result; tells the tracer either way."""
-    operands = [as_operand(a) for a in arguments]
+    operands = _operands(op, arguments)
     try:
         promotion = _ask(system, op, operands)
         for dtype in (promotion.operands, promotion.result):
@@ -165,6 +167,16 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
     return Value(node, promotion.weak)
 
 
+def _operands(op: str, arguments: Sequence[Argument]) -> list[Operand]:
+    """The arguments as the system is asked about them. Of a divisor it is told whether broadcasting repeats it."""
+    operands = [as_operand(a) for a in arguments]
+    if op == "/" and isinstance(divisor := arguments[1], Value) and isinstance(dividend := arguments[0], Value):
+        shapes = dividend.node.shape, divisor.node.shape
+        if shapes[0] != shapes[1] and views.broadcast_shape(op, *shapes) != shapes[1]:
+            operands[1] = replace(divisor.type, repeated=True)
+    return operands
+
+
 _ANSWERS: Final[dict[tuple[int, str, tuple[Operand, ...]], tuple[Semantics, Promotion]]] = {}
 """What systems have answered about types alone; the system is kept, so that nothing else gets its identity."""
 
@@ -180,7 +192,7 @@ def _ask(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
 
 
 def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
-    dtype = dtypes.bool_ if promotion.meaning in _COMPARISONS else promotion.operands
+    dtype = dtypes.bool_ if promotion.meaning in TRUTHS else promotion.operands
     dtype = dtype.part if promotion.meaning in ("abs", "real") else dtype
     shape = views.broadcast_shape(op, *(a.shape for a in arguments))
     return Apply(shape, dtype, meaning=promotion.meaning, arguments=tuple(arguments))

@@ -12,7 +12,7 @@ from weft import dtypes
 from weft.array import views
 from weft.array.conversion import convert
 from weft.array.nodes import Apply, Matmul, Node, Reduce, Scalar
-from weft.semantics import Promotion, PromotionError, Semantics
+from weft.semantics import Promotion, PromotionError, Semantics, Type
 
 
 def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, axes: tuple[int, ...]) -> Node:
@@ -23,7 +23,7 @@ def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, ax
     if op in ("any", "all"):
         return _reduce(convert(elements, dtypes.bool_), op, axes)
     if op == "mean":
-        return _mean(elements, axes, count)
+        return _mean(system, elements, axes, count)
     if op in ("max", "min", "argmax", "argmin"):
         if not count and math.prod(_rest(source.shape, axes)):
             raise ValueError(f"'{op}' over no elements has no value; axes {axes} of shape {source.shape} are empty")
@@ -63,18 +63,27 @@ def _reduce(elements: Node, meaning: str, axes: tuple[int, ...]) -> Node:
     return Reduce(_rest(elements.shape, axes), elements.dtype, source=elements, meaning=meaning, axes=axes)
 
 
-def _mean(elements: Node, axes: tuple[int, ...], count: int) -> Node:
+def _mean(system: Semantics, elements: Node, axes: tuple[int, ...], count: int) -> Node:
     if not (elements.dtype.is_float or elements.dtype.is_complex):
         raise PromotionError(f"the mean of {elements.dtype} is no {elements.dtype}", "convert with .astype('float32')")
     wide = elements.dtype.compute
     total = _reduce(convert(elements, wide), "sum", axes)
     divisor = Scalar((), wide, value=float(count))
-    return convert(Apply(total.shape, wide, meaning="divide", arguments=(total, divisor)), elements.dtype)
+    return convert(
+        Apply(total.shape, wide, meaning=_quotient(system, total), arguments=(total, divisor)), elements.dtype
+    )
+
+
+def _quotient(system: Semantics, total: Node) -> str:
+    """How sums are divided by their number of elements: as by a number, in JAX's package."""
+    if not (system.name.startswith("jax") and total.shape and total.dtype.is_float):
+        return "divide"
+    return system.binary("/", total.dtype, Type(total.dtype, scalar=True)).meaning
 
 
 def _extreme(system: Semantics, op: str, elements: Node) -> str:
     """``max`` or ``min``, or the one that gives NaN where there is one, as the system's ``maximum`` and ``minimum`` do."""
     if not elements.dtype.is_float:
         return op
-    pairwise = system.binary(f"{op}imum", elements.dtype, elements.dtype).meaning
+    pairwise = system.binary(f"{op}imum", elements.dtype, elements.dtype).meaning.removesuffix("_flushed")
     return f"{op}_nan" if pairwise.endswith("_nan") else op

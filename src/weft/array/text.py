@@ -46,6 +46,7 @@ OPERATORS: Final[dict[str, str]] = {
 CHECKS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "truncate_divide_checked": ("truncate_divide", ("zero", "overflow")),
     "truncate_remainder_checked": ("truncate_remainder", ("zero", "overflow")),
+    "truncate_remainder_zero_checked": ("truncate_remainder_zero", ("zero",)),
     "floor_divide_checked": ("floor_divide", ("zero",)),
     "floor_remainder_checked": ("floor_remainder", ("zero",)),
     "power_checked": ("power", ("negative",)),

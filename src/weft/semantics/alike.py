@@ -1,6 +1,6 @@
 """Where two meanings, or two types to compute in, give the same values although they are called differently.
 
-Comparing names is not enough: ``floor_divide`` and ``floor_divide_xla`` differ for integers only, ``minimum`` and
+Comparing names is not enough: ``power`` and ``power_xla`` differ for integers only, ``minimum`` and
 ``minimum_nan`` for floats only, and adding bools modulo 2 is the same as xor. Among differences by name, those that change a
 value could not be seen. `same_meaning` knows the types on which meanings coincide, `exact` when a conversion loses nothing, so
 that a comparison in one wide type equals the comparison in another.
@@ -29,6 +29,8 @@ _ALIKE: Final[tuple[tuple[Callable[[DType], bool], tuple[frozenset[str], ...]], 
             frozenset({"minimum", "minimum_nan"}),
             frozenset({"maximum", "maximum_nan"}),
             frozenset({"identity", "floor", "ceil", "real"}),
+            frozenset({"sign", "sign_positive", "sign_compare"}),
+            frozenset({"floor_remainder", "floor_remainder_signed"}),
         ),
     ),
     (
@@ -36,8 +38,10 @@ _ALIKE: Final[tuple[tuple[Callable[[DType], bool], tuple[frozenset[str], ...]], 
         (
             frozenset({"truncate_divide", "floor_divide"}),
             frozenset({"truncate_divide_checked", "floor_divide_checked"}),
-            frozenset({"truncate_remainder_checked", "floor_remainder_checked"}),
-            frozenset({"power", "power_checked"}),
+            frozenset(
+                {"truncate_remainder_checked", "floor_remainder_checked", "truncate_remainder_zero_checked"},
+            ),
+            frozenset({"power", "power_checked", "power_units"}),
             frozenset({"identity", "abs", "floor", "ceil", "real"}),
         ),
     ),
@@ -45,19 +49,24 @@ _ALIKE: Final[tuple[tuple[Callable[[DType], bool], tuple[frozenset[str], ...]], 
     (
         lambda d: d.is_float,
         (
-            frozenset({"floor_divide", "floor_divide_xla", "floor_divide_checked"}),
-            frozenset({"truncate_remainder", "truncate_remainder_checked"}),
-            frozenset({"floor_remainder", "floor_remainder_checked"}),
-            frozenset({"power", "power_xla", "power_checked"}),
+            frozenset({"floor_divide", "floor_divide_checked"}),
+            frozenset({"abs", "abs_compare"}),
+            frozenset({"sign", "sign_positive"}),
+            frozenset({"truncate_remainder", "truncate_remainder_checked", "truncate_remainder_zero"}),
+            frozenset({"floor_remainder", "floor_remainder_checked", "floor_remainder_signed"}),
+            frozenset({"power", "power_xla", "power_checked", "power_units"}),
             frozenset({"identity", "real"}),
         ),
     ),
+    (lambda d: d.is_float and d.bits >= 32, (frozenset({"floor_divide", "floor_divide_checked", "floor_divide_xla"}),)),
 )
 """(on which types, the meanings that have the same values there)."""
 
 
 def same_meaning(a: str, b: str, dtype: DType) -> bool:
-    """Whether two meanings give the same values on operands of ``dtype``."""
+    """Whether two meanings give the same values on operands of ``dtype``. Zeros are equal whatever their signs, and numbers below
+    the normal range are left out."""
+    a, b = a.removesuffix("_flushed"), b.removesuffix("_flushed")
     return a == b or any(applies(dtype) and any({a, b} <= group for group in groups) for applies, groups in _ALIKE)
 
 

@@ -81,7 +81,9 @@ def _truncated_as_x86(value: float, dtype: DType) -> int:
     wide = dtypes.int64 if dtype.bits == 64 or dtype == dtypes.uint32 else dtypes.int32
     whole = int(value) if math.isfinite(value) else None
     if dtype == dtypes.uint64:
-        return whole if whole is not None and wide.min <= whole <= dtype.max else 0
+        if whole is not None and wide.min <= whole <= dtype.max:
+            return whole
+        return 0 if value > 0 else 1 << 63  # NaN too
     return whole if whole is not None and wide.min <= whole <= wide.max else wide.min
 
 
@@ -97,6 +99,7 @@ def _rounded(value: float, dtype: DType) -> int:
 _FLOAT_TO_INTEGER: Final[Mapping[str, Callable[[float, DType], int]]] = {
     "convert": _truncated,
     "convert_wrap": _truncated_as_x86,
+    "convert_wrap_saturated": _truncated_as_x86,
     "convert_round": _rounded,
 }
 
@@ -116,6 +119,9 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
     if source.is_complex:
         return np.asarray(x != 0) if target.is_bool else convert(meaning, np.real(x), target)
     if target.is_float:
+        if meaning == "convert_wrap_saturated" and target == dtypes.float8_e4m3fn:
+            x = np.clip(x.astype(np.float64), -target.largest, target.largest)
+            source = dtypes.float64
         return _to_float(x, source, target)
     if not source.is_float:
         whole = integers(x)

@@ -29,11 +29,13 @@ Number: TypeAlias = bool | int | float | complex
 @dataclass(frozen=True, slots=True)
 class Type:
     """What promotion may ask of an array: its dtype, whether it is ``weak`` (JAX: no user chose the dtype, so it yields to
-    chosen ones), whether it is ``scalar`` (has no dimensions; PyTorch ranks those lower)."""
+    chosen ones), whether it is ``scalar`` (has no dimensions; PyTorch ranks those lower), whether it is ``repeated`` along
+    dimensions of the other operand (XLA divides by those otherwise)."""
 
     dtype: DType
     weak: bool = False
     scalar: bool = False
+    repeated: bool = False
 
     def __str__(self) -> str:
         return f"{self.dtype}{'[]' if self.scalar else ''}{' (weak)' if self.weak else ''}"
@@ -150,6 +152,10 @@ class Semantics(ABC):
         """``clamp(value, low, high)``."""
         raise ValueError(f"{self.name} has no operation '{op}'")
 
+    def condition(self, operand: Operand) -> Operand:
+        """The condition of ``where``; `PromotionError` for what the system does not take (here it takes everything)."""
+        return operand
+
     def number(self, value: Number, dtype: DType) -> Number:
         """What a literal becomes in ``dtype``, which promotion has chosen: integers and bools wrap into integer types; a float
         stays as it is (the conversion rounds)."""
@@ -164,6 +170,7 @@ class Semantics(ABC):
         op = ops.canonical(op)
         read = [self.operand(o) for o in operands]
         if op == "where" and len(read) == 3:
+            self.condition(read[0])
             read = read[1:]
         if op in ("+", "-") and len(read) == 1:
             op = "pos" if op == "+" else "neg"

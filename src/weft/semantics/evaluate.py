@@ -17,7 +17,8 @@ What the one-line definitions leave open:
 | ``sign`` of a zero | that zero |
 | ``clamp`` of NaN, or with a NaN for a bound | NaN |
 | ``max``, ``min`` with a NaN, ``argmax``, ``argmin`` | NaN, the first NaN (without ``propagate_nan``: as if it were not there) |
-| ``convert_wrap`` out of int32 (to 64 bits and uint32: out of int64) | that type's least number, wrapped; to uint64, 0 |
+| ``convert_wrap`` out of int32 (to 64 bits and uint32: out of int64) | that type's least number, wrapped |
+| ``convert_wrap`` to uint64, NaN or below int64 / from 2**64 on | 2**63 / 0 |
 | ``convert_round`` of NaN to bool | True |
 """
 
@@ -35,6 +36,7 @@ from numpy.typing import NDArray
 from weft.dtypes import DType
 from weft.semantics.conversions import convert, dtype_of, integers, wrap, wrapped
 from weft.semantics.meanings import MEANINGS
+from weft.semantics.packages import FORMULAS, ORDERS, flush
 
 __all__ = ["convert", "evaluate"]
 
@@ -55,6 +57,10 @@ def _floor_xla(x: int, y: int, dtype: DType) -> int:
 
 def _power(x: int, y: int, dtype: DType) -> int:
     return 0 if y < 0 else pow(x, y, 1 << dtype.bits)
+
+
+def _power_units(x: int, y: int, dtype: DType) -> int:
+    return x ** (y % 2) if y < 0 and x in (1, -1) else _power(x, y, dtype)
 
 
 def _signed(x: int, dtype: DType) -> int:
@@ -90,9 +96,10 @@ INTEGERS: Final[dict[str, Integer]] = {
     "floor_divide_xla": _floor_xla,
     "ceil_divide": lambda x, y, t: _toward_zero(wrap(x + y - 1, t), y),
     "truncate_remainder": lambda x, y, _: x - y * _toward_zero(x, y),
-    "floor_remainder": lambda x, y, _: x % y if y else 0,
+    **dict.fromkeys(("floor_remainder", "floor_remainder_signed"), lambda x, y, _: x % y if y else 0),
     "truncate_remainder_zero": lambda x, y, _: x - y * _toward_zero(x, y) if y else 0,
     "power": _power,
+    "power_units": _power_units,
     "power_xla": lambda x, y, t: 0 if x == 0 != y else _power(x, y % 64, t),
     "and": lambda x, y, _: x & y,
     "or": lambda x, y, _: x | y,
@@ -112,8 +119,8 @@ INTEGERS_UNARY: Final[dict[str, Callable[[int], int]]] = {
     **dict.fromkeys(("identity", "real", "floor", "ceil"), lambda x: x),
     "neg": operator.neg,
     "not": operator.invert,
-    "abs": abs,
-    "sign": lambda x: (x > 0) - (x < 0),
+    **dict.fromkeys(("abs", "abs_compare"), abs),
+    **dict.fromkeys(("sign", "sign_positive", "sign_compare"), lambda x: (x > 0) - (x < 0)),
     "square": lambda x: x * x,
 }
 """The meanings of one integer."""
@@ -162,12 +169,12 @@ FLOATS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "mul": np.multiply,
     "divide": np.true_divide,
     "floor_divide": np.floor_divide,
-    "floor_divide_xla": np.floor_divide,
     "truncate_remainder": np.fmod,
     "truncate_remainder_zero": np.fmod,
     "floor_remainder": _remainder,
     "power": _in_float64(np.power),
     "power_xla": _in_float64(np.power),
+    "power_units": _in_float64(np.power),
     "minimum": lambda x, y: _first_if(np.isnan(y) | (x < y), x, y),
     "maximum": lambda x, y: _first_if(np.isnan(y) | (x > y), x, y),
     "minimum_nan": lambda x, y: _first_if(np.isnan(x) | (x < y), x, y),
@@ -236,7 +243,7 @@ def _check(meaning: str, dtype: DType, x: Array, y: Array) -> None:
     if not bool(y.astype(np.bool_).all()):
         raise ZeroDivisionError(f"division by zero of {dtype}")
     if (
-        meaning.startswith("truncate")
+        meaning in ("truncate_divide_checked", "truncate_remainder_checked")
         and dtype.signed
         and dtype.bits >= 32
         and bool(((x == dtype.min) & (y == -1)).any())
@@ -277,11 +284,23 @@ def evaluate(
         _check(meaning, dtype, *np.broadcast_arrays(*arrays))
         meaning = CHECKED[meaning]
     with np.errstate(all="ignore"):
+        if meaning not in FORMULAS and meaning.endswith("_flushed"):
+            return _flushed(meaning.removesuffix("_flushed"), dtype, arrays)
         if meaning in REDUCTIONS:
             return _reduce(meaning, dtype, arrays[0], axis, propagate_nan)
         if meaning == "concat":
             return np.concatenate(arrays, axis=axis if isinstance(axis, int) else 0)
         return _elementwise(meaning, dtype, arrays)
+
+
+def _flushed(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
+    """A meaning of floats, whose subnormal operands and results are zeros."""
+
+    def flushed(x: Array) -> Array:
+        return flush(x.astype(dtype.compute.numpy), dtype).astype(x.dtype)
+
+    result = evaluate(meaning, *map(flushed, arrays))
+    return result if meaning in COMPARISONS else flushed(result)
 
 
 def _elementwise(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
@@ -303,6 +322,10 @@ def _elementwise(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
         if dtype.is_bool:
             return np.matmul(*arrays)
         return wrapped(np.asarray(np.matmul(*map(integers, arrays)), dtype=object), dtype)
+    if real and meaning in ORDERS:
+        return ORDERS[meaning](dtype, *(x.astype(dtype.compute.numpy) for x in arrays)).astype(np.bool_)
+    if real and meaning in FORMULAS:
+        return _compute(partial(FORMULAS[meaning], dtype), dtype, *arrays)
     tables = (FLOATS_UNARY, FLOATS) if real else (INTEGERS_UNARY, INTEGERS)
     function: Callable[..., Any] | None = tables[len(arrays) > 1].get(meaning)
     if function is None:

@@ -163,7 +163,7 @@ def definition(meaning: str) -> str:
     text = MEANINGS[meaning]
     if not text.startswith("the same, "):
         return text
-    base = MEANINGS[max((m for m in MEANINGS if meaning.startswith(m + "_")), key=len)]
+    base = definition(max((m for m in MEANINGS if meaning.startswith(m + "_")), key=len))
     change = text.removeprefix("the same, ")
     return f"{base.partition(';')[0] if change.startswith('but ') else base}; {change}"
 

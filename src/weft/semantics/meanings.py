@@ -27,24 +27,49 @@ FUNCTIONS: Final[tuple[str, ...]] = (
 )
 """The meanings that are functions of floats alone."""
 
+COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+"""The meanings that compare."""
+
+FLUSHED: Final[tuple[str, ...]] = (
+    *("add", "sub", "mul", "divide", "multiply_reciprocal", "floor_divide_xla", "floor_remainder"),
+    *COMPARISONS,
+    *("minimum_nan", "maximum_nan", "clamp", "sign", "square", "floor", "ceil", "power", "logaddexp"),
+    *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "erf", "sigmoid"),
+)
+"""The meanings of floats with a form under which numbers below the type's normal range are zeros of their sign."""
+
+TRUTHS: Final[frozenset[str]] = frozenset(
+    f"{name}{form}" for name in COMPARISONS for form in ("", "_left_integer", "_right_integer", "_flushed")
+)
+"""The meanings whose outcome is bool, whatever they compare."""
+
 MEANINGS: Final[dict[str, str]] = {
     "add": "x + y; integers wrap, bools add modulo 2",
     "sub": "x - y; integers wrap, bools subtract modulo 2",
     "mul": "x * y; integers wrap",
+    "mul_saturated": "the same, but what is beyond the type's largest number is that number, infinity too",
     "divide": "the quotient of floats, rounded once",
+    "multiply_reciprocal": "x * (1 / y) of floats, the reciprocal rounded too",
+    "multiply_reciprocal_float16": "the same, computed in float32, but the reciprocal is rounded to float16",
+    "multiply_reciprocal_bfloat16": "the same, computed in float32, but the reciprocal is rounded to bfloat16",
     "truncate_divide": "the quotient of integers rounded toward zero; x / 0 is 0, MIN / -1 is MIN",
     "truncate_divide_checked": "the same, but a zero divisor is an error, and so is MIN / -1 of 32 and 64 bits",
     "floor_divide": "the quotient rounded toward minus infinity; x // 0 of integers is 0, of floats x / 0",
-    "floor_divide_xla": "the same, but x // 0 of integers is -1 if x is 0 or the type unsigned (all ones), else -2",
+    "floor_divide_stepped": "the same, but of floats each step of (x - x rem y) / y is rounded to the type",
+    "floor_divide_xla": "the same, but x // 0 of integers is -1 if x is 0 or the type unsigned (all ones), else -2;"
+    " of floats each step is rounded to the type, at last to the nearest whole number, halves away from 0",
     "floor_divide_checked": "the same, but a zero divisor of integers is an error",
     "ceil_divide": "(x + (y - 1)) with truncate_divide by y",
     "truncate_remainder": "x - y * (x / y rounded toward zero): the sign is the dividend's; integer x rem 0 is x",
     "truncate_remainder_checked": "the same, but a zero divisor of integers is an error, and so is MIN rem -1 of 32 and 64 bits",
     "truncate_remainder_zero": "truncate_remainder, but integer x rem 0 is 0",
+    "truncate_remainder_zero_checked": "the same, but a zero divisor of integers is an error",
     "floor_remainder": "x - y * floor(x / y): the sign is the divisor's; integer x mod 0 is 0, of floats NaN",
     "floor_remainder_checked": "the same, but a zero divisor of integers is an error",
+    "floor_remainder_signed": "the same, but a zero remainder of floats has the divisor's sign, too",
     "power": "x ** y; integers wrap, a negative exponent gives 0",
     "power_xla": "the same, but the exponent of integers modulo 64 (unsigned), and 0 ** y is 0 unless y is 0",
+    "power_units": "the same, but 1 and -1 to a negative power are 1 and -1",
     "power_checked": "the same, but a negative exponent of integers is an error",
     "and": "bitwise and",
     "or": "bitwise or",
@@ -78,10 +103,14 @@ MEANINGS: Final[dict[str, str]] = {
     "neg": "-x; integers wrap, a bool stays itself (modulo 2)",
     "not": "each bit inverted; a bool negated",
     "abs": "the absolute value; MIN stays MIN; of a complex number its modulus",
-    "sign": "-1, 0 or 1; NaN for NaN",
+    "abs_compare": "-x where x < 0, else x: a zero keeps its sign",
+    "sign": "-1, 0 or 1; NaN for NaN, a zero of floats stays",
+    "sign_positive": "the same, but a zero of floats is +0",
+    "sign_compare": "the same, but NaN is 0 and a zero of floats is +0",
     "square": "x * x; integers wrap",
     "real": "the real part",
     **dict.fromkeys(FUNCTIONS, "the function of floats"),
+    "rsqrt_newton": "the same, but by x86's estimate and a step of Newton's: NaN for 0 and infinity, -infinity for subnormals",
     "floor": "the greatest integer not above x",
     "ceil": "the least integer not below x",
     "sum": "the sum of the elements, in the type",
@@ -96,6 +125,16 @@ MEANINGS: Final[dict[str, str]] = {
     "all": "whether every element is not zero",
     "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
+    "convert_wrap_saturated": "the same, but to float8_e4m3fn what is beyond the largest number is that number, infinity too",
     "convert_round": "to an integer: nearest, halves away from 0, saturating; NaN: convert_wrap; integers saturate; bool rounds",
+    **{
+        f"{name}_{side}_integer": f"the same, but a negative {side} operand, an integer, is less than every float"
+        for name in COMPARISONS
+        for side in ("left", "right")
+    },
+    **{
+        f"{name}_flushed": "the same, but operands and results of floats below the normal range are zeros"
+        for name in FLUSHED
+    },
 }
 """Every meaning and its definition."""

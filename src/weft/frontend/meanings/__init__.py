@@ -15,12 +15,12 @@ from typing import Final
 
 from weft.frontend.builder import Builder
 from weft.frontend.errors import CompilationError, nearest
-from weft.frontend.meanings import floats, integers
+from weft.frontend.meanings import floats, integers, packages
 from weft.frontend.meanings.comparisons import COMPARISONS, PYTHON, exactly
 from weft.frontend.meanings.conversions import CONVERSIONS
 from weft.frontend.values import Tensor
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
-from weft.semantics.meanings import MEANINGS
+from weft.semantics.meanings import FLUSHED, MEANINGS
 
 __all__ = ["COMPARISONS", "CONVERSIONS", "NOT_ELEMENTWISE", "PYTHON", "TABLES", "apply", "arity", "exactly"]
 
@@ -106,6 +106,7 @@ def _wide(emit: Emit) -> Emit:
 
 _FLOOR_DIVIDE: Final = _entry(_wide(floats.floor_divide), integers.floor_divide, _binary("div"))
 _FLOOR_REMAINDER: Final = _entry(_wide(floats.floor_remainder), integers.floor_remainder, _false)
+_RECIPROCALS: Final = ("multiply_reciprocal", "multiply_reciprocal_float16", "multiply_reciprocal_bfloat16")
 _FUNCTIONS: Final = (
     *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
 )
@@ -115,7 +116,10 @@ UNARY: Final[dict[str, Entry]] = {
     "neg": _all(_unary("neg")),
     "not": _integral(_unary("not")),
     "abs": _entry(_unary("abs"), _unary("abs"), _identity),
+    "abs_compare": _entry(packages.FLOATS["abs_compare"], _unary("abs"), _identity),
     "sign": _entry(floats.sign, integers.sign, _identity),
+    **{n: _entry(packages.FLOATS[n], integers.sign, _identity) for n in ("sign_positive", "sign_compare")},
+    "rsqrt_newton": _entry(packages.FLOATS["rsqrt_newton"]),
     "square": _all(_square),
     **{name: _entry(_unary(name)) for name in _FUNCTIONS},
     "sigmoid": _entry(_wide(floats.sigmoid)),
@@ -128,12 +132,20 @@ BINARY: Final[dict[str, Entry]] = {
     "divide": _entry(_binary("div")),
     **dict.fromkeys(("truncate_divide", "truncate_divide_checked"), _integral(_binary("div"))),
     **dict.fromkeys(("floor_divide", "floor_divide_checked"), _FLOOR_DIVIDE),
-    "floor_divide_xla": _entry(_FLOOR_DIVIDE[FLOAT], integers.floor_divide_xla, integers.or_not),
+    **{n: _entry(packages.FLOATS[n]) for n in _RECIPROCALS},
+    "mul_saturated": _entry(packages.FLOATS["mul_saturated"]),
+    "floor_divide_stepped": _entry(packages.FLOATS["floor_divide_stepped"]),
+    "floor_divide_xla": _entry(packages.FLOATS["floor_divide_xla"], integers.floor_divide_xla, integers.or_not),
     "ceil_divide": _integral(integers.ceil_divide),
     **dict.fromkeys(("truncate_remainder", "truncate_remainder_checked"), _all(_binary("rem"))),
-    "truncate_remainder_zero": _entry(_binary("rem"), integers.truncate_remainder_zero, _false),
+    **dict.fromkeys(
+        ("truncate_remainder_zero", "truncate_remainder_zero_checked"),
+        _entry(_binary("rem"), integers.truncate_remainder_zero, _false),
+    ),
     **dict.fromkeys(("floor_remainder", "floor_remainder_checked"), _FLOOR_REMAINDER),
     **dict.fromkeys(("power", "power_checked"), _all(_binary("pow"))),
+    "floor_remainder_signed": {**_FLOOR_REMAINDER, FLOAT: packages.FLOATS["floor_remainder_signed"]},
+    "power_units": _entry(_binary("pow"), integers.power_units, _binary("pow")),
     "power_xla": _entry(_binary("pow"), integers.power_xla, _binary("pow")),
     **{name: _integral(_binary(name)) for name in ("and", "or", "xor")},
     "shift_left": _integral(_binary("shl")),
@@ -143,6 +155,11 @@ BINARY: Final[dict[str, Entry]] = {
     "shift_left_masked": _integral(integers.shift_left_masked),
     "shift_right_masked": _integral(integers.shift_right_masked),
     **{name: _all(_compare(kind)) for name, kind in COMPARISONS.items()},
+    **{
+        f"{name}_{side}_integer": _entry(packages.integer_side(kind, side == "left"))
+        for name, kind in COMPARISONS.items()
+        for side in ("left", "right")
+    },
     "minimum": _all(_binary("min")),
     "maximum": _all(_binary("max")),
     "minimum_nan": _integral(_binary("min"), floats=_binary("minnan")),
@@ -161,7 +178,23 @@ TERNARY: Final[dict[str, Entry]] = {
 }
 """The meanings of three operands: the condition, ``x`` and ``y``; the value, the least and the greatest."""
 
-TABLES: Final[Mapping[int, Mapping[str, Entry]]] = {1: UNARY, 2: BINARY, 3: TERNARY}
+
+def _flushed(table: Mapping[str, Entry]) -> dict[str, Entry]:
+    """A table with the forms of its meanings whose subnormal numbers are zeros."""
+    forms = {
+        f"{name}_flushed": _entry(
+            packages.FLOATS.get(f"{name}_flushed") or packages.flushed(table[name][FLOAT], name in COMPARISONS)
+        )
+        for name in FLUSHED
+        if name in table
+    }
+    return {**table, **forms}
+
+
+TABLES: Final[Mapping[int, Mapping[str, Entry]]] = {
+    count: _flushed(table) for count, table in enumerate((UNARY, BINARY, TERNARY), 1)
+}
+"""How many operands -> the meanings of so many."""
 
 NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
     **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin", "cumsum")},

@@ -10,6 +10,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.meanings.integers import constant
+from weft.frontend.meanings.packages import saturated
 from weft.frontend.values import Tensor
 
 
@@ -27,11 +28,9 @@ def _wrapping(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     whole = b.select(_below(b, x, wide.bits - 1), b.cast(x, wide), least)  # the cast saturates below
     if dtype != dtypes.uint64:
         return b.cast(whole, dtype)
-    zero = b.constant(0, dtype, x.shape)
-    upper = b.select(_below(b, x, 64), b.cast(x, dtype), zero)
-    inside = b.compare("ge", x, constant(b, -(2.0**63), x))
-    lower = b.select(inside, b.bitcast(whole, dtype), zero)
-    return b.select(_below(b, x, 63), lower, upper)
+    upper = b.select(_below(b, x, 64), b.cast(x, dtype), b.constant(0, dtype, x.shape))
+    above = b.compare("ge", x, constant(b, 2.0**63, x))  # false for NaN
+    return b.select(above, upper, b.bitcast(whole, dtype))
 
 
 def _convert_wrap(b: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -57,8 +56,9 @@ def _convert_round(b: Builder, x: Tensor, dtype: DType) -> Tensor:
         if dtype.is_bool:  # true for NaN
             return b.unary("not", b.compare("lt", b.unary("abs", x), constant(b, 0.5, x)))
         whole = b.cast(_nearest(b, x), dtype)
-        if dtype.signed and dtype.bits >= 32:  # of the other types x86's number for NaN is 0 too
-            whole = b.select(b.compare("ne", x, x), constant(b, dtype.min, whole), whole)
+        if dtype.bits == 64 or dtype == dtypes.int32:  # of the other types x86's number for NaN is 0 too
+            nan = dtype.min if dtype.signed else 1 << 63
+            whole = b.select(b.compare("ne", x, x), constant(b, nan, whole), whole)
         return whole
     if not dtype.is_bool:
         if x.dtype.min < dtype.min:
@@ -68,9 +68,17 @@ def _convert_round(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     return b.cast(x, dtype)
 
 
+def _convert_wrap_saturated(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    if dtype == dtypes.float8_e4m3fn and x.dtype != dtype:
+        x = saturated(b, b.cast(x, x.dtype.compute if x.dtype.is_float else dtypes.float64), dtype)
+        return b.cast(x, dtype)
+    return _convert_wrap(b, x, dtype)
+
+
 CONVERSIONS: Final[Mapping[str, Callable[[Builder, Tensor, DType], Tensor]]] = {
     "convert": lambda b, x, dtype: b.cast(x, dtype),
     "convert_wrap": _convert_wrap,
+    "convert_wrap_saturated": _convert_wrap_saturated,
     "convert_round": _convert_round,
 }
 """Each conversion of `weft.semantics.meanings`."""

@@ -58,6 +58,17 @@ def truncate_remainder_zero(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     return b.select(b.compare("eq", y, zero), zero, b.binary("rem", x, y))
 
 
+def power_units(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """The power; of 1 and -1 also where the exponent is negative, and then by its parity."""
+    power = b.binary("pow", x, y)
+    if not x.dtype.signed:
+        return power
+    one = constant(b, 1, x)
+    unit = b.select(b.compare("eq", b.binary("and", y, one), one), x, one)
+    units = b.binary("or", b.compare("eq", x, one), b.compare("eq", x, constant(b, -1, x)))
+    return b.select(b.binary("and", units, b.compare("lt", y, constant(b, 0, y))), unit, power)
+
+
 def power_xla(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """The exponent modulo 64, its bits read as unsigned; a power of 0 is 0 unless the exponent is."""
     zero = constant(b, 0, x)

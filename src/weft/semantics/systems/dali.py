@@ -30,6 +30,8 @@ The versions differ in this:
   promotions, and take them in both.
 - integer constants: the document passes them as int32 (they wrap), the package refuses those their type cannot hold.
 - NumPy's float64 scalars are no operands in the package.
+- comparisons of floats with negative integers, ``%`` of integers with floats, ``rsqrt`` and ``abs``: the package's formulas
+  (`DaliSemantics._as_package`).
 
 On the left of an operator a NumPy scalar is asked first, and hands on a number of Python: there it counts as a literal.
 
@@ -39,7 +41,7 @@ What DALI lacks (``where``, ``argmax``, ``exp2``, a matrix product) is a `ValueE
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -106,6 +108,8 @@ class DaliSemantics(Semantics):
     """Whether an integer constant must be a value of its type (else it wraps, by way of int32)."""
     numpy_doubles: bool = field(repr=False)
     """Whether NumPy's float64 scalars are operands."""
+    formulas: bool = field(repr=False)
+    """Whether values follow the package's formulas where they are not what the operation's name says (`_as_package`)."""
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
@@ -174,7 +178,27 @@ class DaliSemantics(Semantics):
             joined = cast(DType, PACKAGE_LATTICE.join(a, b))
             steps.append(Step("exact comparison", f"{a} and {b} are compared as the numbers they are"))
             return Promotion(joined, dtypes.bool_, found.meaning, keeps=True, steps=tuple(steps))
-        return self._promotion(op, found, kinds, steps)
+        return self._as_package(op, self._promotion(op, found, kinds, steps), kinds)
+
+    def _as_package(self, op: str, promotion: Promotion, kinds: Sequence[DType]) -> Promotion:
+        """The promotion with the package's own formulas."""
+        if not self.formulas or not promotion.operands.is_float:
+            return promotion
+        dtype = promotion.operands
+        mixed = any(not d.is_float for d in kinds)
+        if op in COMPARISONS:
+            signed = [side for side, d in zip(("left", "right"), kinds, strict=True) if d.is_integer and d.signed]
+            if not signed:
+                return promotion
+            step = Step("negative integer", f"a negative {signed[0]} operand, an integer, is less than every float")
+            return replace(
+                promotion, meaning=f"{promotion.meaning}_{signed[0]}_integer", steps=(*promotion.steps, step)
+            )
+        if op == "%" and mixed and dtype == dtypes.float32:
+            step = Step("double precision", "'%' of an integer and a float is computed in float64")
+            return replace(promotion, operands=dtypes.float64, steps=(*promotion.steps, step))
+        own = {"abs": "abs_compare", "rsqrt": "rsqrt_newton" if dtype == dtypes.float32 else "rsqrt"}.get(op)
+        return promotion if own is None else replace(promotion, meaning=own)
 
     def _promotion(self, op: str, found: OpRule, kinds: Sequence[DType], steps: list[Step]) -> Promotion:
         meaning = found.meaning
@@ -219,7 +243,7 @@ class DaliSemantics(Semantics):
             dtype = found.integers_as
         else:
             steps.append(Step("type kept", f"unary '{shown}' of {dtype} is {dtype}"))
-        return Promotion(dtype, dtype, found.meaning, steps=tuple(steps))
+        return self._as_package(op, Promotion(dtype, dtype, found.meaning, steps=tuple(steps)), (dtype,))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         if (found := REDUCTIONS.get(op)) is None:
@@ -306,6 +330,7 @@ dali: Final = DaliSemantics(
     BOOLS,
     ranges=False,
     numpy_doubles=True,
+    formulas=False,
 )
 dali_2: Final = DaliSemantics(
     "dali@2",
@@ -314,4 +339,5 @@ dali_2: Final = DaliSemantics(
     BOOLS | {"<<", ">>"},
     ranges=True,
     numpy_doubles=False,
+    formulas=True,
 )

@@ -14,6 +14,8 @@ inexact     functions of floats compute integers in float32 or float64       int
 power       an integer exponent does not decide the type's precision         x ** 3 has the type of x
 widening    sum and prod of integers, cumsum of bools                        sum of int8 -> int64
 result      comparisons, parts of complex numbers, indices                   int8 < int8 -> bool
+weak bool   a comparison of weak operands; functions of it are weak too      abs(i* < 3) -> bool, weak
+XLA         the package's arithmetic on a CPU, in the package's systems      float32 / 3: multiplied with 1 / 3
 =========== ================================================================ =============================
 
 A Python int must fit int64 (int32 with 64-bit types disabled) whatever it meets, and then wraps into the common type. A float
@@ -41,6 +43,7 @@ from weft import dtypes
 from weft.dtypes import DType, Kind
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.lattice import Lattice
+from weft.semantics.meanings import FLUSHED
 from weft.semantics.systems import jax_ops
 from weft.semantics.systems.jax_lattice import (
     LATTICE,
@@ -71,7 +74,8 @@ class JaxSemantics(Semantics):
     """One version of JAX's rules; `weft.semantics.core.Semantics` says what the methods mean.
 
     ``x64``: whether 64-bit types are enabled; ``strict``: no promotion of strong types; ``tabular``: `promote_types` gives
-    the weak types of the document's table, else a dtype as the package's function does.
+    the weak types of the document's table, else a dtype as the package's function does. ``xla``: values are XLA's on a CPU,
+    which takes subnormal numbers for zeros and inverts a divisor that is repeated (`_as_xla`).
     """
 
     name: str
@@ -79,6 +83,7 @@ class JaxSemantics(Semantics):
     x64: bool = True
     strict: bool = False
     tabular: bool = False
+    xla: bool = False
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
@@ -101,6 +106,10 @@ class JaxSemantics(Semantics):
         return joined.type if self.tabular else Type(joined.dtype)
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
+        promotion = self._binary(op, lhs, rhs)
+        return self._as_xla(promotion, inverts=op == "/" and _is_repeated(lhs, rhs))
+
+    def _binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
         rule = _look_up(jax_ops.BINARY, op, self.name)
         if op == "**" and (exponent := _integer_exponent(rhs)) is not None:
             return self._power(lhs, exponent)
@@ -120,6 +129,13 @@ class JaxSemantics(Semantics):
         return promotion
 
     def unary(self, op: str, operand: Operand) -> Promotion:
+        promotion = self._unary(op, operand)
+        if isinstance(operand, Type) and operand.weak and operand.dtype.is_bool and promotion.result.is_bool:
+            step = Step("weak bool", f"'{op}' keeps the weakness of a bool, which joins have not")
+            return replace(promotion, weak=True, steps=(*promotion.steps, step))
+        return promotion
+
+    def _unary(self, op: str, operand: Operand) -> Promotion:
         rule = _look_up(jax_ops.UNARY, op, self.name)
         joined, steps = self._join((operand,))
         if op == "not":
@@ -128,7 +144,7 @@ class JaxSemantics(Semantics):
         if op in ("floor", "ceil") and not joined.dtype.is_float and not joined.dtype.is_complex:
             step = Step("result", f"a {joined.dtype} is an integer already")
             return Promotion(joined.dtype, joined.dtype, "identity", joined.weak, steps=(*steps, step))
-        return self._apply(op, rule, joined, steps)
+        return self._as_xla(self._apply(op, rule, joined, steps))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         rule = _look_up(jax_ops.REDUCTIONS, op, self.name)
@@ -150,7 +166,7 @@ class JaxSemantics(Semantics):
         if op != "clamp":
             return super().ternary(op, value, low, high)
         joined, steps = self._join((value, low, high))
-        return self._apply(op, jax_ops.CLAMP, joined, steps)
+        return self._as_xla(self._apply(op, jax_ops.CLAMP, joined, steps))
 
     def literal(self, value: Number) -> Type:
         return self._node(value).type
@@ -304,6 +320,20 @@ class JaxSemantics(Semantics):
         meaning = rule.bool_meaning if dtype.is_bool and rule.bool_meaning else rule.meaning
         return Promotion(dtype, result, meaning, weak, steps=tuple(extra))
 
+    def _as_xla(self, promotion: Promotion, inverts: bool = False) -> Promotion:
+        """The promotion with what XLA's code for a CPU does to the values, in the package's systems."""
+        dtype, meaning = promotion.operands, promotion.meaning
+        if not self.xla or dtype not in _XLA_FLOATS:
+            return promotion
+        steps: list[Step] = []
+        if inverts and dtype != dtypes.bfloat16:  # there both quotients round to the same number
+            meaning = "multiply_reciprocal"
+            steps.append(Step("XLA", "a divisor that is repeated is inverted, and multiplied with"))
+        if meaning in FLUSHED and dtype != dtypes.float16:
+            meaning = f"{meaning}_flushed"
+            steps.append(Step("XLA", f"{dtype} numbers below the normal range are zeros"))
+        return replace(promotion, meaning=meaning, steps=(*promotion.steps, *steps))
+
     def _power(self, base: Operand, exponent: int) -> Promotion:
         """A base to a known integer: the exponent takes no part in promotion, and is not limited to a type."""
         joined, steps = self._join((base,))
@@ -348,6 +378,14 @@ def _is_number(operand: Operand) -> bool:
     return isinstance(operand, (bool, int, float, complex))
 
 
+def _is_repeated(dividend: Operand, divisor: Operand) -> bool:
+    """Whether the divisor has fewer elements than the quotient: a number beside an array with dimensions, or an array that is
+    repeated."""
+    if isinstance(dividend, (bool, int, float, complex, Constant)) or (isinstance(dividend, Type) and dividend.scalar):
+        return False
+    return not isinstance(divisor, DType) and (not isinstance(divisor, Type) or divisor.scalar or divisor.repeated)
+
+
 def _is_inexact(dtype: DType) -> bool:
     return dtype.is_float or dtype.is_complex
 
@@ -359,6 +397,9 @@ def _integer_exponent(operand: Operand) -> int | None:
         return int(operand.value.real) if known else None
     return int(operand) if isinstance(operand, int) else None
 
+
+_XLA_FLOATS: Final = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+"""The floats whose arithmetic `JaxSemantics._as_xla` knows."""
 
 _INFINITE: Final = 2**1024
 """Where integers are beyond float64."""
@@ -374,7 +415,11 @@ def _float32(value: float) -> float:
 
 
 jax: Final = JaxSemantics("jax", "JAX as its documentation states it", tabular=True)
-jax_0_10: Final = JaxSemantics("jax@0.10", "JAX as the package 0.10.2 computes it")
+jax_0_10: Final = JaxSemantics("jax@0.10", "JAX as the package 0.10.2 computes it", xla=True)
 jax_x32: Final = JaxSemantics("jax-x32", "JAX's documented lattice, 64-bit types disabled", x64=False, tabular=True)
-jax_x32_0_10: Final = JaxSemantics("jax-x32@0.10", "JAX 0.10.2 with 64-bit types disabled, its default", x64=False)
-jax_strict: Final = JaxSemantics("jax-strict", "JAX 0.10.2 in strict mode: only weak types promote", strict=True)
+jax_x32_0_10: Final = JaxSemantics(
+    "jax-x32@0.10", "JAX 0.10.2 with 64-bit types disabled, its default", x64=False, xla=True
+)
+jax_strict: Final = JaxSemantics(
+    "jax-strict", "JAX 0.10.2 in strict mode: only weak types promote", strict=True, xla=True
+)

@@ -68,7 +68,9 @@ OF_INTEGERS: Final[Mapping[str, str]] = {
     "floor": "identity",
     "ceil": "identity",
 }
-"""What changes where the loop is one of bools, or of integers."""
+OF_FLOATS: Final[Mapping[str, str]] = {"%": "floor_remainder_signed"}
+OF_STANDARD_FLOATS: Final[Mapping[str, str]] = {**OF_FLOATS, "sign": "sign_positive"}
+"""What changes where the loop is one of bools, of integers, of floats, of NumPy's own floats."""
 
 UFUNC: Final[Mapping[str, str]] = {
     "+": "add",
@@ -368,7 +370,10 @@ def _result(op: str, dtype: DType) -> DType:
 
 
 def _meaning(op: str, dtype: DType) -> str:
-    special = OF_BOOLS if dtype.is_bool else OF_INTEGERS if dtype.is_integer else {}
+    if dtype.is_float:
+        special = OF_FLOATS if dtype in loops.CUSTOM else OF_STANDARD_FLOATS
+    else:
+        special = OF_BOOLS if dtype.is_bool else OF_INTEGERS if dtype.is_integer else {}
     return special.get(op) or MEANING.get(op, op)
 
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -127,11 +127,16 @@ OF_BOOLS: Final[Mapping[str, str]] = {"+": "or", "*": "and"}
 OF_INTEGERS: Final[Mapping[str, str]] = {
     "//": "floor_divide_checked",
     "%": "floor_remainder_checked",
-    "fmod": "truncate_remainder_checked",
+    "fmod": "truncate_remainder_zero_checked",
+    "**": "power_units",
     "floor": "identity",
     "ceil": "identity",
 }
-"""What changes where an op computes in bools, or in integers."""
+OF_FLOATS: Final[Mapping[str, str]] = {"sign": "sign_compare"}
+"""What changes where an op computes in bools, in integers, in floats."""
+
+HALVES: Final = (d.float16, d.bfloat16)
+"""The floats beside which a scalar is not rounded (`_beside_scalar`)."""
 
 NAMES: Final[Mapping[str, str]] = {
     "+": "add",
@@ -349,7 +354,22 @@ class TorchSemantics(Semantics):
 
     def cast(self, source: DType, target: DType) -> Promotion:
         text = f".to(torch.{target}) converts {source} unchecked"
-        return Promotion(target, target, "convert_wrap", steps=(Step("to", text),))
+        meaning = "convert_wrap"
+        if target == d.float8_e4m3fn:
+            meaning, text = "convert_wrap_saturated", f".to(torch.{target}) saturates"
+        return Promotion(target, target, meaning, steps=(Step("to", text),))
+
+    def condition(self, operand: Operand) -> Operand:
+        """uint8 is deprecated, and taken."""
+        if isinstance(operand, (bool, int, float, complex)):
+            raise PromotionError("torch.where takes a tensor for a condition, found a number", "use torch.tensor")
+        dtype = _read(operand).dtype
+        if dtype not in (d.bool_, d.uint8):
+            raise PromotionError(
+                f"where expected condition to be a boolean tensor, but got a tensor with dtype {dtype}",
+                "convert it with .to(torch.bool)",
+            )
+        return operand
 
     def _compute(self, op: str, *operands: _Read) -> Promotion:
         """The checks of an op, in PyTorch's order, and the type it computes in."""
@@ -385,7 +405,27 @@ class TorchSemantics(Semantics):
         if not steps:
             steps.append(Step("equal", f"'{op}' computes in {dtype}"))
         computed = d.bool_ if op == "not" else dtype  # which bits are set does not matter to it
-        return Promotion(computed, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
+        promotion = Promotion(computed, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
+        return _beside_scalar(op, promotion, operands)
+
+
+def _beside_scalar(op: str, promotion: Promotion, operands: tuple[_Read, ...]) -> Promotion:
+    """How products and quotients of floats treat a scalar. A number that is divided is multiplied with the reciprocal; beside
+    16-bit floats a scalar on the right (of a product on either side) stays float32, and what is computed is rounded once."""
+    dtype, inverted = promotion.operands, op == "/" and operands[0].number is not None
+    if not dtype.is_float or op not in ("*", "/", "//"):
+        return promotion
+    if inverted:
+        narrow = dtype in HALVES
+        step = Step("reciprocal", f"a number divided by a tensor is the number times its reciprocal in {dtype}")
+        name = f"multiply_reciprocal_{dtype}" if narrow else "multiply_reciprocal"
+        return replace(promotion, operands=d.float32 if narrow else dtype, meaning=name, steps=(*promotion.steps, step))
+    scalar = operands[1].rank > 0 or (op == "*" and operands[0].rank > 0)
+    if dtype not in HALVES or not scalar:
+        return promotion
+    step = Step("scalar", f"a scalar beside {dtype} is float32, in which '{op}' is computed")
+    meaning = "floor_divide" if op == "//" else promotion.meaning
+    return replace(promotion, operands=d.float32, meaning=meaning, steps=(*promotion.steps, step))
 
 
 def _float_power(operands: tuple[_Read, ...]) -> Promotion:
@@ -434,8 +474,12 @@ def _result(op: str, dtype: DType) -> DType:
 def _meaning(op: str, dtype: DType) -> str:
     if op == "real" and not dtype.is_complex:
         return "identity"
-    special = OF_BOOLS if dtype.is_bool else OF_INTEGERS if dtype.is_integer else {}
-    return special.get(op) or MEANING.get(op, op)
+    if op == "//" and dtype in HALVES:
+        return "floor_divide_stepped"
+    if op == "*" and dtype == d.float8_e4m3fn:
+        return "mul_saturated"
+    tables = {Kind.BOOL: OF_BOOLS, Kind.INTEGER: OF_INTEGERS, Kind.FLOAT: OF_FLOATS}
+    return tables.get(dtype.kind, {}).get(op) or MEANING.get(op, op)
 
 
 def _check_operands(op: str, operands: tuple[_Read, ...]) -> None:

@@ -1,0 +1,208 @@
+"""Sequences of ops for the meanings that follow the formula of one package (`weft.semantics.packages` has them in NumPy).
+
+Each takes operands of one element type and computes in its compute type; `_Steps.step` rounds to the element type on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from weft import dtypes
+from weft.dtypes import DType
+from weft.frontend.builder import Builder
+from weft.frontend.meanings.integers import constant
+from weft.frontend.values import Tensor
+
+Emit = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Arithmetic in the compute type of ``dtype``."""
+
+    b: Builder
+    dtype: DType
+
+    def wide(self, x: Tensor) -> Tensor:
+        return self.b.cast(x, self.dtype.compute)
+
+    def step(self, x: Tensor) -> Tensor:
+        """``x`` rounded to the element type."""
+        return self.wide(self.b.cast(x, self.dtype))
+
+    def flush(self, x: Tensor) -> Tensor:
+        """Numbers below the normal range as zeros of their sign."""
+        if self.dtype.bias < self.dtype.compute.bias:
+            return x
+        least = constant(self.b, 2.0 ** (1 - self.dtype.bias), x)
+        small = self.b.compare("lt", self.b.unary("abs", x), least)
+        return self.b.select(small, self.b.binary("mul", x, constant(self.b, 0.0, x)), x)
+
+    def moves(self, rest: Tensor, y: Tensor) -> Tensor:
+        """Whether a remainder is not zero and of the other sign than the divisor; false for NaN."""
+        b, zero = self.b, constant(self.b, 0.0, y)
+        opposite = b.binary("xor", b.compare("lt", rest, zero), b.compare("lt", y, zero))
+        return b.binary("and", b.compare("ne", rest, zero), opposite)
+
+    def less_one(self, condition: Tensor, x: Tensor) -> Tensor:
+        """``x - 1`` where the condition holds."""
+        return self.b.select(condition, self.step(self.b.binary("sub", x, constant(self.b, 1.0, x))), x)
+
+    def whole(self, x: Tensor) -> Tensor:
+        """The greatest whole number not above, or the next where ``x`` is more than a half beyond it."""
+        b, floor = self.b, self.b.unary("floor", x)
+        above = b.compare("gt", self.step(b.binary("sub", x, floor)), constant(b, 0.5, x))
+        return b.select(above, self.step(b.binary("add", floor, constant(b, 1.0, x))), floor)
+
+
+def _narrow(emit: Callable[..., Tensor]) -> Emit:
+    """A sequence on widened operands, rounded at the end."""
+
+    def narrow(b: Builder, *operands: Tensor) -> Tensor:
+        steps = _Steps(b, operands[0].dtype)
+        return b.cast(emit(steps, *map(steps.wide, operands)), steps.dtype)
+
+    return narrow
+
+
+def _signed_as(b: Builder, size: Tensor, sign: Tensor) -> Tensor:
+    """A number that is not negative, with the sign of another, zeros included."""
+    negative = b.compare("lt", b.binary("div_rn", constant(b, 1.0, sign), sign), constant(b, 0.0, sign))
+    negative = b.binary("or", negative, b.compare("lt", sign, constant(b, 0.0, sign)))
+    return b.select(negative, b.unary("neg", size), size)
+
+
+def _floor_divide_stepped(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    b, zero = s.b, constant(s.b, 0.0, x)
+    rest = s.step(b.binary("rem", x, y))
+    whole = s.step(b.binary("div_rn", s.step(b.binary("sub", x, rest)), y))
+    whole = s.less_one(s.moves(rest, y), whole)
+    quotient = s.step(b.binary("div_rn", x, y))
+    near = b.select(b.compare("eq", whole, zero), b.binary("mul", quotient, zero), s.whole(whole))
+    return b.select(b.compare("eq", y, zero), quotient, near)
+
+
+def _floor_divide_xla(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    b, zero = s.b, constant(s.b, 0.0, x)
+    rest = s.step(b.binary("rem", x, y))
+    dividend = b.select(b.compare("eq", y, zero), x, s.step(b.binary("sub", x, rest)))
+    whole = s.less_one(s.moves(rest, y), s.step(b.binary("div_rn", dividend, y)))
+    size = b.unary("abs", whole)
+    floor = b.unary("floor", size)
+    up = b.compare("ge", b.binary("sub", size, floor), constant(b, 0.5, x))
+    return _signed_as(b, b.select(up, b.binary("add", floor, constant(b, 1.0, x)), floor), whole)
+
+
+def _floor_remainder_signed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    b, zero = s.b, constant(s.b, 0.0, x)
+    rest = b.binary("rem", x, y)
+    rest = b.select(s.moves(rest, y), b.binary("add", rest, y), rest)
+    return b.select(b.compare("eq", rest, zero), _signed_as(b, b.unary("abs", rest), y), rest)
+
+
+def _floor_remainder_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    b = s.b
+    rest = b.binary("rem", x, y)
+    small, divisor = s.flush(rest), s.flush(y)
+    return b.select(s.moves(small, divisor), s.flush(b.binary("add", small, divisor)), rest)
+
+
+def _multiply_reciprocal(narrow: DType | None = None, flushed: bool = False) -> Emit:
+    """``x * (1 / y)``; the reciprocal is rounded to ``narrow``, or to the element type."""
+
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        inverse = s.b.binary("div_rn", constant(s.b, 1.0, y), y)
+        inverse = s.step(inverse) if narrow is None else s.wide(s.b.cast(inverse, narrow))
+        return s.b.binary("mul", x, s.flush(inverse) if flushed else inverse)
+
+    return _narrow(emit)
+
+
+def _rsqrt_newton(s: _Steps, x: Tensor) -> Tensor:
+    b, zero = s.b, constant(s.b, 0.0, x)
+    least = constant(b, 2.0 ** (1 - s.dtype.compute.bias), x)
+    small = b.compare("lt", b.unary("abs", x), least)
+    lost = b.select(b.compare("gt", x, zero), constant(b, float("-inf"), x), b.unary("rsqrt", x))
+    result = b.select(small, lost, b.unary("rsqrt", x))
+    nan = b.binary("or", b.compare("eq", x, zero), b.compare("eq", x, constant(b, float("inf"), x)))
+    return b.select(nan, constant(b, float("nan"), x), result)
+
+
+def saturated(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """``x`` between the least and the largest number of a float type; NaN stays."""
+    least, largest = (b.constant(bound, x.dtype, x.shape) for bound in (-dtype.largest, dtype.largest))
+    return b.binary("minnan", b.binary("maxnan", x, least), largest)
+
+
+def _mul_saturated(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    return saturated(s.b, s.b.binary("mul", x, y), s.dtype)
+
+
+def _abs_compare(b: Builder, x: Tensor) -> Tensor:
+    return b.select(b.compare("lt", x, constant(b, 0.0, x)), b.unary("neg", x), x)
+
+
+def _sign(otherwise: Callable[[Builder, Tensor], Tensor]) -> Emit:
+    """-1 or 1, and what else there is for what is neither below nor above zero."""
+
+    def emit(b: Builder, x: Tensor) -> Tensor:
+        zero = constant(b, 0.0, x)
+        negative = b.select(b.compare("lt", x, zero), constant(b, -1.0, x), otherwise(b, x))
+        return b.select(b.compare("gt", x, zero), constant(b, 1.0, x), negative)
+
+    return emit
+
+
+def _zero(b: Builder, x: Tensor) -> Tensor:
+    return constant(b, 0.0, x)
+
+
+def _zero_or_nan(b: Builder, x: Tensor) -> Tensor:
+    return b.select(b.compare("eq", x, _zero(b, x)), _zero(b, x), x)
+
+
+FLOATS: Final[Mapping[str, Emit]] = {
+    "floor_divide_stepped": _narrow(_floor_divide_stepped),
+    "floor_divide_xla": _narrow(_floor_divide_xla),
+    "floor_remainder_signed": _narrow(_floor_remainder_signed),
+    "floor_remainder_flushed": _narrow(_floor_remainder_flushed),
+    "multiply_reciprocal": _multiply_reciprocal(),
+    "multiply_reciprocal_flushed": _multiply_reciprocal(flushed=True),
+    "multiply_reciprocal_float16": _multiply_reciprocal(dtypes.float16),
+    "multiply_reciprocal_bfloat16": _multiply_reciprocal(dtypes.bfloat16),
+    "mul_saturated": _narrow(_mul_saturated),
+    "abs_compare": _abs_compare,
+    "sign_positive": _sign(_zero_or_nan),
+    "sign_compare": _sign(_zero),
+    "rsqrt_newton": _narrow(_rsqrt_newton),
+}
+"""The meanings of `weft.semantics.packages`, of floats."""
+
+
+def flushed(emit: Emit, compares: bool) -> Emit:
+    """A meaning of floats, whose subnormal operands and results are zeros of their sign."""
+
+    def around(b: Builder, *operands: Tensor) -> Tensor:
+        steps = _Steps(b, operands[0].dtype)
+
+        def flush(x: Tensor) -> Tensor:
+            return b.cast(steps.flush(steps.wide(x)), steps.dtype)
+
+        result = emit(b, *map(flush, operands))
+        return result if compares else flush(result)
+
+    return around
+
+
+def integer_side(kind: str, left: bool) -> Emit:
+    """DALI's comparison of a float with a signed integer, already converted: a negative one is less than every float."""
+    always = kind in (("lt", "le", "ne") if left else ("gt", "ge", "ne"))
+
+    def emit(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+        whole = x if left else y
+        negative = b.compare("lt", whole, constant(b, 0.0, whole))
+        return b.select(negative, b.constant(always, dtypes.bool_, whole.shape), b.compare(kind, x, y))
+
+    return emit

@@ -1,0 +1,153 @@
+"""Meanings of floats that follow the formula of one package, in NumPy: `weft.semantics.evaluate` has all others.
+
+A function gets the element type and its operands in the type's compute type (float32 for narrower types), and gives the
+result there; the caller rounds it. What a package rounds on the way is rounded here (`_step`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft import dtypes
+from weft.dtypes import DType
+
+Array: TypeAlias = NDArray[Any]
+Formula = Callable[..., Array]
+"""``formula(dtype, *operands)``."""
+
+
+def _step(x: Array, dtype: DType) -> Array:
+    """``x`` rounded to the element type."""
+    return x.astype(dtype.numpy).astype(x.dtype)
+
+
+def flush(x: Array, dtype: DType) -> Array:
+    """Numbers below the type's normal range as zeros of their sign. Types whose subnormals are normal numbers of the type they
+    are computed in keep them."""
+    compute = dtype.compute
+    if dtype.bias < compute.bias:
+        return x
+    return np.where(np.abs(x) < np.finfo(compute.numpy).tiny, np.copysign(np.zeros_like(x), x), x)
+
+
+def _moves(rest: Array, y: Array) -> NDArray[np.bool_]:
+    """Whether a remainder is not zero and of the other sign than the divisor."""
+    return (rest != 0) & ((rest < 0) != (y < 0))
+
+
+def _floor_divide_stepped(dtype: DType, x: Array, y: Array) -> Array:
+    """PyTorch's ``div_floor_floating`` in a 16-bit type."""
+    rest = _step(np.fmod(x, y), dtype)
+    whole = _step(_step(x - rest, dtype) / y, dtype)
+    whole = np.where(_moves(rest, y), _step(whole - 1, dtype), whole)
+    floor = np.floor(whole)
+    floor = np.where(_step(whole - floor, dtype) > 0.5, _step(floor + 1, dtype), floor)
+    quotient = _step(x / y, dtype)
+    near = np.where(whole != 0, floor, np.copysign(np.zeros_like(x), quotient))
+    return np.where(y == 0, quotient, near)
+
+
+def _floor_divide_xla(dtype: DType, x: Array, y: Array) -> Array:
+    """jax.numpy's ``_float_divmod``."""
+    rest = _step(np.fmod(x, y), dtype)
+    whole = _step(np.where(y == 0, x, _step(x - rest, dtype)) / y, dtype)
+    whole = np.where((rest != 0) & (np.sign(y) != np.sign(rest)), _step(whole - 1, dtype), whole)
+    size = np.abs(whole)
+    floor = np.floor(size)
+    return np.copysign(np.where(size - floor >= 0.5, floor + 1, floor), whole)
+
+
+def _floor_remainder_signed(dtype: DType, x: Array, y: Array) -> Array:
+    """NumPy's ``npy_divmod``."""
+    rest = np.fmod(x, y)
+    rest = np.where(_moves(rest, y), rest + y, rest)
+    return np.where(rest == 0, np.copysign(rest, y), rest)
+
+
+def _floor_remainder_flushed(dtype: DType, x: Array, y: Array) -> Array:
+    """jax.numpy's ``remainder``, whose ``fmod`` keeps subnormals; the rest of it does not."""
+    rest = np.fmod(x, y)
+    small, divisor = flush(rest, dtype), flush(y, dtype)
+    return np.where(_moves(small, divisor), flush(small + divisor, dtype), rest)
+
+
+def _multiply_reciprocal(dtype: DType, x: Array, y: Array) -> Array:
+    return x * _step(1 / y, dtype)
+
+
+def _multiply_reciprocal_flushed(dtype: DType, x: Array, y: Array) -> Array:
+    return x * flush(_step(1 / y, dtype), dtype)
+
+
+def _reciprocal_in(narrow: DType) -> Formula:
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        return x * _step(1 / y, narrow)
+
+    return formula
+
+
+def _rsqrt_newton(dtype: DType, x: Array) -> Array:
+    """``y * (1.5 - 0.5 * x * y * y)`` from the estimate ``y``, which is infinite for a subnormal, and 0 for infinity."""
+    exact = (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype)
+    lost = np.where(x == 0, np.nan, np.where(x > 0, -np.inf, exact)).astype(x.dtype)
+    return np.where(np.isposinf(x), np.nan, np.where(np.abs(x) < np.finfo(x.dtype).tiny, lost, exact))
+
+
+def _mul_saturated(dtype: DType, x: Array, y: Array) -> Array:
+    return np.clip(x * y, -dtype.largest, dtype.largest)  # a NaN stays
+
+
+def _abs_compare(dtype: DType, x: Array) -> Array:
+    return np.where(x < 0, -x, x)
+
+
+def _sign_positive(dtype: DType, x: Array) -> Array:
+    return np.where(np.isnan(x), x, np.sign(x) + 0.0)
+
+
+def _sign_compare(dtype: DType, x: Array) -> Array:
+    return np.where(x > 0, 1.0, 0.0) - np.where(x < 0, 1.0, 0.0)
+
+
+def _integer_side(meaning: str, left: bool) -> Formula:
+    """A comparison under which a negative operand on one side is less than whatever is on the other."""
+    compare: Any = getattr(np, meaning)
+
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        low, high = (-1, 0) if left else (0, -1)
+        x, y = np.broadcast_arrays(x, y)
+        negative: NDArray[np.bool_] = (x if left else y) < 0
+        outcome: Array = np.array(compare(x, y))
+        outcome[negative] = compare(low, high)
+        return outcome
+
+    return formula
+
+
+FORMULAS: Final[Mapping[str, Formula]] = {
+    "floor_divide_stepped": _floor_divide_stepped,
+    "floor_divide_xla": _floor_divide_xla,
+    "floor_remainder_signed": _floor_remainder_signed,
+    "floor_remainder_flushed": _floor_remainder_flushed,
+    "multiply_reciprocal": _multiply_reciprocal,
+    "multiply_reciprocal_flushed": _multiply_reciprocal_flushed,
+    "multiply_reciprocal_float16": _reciprocal_in(dtypes.float16),
+    "multiply_reciprocal_bfloat16": _reciprocal_in(dtypes.bfloat16),
+    "mul_saturated": _mul_saturated,
+    "abs_compare": _abs_compare,
+    "sign_positive": _sign_positive,
+    "sign_compare": _sign_compare,
+    "rsqrt_newton": _rsqrt_newton,
+}
+"""The formulas whose outcome has the operands' type."""
+
+ORDERS: Final[Mapping[str, Formula]] = {
+    f"{meaning}_{side}_integer": _integer_side(meaning, side == "left")
+    for meaning in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    for side in ("left", "right")
+}
+"""DALI's comparisons of a signed integer, already converted, with a float; the outcome is bool."""

@@ -1,0 +1,196 @@
+"""Values that the packages compute, where they are not what the operation's name says: on both backends of `weft.array`.
+
+Every expected value was printed by the package itself: NumPy 2.4.6, ml_dtypes 0.6.0, JAX 0.10.2 (eager, on a CPU), PyTorch
+2.13.0 on a CPU, DALI 2.4.0's CPU backend. `make oracles` asks the packages again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import weft.array as wa
+from weft.semantics import PromotionError
+
+NAN, INF = math.nan, math.inf
+BACKENDS = ("reference", "native")
+TINY = float(np.finfo(np.float32).tiny)
+BF16 = ml_dtypes.bfloat16
+
+Operand = tuple[Any, list[float]] | float | bool
+
+
+def row(system: str, op: str, *operands: Operand, gives: list[float] | list[int] | list[bool]) -> Any:
+    """A case, named by its system and operation."""
+    return pytest.param(system, op, operands, gives, id=f"{system} {op}")
+
+
+ROWS: list[Any] = []
+f16, f32, f64, i32 = np.float16, np.float32, np.float64, np.int32
+
+# Each step of `//` is rounded to a 16-bit type. JAX then rounds halves away from zero, PyTorch down.
+ROWS.extend(
+    [
+        row(
+            "jax", "//", (f16, [4664.0, 25.11, 0.707]), (f16, [2.5, -0.0251, 0.0007796]), gives=[1866.0, -1001.0, 907.0]
+        ),
+        row("jax@0.10", "//", (f16, [4664.0, 100.0]), 2.5, gives=[1866.0, 40.0]),
+        row("jax", "//", (BF16, [2288.0, -22.0]), (BF16, [26.625, -0.201171875]), gives=[85.0, 109.0]),
+        row(
+            "torch",
+            "//",
+            (f16, [-258.75, 39.1875]),
+            (f16, [0.1396484375, -0.01416778564453125]),
+            gives=[-1854.0, -2768.0],
+        ),
+        row("torch", "//", (BF16, [2288.0, 136.0]), (BF16, [26.625, 0.427734375]), gives=[84.0, 318.0]),
+        row("numpy", "//", (f16, [4664.0]), (f16, [2.5]), gives=[1865.0]),
+    ]
+)
+# Zeros and their signs.
+ROWS.extend(
+    [
+        row("jax", "//", (f32, [-0.0, 0.0, -0.0, 1.0]), (f32, [1.0, -1.0, 0.0, 0.0]), gives=[0.0, -0.0, NAN, INF]),
+        row(
+            "numpy",
+            "%",
+            (f32, [0.0, -0.0, 6.0, -6.0, 6.0]),
+            (f32, [-1.0, 1.0, -3.0, 3.0, 3.0]),
+            gives=[-0.0, 0.0, -0.0, 0.0, 0.0],
+        ),
+        row("numpy", "%", (BF16, [0.0, -0.0]), (BF16, [-1.0, 1.0]), gives=[-0.0, 0.0]),
+        row("jax", "%", (f32, [0.0, -0.0, 6.0]), (f32, [-1.0, 1.0, -3.0]), gives=[0.0, -0.0, 0.0]),
+        row("torch", "%", (f32, [0.0, -0.0, 6.0]), (f32, [-1.0, 1.0, -3.0]), gives=[0.0, -0.0, 0.0]),
+        row("numpy", "sign", (f32, [-0.0, 0.0, NAN, -3.0]), gives=[0.0, 0.0, NAN, -1.0]),
+        row("numpy", "sign", (BF16, [-0.0, NAN]), gives=[-0.0, NAN]),
+        row("torch", "sign", (f64, [-0.0, NAN, 2.0, -3.0]), gives=[0.0, 0.0, 1.0, -1.0]),
+        row("jax", "sign", (f32, [-0.0, NAN]), gives=[-0.0, NAN]),
+        row("dali@2", "abs", (f32, [-0.0, -2.0, NAN]), gives=[-0.0, 2.0, NAN]),
+    ]
+)
+# Integers.
+LEAST = -(2**31)
+ROWS.extend(
+    [
+        row("torch", "fmod", (i32, [LEAST, 7]), (i32, [-1, -2]), gives=[0, 1]),
+        row("torch", "**", (i32, [1, 1, -1, -1, 2, 0]), (i32, [-1, -2, -1, -2, -1, -1]), gives=[1, 1, -1, 1, 0, 0]),
+        row("torch", "**", True, (i32, [-1, 3]), gives=[1, 1]),
+    ]
+)
+# PyTorch's scalars: unrounded beside 16-bit floats in products and quotients; a number divided is a reciprocal multiplied.
+ROWS.extend(
+    [
+        row("torch", "*", (f16, [1.257, 3.777]), 0.1, gives=[0.125732421875, 0.377685546875]),
+        row("torch", "/", 3.0, (f32, [49.0, 7.0]), gives=[0.06122449040412903, 0.4285714626312256]),
+    ]
+)
+# DALI.
+ROWS.extend(
+    [
+        row("dali@2", "%", (i32, [16777217, -16777217, 123456789]), 2.5, gives=[2.0, -2.0, 1.5]),
+        row("dali@2", "<", (i32, [-7, -7, 7, -7]), (f32, [-8.0, -INF, 7.5, NAN]), gives=[True, True, True, True]),
+        row("dali@2", "==", (i32, [-7, 1]), (f32, [-7.0, 1.0]), gives=[False, True]),
+        row("dali@2", ">=", (f32, [-7.0, -8.0, 0.0]), (i32, [-7, -7, 0]), gives=[True, True, True]),
+        row("dali@2", "<", (f32, [-8.0]), -7, gives=[False]),
+        row("dali", "<", (i32, [-7, 7]), (f32, [-8.0, 7.5]), gives=[False, True]),
+        row("dali@2", "rsqrt", (f32, [0.0, INF, 4.0, -1.0, 1e-40]), gives=[NAN, NAN, 0.5, NAN, -INF]),
+        row("dali@2", "rsqrt", (f64, [0.0, INF, 4.0]), gives=[INF, 0.0, 0.5]),
+    ]
+)
+# XLA: a divisor that is repeated is inverted first; numbers below the normal range are zeros.
+ROWS.extend(
+    [
+        row("jax@0.10", "/", (f32, [49.0, 5.0, 41.0]), 49.0, gives=[1.0, 0.10204081237316132, 0.8367346525192261]),
+        row("jax@0.10", "+", (f32, [TINY / 2, -1.5 * TINY]), (f32, [0.0, TINY]), gives=[0.0, -0.0]),
+        row("jax", "+", (f32, [TINY / 2, -1.5 * TINY]), (f32, [0.0, TINY]), gives=[TINY / 2, -TINY / 2]),
+        row("jax@0.10", "==", (f32, [TINY / 2, TINY]), 0.0, gives=[True, False]),
+        row("jax@0.10", "neg", (f32, [TINY / 2]), gives=[-TINY / 2]),
+        row("jax@0.10", "%", (f32, [TINY / 2, -TINY / 2]), 1.0, gives=[TINY / 2, -TINY / 2]),
+        row("jax@0.10", "*", (f16, [2.0**-14]), 0.5, gives=[2.0**-15]),
+        row("jax@0.10", "*", (BF16, [TINY]), 0.5, gives=[0.0]),
+    ]
+)
+
+
+def read(system: str, operand: Operand) -> Any:
+    """An operand of a row."""
+    return wa.asarray(np.array(operand[1], operand[0]), system) if isinstance(operand, tuple) else operand
+
+
+def same(found: Any, expected: list[Any]) -> bool:
+    """Equal, zeros by their sign, NaN with NaN."""
+    wide = np.asarray(found).astype(np.float64)
+    want = np.array(expected, np.float64)
+    numbers = (wide == want) & (np.signbit(wide) == np.signbit(want))
+    return bool((numbers | (np.isnan(wide) & np.isnan(want))).all()) and wide.shape == want.shape
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("system", "op", "operands", "gives"), ROWS)
+def test_what_the_packages_compute(
+    system: str, op: str, operands: list[Operand], gives: list[Any], backend: str
+) -> None:
+    with np.errstate(all="ignore"):
+        expression = wa.apply(op, *(read(system, operand) for operand in operands))
+        (found,) = wa.compute(expression, backend=backend)
+    assert same(found, gives), found.tolist()
+
+
+# NaN, infinities, and what lies beyond the type: NumPy's and PyTorch's loops give what x86's instructions do.
+CASTS = [NAN, INF, -INF, 1e20, -1e20, 3e9, -3e9, 1.8e19, -1.5]
+TO_UINT64 = [2**63, 0, 2**63, 0, 2**63, 3000000000, 2**64 - 3000000000, 18000000000000000000, 2**64 - 1]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("system", ["numpy", "torch"])
+def test_floats_out_of_range_to_uint64(system: str, backend: str) -> None:
+    (found,) = wa.compute(wa.asarray(np.array(CASTS), system).astype("uint64"), backend=backend)
+    assert found.tolist() == TO_UINT64
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [f32, f64])
+def test_dali_rounds_and_saturates_but_for_nan(dtype: Any, backend: str) -> None:
+    values = wa.asarray(np.array([NAN, INF, -INF, 1e20, -1e20, 300.7], dtype), "dali@2")
+    (found,) = wa.compute(values.astype("uint64"), backend=backend)
+    assert found.tolist() == [2**63, 2**64 - 1, 0, 2**64 - 1, 0, 301]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_torch_saturates_conversions_to_float8_e4m3fn(backend: str) -> None:
+    x = wa.asarray(np.array([NAN, INF, -INF, 500.0, -449.0, 240.0], f32), "torch")
+    (found,) = wa.compute(x.astype("float8_e4m3fn"), backend=backend)
+    assert same(found, [NAN, 448.0, -448.0, 448.0, -448.0, 240.0])
+    y = wa.asarray(np.array([448.0, -448.0, 2.0], ml_dtypes.float8_e4m3fn), "torch")
+    (found,) = wa.compute(y * y, backend=backend)
+    assert same(found, [448.0, 448.0, 4.0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_jax_inverts_a_row_that_divides_a_matrix(backend: str) -> None:
+    x = np.array([[5.0, 41.0], [49.0, 7.0]], f32)
+    rows, full = np.array([49.0, 3.0], f32), np.array([[49.0, 3.0], [49.0, 3.0]], f32)
+    for divisor, quotient in ((rows, x * (f32(1) / rows)), (full, x / full)):
+        (found,) = wa.compute(wa.asarray(x, "jax@0.10") / wa.asarray(divisor, "jax@0.10"), backend=backend)
+        assert found.tolist() == quotient.tolist()
+
+
+def test_torch_takes_conditions_of_bools_only() -> None:
+    x = wa.asarray(np.array([1, 2]), "torch")
+    with pytest.raises(PromotionError) as refused:
+        wa.where(wa.asarray(np.array([1, 0], np.int32), "torch"), x, x)
+    assert str(refused.value) == (
+        "where expected condition to be a boolean tensor, but got a tensor with dtype int32; convert it with .to(torch.bool)"
+    )
+    assert wa.where(wa.asarray(np.array([1, 0], np.uint8), "torch"), x, -x).numpy().tolist() == [1, -2]
+
+
+@pytest.mark.parametrize("op", ["abs", "floor", "ceil", "real", "pos", "~", "not"])
+def test_functions_of_a_weak_bool_are_weak(op: str) -> None:
+    weak = wa.asarray(2, "jax") < 3
+    assert weak.weak
+    assert wa.apply(op, weak).weak
