@@ -155,6 +155,61 @@ def test_what_compile_time_functions_read_counts_too(load: Callable[[str], Any])
     assert run(module.kernel) == 15.0
 
 
+FUNCTION_BY_NAME = """
+from weft.language import {}
+chosen = tl.constexpr({})
+class user:
+    function = {}
+@weft.jit
+def kernel(out):
+    x = tl.load(out) + 0.25
+    tl.store(out, {} + x * 0.0)
+"""
+
+
+@pytest.mark.parametrize("called", ["function(x)", "chosen(x)", "user.function(x)"])
+def test_which_function_of_the_language_a_name_is(load: Callable[[str], Any], called: str) -> None:
+    """In the process, and on disk, where a kernel of the same text is for another import."""
+    found: list[float] = []
+    for name in ("floor", "ceil"):
+        text = FUNCTION_BY_NAME.format(f"{name} as function", f"tl.{name}", f"tl.{name}", called)
+        module = load(text)
+        found.append(run(module.kernel))
+    assert found == [0.0, 1.0]
+    module.function, module.chosen, module.user.function = (weft.language.floor,) * 3
+    assert run(module.kernel) == 0.0
+
+
+WRAPPED = """
+def twice(n):
+    return 2 * n
+@weft.jit
+def kernel(out, F: tl.constexpr, N: tl.constexpr):
+    tl.store(out, F(N) if N == 3 else F(tl.load(out)))
+"""
+
+
+def test_constexprs_of_one_function_are_the_same(load: Callable[[str], Any]) -> None:
+    """A launch wraps a function anew, and takes the code that is there. Functions of the language stay what they are."""
+    module, tl = load(WRAPPED), weft.language
+    assert [run(module.kernel, tl.constexpr(module.twice), 3) for _ in range(3)] == [6.0] * 3
+    assert len(module.kernel._executables) == 1
+    assert run(module.kernel, tl.constexpr(tl.exp), 1) == 1.0
+
+
+BUILT_IN = """
+import math
+function = math.{}
+@weft.jit
+def kernel(out):
+    tl.store(out, function(2.5))
+"""
+
+
+def test_which_function_of_python_a_name_is(load: Callable[[str], Any]) -> None:
+    assert [run(load(BUILT_IN.format(name)).kernel) for name in ("floor", "ceil")] == [2.0, 3.0]
+
+
 HELPER_AS_CONSTANT = """
 @weft.jit
 def one(x):

@@ -21,7 +21,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from weft import dtypes
@@ -285,17 +285,28 @@ Place: TypeAlias = tuple[Mapping[str, Any] | None, Any, Any]
 """Where a value was found: a mapping, the name in it and the value; or None, a closure's cell and its value."""
 
 
+_LANGUAGE: Final = ("weft.language", "weft.triton.language", "triton.language")
+
+
 @dataclass
 class References:
-    """The ``texts`` of functions and constants, the ``functions``, and the ``places`` where both were found."""
+    """The ``texts`` of functions and constants, the ``functions``, and the ``places`` where both were found: each once, and none
+    in the modules of the language, which do not change."""
 
     texts: list[str] = field(default_factory=list[str])
     functions: set[KernelFunction] = field(default_factory=set["KernelFunction"])
-    places: list[Place] = field(default_factory=list[Place])
+    places: dict[tuple[int, int | str], Place] = field(default_factory=dict[tuple[int, int | str], "Place"])
+
+    def look_at(self, *places: Place) -> None:
+        """Adds places."""
+        for mapping, name, value in places:
+            module: object = None if mapping is None else mapping.get("__name__")
+            if not (isinstance(module, str) and module.startswith(_LANGUAGE)):
+                self.places[id(mapping), id(name) if mapping is None else name] = mapping, name, value
 
     def moved(self) -> bool:
         """Whether any place holds another object by now. Cheap: asked at every launch."""
-        for mapping, name, value in self.places:
+        for mapping, name, value in self.places.values():
             if (_cell_value(name) if mapping is None else mapping.get(name, MISSING)) is not value:
                 return True
         return False
@@ -350,33 +361,36 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
     if isinstance(value, constexpr):
         value = value.value
     if isinstance(value, KernelFunction):
-        found.places += places
+        found.look_at(*places)
         _collect(value, found)
     elif is_aggregate(value):
-        found.places += places
+        found.look_at(*places)
         _collect_class(value, found)
     elif isinstance(value, ConstexprFunction):
-        found.places += places
+        found.look_at(*places)
         _collect_python(name, value.function, found)
     elif isinstance(value, (tuple, list)):
         found.texts.append(f"{name} has {len(value)}")  # pyright: ignore[reportUnknownArgumentType]
-        found.places += places
+        found.look_at(*places)
         for i, item in enumerate(value):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             _collect_value(f"{name}[{i}]", item, [], found)
     elif isinstance(value, enum.Enum):
-        found.places += places
+        found.look_at(*places)
         found.texts.append(f"{name} = {type(value).__qualname__}.{value.name}")
         _collect_value(f"{name}.value", value.value, [], found)
     elif dataclasses.is_dataclass(value) and not isinstance(value, (type, DType)):
-        found.places += places
+        found.look_at(*places)
         found.texts.append(f"{name} is {type(value).__qualname__}")
         for member in dataclasses.fields(value):
             item = getattr(value, member.name)
             place: list[Place] = [(vars(value), member.name, item)] if hasattr(value, "__dict__") else []
             _collect_value(f"{name}.{member.name}", item, place, found)
     elif value is None or isinstance(value, (bool, int, float, str, DType)):
-        found.places += places
+        found.look_at(*places)
         found.texts.append(f"{name} = {value!r}")
+    elif isinstance(value, (FunctionType, BuiltinFunctionType, type)):  # of the language, or of Python
+        found.look_at(*places)
+        found.texts.append(f"{name} is {value.__module__}.{value.__qualname__}")
 
 
 def _collect_class(cls: type, found: References) -> None:
@@ -412,7 +426,7 @@ def _collect_python(name: str, function: Any, found: References) -> None:
         value = _cell_value(place[1]) if place[0] is None else place[2]
         place = (place[0], place[1], value)
         if isinstance(value, FunctionType) and value is not function:
-            found.places.append(place)
+            found.look_at(place)
             _collect_python(used, value, found)
         else:
             _collect_value(f"{name} reads {used}", value, [place], found)

@@ -138,7 +138,8 @@ class constexpr:
 
     def __init__(self, value: Any) -> None:
         inner = _unwrap(value)
-        self.value = ConstexprFunction(inner) if isinstance(inner, FunctionType) else inner
+        is_plain = isinstance(inner, FunctionType) and inner not in STUBS and inner not in COMPOSITES
+        self.value = ConstexprFunction(inner) if is_plain else inner
 
     def __repr__(self) -> str:
         return f"constexpr[{self.value!r}]"
@@ -205,6 +206,12 @@ class ConstexprFunction:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstexprFunction) and other.function is self.function
+
+    def __hash__(self) -> int:
+        return hash(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*map(_unwrap, args), **{name: _unwrap(value) for name, value in kwargs.items()})
