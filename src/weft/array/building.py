@@ -26,15 +26,17 @@ from weft.semantics.meanings import FUNCTIONS, TRUTHS
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A node and whether its type is weak."""
+    """A node and whether its type is weak. ``counts`` is what the system takes another library's array for, where that is
+    more than its type."""
 
     node: Node
     weak: bool = False
+    counts: Type | None = None
 
     @property
     def type(self) -> Type:
         """How the system sees it."""
-        return Type(self.node.dtype, self.weak, scalar=not self.node.shape)
+        return self.counts or Type(self.node.dtype, self.weak, scalar=not self.node.shape)
 
 
 Argument: TypeAlias = Value | Constant | Number
@@ -183,7 +185,7 @@ _ANSWERS: Final[dict[tuple[int, str, tuple[Operand, ...]], tuple[Semantics, Prom
 
 def _ask(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
     """The promotion. Numbers are asked about each time: 1, 1.0 and True are equal, and so are the zeros."""
-    if not all(isinstance(o, Type) for o in operands):
+    if not all(type(o) is Type for o in operands):
         return system.resolve(op, *operands)
     key = (id(system), op, tuple(operands))
     if (found := _ANSWERS.get(key)) is None:

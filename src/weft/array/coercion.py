@@ -1,17 +1,18 @@
 """What may become an array: other libraries' arrays, numbers, typed constants, nested lists.
 
+What counts as what beside an array of the system is the system's answer (`Semantics.operand`); nothing is decided here.
 The system decides the dtype of a list, not NumPy: ``[1, 2]`` is int64 in NumPy, int32 in Triton and DALI.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft import dtypes
 from weft.array import building, interop
 from weft.array.building import Value
 from weft.array.conversion import convert
@@ -19,16 +20,6 @@ from weft.array.nodes import Input
 from weft.array.support import dtype_of, require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Semantics, Type
-
-_LISTS: Final = frozenset({"numpy", "dali"})
-"""The systems that take lists beside arrays."""
-
-_CONSTANT_ARRAYS: Final[dict[DType, DType]] = {
-    dtypes.int64: dtypes.int32,
-    dtypes.uint64: dtypes.uint32,
-    dtypes.float64: dtypes.float32,
-}
-"""What DALI makes of the elements of a NumPy array beside an array of its own: a constant, and those have 32 bits."""
 
 
 def is_number(value: object) -> bool:
@@ -41,14 +32,24 @@ def is_scalar(value: object) -> bool:
     return isinstance(value, np.generic)
 
 
-def beside(system: Semantics, data: object) -> Value | None:
-    """What is no `Array` as an operand beside one; None where the system takes no such thing."""
-    family = system.name.partition("@")[0]
-    if interop.is_array(data):
-        value = to_value(system, data)
-        narrow = _CONSTANT_ARRAYS.get(value.node.dtype) if family == "dali" and value.node.shape else None
-        return value if narrow is None else Value(convert(value.node, narrow))
-    return to_value(system, data) if _is_list(data) and family in _LISTS else None
+def beside(system: Semantics, data: object) -> Value | Constant | Number | None:
+    """What is no `Array` as an operand beside one: what `Semantics.operand` says it counts as; None where the system takes no
+    such thing."""
+    if is_scalar(data):
+        return cast("Constant | Number", system.operand(data))
+    if isinstance(data, Constant) or is_number(data):
+        return cast("Constant | Number", data)
+    listed = system.lists and _is_list(data)
+    if not (listed or interop.is_array(data)):
+        return None
+    array = _read_list(data) if listed else interop.read(data)
+    counts = system.operand(array)
+    if not isinstance(counts, Type):
+        return cast("Constant | Number", counts)
+    value = _of_array(system, array, data)
+    if type(counts) is not Type:
+        return replace(value, counts=counts)
+    return value if counts.dtype == dtype_of(array.dtype) else Value(convert(value.node, counts.dtype))
 
 
 def to_value(system: Semantics, data: object, dtype: DType | None = None) -> Value:
@@ -90,13 +91,20 @@ def _of_numbers(data: object, dtype: DType) -> Input:
     return Input(array.shape, dtype, array=array)
 
 
+def _read_list(data: object) -> NDArray[Any]:
+    try:
+        array = np.asarray(cast(Any, data))
+    except ValueError:
+        raise ValueError("asarray takes lists of equal lengths at each depth") from None
+    if array.dtype.kind == "O" and all(is_number(leaf) for leaf in _leaves(data)):
+        raise TypeError(f"asarray cannot hold {data!r}: its integers have no common 64-bit type")
+    return array
+
+
 def list_dtype(system: Semantics, data: object) -> DType:
     """The type of a list's elements: what the system makes of its greatest literal; of NumPy scalars, theirs.
     `ValueError` for a ragged list, `TypeError` for integers that no type holds together."""
-    try:
-        array = np.asarray(data)
-    except ValueError:
-        raise ValueError("asarray takes lists of equal lengths at each depth") from None
+    array = _read_list(data)
     if not all(is_number(leaf) for leaf in _leaves(data)):
         return dtype_of(array.dtype)
     match array.dtype.kind:
@@ -106,10 +114,8 @@ def list_dtype(system: Semantics, data: object) -> DType:
             probes = sorted((int(array.min()), int(array.max())), key=abs)
         case "f":
             probes = (float(np.abs(array).max(initial=0.0, where=np.isfinite(array))),)
-        case "c":
-            probes = (1j,)
         case _:
-            raise TypeError(f"asarray cannot hold {data!r}: its integers have no common 64-bit type")
+            probes = (1j,)
     low, high = min(probes, key=_real), max(probes, key=_real)
     dtype = require(system.literal(probes[-1]).dtype, f"{system.name} makes the list one of")
     if dtype.is_integer and not dtype.min <= low.real <= high.real <= dtype.max:

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 
 from weft.array import backends, building, interop, protocol, tracing, views
 from weft.array.building import Argument, Value
-from weft.array.coercion import beside, is_number, is_scalar, to_value
+from weft.array.coercion import beside, to_value
 from weft.array.nodes import Input, Node
 from weft.array.operators import Operators
 from weft.array.support import dtype_of, read_dtype
 from weft.dtypes import DType
-from weft.semantics import Constant, Number, Semantics, Type, get, ops
+from weft.semantics import Constant, Semantics, Type, get, ops
 from weft.semantics.context import current
-from weft.semantics.core import operand as read_operand
 
 Axis: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 """One axis, several, or all of them."""
@@ -344,7 +343,7 @@ def apply(op: str, *operands: object, semantics: str | Semantics | None = None) 
     ``apply("fmod", x, 2)``. The system is that of the arrays, else ``semantics``, else the current one."""
     op = ops.canonical(op)
     system = system_of(op, operands, semantics)
-    arguments = [as_argument(system, op, operand) for operand in operands]
+    arguments = list(_arguments(system, op, operands))
     for argument, found in zip(arguments, operands, strict=True):
         if argument is None:
             raise TypeError(f"'{op}' takes arrays and numbers, found {type(found).__name__}")
@@ -368,6 +367,15 @@ def apply(op: str, *operands: object, semantics: str | Semantics | None = None) 
     return Array(value, system)
 
 
+def _arguments(system: Semantics, op: str, operands: Sequence[object]) -> Iterator[Argument | None]:
+    """The operands of an operation. Where none of them is an `Array` yet, other libraries' arrays become arrays of the
+    system; beside an `Array` they are what the system takes them for."""
+    beside_one = any(isinstance(operand, Array) for operand in operands)
+    for operand in system.arriving(op, operands):
+        alone = not beside_one and interop.is_array(operand)
+        yield to_value(system, operand) if alone else as_argument(system, op, operand)
+
+
 def system_of(op: str, operands: Sequence[object], semantics: str | Semantics | None = None) -> Semantics:
     """The system of the arrays among the operands; `MixedSemantics` where they disagree."""
     system = None if semantics is None else get(semantics)
@@ -379,16 +387,10 @@ def system_of(op: str, operands: Sequence[object], semantics: str | Semantics | 
 
 
 def as_argument(system: Semantics, op: str, other: object) -> Argument | None:
-    """An operand as `weft.array.building` takes it: NumPy's scalars are typed constants; None for what is no operand."""
+    """An operand as `weft.array.building` takes it; None for what is no operand."""
     if isinstance(other, Array):
         _same(op, system, other)
         return other.value
-    if is_scalar(other):
-        constant = cast(Constant, read_operand(other))
-        system.operand(constant)
-        return constant
-    if isinstance(other, Constant) or is_number(other):
-        return cast("Constant | Number", other)
     return beside(system, other)
 
 

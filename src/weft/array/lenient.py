@@ -62,6 +62,10 @@ class Lenient(Semantics):
     def dtypes(self) -> tuple[DType, ...]:
         return self._system.dtypes
 
+    @property
+    def lists(self) -> bool:
+        return self._system.lists
+
     def common(self, *operands: Operand) -> Promotion:
         return self._system.common(*operands)
 
@@ -85,6 +89,9 @@ class Lenient(Semantics):
 
     def number(self, value: Number, dtype: DType) -> Number:
         return self._system.number(value, dtype)
+
+    def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
+        return self._system.arriving(op, operands)
 
     def operand(self, value: object) -> Operand:
         return self._system.operand(value)

@@ -156,7 +156,8 @@ def ufunc(called: np.ufunc, method: str, operands: Sequence[Any], named: dict[st
         if named:
             raise TypeError(_keyword(shown, op, next(iter(named))))
         if op in ops.ALL:
-            return _lazy().apply(op, *operands)
+            first = _scalar(operands[0]) if op in ops.COMPARISONS else operands[0]
+            return _lazy().apply(op, first, *operands[1:])
         if (target := _function(_NAMES.get(op, op))) is None:
             raise TypeError(missing(shown, system))
         return target(*operands)
@@ -249,6 +250,11 @@ def _called(called: _Called, target: Callable[..., Any], given: Sequence[_Given]
             f"write weft.array.{called.target}(...).astype('{positional[0].dtype}')"
         )
     return result
+
+
+def _scalar(operand: Any) -> Any:
+    """NumPy makes an array of its scalar on the left of a comparison; this is the scalar."""
+    return operand[()] if type(operand) is np.ndarray and operand.ndim == 0 else operand
 
 
 def _values(argument: Any) -> Any:

@@ -12,11 +12,12 @@ itself, since several systems decide by its value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft import dtypes, semantics
 from weft.dtypes import DType
@@ -123,6 +124,11 @@ class Semantics(ABC):
     def dtypes(self) -> tuple[DType, ...]:
         """The element types the system has, in the order its tables are printed."""
 
+    @property
+    def lists(self) -> bool:
+        """Whether it takes Python's lists beside arrays."""
+        return False
+
     @abstractmethod
     def common(self, *operands: Operand) -> Promotion:
         """The type operands meet in, before any op has a say (``jnp.result_type``, ``implicit_cast_type``); no meaning."""
@@ -168,7 +174,7 @@ class Semantics(ABC):
     def resolve(self, op: str, *operands: object) -> Promotion:
         """Any operation, in any spelling; operands as `operand` reads them. ``where`` takes its condition or leaves it out."""
         op = ops.canonical(op)
-        read = [self.operand(o) for o in operands]
+        read = [self.operand(o) for o in self.arriving(op, operands)]
         if op == "where" and len(read) == 3:
             self.condition(read[0])
             read = read[1:]
@@ -192,8 +198,19 @@ class Semantics(ABC):
         """The type the operands meet in."""
         return self.common(*map(self.operand, operands)).type
 
+    def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
+        """What reaches the system of operands as they are written: Python asks the left side of an operator first, and NumPy's
+        scalars hand on something else to some systems. ``op`` is canonical."""
+        return operands
+
     def operand(self, value: object) -> Operand:
-        """An operand in any spelling: `operand`, or `ValueError` for a dtype this system does not have."""
+        """An operand in any spelling: `operand`, an array of NumPy's (beside an array of the system), or a list where the
+        system takes lists. `ValueError` for a dtype this system does not have."""
+        if self.lists and isinstance(value, (list, tuple)):
+            value = np.asarray(cast(Any, value))
+        if isinstance(value, np.ndarray):
+            array = cast("NDArray[Any]", value)
+            value = Type(dtypes.named(array.dtype.name), scalar=not array.ndim)
         read = operand(value)
         dtype = read if isinstance(read, DType) else read.dtype if isinstance(read, (Type, Constant)) else None
         if dtype is not None and dtype not in self.dtypes:

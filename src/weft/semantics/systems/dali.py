@@ -115,6 +115,10 @@ class DaliSemantics(Semantics):
     def dtypes(self) -> tuple[DType, ...]:
         return TYPES
 
+    @property
+    def lists(self) -> bool:
+        return True
+
     def operand(self, value: object) -> Operand:
         """An operand in any spelling, NumPy's arrays and lists included: those without dimensions are constants of their type,
         others constant tensors, whose 64-bit types become 32-bit ones."""
@@ -129,11 +133,11 @@ class DaliSemantics(Semantics):
         read = super().operand(value)
         return self._typed(read.value, read.dtype) if type(read) is Constant else read
 
-    def resolve(self, op: str, *operands: object) -> Promotion:
-        """As `Semantics.resolve`; a NumPy scalar on the left of an operator is the number of Python that NumPy makes of it."""
-        if len(operands) == 2 and isinstance(operands[0], np.generic) and ops.canonical(op) in _PYTHON_OPERATORS:
-            operands = (cast(Any, operands[0]).item(), operands[1])
-        return super().resolve(op, *operands)
+    def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
+        """A NumPy scalar on the left of an operator is the number of Python that NumPy makes of it."""
+        if len(operands) == 2 and isinstance(operands[0], np.generic) and op in _PYTHON_OPERATORS:
+            return cast(Any, operands[0]).item(), operands[1]
+        return operands
 
     def _typed(self, value: Number, dtype: DType) -> Constant:
         """A constant whose value is of the type's kind: a Python float where the type is a float, so that `number` rounds it."""

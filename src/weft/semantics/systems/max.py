@@ -34,7 +34,7 @@ some ops that the package then fails to compile (`UNCOMPILED`): they have a type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -145,12 +145,11 @@ class MaxSemantics(Semantics):
         self._read(read)
         return read
 
-    def resolve(self, op: str, *operands: object) -> Promotion:
-        """As `Semantics.resolve`. A ``np.bool_`` is refused but for the left side of an operator: there NumPy's own comes first,
-        and hands a bool on."""
-        if len(operands) == 2 and isinstance(operands[0], np.bool_) and ops.canonical(op) in _PYTHON_OPERATORS:
-            operands = (bool(cast(Any, operands[0])), operands[1])
-        return super().resolve(op, *operands)
+    def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
+        """A ``np.bool_`` is refused but for the left side of an operator: there NumPy's own comes first, and hands a bool on."""
+        if len(operands) == 2 and isinstance(operands[0], np.bool_) and op in _PYTHON_OPERATORS:
+            return bool(cast(Any, operands[0])), operands[1]
+        return operands
 
     def common(self, *operands: Operand) -> Promotion:
         read = [self._read(o) for o in operands]

@@ -183,6 +183,10 @@ class NumpySemantics(Semantics):
     def dtypes(self) -> tuple[DType, ...]:
         return (*loops.ORDER, *loops.CUSTOM)
 
+    @property
+    def lists(self) -> bool:
+        return True
+
     def common(self, *operands: Operand) -> Promotion:
         read = tuple(map(_read, operands))
         if not read:
