@@ -197,6 +197,20 @@ def test_constexprs_of_one_function_are_the_same(load: Callable[[str], Any]) -> 
     assert run(module.kernel, tl.constexpr(tl.exp), 1) == 1.0
 
 
+NUMPY_CONSTANT = """
+import numpy
+number = tl.constexpr(numpy.{})
+@weft.jit
+def kernel(out):
+    tl.store(out, number * 1.0)
+"""
+
+
+def test_constants_of_numpy_count(load: Callable[[str], Any]) -> None:
+    values = "float32(2.5)", "float32(3.5)", "int16(4)"
+    assert [run(load(NUMPY_CONSTANT.format(value)).kernel) for value in values] == [2.5, 3.5, 4.0]
+
+
 BUILT_IN = """
 import math
 function = math.{}

@@ -24,6 +24,8 @@ from functools import cached_property
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
+import numpy as np
+
 from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
@@ -385,7 +387,7 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
             item = getattr(value, member.name)
             place: list[Place] = [(vars(value), member.name, item)] if hasattr(value, "__dict__") else []
             _collect_value(f"{name}.{member.name}", item, place, found)
-    elif value is None or isinstance(value, (bool, int, float, str, DType)):
+    elif value is None or isinstance(value, (bool, int, float, str, DType, np.generic)):
         found.look_at(*places)
         found.texts.append(f"{name} = {value!r}")
     elif isinstance(value, (FunctionType, BuiltinFunctionType, type)):  # of the language, or of Python
