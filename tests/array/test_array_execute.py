@@ -22,7 +22,7 @@ def given(data: Any) -> Array:
 
 
 def statements(text: str) -> int:
-    return text.count(" = ")
+    return text.count("\n    v")
 
 
 @pytest.fixture

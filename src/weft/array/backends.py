@@ -20,7 +20,10 @@ Compiled: TypeAlias = Callable[..., list[NDArray[Any]]]
 """A graph compiled: called with one array for each input, gives one for each output."""
 
 BACKENDS: Final[dict[str, str]] = {"native": "weft.array.execute", "reference": "weft.array.reference"}
-"""Each backend's module, which has ``run(outputs)`` and ``plan(outputs, inputs)``."""
+"""Each backend's module, which has ``run(outputs)`` (`TracedValue` where an input has no data) and ``plan(outputs, inputs)``."""
+
+_LOADED: Final[dict[str, Any]] = {}
+"""The modules that were asked for."""
 
 _CHOSEN: Final[ContextVar[str]] = ContextVar("weft.array.backends", default="native")
 
@@ -47,8 +50,6 @@ def use_backend(name: str) -> Generator[str]:
 
 def run(outputs: Sequence[Node], backend: str | None = None) -> list[NDArray[Any]]:
     """The values of the nodes."""
-    if any(isinstance(node, Input) and node.array is None for node in walk(outputs)):
-        raise TracedValue
     return _module(backend).run(outputs)
 
 
@@ -63,7 +64,10 @@ def plan(outputs: Sequence[Node], inputs: Sequence[Input], backend: str | None =
 
 
 def _module(backend: str | None) -> Any:
-    return importlib.import_module(BACKENDS[_known(backend or _CHOSEN.get())])
+    name = backend or _CHOSEN.get()
+    if (module := _LOADED.get(name)) is None:
+        module = _LOADED[name] = importlib.import_module(BACKENDS[_known(name)])
+    return module
 
 
 def _known(name: str) -> str:

@@ -20,7 +20,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from numpy.typing import NDArray
 
 from weft import dtypes
 from weft.array.nodes import Apply, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
@@ -67,9 +69,14 @@ def strides_of(node: Input) -> tuple[int, ...]:
     """The strides of an input in elements; row-major for a parameter, and for data that must be copied first, being unaligned
     or not whole elements apart."""
     array = node.array
-    if array is None or not array.flags.aligned or any(stride % array.itemsize for stride in array.strides):
+    if array is None or not in_place(array):
         return row_major(node.shape)
     return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def in_place(array: NDArray[Any]) -> bool:
+    """Whether kernels can read an array where it is."""
+    return array.flags.aligned and not any(stride % array.itemsize for stride in array.strides)
 
 
 def squeezed(shape: Sequence[int]) -> tuple[int, ...]:

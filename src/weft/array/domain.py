@@ -14,6 +14,9 @@ program    the other kept dimensions                                         a n
 
 Where the kept dimension is the one that lies close in memory (``sum(x, axis=0)``), a tile of reduced elements would gather;
 then the kept dimension gives the columns and all reduced ones are loops.
+
+The extents of a tile are few, since each is another kernel: what is computed elementwise has a tile of `FLAT` elements whatever
+the size, and with two dimensions one of four shapes. A part of a tile that lies outside costs a test, not the work.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ Role = Literal["columns", "rows", "loop", "program"]
 ROW: Final = 1 << 15
 """The longest reduced row that a kernel keeps at hand, so that what follows the reduction may use it again."""
 
-FLAT: Final = 4096
-"""Elements of a tile that only computes elementwise."""
+FLAT: Final = 256
+"""Elements of a tile that only computes elementwise: few, so that an array of 16 elements does not wait for the rest of the
+tile. A program more costs some nanoseconds."""
 
 ACROSS: Final = 1024
-"""Elements along the last dimension of such a tile, where it has two; and of a tile that loops over what is reduced."""
+"""Elements along the last dimension of a tile that loops over what is reduced."""
 
 SQUARE: Final = 32
 """Elements along each dimension where memory is contiguous along both."""
@@ -102,19 +106,35 @@ def domain_of(
         return Group(members, size, role, members[0] in axes, min(_power(size), most))
 
     if not reduced:
-        crossed = len(kept) > 1 and _crosses(kept[-2][-1], kept[-1][-1], accesses)
-        columns = [group(m, "columns", SQUARE if crossed else ACROSS if kept[:-1] else FLAT) for m in kept[-1:]]
-        rows = [group(m, "rows", SQUARE if crossed else FLAT // columns[0].block) for m in kept[-2:-1]]
-        return Domain((*(group(m, "program") for m in kept[:-2]), *rows, *columns), wide)
+        return Domain((*(group(m, "program") for m in kept[:-2]), *_tile(kept[-2:], shape, accesses)), wide)
     groups = [group(m, "program") for m in kept[:-1]]
     if serial or (not whole_rows and kept and _walks_kept(kept[-1], reduced[-1], accesses)):
-        groups += [group(m, "columns", ACROSS) for m in kept[-1:]]
+        groups += [Group(m, math.prod(shape[a] for a in m), "columns", False, _across(m, shape)) for m in kept[-1:]]
         return Domain((*groups, *(group(m, "loop") for m in reduced)), wide)
     columns = group(reduced[-1], "columns", ROW if whole_rows else ACCUMULATOR)
     down = ACCUMULATOR // columns.block
     groups += [group(m, "rows" if down > 1 else "program", max(down, 1)) for m in kept[-1:]]
     groups += [group(m, "loop") for m in reduced[:-1]]
     return Domain((*groups, columns), wide)
+
+
+def _tile(kept: Sequence[tuple[int, ...]], shape: tuple[int, ...], accesses: Sequence[Sequence[int]]) -> list[Group]:
+    """The tile of a kernel that reduces nothing: `FLAT` elements along one dimension, as many along two."""
+    sizes = [math.prod(shape[axis] for axis in members) for members in kept]
+    if len(kept) < 2:
+        return [Group(members, size, "columns", False, FLAT) for members, size in zip(kept, sizes, strict=True)]
+    if _crosses(kept[0][-1], kept[1][-1], accesses):
+        blocks = [min(_power_of_4(size), SQUARE) for size in sizes]
+    else:
+        columns = min(_power_of_4(sizes[1]), FLAT)
+        blocks = [FLAT // columns, columns]
+    return [
+        Group(members, size, role, False, block)
+        for members, size, role, block in zip(kept, sizes, _ROLES, blocks, strict=True)
+    ]
+
+
+_ROLES: Final[tuple[Role, Role]] = ("rows", "columns")
 
 
 def _crosses(rows: int, columns: int, accesses: Sequence[Sequence[int]]) -> bool:
@@ -141,3 +161,12 @@ def _walks_kept(kept: tuple[int, ...], reduced: tuple[int, ...], accesses: Seque
 def _power(n: int) -> int:
     """The least power of two that is not below ``n``."""
     return 1 << max(n - 1, 0).bit_length()
+
+
+def _power_of_4(n: int) -> int:
+    """The least power of four that is not below ``n``, 4 at least."""
+    return 4 ** max(1, (max(n - 1, 0).bit_length() + 1) // 2)
+
+
+def _across(members: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    return min(_power_of_4(math.prod(shape[axis] for axis in members)), ACROSS)

@@ -1,199 +1,61 @@
-"""Runs expressions: a `Plan` is an expression's kernels and buffers, made from its structure without its data.
+"""Runs expressions by their plans.
 
-Planning costs a millisecond or so and compiling more, so plans are kept by structure: shapes, dtypes, strides, meanings. The same
-expression over other arrays runs the plan it ran before.
+Planning costs a millisecond or so and compiling more, so plans are kept by structure (`weft.array.keys`): shapes, dtypes,
+strides, meanings. The same expression over other arrays and with other numbers runs the plan it ran before.
 """
 
 from __future__ import annotations
 
-import hashlib
-import linecache
-import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
-from weft.array import memory
-from weft.array.canonical import Canonical, strides_of
-from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.backends import TracedValue
+from weft.array.canonical import in_place
+from weft.array.keys import gather
+from weft.array.memory import address_of
+from weft.array.nodes import Input, Node, Scalar, walk
 from weft.array.parts import Parts, has_complex
-from weft.array.product import program_of_product
-from weft.array.schedule import Kernel, schedule
-from weft.array.text import FAULTS, Program, program_of
-from weft.runtime.jit import JITFunction
+from weft.array.plans import Plan
+from weft.semantics import Number
 
-_PLANS: Final = 512
-"""Plans kept."""
+_KEPT: Final = 256
+"""Plans used most recently that are kept; up to as many more that were used before."""
 
-_ERRORS: Final[dict[str, tuple[type[Exception], str]]] = {
-    "zero": (ZeroDivisionError, "integer division or remainder by zero"),
-    "overflow": (OverflowError, "the least integer divided by -1 has no result in its type"),
-    "negative": (ValueError, "integers to negative integer powers are not allowed"),
-}
-"""What a program's fault raises."""
+Function: TypeAlias = Callable[[Sequence[NDArray[Any]], list[Number]], list[NDArray[Any]]]
+Runner: TypeAlias = Callable[[Sequence[Input], Sequence[Scalar]], list[NDArray[Any]]]
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """An argument that is the array of this number: the inputs first, then what kernels store."""
+class _Plans:
+    """Plans by structure. Two tables make the least recently used plans go without a note at each use: what was found in the
+    older table moves to the younger one, and a full younger one replaces the older one."""
 
-    number: int
+    def __init__(self) -> None:
+        self.young: dict[Hashable, Runner] = {}
+        self._old: dict[Hashable, Runner] = {}
 
+    def __len__(self) -> int:
+        return len(self.young.keys() | self._old.keys())
 
-@dataclass(frozen=True)
-class _Step:
-    """One launch. ``last``: the arrays that nothing reads after it."""
+    def clear(self) -> None:
+        """Forgets all plans."""
+        self.young, self._old = {}, {}
 
-    kernel: JITFunction
-    arguments: tuple[_Slot | int | None, ...]
-    grid: tuple[int, int, int]
-    last: tuple[int, ...]
+    def older(self, key: Hashable) -> Runner | None:
+        """The plan for a key that the younger table has not."""
+        if (found := self._old.get(key)) is not None:
+            self.add(key, found)
+        return found
 
-
-class Plan:
-    """How to compute some outputs from their inputs: kernels in order, and the arrays between them.
-
-    ``programs`` are the generated kernels, for reading.
-    """
-
-    def __init__(self, outputs: Sequence[Node], inputs: Sequence[Input]) -> None:
-        canonical = Canonical(outputs)
-        kernels = [k for k in schedule(canonical.outputs) if 0 not in k.shape]
-        self.programs: tuple[Program, ...] = tuple(_program(kernel) for kernel in kernels)
-        slots: dict[int, _Slot] = {id(node): _Slot(i) for i, node in enumerate(inputs)}
-        made: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
-
-        def slot(node: Node) -> _Slot:
-            if id(node) not in slots:
-                slots[id(node)] = _Slot(len(inputs) + len(made))
-                made.append((node.shape, node.dtype.numpy))
-            return slots[id(node)]
-
-        arguments = [tuple(slot(a) if isinstance(a, Node) else a for a in p.arguments) for p in self.programs]
-        self._outputs = [
-            (slot(stored).number, node.shape) for node, stored in zip(outputs, canonical.outputs, strict=True)
-        ]
-        last = {a.number: step for step, given in enumerate(arguments) for a in given if isinstance(a, _Slot)}
-        kept = {*range(len(inputs)), *(number for number, _ in self._outputs)}
-        self._steps = [
-            _Step(
-                _compiled(program.text, program.name),
-                given,
-                program.grid,
-                tuple(number for number, at in last.items() if at == step and number not in kept),
-            )
-            for step, (program, given) in enumerate(zip(self.programs, arguments, strict=True))
-        ]
-        self._made = made
-        self._inputs = [(node.shape, node.dtype.numpy, _strides(node)) for node in inputs]
-
-    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        """The outputs for arrays of the inputs' shapes and dtypes, in the order of the inputs."""
-        buffers = {i: self._fitting(i, array) for i, array in enumerate(arrays)}
-
-        def buffer(number: int) -> NDArray[Any]:
-            if number not in buffers:
-                buffers[number] = memory.empty(*self._made[number - len(self._inputs)])
-            return buffers[number]
-
-        for step in self._steps:
-            flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32) if None in step.arguments else None
-            values = [
-                _memory_of(buffer(a.number)) if isinstance(a, _Slot) else flags if a is None else a
-                for a in step.arguments
-            ]
-            step.kernel[step.grid](*values)
-            del values
-            if flags is not None and (found := int(np.bitwise_or.reduce(flags))):
-                error, message = next(raised for name, raised in _ERRORS.items() if found & FAULTS[name])
-                raise error(message)
-            for number in step.last:
-                del buffers[number]
-        return [buffer(number).reshape(shape) for number, shape in self._outputs]
-
-    def _fitting(self, number: int, array: NDArray[Any]) -> NDArray[Any]:
-        shape, dtype, strides = self._inputs[number]
-        if array.shape != shape or array.dtype != dtype:
-            raise ValueError(
-                f"input {number}: expected {dtype} of shape {shape}, found {array.dtype} of shape {array.shape}"
-            )
-        if array.strides == strides and array.flags.aligned:
-            return array
-        return array.copy(order="C")
+    def add(self, key: Hashable, made: Runner) -> None:
+        """Keeps a plan."""
+        if len(self.young) >= _KEPT:
+            self.young, self._old = {}, self.young
+        self.young[key] = made
 
 
-def _strides(node: Input) -> tuple[int, ...]:
-    """The strides in bytes that a plan is made for."""
-    return tuple(stride * node.dtype.itemsize for stride in strides_of(node))
-
-
-def _program(kernel: Kernel) -> Program:
-    return program_of_product(kernel) if isinstance(kernel.nodes[0], Matmul) else program_of(kernel)
-
-
-_generated: Final[weakref.WeakValueDictionary[tuple[str, str], JITFunction]] = weakref.WeakValueDictionary()
-"""The kernels of plans, by their texts and names: plans share them, and they go with the last plan."""
-
-
-def _compiled(text: str, name: str) -> JITFunction:
-    """The kernel of a generated text. The text is where the compiler's errors find it."""
-    if (known := _generated.get((text, name))) is not None:
-        return known
-    file = f"<weft.array {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    scope: dict[str, Any] = {"__name__": "weft.array.generated"}
-    exec(compile(text, file, "exec"), scope)
-    kernel: JITFunction = scope[name]
-    kernel.knows_strides = True  # they are part of the text
-    weakref.finalize(kernel, _forget, text, name, file).atexit = False
-    return _generated.setdefault((text, name), kernel)
-
-
-def _forget(text: str, name: str, file: str) -> None:
-    """Drops the text of a kernel that is gone, unless it was generated again."""
-    if (text, name) not in _generated:
-        linecache.cache.pop(file, None)
-
-
-def _memory_of(array: NDArray[Any]) -> NDArray[Any]:
-    """An array as a kernel takes memory; one without dimensions would be a number to it."""
-    return array if array.ndim else array.reshape(1)
-
-
-def _structure(outputs: Sequence[Node]) -> Hashable:
-    """All that a plan depends on: equal for expressions that differ in their data alone."""
-    numbers: dict[int, int] = {}
-    rows: list[Hashable] = []
-    for node in walk(outputs):
-        numbers[id(node)] = len(rows)
-        operands = tuple(numbers[id(o)] for o in node.operands)
-        rows.append((type(node).__name__, node.shape, node.dtype, _particulars(node), operands))
-    return tuple(rows), tuple(numbers[id(o)] for o in outputs)
-
-
-def _particulars(node: Node) -> Hashable:
-    match node:
-        case Input():
-            return _strides(node)
-        case Scalar():
-            return type(node.value).__name__, repr(node.value)  # NaN equals itself here
-        case Apply() | Convert():
-            return node.meaning
-        case View():
-            return node.dimensions
-        case Reduce():
-            return node.meaning, node.axes
-        case _:
-            return None
-
-
-_plans: Final[OrderedDict[Hashable, Plan]] = OrderedDict()
-_lock: Final = threading.Lock()
+_plans: Final = _Plans()
 
 
 def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Callable[..., list[NDArray[Any]]]:
@@ -202,11 +64,24 @@ def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Callable[..., list
     if missing:
         names = ", ".join(node.name or "an array" for node in missing)
         raise ValueError(f"the outputs need {names}, which is not among the inputs")
+    function = _function(outputs, inputs, ())
+    return lambda *arrays: function(arrays, [])
+
+
+def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Function:
+    """The plan for outputs as a function of the inputs' data and the numbers' values. It keeps no data alive."""
     if has_complex(outputs):
         parts = Parts(outputs, inputs)
-        real = Plan(parts.outputs, parts.inputs)
-        return lambda *arrays: parts.joined(real(*parts.taken(arrays)))
-    return Plan(outputs, inputs)
+        taken, joined = parts.split.taken, parts.split.joined
+        real = _function(parts.outputs, parts.inputs, numbers)
+        return lambda arrays, values: joined(real(taken(arrays), values))
+    made = Plan(outputs, inputs, numbers)
+
+    def call(arrays: Sequence[NDArray[Any]], values: list[Number]) -> list[NDArray[Any]]:
+        fitting = made.fitting(arrays)
+        return made(fitting, [address_of(array) for array in fitting], values)
+
+    return call
 
 
 def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
@@ -217,20 +92,36 @@ def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
 
 
 def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
-    """The values of nodes whose inputs all have data."""
-    if has_complex(outputs):
-        parts = Parts(outputs, ())
-        return parts.joined(run(parts.outputs))
-    inputs = [node for node in walk(outputs) if isinstance(node, Input)]
-    key = _structure(outputs)
-    with _lock:
-        found = _plans.get(key)
-        if found is not None:
-            _plans.move_to_end(key)
+    """The values of nodes whose inputs all have data; `TracedValue` where an input has none."""
+    key, inputs, numbers = gather(outputs)
+    found = _plans.young.get(key) or _plans.older(key)
     if found is None:
-        found = Plan(outputs, inputs)
-        with _lock:
-            _plans[key] = found
-            while len(_plans) > _PLANS:
-                _plans.popitem(last=False)
-    return found(*(node.array for node in inputs if node.array is not None))
+        if any(node.array is None for node in inputs):
+            raise TracedValue
+        found = _runner(outputs, inputs, numbers)
+        _plans.add(key, found)
+    return found(inputs, numbers)
+
+
+def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Runner:
+    if has_complex(outputs) or not all(in_place(array) for array in _arrays(inputs)):
+        function = _function(outputs, inputs, numbers)
+        return lambda inputs, numbers: function(_arrays(inputs), [number.value for number in numbers])
+    made = Plan(outputs, inputs, numbers)
+
+    def call(inputs: Sequence[Input], numbers: Sequence[Scalar]) -> list[NDArray[Any]]:
+        addresses = [node.address or _address(node) for node in inputs]
+        return made(_arrays(inputs), addresses, [number.value for number in numbers])
+
+    return call
+
+
+def _arrays(inputs: Sequence[Input]) -> list[NDArray[Any]]:
+    return [cast("NDArray[Any]", node.array) for node in inputs]
+
+
+def _address(node: Input) -> int:
+    """The address of an input's data, which the node keeps from now on."""
+    address = address_of(cast("NDArray[Any]", node.array))
+    object.__setattr__(node, "address", address)
+    return address

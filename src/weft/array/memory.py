@@ -6,8 +6,10 @@ provides large memory page by page and zeroed, which costs more than a cheap ker
 
 from __future__ import annotations
 
+import ctypes
 import math
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +22,9 @@ KEPT: Final = 1 << 28
 """Bytes of unused memory that the pool keeps at most."""
 
 _ALIGNMENT: Final = 64
+
+_first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
+_addressof: Final = ctypes.addressof
 
 
 class _Pool:
@@ -71,3 +76,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     if size < SMALLEST:
         return np.empty(shape, dtype)
     return np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """The address of an array's first element; fast for arrays that are contiguous and may be written."""
+    try:
+        return _addressof(_first_byte(array))
+    except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or of ml_dtypes' types
+        return array.ctypes.data

@@ -45,6 +45,8 @@ class Input(Node):
 
     array: NDArray[Any] | None = None
     name: str = ""
+    address: int = 0
+    """Of the first element, where whoever made the node knows it; see `weft.array.memory.address_of`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ the part they appear in.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from weft import dtypes
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.dtypes import DType
 
 Pair: TypeAlias = tuple[Node, Node]
 """Real and imaginary part."""
@@ -28,6 +29,35 @@ Pair: TypeAlias = tuple[Node, Node]
 def has_complex(outputs: Sequence[Node]) -> bool:
     """Whether an expression has complex numbers anywhere."""
     return any(node.dtype.is_complex for node in walk(outputs))
+
+
+@dataclass(frozen=True)
+class Split:
+    """Which inputs are complex, and the types of the outputs: how arrays become those of the parts, and back."""
+
+    inputs: tuple[bool, ...]
+    outputs: tuple[DType, ...]
+
+    def taken(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The arrays of the parts' inputs for those of the expression's."""
+        taken: list[NDArray[Any]] = []
+        for array, split in zip(arrays, self.inputs, strict=True):
+            taken += _parts_of(array) if split else (array,)
+        return taken
+
+    def joined(self, results: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        """The expression's outputs from those of the parts."""
+        left = iter(results)
+        made: list[NDArray[Any]] = []
+        for dtype in self.outputs:
+            value = next(left)
+            if dtype.is_complex:
+                whole = np.empty(value.shape, dtype.numpy)
+                for part, values in zip(_parts_of(whole), (value, next(left)), strict=True):
+                    part[...] = values
+                value = whole
+            made.append(value)
+        return made
 
 
 class Parts:
@@ -40,29 +70,7 @@ class Parts:
             self._made[id(node)] = self._split(node)
         self.outputs = [part for node in outputs for part in self._parts(node)]
         self.inputs = [part for node in inputs for part in self._parts(node) if isinstance(part, Input)]
-        self._complex_inputs = [node.dtype.is_complex for node in inputs]
-        self._kinds = [node.dtype for node in outputs]
-
-    def taken(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The arrays of ``inputs`` for those of the expression's inputs."""
-        taken: list[NDArray[Any]] = []
-        for array, split in zip(arrays, self._complex_inputs, strict=True):
-            taken += _parts_of(array) if split else (array,)
-        return taken
-
-    def joined(self, results: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The expression's outputs from those of ``outputs``."""
-        left = iter(results)
-        made: list[NDArray[Any]] = []
-        for dtype in self._kinds:
-            value = next(left)
-            if dtype.is_complex:
-                whole = np.empty(value.shape, dtype.numpy)
-                for part, values in zip(_parts_of(whole), (value, next(left)), strict=True):
-                    part[...] = values
-                value = whole
-            made.append(value)
-        return made
+        self.split = Split(tuple(n.dtype.is_complex for n in inputs), tuple(n.dtype for n in outputs))
 
     def _parts(self, node: Node) -> tuple[Node, ...]:
         made = self._made[id(node)]

@@ -94,7 +94,8 @@ def program_of_product(kernel: Kernel) -> Program:
         parameters=", ".join(names),
         cast=".to(tl.int64)" if wide else "",
     )
-    return Program(text, "matmul", tuple(values), (-(-n // columns), -(-m // rows), math.prod(batch)))
+    grid = -(-n // columns), -(-m // rows), math.prod(batch)
+    return Program(text, "matmul", tuple(names), tuple(values), grid, math.prod(node.shape) * k, aligned=True)
 
 
 def _tile(size: int) -> int:

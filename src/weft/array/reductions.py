@@ -58,6 +58,22 @@ def literal(value: Number, dtype: DType) -> str:
     return f"tl.full((), {text}, {spelled(dtype)})"
 
 
+def slot_dtype(dtype: DType) -> DType:
+    """The type in which a kernel takes a number of ``dtype`` as an argument; it holds every value of it."""
+    if dtype.is_float:
+        return dtypes.float64 if dtype.bits == 64 else dtypes.float32
+    if dtype.bits < 32 or dtype == dtypes.int32:
+        return dtypes.int32
+    return dtypes.uint64 if dtype == dtypes.uint64 else dtypes.int64
+
+
+def received(name: str, dtype: DType) -> str:
+    """A number that the kernel takes as the argument ``name``, in its dtype."""
+    if dtype.is_float and dtype.bits == 8:  # others' conversions saturate
+        return f'tl.meaning("convert", tl.full((), {name}, tl.float32), {spelled(dtype)})'
+    return f"tl.full((), {name}, {spelled(dtype)})"
+
+
 @dataclass(frozen=True)
 class Reduction:
     """One reduction: ``name`` prefixes its variables."""

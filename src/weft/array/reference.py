@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array.backends import Compiled
+from weft.array.backends import Compiled, TracedValue
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.semantics.evaluate import convert, evaluate
 
@@ -21,7 +21,9 @@ Values = dict[int, NDArray[Any]]
 
 
 def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
-    """The values of nodes whose inputs all have data."""
+    """The values of nodes; `TracedValue` where an input has no data."""
+    if any(isinstance(node, Input) and node.array is None for node in walk(outputs)):
+        raise TracedValue
     return _run(outputs, {})
 
 

@@ -1,8 +1,9 @@
 """A scheduled kernel as a program in the kernel language.
 
 The array package writes source text in the kernel language, not tile IR. The text can be read, is compiled, cached on disk
-and checked like any other kernel, and is its own cache key. Sizes and strides are arguments, so one text serves all shapes;
-strides of 0 and 1 and the extents of the tile are written out, since the compiler decides by them.
+and checked like any other kernel, and is its own cache key. Numbers, sizes and strides are arguments, so one text serves all
+numbers and shapes; strides of 0 and 1 and the extents of the tile are written out, since the compiler decides by them. No two
+arguments are made one because their values happen to be equal: another shape would have another text.
 
 Every value has the shape it needs and no more: what varies along the columns alone is one row, and meets the rest by
 broadcasting.
@@ -11,13 +12,15 @@ broadcasting.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
+from weft import dtypes
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
-from weft.array.reductions import HELPERS, Reduction, literal, spelled
+from weft.array.reductions import HELPERS, Reduction, literal, received, slot_dtype, spelled
 from weft.array.schedule import Kernel
 
 NARROW: Final = (1 << 31) - (1 << 16)
@@ -63,10 +66,15 @@ class Program:
 
     text: str
     name: str
+    parameters: tuple[str, ...]
     arguments: tuple[Node | int | None, ...]
-    """Memory (an `Input`, or a stored node), numbers, and None for the array of int32, one for each program, that faults go
-    to."""
+    """Memory (an `Input`, or a stored node), numbers of the expression (`Scalar`), sizes and strides, and None for the array of
+    int32, one for each program, that faults go to."""
     grid: tuple[int, int, int]
+    work: int
+    """How long it takes, in elements times nodes."""
+    aligned: bool = False
+    """Whether the compiler shall know which sizes and strides are multiples of 16."""
 
 
 def program_of(kernel: Kernel) -> Program:
@@ -90,7 +98,10 @@ class _Signature:
     names: list[str] = field(default_factory=list[str])
     arguments: list[Node | int | None] = field(default_factory=list[Node | int | None])
     _pointers: dict[int, str] = field(default_factory=dict[int, str])
-    _numbers: dict[int, str] = field(default_factory=dict[int, str])
+    _numbers: dict[Hashable, str] = field(default_factory=dict[Hashable, str])
+    _scalars: dict[int, str] = field(default_factory=dict[int, str])
+    received: list[str] = field(default_factory=list[str])
+    """The lines that bring numbers into their types."""
 
     def add(self, name: str, argument: Node | int | None) -> str:
         if name not in self.names:
@@ -98,13 +109,21 @@ class _Signature:
             self.arguments.append(argument)
         return name
 
-    def number(self, value: int) -> str:
-        """A size or stride: written out where it is 0 or 1, else a parameter, one for equal numbers."""
-        if value in (0, 1):
-            return str(value)
-        known = self._numbers.get(value)
-        if known is None:
-            known = self._numbers[value] = self.add(f"n{len(self._numbers)}", value)
+    def number(self, role: Hashable, value: int) -> str:
+        """The parameter of a size, stride or offset; ``role`` says which."""
+        if (known := self._numbers.get(role)) is None:
+            known = self._numbers[role] = self.add(f"n{len(self._numbers)}", value)
+        return known
+
+    def scalar(self, node: Scalar) -> str:
+        """The variable of one of the expression's numbers, in its dtype."""
+        if (known := self._scalars.get(id(node))) is None:
+            number = len(self._scalars)
+            wide = slot_dtype(node.dtype) == dtypes.float64
+            self.add(f"s{number}", node)
+            self.names[-1] += ": tl.float64" * wide
+            known = self._scalars[id(node)] = f"c{number}"
+            self.received.append(f"    {known} = {received(f's{number}', node.dtype)}")
         return known
 
     def pointer(self, node: Node) -> str:
@@ -207,6 +226,10 @@ class _Writer:
     def _number_of(self, group: Group) -> int:
         return self.domain.groups.index(group)
 
+    def _size_of(self, group: Group) -> str:
+        """The parameter of a group's number of elements."""
+        return self.signature.number(("size", self._number_of(group)), group.size)
+
     def _in_tile(self, name: str, group: Group, kept: bool) -> str:
         """A vector along a group, in its place among the tile's dimensions."""
         if self.domain.rows is None or kept or group.block == 1:
@@ -225,20 +248,23 @@ class _Writer:
     def _masked(self, group: Group) -> bool:
         if group.role not in ("rows", "columns"):
             return False
-        return group.size % group.block != 0 or (self.partial and group.reduced)
+        if group.reduced:  # outside, neutral elements have to be put in
+            return group.size % group.block != 0 or self.partial
+        return group.block > 1
 
     def _address(self, memory: _Memory, kept: bool) -> str:
         pointer = self.signature.pointer(memory.node)
         terms = [pointer]
         if memory.offset:
-            terms.append(self.signature.number(memory.offset))
+            terms.append(self.signature.number(("offset", memory), memory.offset))
         for group in self.domain.groups:
             stride = group.stride(memory.strides)
             if stride:
                 number = self._number_of(group)
                 index = self._in_tile(f"i{number}", group, kept)
-                factor = self.signature.number(stride)
-                terms.append(index if factor == "1" else f"{index} * {factor}")
+                terms.append(
+                    index if stride == 1 else f"{index} * {self.signature.number(('stride', number, stride), stride)}"
+                )
         return " + ".join(terms)
 
     # ---- values
@@ -246,7 +272,7 @@ class _Writer:
     def _value(self, node: Node) -> str:
         """The variable (or literal) of a node at its position."""
         if isinstance(node, Scalar):
-            return literal(node.value, node.dtype)
+            return self.signature.scalar(node)
         if (known := self.values.get(id(node))) is not None:
             return known
         kept = self._is_kept(node)
@@ -310,7 +336,7 @@ class _Writer:
             mask = self._mask(memory.strides, kept)
             address = self._address(memory, kept)
             if self.partial:
-                address += f" + part * {self.signature.number(row_major(node.shape)[0])}"
+                address += f" + part * {self.signature.number('part', row_major(node.shape)[0])}"
             self._line(f"tl.store({address}, {value}{f', mask={mask}' if mask else ''})")
 
     # ---- the kernel
@@ -333,8 +359,11 @@ class _Writer:
         name = "_".join(("fused", *dict.fromkeys(meanings[-4:])))
         helpers = sorted({HELPERS[r.meaning] for r in self.reductions.values() if r.meaning in HELPERS})
         head = "\n\n".join(["import weft\nimport weft.language as tl\n", *helpers, ""])
-        text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n" + "\n".join(self.lines) + "\n"
-        return Program(text, name, tuple(self.signature.arguments), grid)
+        lines = "\n".join((*self.signature.received, *self.lines))
+        text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n{lines}\n"
+        parameters = tuple(name.partition(":")[0] for name in self.signature.names)
+        work = math.prod(self.kernel.shape) * (len(self.kernel.computes) + len(self.memory))
+        return Program(text, name, parameters, tuple(self.signature.arguments), grid, work)
 
     def _prologue(self) -> tuple[int, int, int]:
         """Defines the index, and the mask where one is needed, of every group that is no loop."""
@@ -348,7 +377,7 @@ class _Writer:
                 tile = span + cast if group.reduced else start if group.block == 1 else f"{start} + {span}"
                 self._line(f"i{number} = {tile}")
                 if self._masked(group):
-                    self._line(f"m{number} = i{number} < {self.signature.number(group.size)}")
+                    self._line(f"m{number} = i{number} < {self._size_of(group)}")
                 if not group.reduced:
                     grid[axis] = -(-group.size // group.block)
         programs = self.domain.with_role("program")
@@ -359,7 +388,7 @@ class _Writer:
             if group is programs[0]:
                 self._line(f"i{number} = {rest}")
             else:
-                size = self.signature.number(group.size)
+                size = self._size_of(group)
                 self._line(f"i{number} = {rest} % {size}")
                 rest = self._define(f"{rest} // {size}")
         if self.partial:
@@ -448,12 +477,13 @@ class _Writer:
     def _loop(self, group: Group, first: bool) -> None:
         """Opens the loop over a reduced group; of the first one, a partial reduction walks its part only."""
         number = self._number_of(group)
-        size = self.signature.number(group.size)
+        size = self._size_of(group)
         begin, end = "0", size
         if self.partial and first:
             chunk = -(-group.size // (PARTS * group.block)) * group.block
-            begin = self._define(f"part * {self.signature.number(chunk)}")
-            end = self._define(f"tl.minimum({begin} + {self.signature.number(chunk)}, {size})")
+            step = self.signature.number("chunk", chunk)
+            begin = self._define(f"part * {step}")
+            end = self._define(f"tl.minimum({begin} + {step}, {size})")
         cast = ".to(tl.int64)" if self.domain.wide else ""
         if group.role == "loop":
             self._line(f"for {'s' if cast else 'i'}{number} in range({begin}, {end}):")

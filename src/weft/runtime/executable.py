@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from weft.runtime import executor, loader
-from weft.runtime.arguments import Bound, Parameter, Token, slot_format, to_float32
+from weft.runtime.arguments import Bound, Parameter, Slot, Token, slot_format, to_float32
 from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
@@ -57,6 +57,15 @@ class Executable:
             failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
         if failed:
             raise self._failure(workspace.fault(), bound)
+        give(workspace)  # after an exception a thread may still use it
+
+    def run(self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object) -> None:
+        """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
+        empty, code that neither checks nor prints. At most ``threads`` threads run it; ``kept`` is held until none does."""
+        workspace = take(self._slots)
+        self._pack(workspace.block, workspace.offset, 0, *slots)
+        if executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, threads, kept):
+            raise self._failure(workspace.fault(), Bound())
         give(workspace)  # after an exception a thread may still use it
 
     def _run_printing(self, workspace: Workspace, bound: Bound, grid: Grid) -> int:

@@ -191,6 +191,12 @@ class JITFunction(KernelFunction):
             self._executables[key] = made
             return made
 
+    def executable_for(self, bound: Bound) -> Executable:
+        """The code for this machine's CPU for arguments of a known signature (`arguments.specialised`)."""
+        made = self._executable(None, bound, ())
+        assert isinstance(made, Executable)
+        return made
+
     def _make(self, place: Place, signature: dict[str, Argument], options: Options, bound: Bound) -> Launchable:
         """Compiles the kernel and makes it ready for launches in a place."""
         if place is None:

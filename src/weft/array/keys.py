@@ -1,0 +1,76 @@
+"""What kernels for an expression depend on: all of it but its data and its numbers.
+
+`gather` goes over an expression once and returns the key under which its plan is kept, with the inputs and the numbers in the
+order in which the plan takes them. A number (`Scalar`) is in the key by its dtype alone: kernels take numbers as arguments. Where
+a rule depends on a number's value, the expression was built by that rule and has other nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from weft.array.nodes import Input, Node, Scalar
+
+
+class Gathered(NamedTuple):
+    """``key``: equal for expressions that one plan computes. ``inputs`` and ``numbers``: each once, operands first."""
+
+    key: Hashable
+    inputs: list[Input]
+    numbers: list[Scalar]
+
+
+def gather(outputs: Sequence[Node]) -> Gathered:
+    """The key, inputs and numbers of an expression."""
+    places: dict[int, int] = {}
+    rows: list[Hashable] = []
+    inputs: list[Input] = []
+    numbers: list[Scalar] = []
+    stack = list(outputs[::-1])
+    while stack:
+        node = stack.pop()
+        if id(node) in places:
+            continue
+        kind = type(node)
+        if kind is Input:
+            row: Hashable = _memory(node)
+            inputs.append(node)
+        elif kind is Scalar:
+            row = _number(node)
+            numbers.append(node)
+        else:
+            operands = node.operands
+            missing = [operand for operand in operands if id(operand) not in places]
+            if missing:
+                stack.append(node)
+                stack += missing[::-1]
+                continue
+            form = _FORMS.get(kind) or _form(kind)
+            row = (kind, form(node), *[places[id(operand)] for operand in operands])
+        places[id(node)] = len(rows)
+        rows.append(row)
+    return Gathered((*rows, *[places[id(node)] for node in outputs]), inputs, numbers)
+
+
+def _memory(node: Any) -> Hashable:
+    array = node.array
+    if array is None:
+        return node.shape, node.dtype
+    return node.shape, node.dtype, array.strides if array.flags.aligned else None
+
+
+def _number(node: Any) -> Hashable:
+    if node.dtype.is_complex:  # split into its parts before kernels are planned
+        return node.dtype, repr(node.value)
+    return node.dtype
+
+
+_FORMS: Final[dict[type[Node], Callable[[Any], Hashable]]] = {}
+"""For each kind of node all its fields that are no nodes, as one value."""
+
+
+def _form(kind: type[Node]) -> Callable[[Any], Hashable]:
+    names = [f.name for f in kind.__dataclass_fields__.values() if "Node" not in str(f.type)]
+    return _FORMS.setdefault(kind, attrgetter(*names))

@@ -1,0 +1,88 @@
+"""What compiles a kernel, and what does not: numbers and shapes that change are arguments."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+import weft.array as wa
+from weft.array import execute
+from weft.runtime import compiler
+
+pytestmark = pytest.mark.jit
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that are compiled, or read from disk, while the test runs."""
+    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
+    gc.collect()
+    made: list[str] = []
+    known = compiler.artifact_for
+
+    def counted(kernel: Any, *arguments: Any) -> Any:
+        made.append(kernel.name)
+        return known(kernel, *arguments)
+
+    monkeypatch.setattr(compiler, "artifact_for", counted)
+    return made
+
+
+@pytest.mark.parametrize("system", ["numpy", "torch", "jax", "dali", "triton"])
+def test_a_number_that_changes_compiles_once(system: str, compiled: list[str]) -> None:
+    data = np.arange(16, dtype=np.int32)
+    x = wa.asarray(data, semantics=system)
+    for i in range(100):
+        assert np.array_equal((x * i).numpy(), data * i)
+    assert compiled == ["fused_mul"]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "bfloat16", "float8_e5m2", "float32", "float64", "uint8", "int64", "uint64"]
+)
+def test_numbers_of_each_type(dtype: str, compiled: list[str]) -> None:
+    x = wa.asarray(np.arange(2, 10)).astype(dtype)
+    numbers: list[float] = [0, 1, 3, 100]
+    if "float" in dtype:
+        numbers += [-0.0, 0.3, float("inf"), float("-inf"), float("nan"), -2.5]
+    if dtype == "float64":
+        numbers += [1e300, 5e-324]
+    if dtype.endswith("int64"):
+        numbers += [2**40, 2**63 - 1]
+    if dtype == "uint64":
+        numbers += [2**63 + 5]
+    for number in numbers:
+        scalar = np.asarray(number, x.dtype.numpy)
+        got = (x + scalar[()]).numpy()
+        (expected,) = wa.compute(x + scalar[()], backend="reference")
+        assert got.tobytes() == expected.tobytes(), number
+        assert (x + wa.asarray(scalar)).numpy().tobytes() == expected.tobytes(), number
+    assert len(compiled) == 2  # of an array and a number, of two arrays
+
+
+SHAPES: Final[list[tuple[list[tuple[int, ...]], Callable[[wa.Array], wa.Array], int]]] = [
+    ([(n,) for n in (2, 3, 16, 17, 100, 256, 1000, 4096, 5000)], lambda x: x + x, 1),
+    ([(2, 3), (16, 16), (30, 20), (1, 1000), (64, 1)], lambda x: x * 2.0, 1),
+    ([(3, 17), (20, 60), (33, 47), (17, 33)], lambda x: x + x[0], 1),
+    ([(3, 300), (2, 1001), (17, 999)], lambda x: x[:, ::2] + x[0, 0], 2),  # rows of an even size are one dimension
+    ([(2, 3, 18), (3, 5, 19), (7, 6, 40)], lambda x: x[:, 1:] - x[0, :1], 1),
+    ([(20, 700), (50, 1001), (3, 3000)], lambda x: x.sum(1), 1),
+    ([(20, 70), (5, 120), (3, 65)], lambda x: x - x.max(axis=1, keepdims=True), 1),
+    ([(20, 70), (31, 120), (55, 65)], lambda x: x.mean(axis=0), 1),
+]
+"""Shapes, what is computed for each, and how many kernels that takes."""
+
+
+@pytest.mark.parametrize(("shapes", "function", "count"), SHAPES)
+def test_a_shape_that_changes_compiles_once(
+    shapes: list[tuple[int, ...]], function: Callable[[wa.Array], wa.Array], count: int, compiled: list[str]
+) -> None:
+    for shape in shapes:
+        data = (np.arange(int(np.prod(shape))) % 13).reshape(shape).astype(np.float32)
+        (expected,) = wa.compute(function(wa.asarray(data)), backend="reference")
+        np.testing.assert_allclose(function(wa.asarray(data)).numpy(), expected, rtol=1e-6)
+    assert len(compiled) == count
