@@ -33,11 +33,10 @@ def gather(outputs: Sequence[Node]) -> Gathered:
         node = stack.pop()
         if id(node) in places:
             continue
-        kind = type(node)
-        if kind is Input:
+        if isinstance(node, Input):
             row: Hashable = _memory(node)
             inputs.append(node)
-        elif kind is Scalar:
+        elif isinstance(node, Scalar):
             row = _number(node)
             numbers.append(node)
         else:
@@ -47,6 +46,7 @@ def gather(outputs: Sequence[Node]) -> Gathered:
                 stack.append(node)
                 stack += missing[::-1]
                 continue
+            kind = type(node)
             form = _FORMS.get(kind) or _form(kind)
             row = (kind, form(node), *[places[id(operand)] for operand in operands])
         places[id(node)] = len(rows)
@@ -54,14 +54,14 @@ def gather(outputs: Sequence[Node]) -> Gathered:
     return Gathered((*rows, *[places[id(node)] for node in outputs]), inputs, numbers)
 
 
-def _memory(node: Any) -> Hashable:
+def _memory(node: Input) -> Hashable:
     array = node.array
     if array is None:
         return node.shape, node.dtype
     return node.shape, node.dtype, array.strides if array.flags.aligned else None
 
 
-def _number(node: Any) -> Hashable:
+def _number(node: Scalar) -> Hashable:
     if node.dtype.is_complex:  # split into its parts before kernels are planned
         return node.dtype, repr(node.value)
     return node.dtype

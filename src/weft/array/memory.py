@@ -10,7 +10,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ KEPT: Final = 1 << 28
 
 _ALIGNMENT: Final = 64
 
-_first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
+_first_byte: Final = cast("Callable[[Any], ctypes.c_char]", ctypes.c_char.from_buffer)
 _addressof: Final = ctypes.addressof
 
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,7 +197,7 @@ def _picker(places: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:
     if len(places) == 1:
         (place,) = places
         return lambda values: (values[place],)
-    return itemgetter(*places)
+    return cast("Callable[[list[Any]], tuple[Any, ...]]", itemgetter(*places))
 
 
 def _prepared(program: Program) -> Prepared:
