@@ -275,5 +275,5 @@ def test_integers_of_two_types_compare_by_value(dtype: DType, wide: DType, other
 
 
 def test_every_meaning_is_somewhere() -> None:
-    tables = [*meanings.TABLES.values(), meanings.CONVERSIONS, meanings.NOT_ELEMENTWISE]
+    tables = [*meanings.TABLES.values(), meanings.CONVERSIONS, meanings.NOT_ELEMENTWISE, meanings.COMPOSED]
     assert sorted(name for table in tables for name in table) == sorted(MEANINGS)

@@ -381,9 +381,13 @@ def test_spellings_of_numpy_are_known() -> None:
 
 
 def test_operations_are_of_one_class_each() -> None:
-    classes = (ops.BINARY, ops.LOGICAL, ops.UNARY, ops.TERNARY, ops.REDUCTIONS)
+    classes = (ops.BINARY, ops.LOGICAL, ops.UNARY, ops.TERNARY, ops.REDUCTIONS, ops.FAMILY_UNARY, ops.FAMILY_BINARY)
     assert sum(map(len, classes)) == len(set(ops.ALL)) == len(ops.ALL)
-    arities = {1: {*ops.UNARY, *ops.REDUCTIONS}, 2: {*ops.BINARY, *ops.LOGICAL}, 3: {*ops.TERNARY}}
+    arities = {
+        1: {*ops.UNARY, *ops.REDUCTIONS, *ops.FAMILY_UNARY},
+        2: {*ops.BINARY, *ops.LOGICAL, *ops.FAMILY_BINARY},
+        3: {*ops.TERNARY},
+    }
     assert all(ops.arity(op) == count for count, listed in arities.items() for op in listed)
     for group in (ops.ARITHMETIC, ops.BITWISE, ops.SHIFTS, ops.COMPARISONS, ops.DIVISIONS):
         assert {*group} <= {*ops.BINARY}

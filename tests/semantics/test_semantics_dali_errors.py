@@ -187,7 +187,8 @@ def test_types_and_operations_that_dali_lacks(system: DaliSemantics) -> None:
     for op in ("where", "logaddexp", "fmod", "cdiv", "matmul", *LOGICAL):
         with pytest.raises(ValueError, match=f"^{re.escape(f'{system} has no operation {op!r}; it has {binary}')}$"):
             system.binary(op, dtypes.int8, dtypes.int8)
-    unary = "pos neg ~ abs fabs sqrt rsqrt cbrt exp log log2 log10 sin cos tan tanh floor ceil"
+    unary = "pos neg ~ abs fabs sqrt rsqrt cbrt exp log log2 log10 sin cos tan tanh floor ceil "
+    unary += "sinh cosh asin atan asinh acosh acos atanh"
     for op in {*UNARY} - {*unary.split()}:
         with pytest.raises(ValueError, match=f"^{re.escape(f'{system} has no operation {op!r}; it has {unary}')}$"):
             system.unary(op, dtypes.int8)

@@ -53,6 +53,9 @@ _COMPARISONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 """The comparisons of integers by what they are, on Python's numbers."""
 
 
+_OF_PARTS: Final = frozenset({"abs", "real", "imag", "angle"})
+"""The meanings that give the type of a complex number's parts."""
+
 _OF_ONE_SIDE: Final = frozenset({"square"})
 """What some systems do instead of an operation with a known number on the right: ``x ** 2``."""
 
@@ -104,6 +107,19 @@ def clamp(system: Semantics, value: Argument, low: Argument, high: Argument) -> 
         return _apply("clamp", promotion, [_meet(system, side, promotion.operands) for side in sides])
 
     return _resolve(system, "clamp", sides, build)
+
+
+def clamp_one(system: Semantics, op: str, value: Argument, bound: Argument) -> Value:
+    """``value`` limited by one bound: ``maximum`` not below it, ``minimum`` not above."""
+    sides = (value, bound)
+
+    def build(promotion: Promotion) -> Node:
+        if promotion.meaning not in ("clamp", "clamp_flushed"):
+            raise PromotionError(f"{system.name} clamps by two bounds", "pass both")
+        one = replace(promotion, meaning=f"{op}_nan{promotion.meaning.removeprefix('clamp')}")
+        return _apply("clamp", one, [_meet(system, side, promotion.operands) for side in sides])
+
+    return _resolve(system, "clamp", (value, bound, bound), build)
 
 
 def matmul(system: Semantics, lhs: Value, rhs: Value) -> Value:
@@ -195,7 +211,7 @@ def _ask(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
 
 def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
     dtype = dtypes.bool_ if promotion.meaning in TRUTHS else promotion.operands
-    dtype = dtype.part if promotion.meaning in ("abs", "real") else dtype
+    dtype = dtype.part if promotion.meaning in _OF_PARTS else dtype
     shape = views.broadcast_shape(op, *(a.shape for a in arguments))
     return Apply(shape, dtype, meaning=promotion.meaning, arguments=tuple(arguments))
 

@@ -72,9 +72,7 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, **limits: Any) -> Any:
     low, high = limits.pop("min", a_min), limits.pop("max", a_max)
     if limits:
         raise TypeError(_no_parameter("numpy.clip", next(iter(limits)), "clamp", ("value", "low", "high")))
-    if low is None or high is None:
-        return a if low is high else _function("minimum")(a, high) if low is None else _function("maximum")(a, low)
-    return _function("clamp")(a, low, high)
+    return a if low is high is None else _function("clip")(a, low, high)
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:

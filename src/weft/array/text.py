@@ -22,6 +22,7 @@ from weft.array.domain import Domain, Group, domain_of
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
 from weft.array.reductions import HELPERS, Reduction, literal, received, slot_dtype, spelled
 from weft.array.schedule import Kernel
+from weft.array.spelling import IMPORT, spell
 
 NARROW: Final = (1 << 31) - (1 << 16)
 """Offsets below which, with a tile's length to spare, 32 bits hold every index."""
@@ -314,7 +315,8 @@ class _Writer:
         of_one = len({a.dtype for a in node.arguments[meaning == "select" :]}) == 1
         if meaning in OPERATORS and of_one:
             return OPERATORS[meaning].format(*values)
-        return f'tl.meaning("{meaning}", {", ".join(values)})'
+        text = spell(meaning, node.arguments[-1].dtype, values)
+        return f'tl.meaning("{meaning}", {", ".join(values)})' if text is None else text
 
     def _check(self, checks: tuple[str, ...], node: Apply, values: list[str], kept: bool) -> None:
         self.checks = True
@@ -358,7 +360,8 @@ class _Writer:
         meanings = [n.meaning for n in self.kernel.nodes if isinstance(n, (Apply, Reduce))]
         name = "_".join(("fused", *dict.fromkeys(meanings[-4:])))
         helpers = sorted({HELPERS[r.meaning] for r in self.reductions.values() if r.meaning in HELPERS})
-        head = "\n\n".join(["import weft\nimport weft.language as tl\n", *helpers, ""])
+        libdevice = IMPORT if any("libdevice." in line for line in self.lines) else ""
+        head = "\n\n".join([f"import weft\nimport weft.language as tl\n{libdevice}", *helpers, ""])
         lines = "\n".join((*self.signature.received, *self.lines))
         text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n{lines}\n"
         parameters = tuple(name.partition(":")[0] for name in self.signature.names)

@@ -184,7 +184,7 @@ class Semantics(ABC):
             raise ValueError(f"'{op}' takes {ops.counted(ops.arity(op))}, found {len(read)}")
         if op in ops.REDUCTIONS:
             return self.reduction(op, *read)
-        if op in ops.UNARY:
+        if op in ops.UNARY or op in ops.FAMILY_UNARY:
             return self.unary(op, *read)
         if op in ops.TERNARY:
             return self.ternary(op, *read)

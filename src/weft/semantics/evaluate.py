@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.dtypes import DType
+from weft.semantics import family
 from weft.semantics.conversions import convert, dtype_of, integers, wrap, wrapped
 from weft.semantics.meanings import MEANINGS
 from weft.semantics.packages import FORMULAS, ORDERS, flush
@@ -112,6 +113,7 @@ INTEGERS: Final[dict[str, Integer]] = {
     "shift_right_masked": lambda x, y, t: x >> y % _masked_width(t),
     **dict.fromkeys(("minimum", "minimum_nan", "minimum_less"), lambda x, y, _: min(x, y)),
     **dict.fromkeys(("maximum", "maximum_nan", "maximum_greater"), lambda x, y, _: max(x, y)),
+    **family.INTEGERS_BINARY,
 }
 """The meanings of two integers."""
 
@@ -122,6 +124,7 @@ INTEGERS_UNARY: Final[dict[str, Callable[[int], int]]] = {
     **dict.fromkeys(("abs", "abs_compare"), abs),
     **dict.fromkeys(("sign", "sign_positive", "sign_compare"), lambda x: (x > 0) - (x < 0)),
     "square": lambda x: x * x,
+    **family.INTEGERS_UNARY,
 }
 """The meanings of one integer."""
 
@@ -183,6 +186,7 @@ FLOATS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "maximum_greater": lambda x, y: _first_if(x > y, x, y),
     "atan2": _in_float64(np.arctan2),
     "logaddexp": _in_float64(np.logaddexp),
+    **family.FLOATS_BINARY,
 }
 """The meanings of two floats, on float32 and float64."""
 
@@ -202,6 +206,7 @@ FLOATS_UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "sigmoid": _in_float64(_sigmoid),
     "floor": np.floor,
     "ceil": np.ceil,
+    **family.FLOATS_UNARY,
 }
 """The meanings of one float, on float32 and float64."""
 
@@ -223,6 +228,7 @@ COMPLEX: Final = frozenset(
         "mean",
         "matmul",
     )
+    + tuple(family.COMPLEX)
 )
 """The meanings that take complex numbers, as NumPy computes them."""
 
@@ -326,6 +332,13 @@ def _elementwise(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
         return ORDERS[meaning](dtype, *(x.astype(dtype.compute.numpy) for x in arrays)).astype(np.bool_)
     if real and meaning in FORMULAS:
         return _compute(partial(FORMULAS[meaning], dtype), dtype, *arrays)
+    if meaning in family.QUESTIONS:
+        if real:
+            return np.asarray(family.QUESTIONS[meaning](arrays[0].astype(dtype.compute.numpy)))
+        answers = np.frompyfunc(family.QUESTIONS_OF_INTEGERS[meaning], 1, 1)(integers(arrays[0]))
+        return np.asarray(answers).astype(np.bool_)
+    if meaning == "reciprocal" and not real:
+        return wrapped(np.asarray(np.frompyfunc(partial(family.reciprocal, dtype), 1, 1)(integers(arrays[0]))), dtype)
     tables = (FLOATS_UNARY, FLOATS) if real else (INTEGERS_UNARY, INTEGERS)
     function: Callable[..., Any] | None = tables[len(arrays) > 1].get(meaning)
     if function is None:

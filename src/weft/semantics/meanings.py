@@ -24,8 +24,12 @@ FUNCTIONS: Final[tuple[str, ...]] = (
     "tanh",
     "erf",
     "sigmoid",
+    *("log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "lgamma"),
 )
 """The meanings that are functions of floats alone."""
+
+QUESTIONS: Final[tuple[str, ...]] = ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")
+"""The meanings that ask about a number of any type, and give bool."""
 
 COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 """The meanings that compare."""
@@ -39,9 +43,12 @@ FLUSHED: Final[tuple[str, ...]] = (
 """The meanings of floats with a form under which numbers below the type's normal range are zeros of their sign."""
 
 TRUTHS: Final[frozenset[str]] = frozenset(
-    f"{name}{form}" for name in COMPARISONS for form in ("", "_left_integer", "_right_integer", "_flushed")
+    (
+        *QUESTIONS,
+        *(f"{name}{form}" for name in COMPARISONS for form in ("", "_left_integer", "_right_integer", "_flushed")),
+    )
 )
-"""The meanings whose outcome is bool, whatever they compare."""
+"""The meanings whose outcome is bool, whatever they are asked about."""
 
 MEANINGS: Final[dict[str, str]] = {
     "add": "x + y; integers wrap, bools add modulo 2",
@@ -113,6 +120,19 @@ MEANINGS: Final[dict[str, str]] = {
     "rsqrt_newton": "the same, but by x86's estimate and a step of Newton's: NaN for 0 and infinity, -infinity for subnormals",
     "floor": "the greatest integer not above x",
     "ceil": "the least integer not below x",
+    **dict.fromkeys(QUESTIONS, "what its name asks, as a bool; no integer is NaN or infinite"),
+    "rint": "the nearest whole number, halves to even",
+    "round_away": "the nearest whole number, halves away from zero",
+    "trunc": "the whole number next to x toward zero",
+    "reciprocal": "1 / x; of integers toward zero, of 0 what x86 makes of infinity",
+    "imag": "the imaginary part; of a real number 0",
+    "conj": "the complex conjugate",
+    "angle": "atan2(imag, real), so pi for a real number below zero and for -0.0",
+    "angle_real": "pi below zero, NaN for NaN, else 0",
+    "hypot": "sqrt(x * x + y * y) without overflow; infinity if one side is infinite",
+    "copysign": "x with the sign of y",
+    "heaviside": "0 below zero, 1 above, y at zero; NaN for NaN",
+    "logaddexp2": "log2(2 ** x + 2 ** y) without overflow",
     "sum": "the sum of the elements, in the type",
     "prod": "the product of the elements, in the type",
     "mean": "the sum divided by the number of elements",

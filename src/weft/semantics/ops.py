@@ -45,7 +45,21 @@ REDUCTIONS: Final[tuple[str, ...]] = (
 )
 """Operations over the elements of one operand."""
 
-ALL: Final[tuple[str, ...]] = (*BINARY, *LOGICAL, *UNARY, *TERNARY, *REDUCTIONS)
+FAMILY_UNARY: Final[tuple[str, ...]] = (
+    *("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit"),
+    *("log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "lgamma"),
+    *("rint", "round", "trunc", "reciprocal", "imag", "conj", "angle"),
+)
+"""More functions of one operand, whose rules are rows of one table (`weft.semantics.systems.family`)."""
+
+FAMILY_BINARY: Final[tuple[str, ...]] = (
+    *("logical_and", "logical_or", "logical_xor", "hypot", "copysign", "heaviside", "logaddexp2", "fmax", "fmin"),
+)
+"""More functions of two operands, of the same table; ``fmax`` and ``fmin`` pass over a NaN."""
+
+FAMILY: Final[frozenset[str]] = frozenset((*FAMILY_UNARY, *FAMILY_BINARY))
+
+ALL: Final[tuple[str, ...]] = (*BINARY, *LOGICAL, *UNARY, *TERNARY, *REDUCTIONS, *FAMILY_UNARY, *FAMILY_BINARY)
 
 _ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "+": ("add",),
@@ -75,9 +89,19 @@ _ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "abs": ("absolute",),
     "clamp": ("clip",),
     "matmul": ("dot", "@"),
+    "asin": ("arcsin",),
+    "acos": ("arccos",),
+    "atan": ("arctan",),
+    "asinh": ("arcsinh",),
+    "acosh": ("arccosh",),
+    "atanh": ("arctanh",),
+    "trunc": ("fix",),
+    "conj": ("conjugate",),
     "max": ("amax",),
     "min": ("amin",),
 }
+
+_OF_ONE: Final = frozenset((*UNARY, *FAMILY_UNARY, *REDUCTIONS))
 
 _CANONICAL: Final[dict[str, str]] = {
     **{op: op for op in ALL},
@@ -98,7 +122,7 @@ def canonical(op: str) -> str:
 
 def arity(op: str) -> int:
     """How many operands decide the types of an operation (canonical name)."""
-    return 1 if op in UNARY or op in REDUCTIONS else 3 if op in TERNARY else 2
+    return 1 if op in _OF_ONE else 3 if op in TERNARY else 2
 
 
 def counted(operands: int) -> str:

@@ -22,7 +22,7 @@ from weft.frontend.values import Tensor
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
 from weft.semantics.meanings import FLUSHED, MEANINGS
 
-__all__ = ["COMPARISONS", "CONVERSIONS", "NOT_ELEMENTWISE", "PYTHON", "TABLES", "apply", "arity", "exactly"]
+__all__ = ["COMPARISONS", "COMPOSED", "CONVERSIONS", "NOT_ELEMENTWISE", "PYTHON", "TABLES", "apply", "arity", "exactly"]
 
 Emit = Callable[..., Tensor]
 """``emit(builder, *operands)``, the operands of one dtype and one shape."""
@@ -202,6 +202,26 @@ NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
     "matmul": "use tl.dot",
     "concat": "store the parts one after the other",
 }
+
+LIBDEVICE: Final[Mapping[str, str]] = {
+    **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{name: name for name in ("log1p", "expm1", "sinh", "cosh", "erfc", "lgamma", "rint", "trunc", "hypot")},
+    **{name: name for name in ("copysign", "isnan", "isinf", "signbit")},
+    "round_away": "round",
+    "isfinite": "isfinited",
+}
+"""The meanings that are functions of libdevice in the kernel language, by their names there."""
+
+COMPOSED: Final[Mapping[str, str]] = {
+    **{name: f"use libdevice.{function}" for name, function in LIBDEVICE.items()},
+    "isposinf": "write x == float('inf')",
+    "isneginf": "write x == -float('inf')",
+    "reciprocal": "write 1 / x",
+    **dict.fromkeys(("imag", "conj", "angle", "angle_real"), "compute it of the parts"),
+    "heaviside": "use tl.where",
+    "logaddexp2": 'use tl.meaning("logaddexp", x, y) of x and y times log(2)',
+}
+"""The meanings that kernels write with other functions, and how."""
 """The meanings that are no function of single elements, and what kernels use instead."""
 
 _CLASSES: Final[Mapping[str, str]] = {FLOAT: "floats", INTEGER: "integers", BOOL: "bools"}
@@ -214,6 +234,8 @@ def arity(meaning: str) -> int:
             return count
     if meaning in CONVERSIONS:
         return 1
+    if (instead := COMPOSED.get(meaning)) is not None:
+        raise CompilationError(f"tl.meaning has no '{meaning}'", hint=instead, argument="name")
     if (instead := NOT_ELEMENTWISE.get(meaning)) is not None:
         raise CompilationError(f"'{meaning}' is no function of single elements", hint=instead, argument="name")
     raise CompilationError(f"there is no meaning '{meaning}'", hint=nearest(meaning, MEANINGS), argument="name")

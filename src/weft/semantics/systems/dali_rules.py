@@ -16,6 +16,7 @@ from weft.dtypes import DType, Kind
 from weft.semantics.core import Step
 from weft.semantics.lattice import Lattice
 from weft.semantics.ops import COMPARISONS
+from weft.semantics.systems.family import FAMILY
 
 UNSIGNED: Final = (dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64)
 SIGNED: Final = (dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64)
@@ -116,6 +117,7 @@ UNARY: Final[Mapping[str, OpRule]] = {
     "abs": OpRule("abs"),
     "fabs": OpRule("abs", integers_as=dtypes.float32),
     **{name: OpRule(name, integers_as=dtypes.float32) for name in _FUNCTIONS},
+    **{name: OpRule(name, integers_as=dtypes.float32) for name, row in FAMILY.items() if row.dali},
 }
 """The operations of one operand."""
 

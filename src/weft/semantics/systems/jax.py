@@ -41,10 +41,11 @@ import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType, Kind
+from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.lattice import Lattice
 from weft.semantics.meanings import FLUSHED
-from weft.semantics.systems import jax_ops
+from weft.semantics.systems import family, jax_ops
 from weft.semantics.systems.jax_lattice import (
     LATTICE,
     LATTICE_X32,
@@ -64,6 +65,25 @@ _LEAST: Final[Mapping[Kind, DType]] = {
     Kind.COMPLEX: dtypes.complex64,
 }
 """What a weak operand is advised to become."""
+
+_BINARY: Final[Mapping[str, OpRule]] = {
+    **jax_ops.BINARY,
+    **{op: row.jax for op, row in family.FAMILY.items() if row.jax is not None and op in ops.FAMILY_BINARY},
+}
+_UNARY: Final[Mapping[str, OpRule]] = {
+    **jax_ops.UNARY,
+    **{op: row.jax for op, row in family.FAMILY.items() if row.jax is not None and op in ops.FAMILY_UNARY},
+}
+_NARROW_FAMILY: Final[Mapping[str, frozenset[DType]]] = {
+    **{
+        op: frozenset((dtypes.int2, dtypes.uint2))
+        for op, row in family.FAMILY.items()
+        if row.jax is not None and row.jax.inexact
+    },
+    "signbit": frozenset(NARROW_FLOATS),
+    "copysign": frozenset((dtypes.int2, dtypes.uint2, *NARROW_FLOATS)),
+}
+"""The types below 8 bits, and narrow floats, that a function of the family does not compute with."""
 
 _EXPONENTS: Final = (dtypes.int32, dtypes.int64, dtypes.uint64)
 """Where powers are taken whose exponent the base's type does not hold."""
@@ -110,7 +130,7 @@ class JaxSemantics(Semantics):
         return self._as_xla(promotion, inverts=op == "/" and _is_repeated(lhs, rhs))
 
     def _binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
-        rule = _look_up(jax_ops.BINARY, op, self.name)
+        rule = _look_up(_BINARY, op, self.name)
         if op == "**" and (exponent := _integer_exponent(rhs)) is not None:
             return self._power(lhs, exponent)
         if op in ("matmul", "concat") and (scalar := next((x for x in (lhs, rhs) if _is_number(x)), None)) is not None:
@@ -118,7 +138,11 @@ class JaxSemantics(Semantics):
         joined, steps = self._join((lhs, rhs))
         if op == "matmul":
             self._check_matmul((lhs, rhs), joined)
+        if op == "heaviside" and _is_number(lhs):  # as the package: a literal on the left passes its weakness on
+            rule = replace(rule, strong=False)
         promotion = self._apply(op, rule, joined, steps)
+        if op in family.LOGICAL:
+            return replace(promotion, operands=dtypes.bool_)
         if op == "**" and _is_inexact(promotion.operands):
             promotion = replace(promotion, meaning="power")
         if op == "**" and promotion.weak and self._loses_weakness(promotion.result, lhs, rhs):
@@ -136,8 +160,10 @@ class JaxSemantics(Semantics):
         return promotion
 
     def _unary(self, op: str, operand: Operand) -> Promotion:
-        rule = _look_up(jax_ops.UNARY, op, self.name)
+        rule = _look_up(_UNARY, op, self.name)
         joined, steps = self._join((operand,))
+        if op in ops.FAMILY:
+            return self._family(op, rule, joined, steps)
         if op == "not":
             step = Step("result", f"{joined} is compared with zero")
             return Promotion(dtypes.bool_, dtypes.bool_, rule.meaning, steps=(*steps, step))
@@ -145,6 +171,17 @@ class JaxSemantics(Semantics):
             step = Step("result", f"a {joined.dtype} is an integer already")
             return Promotion(joined.dtype, joined.dtype, "identity", joined.weak, steps=(*steps, step))
         return self._as_xla(self._apply(op, rule, joined, steps))
+
+    def _family(self, op: str, rule: OpRule, joined: Node, steps: tuple[Step, ...]) -> Promotion:
+        """A function of `family.FAMILY` of one operand."""
+        dtype = joined.dtype
+        if op in ("rint", "angle") and not _is_inexact(dtype):
+            default = self._canonical(dtypes.float64)
+            step = Step("inexact", f"'{op}' of {dtype} is computed in {default}, whatever the width")
+            joined, steps = Node(default), (*steps, step)
+        strong = op == "isfinite" and not _is_inexact(dtype)
+        promotion = self._apply(op, replace(rule, strong=rule.strong or strong), joined, steps)
+        return replace(promotion, meaning=family.meaning(op, promotion.operands))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         rule = _look_up(jax_ops.REDUCTIONS, op, self.name)
@@ -294,8 +331,8 @@ class JaxSemantics(Semantics):
         """An operation of operands that met in ``joined``."""
         dtype, extra = joined.dtype, list(steps)
         weak = joined.weak
-        if dtype in jax_ops.NARROW.get(op, ()):
-            wide = dtypes.int8 if dtype.signed else dtypes.uint8
+        if dtype in jax_ops.NARROW.get(op, ()) or (op in _NARROW_FAMILY and dtype in _NARROW_FAMILY[op]):
+            wide = dtypes.float16 if dtype.is_float else dtypes.int8 if dtype.signed else dtypes.uint8
             raise PromotionError(f"{rule.lax} does not compute with {dtype}", f"convert with .astype(jnp.{wide})")
         if dtype.is_bool and rule.bools_as is not None:
             extra.append(Step("bools", f"'{op}' of bools is computed in {rule.bools_as}"))

@@ -46,6 +46,7 @@ from weft.dtypes import DType
 from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.lattice import Lattice
+from weft.semantics.systems import family
 from weft.semantics.systems.max_rules import LATTICE, join_of, meet_safely
 from weft.semantics.systems.max_weak import External, Weak, admit, as_constant, constant_type, refuse_complex
 
@@ -88,13 +89,16 @@ BINARY: Final[Mapping[str, OpRule]] = {
     "maximum": OpRule("maximum"),
     "matmul": OpRule("matmul", weak=False),
     "concat": OpRule("concat", weak=False, equal=True),
+    **{op: OpRule(meaning, bools=True) for op, meaning in family.LOGICAL.items()},
 }
 """The binary ops of MAX."""
 
 FUNCTIONS: Final = ("sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil")
 """The functions of floats."""
 
-UNARY: Final[Mapping[str, str]] = {**{op: op for op in ("neg", "abs", *FUNCTIONS)}, "~": "not", "not": "not"}
+UNARY: Final[Mapping[str, str]] = {**{op: op for op in ("neg", "abs", *FUNCTIONS)}, "~": "not", "not": "not"} | {
+    op: family.MEANING.get(op, op) for op, row in family.FAMILY.items() if row.max == "any"
+}
 """The unary ops and their meanings; each keeps its operand's type. ``~`` and ``not`` take bools only."""
 
 REDUCTIONS: Final = ("sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum")
@@ -107,7 +111,7 @@ _PYTHON_OPERATORS: Final = frozenset({*ops.ARITHMETIC, *ops.BITWISE, *ops.COMPAR
 UNCOMPILED: Final[Mapping[str, Callable[[DType], bool]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "**"), lambda d: d.is_bool),
     "neg": lambda d: not d.signed,
-    **dict.fromkeys(FUNCTIONS, lambda d: not d.is_float),
+    **dict.fromkeys((*FUNCTIONS, "log1p", "acos", "atanh"), lambda d: not d.is_float),
 }
 """Op -> the common types in which the package's graph accepts it, and its compiler fails."""
 
@@ -200,6 +204,9 @@ class MaxSemantics(Semantics):
         dtype = self._alone(op, operand)
         if UNARY[op] == "not" and not dtype.is_bool:
             raise PromotionError(f"'{op}' takes bools, found {dtype}", "cast it: ops.cast(x, DType.bool)")
+        if op in family.FAMILY:
+            result = family.result(op, dtype)
+            return Promotion(dtype, result, family.meaning(op, dtype), steps=self._note(op, dtype))
         return Promotion(dtype, dtype, UNARY[op], steps=self._note(op, dtype))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:

@@ -22,13 +22,14 @@ What the type of a number cannot say: ``x ** -1`` of integers is an error for a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from weft import dtypes
 from weft.dtypes import DType
 from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
+from weft.semantics.systems import family
 from weft.semantics.systems import numpy_loops as loops
 
 MEANING: Final[Mapping[str, str]] = {
@@ -93,6 +94,8 @@ UFUNC: Final[Mapping[str, str]] = {
     "not": "logical_not",
     "abs": "absolute",
     "clamp": "clip",
+    **{op: f"arc{op[1:]}" for op in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
+    "conj": "conjugate",
 }
 """NumPy's name of an op, where it is another."""
 
@@ -215,7 +218,7 @@ class NumpySemantics(Semantics):
             raise PromotionError(f"'{op}' takes arrays, found {left} and {right}", "make an array with np.asarray")
         if op in ("where", "concat"):
             return self._select(op, lhs, rhs)
-        if op not in ops.BINARY or op not in loops.LOOPS:
+        if op not in (*ops.BINARY, *ops.FAMILY_BINARY) or op not in loops.LOOPS:
             raise ValueError(f"{self.name} has no operation '{op}'")
         if op == "**" and right.number == 2 and isinstance(right.number, int) and not left.weak:
             step = Step("square", "x ** 2 with the literal 2 is np.square(x)")
@@ -224,12 +227,17 @@ class NumpySemantics(Semantics):
 
     def unary(self, op: str, operand: Operand) -> Promotion:
         read = _read(operand)
-        if op == "real":
+        if op == "angle" and not read.dtype.is_complex:  # np.angle is np.arctan2(0, x)
+            return replace(self._ufunc("atan2", _read(0), read), meaning="angle")
+        if op == "round" and read.dtype in loops.INTEGERS:
+            text = f"np.round of {read.dtype} is a copy"
+            return Promotion(read.dtype, read.dtype, "identity", steps=(Step("round", text),))
+        if op in ("real", "imag"):
             part = _part(read.dtype)
             return Promotion(
-                read.dtype, part, "real" if read.dtype.is_complex else "identity", steps=(_kept(op, part),)
+                read.dtype, part, "identity" if op == "real" and part == read.dtype else op, steps=(_kept(op, part),)
             )
-        if op not in ops.UNARY or op not in loops.LOOPS:
+        if op not in (*ops.UNARY, *ops.FAMILY_UNARY) or op not in loops.LOOPS:
             raise ValueError(f"{self.name} has no operation '{op}'")
         return self._ufunc(op, read)
 
@@ -303,13 +311,15 @@ class NumpySemantics(Semantics):
             name = f"np.{UFUNC.get(op, op)}"
             text = f"{found} is the first loop of {name} that takes {_shown(types)} safely"
             steps.append(Step("loop search", text))
-        for operand in operands:
+        for operand in operands if op not in family.LOGICAL else ():
             _check_range(operand, found)
         if op == "**" and found.is_integer and isinstance(e := operands[-1].number, int) and e < 0:
             raise PromotionError(
                 f"Integers to negative integer powers are not allowed, found ** {e}", f"write ** {float(e)}"
             )
-        computed = dtypes.bool_ if op == "not" else found  # which bits are set does not matter to it
+        computed = (
+            dtypes.bool_ if op == "not" or op in family.LOGICAL else found
+        )  # which bits are set does not matter to it
         return Promotion(computed, _result(op, found), _meaning(op, found), steps=tuple(steps))
 
     def _stand_ins(self, operands: tuple[_Read, ...]) -> tuple[tuple[DType, ...], list[Step]]:
@@ -368,12 +378,16 @@ def _part(dtype: DType) -> DType:
 
 def _result(op: str, dtype: DType) -> DType:
     """The type a loop gives."""
+    if op in ops.FAMILY:
+        return family.result(op, dtype)
     if op in ops.COMPARISONS or op == "not":
         return dtypes.bool_
     return _part(dtype) if op == "abs" else dtype
 
 
 def _meaning(op: str, dtype: DType) -> str:
+    if op in ops.FAMILY:
+        return family.meaning(op, dtype)
     if dtype.is_float:
         special = OF_FLOATS if dtype in loops.CUSTOM else OF_STANDARD_FLOATS
     else:

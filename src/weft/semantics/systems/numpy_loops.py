@@ -23,6 +23,7 @@ from typing import Final
 
 from weft import dtypes as d
 from weft.dtypes import DType
+from weft.semantics.systems.family import FAMILY
 
 INTEGERS: Final = (d.int8, d.uint8, d.int16, d.uint16, d.int32, d.uint32, d.int64, d.uint64)
 FLOATS: Final = (d.float16, d.float32, d.float64)
@@ -124,6 +125,7 @@ LOOPS: Final[Mapping[str, tuple[DType, ...]]] = {
     "abs": ORDER,
     "not": ORDER,
     **dict.fromkeys(("floor", "ceil"), (d.bool_, *_REAL)),
+    **{op: row.numpy for op, row in FAMILY.items() if row.numpy},
 }
 """The types each ufunc has loops for, in the order they are tried; ``uint64`` against ``int64`` is the exception that
 comparisons have loops for (`EXACT`)."""

@@ -34,6 +34,7 @@ from weft import dtypes as d
 from weft.dtypes import DType, Kind
 from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
+from weft.semantics.systems import family
 
 SIGNED: Final = (d.int8, d.int16, d.int32, d.int64)
 INTEGERS: Final = (d.uint8, *SIGNED)
@@ -84,15 +85,22 @@ KERNELS: Final[Mapping[str, frozenset[DType]]] = {
     **dict.fromkeys(("max", "min"), _REAL),
     **dict.fromkeys(("argmax", "argmin"), _NUMBERS),
     **dict.fromkeys(("any", "all"), _ANY),
+    **{op: row.torch for op, row in family.FAMILY.items() if row.torch},
 }
 """The types each op computes in, on the CPU."""
 
 FLOAT_RESULT: Final = frozenset(
     (*("/", "atan2", "sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10"), *("sin", "cos", "tan", "tanh"))
-) | {"sigmoid", "erf"}
+) | {
+    *("sigmoid", "erf", "erfc", "lgamma", "log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan"),
+    *("asinh", "acosh", "atanh", "reciprocal", "angle", "copysign"),
+}
 """The ops that compute integers and bools in the default dtype, float32."""
 
-_TENSORS_ONLY: Final = frozenset(("minimum", "maximum", "atan2", "logaddexp", "matmul", "concat"))
+_TENSORS_ONLY: Final = frozenset(("minimum", "maximum", "atan2", "logaddexp", "matmul", "concat")) | {
+    *("logical_and", "logical_or", "logical_xor", "hypot", "heaviside", "logaddexp2", "fmax", "fmin"),
+}
+_TENSOR_ON_THE_LEFT: Final = frozenset(("fmod", "copysign"))
 
 MEANING: Final[Mapping[str, str]] = {
     "+": "add",
@@ -311,12 +319,12 @@ class TorchSemantics(Semantics):
         return Promotion(dtype, dtype, steps=tuple(steps))
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
-        if op not in ops.BINARY:
+        if op not in ops.BINARY and op not in ops.FAMILY_BINARY:
             raise ValueError(f"{self.name} has no operation '{op}'")
         return self._compute(op, _read(lhs), _read(rhs))
 
     def unary(self, op: str, operand: Operand) -> Promotion:
-        if op not in ops.UNARY:
+        if op not in ops.UNARY and op not in ops.FAMILY_UNARY:
             raise ValueError(f"{self.name} has no operation '{op}'")
         return self._compute(op, _read(operand))
 
@@ -404,7 +412,7 @@ class TorchSemantics(Semantics):
             )
         if not steps:
             steps.append(Step("equal", f"'{op}' computes in {dtype}"))
-        computed = d.bool_ if op == "not" else dtype  # which bits are set does not matter to it
+        computed = d.bool_ if op == "not" or op in family.LOGICAL else dtype  # which bits are set does not matter to it
         promotion = Promotion(computed, _result(op, dtype), _meaning(op, dtype), steps=tuple(steps))
         return _beside_scalar(op, promotion, operands)
 
@@ -466,6 +474,8 @@ def _check_numbers(op: str, operands: tuple[_Read, ...], dtype: DType) -> None:
 
 def _result(op: str, dtype: DType) -> DType:
     """The type an op gives from the one it computes in."""
+    if op in ops.FAMILY:
+        return family.result(op, dtype)
     if op in ops.COMPARISONS or op == "not":
         return d.bool_
     return PART.get(dtype, dtype) if op in ("abs", "real") else dtype
@@ -474,6 +484,10 @@ def _result(op: str, dtype: DType) -> DType:
 def _meaning(op: str, dtype: DType) -> str:
     if op == "real" and not dtype.is_complex:
         return "identity"
+    if op == "angle" and dtype.is_float:
+        return "angle_real"
+    if op in ops.FAMILY:
+        return family.meaning(op, dtype)
     if op == "//" and dtype in HALVES:
         return "floor_divide_stepped"
     if op == "*" and dtype == d.float8_e4m3fn:
@@ -488,15 +502,20 @@ def _check_operands(op: str, operands: tuple[_Read, ...]) -> None:
     name = NAMES.get(op, op)
     if op in _TENSORS_ONLY and any(r.rank == 2 for r in operands):
         raise PromotionError(f"torch.{name} takes tensors, found {_shown(operands)}", "make a tensor with torch.tensor")
-    if op == "fmod" and operands[0].rank == 2:
+    if op in _TENSOR_ON_THE_LEFT and operands[0].rank == 2:
         raise PromotionError(
-            f"torch.fmod takes a tensor on the left, found {operands[0]}", "make a tensor with torch.tensor"
+            f"torch.{name} takes a tensor on the left, found {operands[0]}", "make a tensor with torch.tensor"
         )
     if op == "concat" and any(r.rank == 1 for r in operands):
         raise PromotionError(f"torch.cat takes tensors with dimensions, found {_shown(operands)}", "use .reshape(1)")
     if op == "matmul" and len({*types}) > 1:
         raise PromotionError(
             f"torch.matmul takes two tensors of one type, found {_shown(operands)}",
+            f"convert both sides with .to(torch.{combined(types)})",
+        )
+    if op == "heaviside" and len({*types}) > 1:
+        raise PromotionError(
+            f"torch.heaviside takes two tensors of one type, found {_shown(operands)}",
             f"convert both sides with .to(torch.{combined(types)})",
         )
     if op == "-" and d.bool_ in types:
@@ -541,7 +560,7 @@ def _way_out(kernels: frozenset[DType], dtype: DType) -> str:
         Kind.FLOAT: (d.float32, {16: d.int16, 32: d.int32, 64: d.int64}.get(dtype.bits, d.int8)),
         Kind.COMPLEX: (d.complex64,),
     }[dtype.kind]
-    return f"convert with .to(torch.{next(t for t in trials if t in kernels)})"
+    return f"convert with .to(torch.{next(t for t in (*trials, d.complex64) if t in kernels)})"
 
 
 torch: Final = TorchSemantics("torch", "PyTorch 2.13.0")

@@ -45,8 +45,10 @@ from typing import Final, TypeAlias
 
 from weft import dtypes
 from weft.dtypes import DType, Kind
+from weft.semantics import ops
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type
 from weft.semantics.ops import COMPARISONS, DIVISIONS
+from weft.semantics.systems import family
 from weft.semantics.systems.triton_rules import A_KIND, DOCUMENT_RULES, PACKAGE_RULES, Rule
 
 DTYPES: Final[tuple[DType, ...]] = (
@@ -131,6 +133,11 @@ UNARY: Final[Mapping[str, frozenset[DType]]] = {
     "~": frozenset(d for d in DTYPES if not d.is_float),
     "not": frozenset({dtypes.bool_}),
     **dict.fromkeys(_FUNCTIONS, frozenset({dtypes.float32, dtypes.float64})),
+    **{
+        op: frozenset({dtypes.float32, dtypes.float64})
+        for op, row in family.FAMILY.items()
+        if row.triton and op in ops.FAMILY_UNARY
+    },
 }
 """The unary ops and the types they take; each keeps its operand's type (so -x of an unsigned x wraps)."""
 
@@ -212,6 +219,8 @@ class TritonSemantics(Semantics):
             return _matmul(left, right)
         if op == "**":
             raise PromotionError("'**' does not take values of the run time", "write x * x, or tl.exp2(tl.log2(x) * y)")
+        if op in ops.FAMILY_BINARY:
+            return self._function(op, left, right)
         if op in _PYTHONS and not isinstance(left, DType) and not isinstance(right, DType):
             return self._numbers(op, left, right)
         promotion = self._binary(op, left, right)
@@ -253,7 +262,12 @@ class TritonSemantics(Semantics):
             raise PromotionError(f"unary '{shown}' does not take {dtype}", advice)
         if op == "neg" and self.package and dtype == dtypes.float8_e4m3b15:
             raise _kept_as_bytes("unary '-'")
-        meaning = {"pos": "identity", "~": "not"}.get(op, op)
+        meaning = {"pos": "identity", "~": "not", "round": "round_away"}.get(op, op)
+        result = dtypes.bool_ if op in family.QUESTIONS else dtype
+        if op in ops.FAMILY:
+            return Promotion(
+                dtype, result, meaning, steps=(Step("function", f"libdevice.{op} of {dtype} is {result}"),)
+            )
         return Promotion(dtype, dtype, meaning, steps=(Step("unary", f"'{op}' keeps {dtype}"),))
 
     def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
@@ -301,6 +315,15 @@ class TritonSemantics(Semantics):
         if op == ">>" and self.package:
             meaning = _shift_right(left, right, common)
         return Promotion(common, rule.result or common, meaning, steps=tuple(steps))
+
+    def _function(self, op: str, left: Side, right: Side) -> Promotion:
+        """A function of libdevice with two operands: what they meet in must be float32 or float64."""
+        if op not in family.FAMILY or not family.FAMILY[op].triton:
+            raise ValueError(f"unknown binary operator '{op}'; {self.name} knows {' '.join((*BINARY, *_OTHERS))}")
+        common, steps = self._meet(op, left, right)
+        if common not in (dtypes.float32, dtypes.float64):
+            raise PromotionError(f"libdevice.{op} does not take {common}", "convert with .to(tl.float32)")
+        return Promotion(common, common, op, steps=tuple(steps))
 
     def _meet(self, op: str, left: Side, right: Side, rule: OpRule | None = None) -> tuple[DType, list[Step]]:
         """The type both sides are converted to, before `OpRule.integers_as`, and how it was found."""
