@@ -25,7 +25,7 @@ torch.manual_seed(0)
 x = torch.rand(100, device="cuda")
 y = torch.rand(100).to("cuda").cuda().to(torch.device("cuda:0"))
 out = torch.empty_like(x)
-assert x.is_cuda and x.device == torch.device("cuda") and isinstance(x.device, torch.device)
+assert x.is_cuda and x.device == torch.device("cuda:0") and isinstance(x.device, torch.device)
 add[lambda meta: (triton.cdiv(100, meta["BLOCK"]),)](x, y, out, 100, BLOCK=64)
 torch.cuda.synchronize()
 assert torch.equal(out, x + y)
@@ -59,8 +59,9 @@ torch.cuda.nvtx.range_pop()
 with torch.cuda.nvtx.range("c {}", 1):
     pass
 assert module(torch.ones(2, device="cuda", requires_grad=True)).sum().backward() is None
-assert torch.zeros(2).new_ones(3, device="cuda").device.type == "cpu"
-assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
+assert torch.zeros(2).new_ones(3, device="cuda").device.type == "cuda"
+assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cuda", 0) == x.device
+assert triton.reinterpret(x, tl.int32).device == x.device
 @torch.library.custom_op("weft_test::double", mutates_args=())
 def double(x: torch.Tensor) -> torch.Tensor:
     out = torch.empty_like(x)

@@ -3,7 +3,8 @@
 `install` replaces, in an imported ``torch``:
 
 - factories (``torch.empty`` and the like) and methods that take a device: ``cuda`` becomes ``cpu``;
-- ``torch.device``: ``torch.device("cuda")`` is the CPU's;
+- what tensors and ``torch.device`` say of devices (`weft.devices.placement`);
+- copies to the CPU: a tensor that is there is copied, because a program may overwrite the one on its card;
 - what ``torch.cuda`` says of cards: one card, of the compute capability that is asked for;
 - streams, events and graphs: all work has ended when a call returns;
 - autocast for ``cuda``: that of the CPU;
@@ -19,39 +20,66 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.devices import cuda_module, library
+from weft.devices import cuda_module, library, placement
 from weft.devices.notice import say
+from weft.devices.placement import CPU, DEVICE, from_inside
+from weft.dropin import after_import
 
-FACTORIES: Final = (
-    *("arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "full", "full_like", "linspace"),
-    *("load", "logspace", "normal", "ones", "ones_like", "rand", "rand_like", "randint", "randint_like", "randn"),
-    *(
-        "randn_like",
-        "randperm",
-        "scalar_tensor",
-        "set_default_device",
-        "sparse_coo_tensor",
-        "sparse_csr_tensor",
-        "tensor",
+FACTORIES: Final = {
+    "": (
+        *(
+            "arange",
+            "as_tensor",
+            "asarray",
+            "empty",
+            "empty_like",
+            "empty_permuted",
+            "empty_quantized",
+            "empty_strided",
+        ),
+        *(
+            "eye",
+            "from_file",
+            "full",
+            "full_like",
+            "linspace",
+            "load",
+            "logspace",
+            "normal",
+            "ones",
+            "ones_like",
+            "rand",
+        ),
+        *("rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "range", "scalar_tensor"),
+        *("set_default_device", "sparse_bsc_tensor", "sparse_bsr_tensor", "sparse_compressed_tensor"),
+        *("sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "tensor", "tril_indices", "triu_indices"),
+        *("zeros", "zeros_like"),
+        *(f"{name}_window" for name in ("bartlett", "blackman", "hamming", "hann", "kaiser")),
     ),
-    *("tril_indices", "triu_indices", "zeros", "zeros_like", "hann_window", "hamming_window", "range"),
-)
-"""Functions of ``torch`` that take a device."""
+    "fft": ("fftfreq", "rfftfreq"),
+    "nested": ("as_nested_tensor", "nested_tensor"),
+    "amp": ("custom_fwd", "custom_bwd"),
+}
+"""Functions that take a device, by the module of ``torch``."""
 
 METHODS: Final = ("new_empty", "new_full", "new_ones", "new_tensor", "new_zeros", "new_empty_strided")
 """Methods of tensors that take a device by name; `_moving` is about ``to``."""
 
-_DEVICE: Final = "device 'cuda'"
-_CPU: Final = "tensors are in the CPU's memory"
+
+def _kind(value: Any) -> Any:
+    """The kind of a device, however it is spelled. It asks for no class: `torch.compile` traces this."""
+    return value.partition(":")[0] if isinstance(value, str) else getattr(value, "type", None)
 
 
 def _on_cpu(value: Any) -> Any:
-    """``cpu`` for any spelling of a CUDA device; other values as they are. It asks for no class: `torch.compile` traces this."""
-    kind = value.partition(":")[0] if isinstance(value, str) else getattr(value, "type", None)
-    if kind == "cuda":
-        say(_DEVICE, _CPU)
+    """``cpu`` for any spelling of a CUDA device; other values as they are."""
+    if _kind(value) == "cuda":
+        say(DEVICE, CPU)
         return "cpu"
     return value
+
+
+_KEYWORDS: Final = {"device", "device_type", "map_location"}
 
 
 def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +89,7 @@ def _mapped(function: Callable[..., Any]) -> Callable[..., Any]:
     def mapped(*args: Any, **keywords: Any) -> Any:
         if "device" in keywords and (isinstance(keywords["device"], int) and not isinstance(keywords["device"], bool)):
             keywords["device"] = "cpu"
-        elif "device" in keywords or "map_location" in keywords:
+        elif keywords.keys() & _KEYWORDS:
             keywords = {name: _on_cpu(value) for name, value in keywords.items()}
         args = tuple(map(_on_cpu, args))
         if keywords.get("pin_memory"):
@@ -85,33 +113,26 @@ def _moving(to: Callable[..., Any]) -> Callable[..., Any]:
     return moved
 
 
-def _device_class(torch: Any) -> type:
-    """``torch.device`` whose CUDA devices are the CPU; devices are still instances of it."""
-    device = torch.device
+def _copying(to: Callable[..., Any], is_compiling: Callable[[], bool]) -> Callable[..., Any]:
+    """``Tensor.to`` or ``Tensor.cpu``: programs that name the CPU get a copy, as they do of a tensor on a card.
 
-    class Meta(type):
-        def __eq__(cls, other: object) -> bool:
-            return (
-                other is cls or other is device
-            )  # sets of classes, as `torch.compile` has them, find a device's class
+    PyTorch's own code keeps its tensors: it names the device that a tensor is on, for it the CPU. What `torch.compile` traces is
+    copied, since there is no caller to be asked.
+    """
 
-        def __hash__(cls) -> int:
-            return hash(device)
+    @functools.wraps(to)
+    def copied(self: Any, *args: Any, **keywords: Any) -> Any:
+        place = keywords.get("device", args[0] if args else "cpu" if to.__name__ == "cpu" else None)
+        result = to(self, *args, **keywords)
+        if result is self and _kind(place) == "cpu" and (is_compiling() or not from_inside()):
+            return result.clone()
+        return result
 
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, device)
+    return copied
 
-        def __subclasscheck__(cls, subclass: type) -> bool:
-            return issubclass(subclass, device)
 
-        def __call__(cls, *args: Any, **keywords: Any) -> Any:
-            kind = args[0] if args else keywords.get("type")
-            if kind == "cuda" or (isinstance(kind, str) and kind.startswith("cuda:")) or isinstance(kind, int):
-                say(_DEVICE, _CPU)
-                return device("cpu")
-            return device(*args, **keywords)
-
-    return Meta("device", (), {"__doc__": device.__doc__, "__module__": "torch"})
+_NOTICES: Final = "ignore_logging_functions"
+"""The functions that `torch.compile` leaves out: a notice would end what it traces."""
 
 
 def install(torch: Any, capability: tuple[int, int]) -> None:
@@ -120,15 +141,17 @@ def install(torch: Any, capability: tuple[int, int]) -> None:
         torch._weft_cuda = capability
         return
     torch._weft_cuda = capability
-    for name in FACTORIES:
-        setattr(torch, name, _mapped(getattr(torch, name)))
-    torch.device = _device_class(torch)
+    placement.install(torch)
+    for module, names in FACTORIES.items():
+        home = getattr(torch, module) if module else torch
+        for name in names:
+            setattr(home, name, _mapped(getattr(home, name)))
     tensor = torch.Tensor
     for name in METHODS:
         setattr(tensor, name, _mapped(getattr(tensor, name)))
-    tensor.to = _moving(tensor.to)
+    tensor.to = _copying(_moving(tensor.to), torch.compiler.is_compiling)
     tensor.cuda = _cuda_method
-    tensor.is_cuda = property(lambda self: self.device.type == "cpu")
+    tensor.cpu = _copying(tensor.cpu, torch.compiler.is_compiling)
     tensor.pin_memory = lambda self, *args, **keywords: self
     tensor.record_stream = lambda self, stream: None
     torch.nn.Module.to = _moving(torch.nn.Module.to)
@@ -139,6 +162,7 @@ def install(torch: Any, capability: tuple[int, int]) -> None:
     torch.amp.autocast = torch.amp.autocast_mode.autocast = torch.autocast
     torch.is_autocast_enabled = _on_first(torch.is_autocast_enabled)
     torch.get_autocast_dtype = _on_first(torch.get_autocast_dtype)
+    after_import("torch._dynamo.config", lambda config: getattr(config, _NOTICES, set[Any]()).add(say))
     cuda_module.install(torch)
     library.install(torch)
 

@@ -91,9 +91,12 @@ class CpuDriver(DriverBase):
         return current()
 
     def get_active_torch_device(self) -> Any:
-        """PyTorch's device for arguments: ``torch.device("cpu")``. Raises: ImportError without PyTorch."""
+        """PyTorch's device for arguments: ``cuda:0`` where the CPU stands in for it, else ``torch.device("cpu")``.
+
+        Raises: ImportError without PyTorch.
+        """
         torch: Any = importlib.import_module("torch")
-        return torch.device("cpu")
+        return getattr(torch, "_weft_device", None) or torch.device("cpu")
 
     def get_current_device(self) -> int:
         """The number of the only device."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from typing import Any, cast
 
@@ -52,8 +53,14 @@ class TensorWrapper:
         self.base = base
         self.dtype = dtype
         self.data = base.data
-        self.device = base.device
         self.shape = base.shape
+
+    @property
+    def device(self) -> Any:
+        """The device of the tensor, as programs are told of it."""
+        place = self.base.device
+        shown = getattr(sys.modules.get("torch"), "_weft_device", None)
+        return shown if shown is not None and place.type == "cpu" else place
 
     def data_ptr(self) -> int:
         """The address of the first element."""
