@@ -161,3 +161,31 @@ for backend in ("eager", "aot_eager"):
 def test_compiled_functions_are_told_the_same(tmp_path: Path) -> None:
     """1 (x) + 1 + 1 (ones) + 1 (x) + 1 (new_ones) + 0 + 0 + 1 (x) = 6. Notices are left out of what is compiled."""
     assert _run(tmp_path, COMPILED) == ["[6.0, 6.0, 6.0]"] * 2
+
+
+IMITATION = """\
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def double(x, y):
+    i = tl.arange(0, 4)
+    tl.store(y + i, 2 * tl.load(x + i))
+
+class Buffer:
+    def __init__(self, tensor):
+        self.tensor, self.dtype, self.device, self.shape = tensor, tensor.dtype, tensor.device, tensor.shape
+        self.stride = tensor.stride
+
+    def data_ptr(self):
+        return self.tensor.data_ptr()
+
+x, y = torch.arange(4), torch.empty(4, dtype=torch.int64)
+double[(1,)](Buffer(x), triton.reinterpret(y, tl.int64))
+print(y.tolist())
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "sm_80"])
+def test_objects_that_imitate_tensors_are_in_the_memory_of_the_cpu(tmp_path: Path, device: str) -> None:
+    assert _run(tmp_path, IMITATION, "--device", device)[0] == "[0, 2, 4, 6]"

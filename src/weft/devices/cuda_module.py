@@ -101,8 +101,8 @@ def _always(value: Any) -> Callable[..., Any]:
     return lambda *args, **keywords: value
 
 
-def install(torch: Any) -> None:
-    """Replaces the functions and classes of ``torch.cuda``."""
+def install(torch: Any, generator: Any) -> None:
+    """Replaces the functions and classes of ``torch.cuda``; ``generator`` is the default one."""
     cuda = torch.cuda
 
     def capability(device: Any = None) -> tuple[int, int]:
@@ -131,7 +131,7 @@ def install(torch: Any) -> None:
         )
 
     def seed(value: int) -> None:
-        torch.default_generator.manual_seed(int(value))
+        generator.manual_seed(value)
 
     def seed_all(value: int) -> None:
         seed(value)
@@ -149,13 +149,14 @@ def install(torch: Any) -> None:
         "is_current_stream_capturing": _always(False),
         "manual_seed": seed,
         "manual_seed_all": seed_all,
-        "seed": _always(None),
-        "seed_all": _always(None),
-        "initial_seed": lambda: torch.initial_seed(),
-        "get_rng_state": lambda device=None: torch.get_rng_state(),
-        "set_rng_state": lambda state, device=None: torch.set_rng_state(state),
-        "get_rng_state_all": lambda: [torch.get_rng_state()],
-        "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
+        "seed": lambda: generator.seed(),
+        "seed_all": lambda: generator.seed(),
+        "default_generators": (generator,),
+        "initial_seed": lambda: generator.initial_seed(),
+        "get_rng_state": lambda device=None: generator.get_state(),
+        "set_rng_state": lambda state, device=None: generator.set_state(state),
+        "get_rng_state_all": lambda: [generator.get_state()],
+        "set_rng_state_all": lambda states: generator.set_state(states[0]),
         "Stream": Stream,
         "ExternalStream": type("ExternalStream", (Stream,), {}),
         "Event": Event,

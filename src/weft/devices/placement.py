@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from weft.devices.notice import say
 from weft.dropin import after_import
+from weft.runtime.memory import Cards
 
 INSIDE: Final = frozenset({"torch", "functorch", "torchgen", "weft"})
 """The packages that are told of the CPU."""
@@ -90,6 +91,7 @@ def install(torch: Any) -> None:
     def on_cpu(self: Any) -> bool:
         return device.__get__(self).type == "cpu"
 
+    Cards.real = False  # objects of programs that imitate tensors say what they were told
     card = torch._weft_device = torch.device("cuda", 0)
     for name, to_programs in (("device", card), ("is_cuda", True), ("is_cpu", False)):
         setattr(tensor, name, _answering(getattr(tensor, name), to_programs, on_cpu))

@@ -7,6 +7,7 @@
 - copies to the CPU: a tensor that is there is copied, because a program may overwrite the one on its card;
 - what ``torch.cuda`` says of cards: one card, of the compute capability that is asked for;
 - streams, events and graphs: all work has ended when a call returns;
+- CUDA's generators (`weft.devices.generators`);
 - autocast for ``cuda``: that of the CPU;
 - operators that are registered for CUDA: they are registered for the CPU.
 
@@ -20,7 +21,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.devices import cuda_module, library, placement
+from weft.devices import cuda_module, generators, library, placement
 from weft.devices.notice import say
 from weft.devices.placement import CPU, DEVICE, from_inside
 from weft.dropin import after_import
@@ -156,14 +157,13 @@ def install(torch: Any, capability: tuple[int, int]) -> None:
     tensor.record_stream = lambda self, stream: None
     torch.nn.Module.to = _moving(torch.nn.Module.to)
     torch.nn.Module.cuda = lambda self, device=None: self
-    generator = torch.Generator
-    torch.Generator = _generator_class(generator)
+    torch.Generator, default = generators.classes(torch)
     torch.autocast = _autocast_class(torch)
     torch.amp.autocast = torch.amp.autocast_mode.autocast = torch.autocast
     torch.is_autocast_enabled = _on_first(torch.is_autocast_enabled)
     torch.get_autocast_dtype = _on_first(torch.get_autocast_dtype)
     after_import("torch._dynamo.config", lambda config: getattr(config, _NOTICES, set[Any]()).add(say))
-    cuda_module.install(torch)
+    cuda_module.install(torch, default)
     library.install(torch)
 
 
@@ -181,19 +181,6 @@ def _on_first(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*(map(_on_cpu, args) if args else ("cpu",)))
 
     return mapped
-
-
-def _generator_class(generator: Any) -> Any:
-    """``torch.Generator`` that takes CUDA devices."""
-
-    class Meta(type):
-        def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, generator)
-
-        def __call__(cls, device: Any = "cpu") -> Any:
-            return generator(device=_on_cpu(device))
-
-    return Meta("Generator", (), {"__module__": "torch"})
 
 
 def _autocast_class(torch: Any) -> Any:

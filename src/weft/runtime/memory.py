@@ -79,6 +79,13 @@ class Memory(NamedTuple):
 ANY_CARD: Final = -1
 """The device of memory that is a card's, but does not say which."""
 
+
+class Cards:
+    """Whether memory that is said to be a card's is; False where the CPU stands in for one (`weft.devices`)."""
+
+    real: ClassVar = True
+
+
 LEGACY_STREAM: Final = 1
 """CU_STREAM_LEGACY, which also stands for the null stream."""
 
@@ -169,7 +176,7 @@ def _tensor_memory(tensor: Any) -> Memory:
             f"found a tensor of type {type(tensor).__name__} without memory: {str(error).splitlines()[0]}"
         ) from None
     card, library = None, ""
-    if device == "cuda":
+    if device == "cuda" and Cards.real:
         index = getattr(place, "index", None)
         card, library = ANY_CARD if index is None else int(index), library_of(tensor)
     if not (hasattr(tensor, "shape") and callable(getattr(tensor, "stride", None))):
