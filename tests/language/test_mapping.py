@@ -173,6 +173,11 @@ def waits(p):
 
 
 @jit
+def polls(p):
+    return tl.atomic_poll(p, 1) if tl.load(p) > 0 else tl.load(p) > 5
+
+
+@jit
 def tells(p):
     return 0 if tl.load(p) > 0 else tells_more(p)
 
@@ -224,6 +229,7 @@ def three(x, y, z):
     [
         (exchanges, 1, "a mapped function cannot have tl.atomic_cas under a condition on elements"),
         (waits, 1, "a mapped function cannot have tl.debug_barrier under a condition on elements"),
+        (polls, 1, "a mapped function cannot have a loop that waits under a condition on elements"),
         (tells, 1, "a mapped function cannot have a print under a condition on elements"),
         (
             gathers,
@@ -246,6 +252,12 @@ def test_refused(function: Callable[..., Any], pack: int, message: str) -> None:
         tl.map_elementwise(f, p + tl.arange(0, 4) if ON else tl.arange(0, 4), pack=P)
 
     with pytest.raises(CompilationError) as caught:
-        build(kernel, p=np.zeros(4, np.int32), f=function, P=pack, ON=function in (exchanges, waits, tells, gathers))
+        build(
+            kernel,
+            p=np.zeros(4, np.int32),
+            f=function,
+            P=pack,
+            ON=function in (exchanges, waits, polls, tells, gathers),
+        )
     assert caught.value.message == message
     assert caught.value.spans

@@ -109,9 +109,15 @@ def _select(g: Generator, test: Tensor, blocks: Sequence[Block], values: Sequenc
 def refuse_unmasked(block: Block) -> None:
     """`CompilationError` for an op that cannot leave out the elements of a mapped function that do not reach it."""
     for op in block.walk():
-        what = _UNMASKED.get(type(op))
+        what = _UNMASKED.get(type(op)) or _waits(op)
         if what is not None:
             raise CompilationError(f"a mapped function cannot have {what} under a condition on elements", hint=MAPPED)
+
+
+def _waits(op: Operation) -> str | None:
+    """What a loop is that goes on until memory changes: elements that do not reach it would keep it waiting."""
+    inner = op.walk() if isinstance(op, scf.WhileOp) else ()
+    return "a loop that waits" if any(isinstance(i, tile.LoadOp) and i.volatile is not None for i in inner) else None
 
 
 _UNMASKED: Final[dict[type[Operation], str]] = {
