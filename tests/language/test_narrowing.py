@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
-from sampling import grid
+from sampling import grid, some
 from weft import dtypes
 from weft.dtypes import DType
 
@@ -150,6 +150,22 @@ def test_functions_that_convert_to_float8_do_so_alike(dtype: DType) -> None:
     most = float(ml_dtypes.finfo(dtype.numpy).max)
     assert set(out[:304].astype(np.float32).tolist()) == {most}
     assert set(out[304:].astype(np.float32).tolist()) == {min(most, 57344.0)}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.float8_e4m3fn, dtypes.float8_e5m2], ids=str)
+@pytest.mark.parametrize(
+    "source", some([np.int16, np.uint16, np.int32, np.int64, np.uint64], np.int16, np.int32, np.uint64)
+)
+def test_integers_beyond_float8_become_its_largest_number(target: str | None, dtype: DType, source: type[Any]) -> None:
+    info, most = np.iinfo(source), int(ml_dtypes.finfo(dtype.numpy).max)
+    near = [448, 449, 464, 465, 480, 17, 30000, 57344, 60000, 61440, 65535]
+    x = np.array([n for n in (*near, *(-n for n in near), info.min, info.max, 0) if info.min <= n <= info.max], object)
+    x = np.resize(x, 32).astype(source)
+    out = np.zeros(32, dtype.numpy)
+    (converted if target is None else converted.on(target))[(1,)](x, out, B=32)
+    expected = np.clip(x.astype(np.float64), -most, most).astype(np.float32).astype(dtype.numpy)
+    np.testing.assert_array_equal(out.astype(np.float32), expected.astype(np.float32))
 
 
 def test_what_is_beyond_float8_is_no_number_in_jax() -> None:

@@ -74,8 +74,11 @@ def convert(b: Builder, value: Value, dtype: DType, shape: tuple[int, ...] = ())
 
 def converted(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     """A conversion that the program asks for by name, or by what it stores to. In Triton's semantics what is beyond one of the
-    `SATURATING` types becomes its largest number; a NaN stays one."""
-    if dtype in SATURATING and x.dtype.is_float and x.dtype.largest > dtype.largest and is_triton(b.semantics):
+    `SATURATING` types becomes its largest number; a NaN stays one. Integers, which Triton does not convert, do likewise."""
+    saturates = dtype in SATURATING and is_triton(b.semantics)
+    if saturates and x.dtype.is_integer and x.dtype.max > dtype.largest:
+        x = b.cast(x, dtypes.float32)  # which has every integer that is not beyond
+    if saturates and x.dtype.is_float and x.dtype.largest > dtype.largest:
         least, largest = (b.constant(bound, x.dtype, x.shape) for bound in (-dtype.largest, dtype.largest))
         x = b.binary("minnan", b.binary("maxnan", x, least), largest)
     return b.cast(x, dtype)
