@@ -483,3 +483,33 @@ def test_a_pointer_as_a_condition() -> None:
     assert out[0] == 3
     kernel[(1,)](None, out)
     assert out[0] == 5
+
+
+@triton.jit
+def one() -> Any:
+    return 1
+
+
+@triton.jit
+def calls_its_argument(out: Any, FUNCTION: tl.constexpr) -> None:
+    tl.store(out, FUNCTION())
+
+
+def test_a_function_with_another_text_is_compiled_again_where_it_is_an_argument() -> None:
+    out = np.zeros(1, np.int32)
+    calls_its_argument[(1,)](out, one)
+    assert out[0] == 1
+    text, key = one.src, one.cache_key
+    one._unsafe_update_src(text.replace("return 1", "return 2"))
+    calls_its_argument[(1,)](out, one)
+    assert out[0] == 2
+    one._unsafe_update_src(text)
+    calls_its_argument[(1,)](out, one)
+    assert out[0] == 1
+    assert one.cache_key == key
+
+
+def test_hash_is_the_cache_key_also_after_programs_reset_it() -> None:
+    before = one.hash
+    one.hash = None
+    assert one.hash == one.cache_key == before

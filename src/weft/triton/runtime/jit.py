@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final
+from weakref import WeakSet
 
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction
@@ -65,6 +66,10 @@ class KernelInterface:
         raise NotImplementedError("run not implemented")
 
 
+_KERNELS: Final[WeakSet[JITFunction]] = WeakSet()
+"""All kernels of this process."""
+
+
 class JITCallable:
     """What other kernels may call; a name to test for."""
 
@@ -102,6 +107,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.device_caches: defaultdict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._repr = repr
         preloading.KERNELS[preloading.key_of(self)] = self
+        _KERNELS.add(self)
 
     def __repr__(self) -> str:
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
@@ -157,7 +163,13 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """A text that differs whenever the code may, of this function or of those it calls."""
         return hashlib.sha256(f"{self.dependencies()}{self.first_line}".encode()).hexdigest()
 
-    hash = cache_key
+    @property
+    def hash(self) -> str:
+        """`cache_key`. It is computed anew each time: what programs assign, None, has nothing to forget."""
+        return self.cache_key
+
+    @hash.setter
+    def hash(self, value: object) -> None: ...
 
     def repr(self, specialization: Any) -> str:
         """The kernel's name for profilers."""
@@ -178,14 +190,16 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         return ast.parse(self.src)
 
     def _unsafe_update_src(self, new_src: str) -> None:
-        """Compiles another text from now on. What it names is looked up where the function was defined."""
+        """Compiles another text, from ``def`` on, from now on. What it names is looked up where the function was defined."""
+        decorators = self.source.removesuffix(self.src)
         for name in ("source", "tree", "_references"):
             self.__dict__.pop(name, None)
         first = self.fn.__code__.co_firstlineno
-        self.__dict__["_lines"] = (textwrap.dedent(new_src).splitlines(keepends=True), first)
-        self._executables.clear()
-        self._compiled_from = None
-        self.device_caches.clear()
+        self.__dict__["_lines"] = ((decorators + textwrap.dedent(new_src)).splitlines(keepends=True), first)
+        for kernel in _KERNELS:  # this function may be an argument of others
+            kernel._executables.clear()
+            kernel._compiled_from = None
+            kernel.device_caches.clear()
 
     def _forget(self) -> None:
         super()._forget()
