@@ -103,6 +103,18 @@ def test_numpy_arrays_and_other_shapes() -> None:
     np.testing.assert_array_equal(found, x + y)
 
 
+@weft.jit
+def losses(logits: Any, target: Any, out: Any, BLOCK: tl.constexpr) -> None:
+    offsets = tl.arange(0, BLOCK)
+    tl.store(out + offsets, tl.load(logits + tl.load(target + offsets)))
+
+
+def test_a_parameter_may_have_the_name_of_a_keyword_of_compile() -> None:
+    target = jnp.array([3, 1, 2, 0], jnp.int32)
+    shape = jax.ShapeDtypeStruct((4,), jnp.float32)
+    assert call(losses, jnp.arange(8.0), target, out_shape=shape, grid=1, BLOCK=4).tolist() == [3, 1, 2, 0]
+
+
 def test_several_outputs_as_a_tree() -> None:
     x = array(50)
 

@@ -84,7 +84,7 @@ def call(
         examples = {Input: _examples(inputs), Output: _examples(outputs)}
         filled = {name: handler.filled(v, lambda part: examples[type(part)][part.number]) for name, v in given.items()}
         sizes = grid_of(plain.name, grid(filled) if callable(grid) else grid)
-        plain.compile(**filled, **options)
+        plain.compile(*filled.values(), **options)  # by place: a parameter may be called 'target'
     site = Site(kernel, tuple(given), tuple(given.values()), sizes, options, inputs, outputs, tuple(zeroed_outputs))
     handler.register()
     operation = jax.ffi.ffi_call(
