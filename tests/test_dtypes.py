@@ -128,7 +128,7 @@ def test_instances_are_unique(dtype: DType) -> None:
 def test_types_are_distinct_and_usable_as_keys() -> None:
     assert len(set(dtypes.ALL)) == 15
     assert dtypes.int8 != dtypes.uint8
-    assert dtypes.int8 != "int8"
+    assert dtypes.int8 == "int8"
 
 
 KNOWN = (

@@ -20,10 +20,10 @@ import difflib
 import enum
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import ml_dtypes
 import numpy as np
@@ -72,6 +72,20 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def __eq__(self, other: object) -> bool:
+        """Whether ``other`` is the type or another library's name of it: text, NumPy's dtypes and classes, PyTorch's dtypes.
+        `ValueError` for text with two meanings."""
+        if self is other or type(other) is DType:
+            return self is other
+        return _foreign(other) is self
+
+    __hash__ = object.__hash__
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """What `numpy.dtype` makes of it (from NumPy 2.4)."""
+        return self.numpy
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (named, (self.name,))
@@ -322,7 +336,50 @@ def _spellings(types: tuple[DType, ...]) -> dict[str, DType]:
 
 
 _BY_NAME: Final[dict[str, DType]] = _spellings(ELEMENTS)
-_KNOWN_BY_NAME: Final[dict[str, DType]] = _spellings(KNOWN)
+
+# Short names. A width counts bytes in NumPy and JAX's documentation (``i4`` is int32) and bits elsewhere (``i4`` is int4).
+
+_BYTES: Final[Mapping[str, DType]] = {
+    **{f"i{d.bits // 8}": d for d in (int8, int16, int32, int64)},
+    **{f"u{d.bits // 8}": d for d in (uint8, uint16, uint32, uint64)},
+    **{f"f{d.bits // 8}": d for d in (float16, float32, float64)},
+    **{"b1": bool_, "c8": complex64, "c16": complex128},
+}
+_BITS: Final[Mapping[str, tuple[DType, ...]]] = {
+    **{f"i{d.bits}": (d,) for d in KNOWN if d.name == f"int{d.bits}"},
+    **{f"u{d.bits}": (d,) for d in KNOWN if d.name == f"uint{d.bits}"},
+    **{f"f{d.bits}": (d,) for d in (float16, float32, float64)},
+    **{"i1": (bool_,), "u1": (bool_,)},
+    **{"f4": (float4_e2m1fn,), "f8": (float8_e4m3fn, float8_e5m2)},
+}
+_WORDS: Final[Mapping[str, Mapping[str, DType]]] = {
+    "float": {"NumPy and JAX": float64, "PyTorch and DALI": float32},
+    "int": {"NumPy and JAX": int64, "PyTorch": int32},
+}
+_TRITON_BITS: Final = ("i1", "u1", "i8", "u8")
+
+SHORT: Final[Mapping[str, DType]] = {
+    **{"single": float32, "double": float64, "bf": bfloat16},
+    **{name: dtype for name, dtype in _BYTES.items() if name not in _BITS},
+    **{name: found[0] for name, found in _BITS.items() if name not in _BYTES and name not in _TRITON_BITS},
+}
+"""Short names with one meaning in all systems."""
+
+
+def _meanings(name: str) -> tuple[tuple[str, tuple[DType, ...]], ...]:
+    if name in _WORDS:
+        return tuple((f"in {who}", (dtype,)) for who, dtype in _WORDS[name].items())
+    bits = "in bits (Triton)" if name in _TRITON_BITS else "in bits"
+    return (("in bytes (NumPy, JAX)", (_BYTES[name],)), (bits, _BITS[name]))
+
+
+AMBIGUOUS: Final[Mapping[str, tuple[tuple[str, tuple[DType, ...]], ...]]] = {
+    name: _meanings(name) for name in (*_WORDS, *(n for n in _BITS if n in _BYTES and (_BYTES[n],) != _BITS[n]))
+}
+"""Names with more than one meaning: how they are read, and as what."""
+
+NAMES: Final[dict[str, DType]] = {n: d for n, d in _spellings(KNOWN).items() if n not in AMBIGUOUS} | dict(SHORT)
+"""Every spelling of a dtype that has one meaning in all systems."""
 _BY_NUMPY: Final[dict[np.dtype[Any], DType]] = {d.numpy: d for d in ELEMENTS if not d.saturates}
 
 
@@ -378,12 +435,30 @@ def parse(name: str) -> DType:
 
 
 def named(name: str) -> DType:
-    """The type of `KNOWN` of that spelling; `ValueError` with the nearest spelling for an unknown one."""
-    if (dtype := _KNOWN_BY_NAME.get(name)) is not None:
+    """The type of `KNOWN` of that spelling; `ValueError` for one that has two meanings, with both, and for an unknown one, with
+    the nearest. `weft.semantics.Semantics.named` reads names as a system does."""
+    if (dtype := NAMES.get(name)) is not None:
         return dtype
-    near = difflib.get_close_matches(name.lower(), _KNOWN_BY_NAME, n=1)
+    if name in AMBIGUOUS:
+        read = ", ".join(f"{' or '.join(map(str, found))} {how}" for how, found in AMBIGUOUS[name])
+        ways = " or ".join(f"'{dtype}'" for _, found in AMBIGUOUS[name] for dtype in found)
+        raise ValueError(f"dtype '{name}' has two meanings: {read}; write {ways}")
+    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"weft knows {', '.join(d.name for d in KNOWN)}"
     raise ValueError(f"unknown dtype '{name}'; {hint}")
+
+
+def _foreign(value: object) -> DType | None:
+    """The type that another library's object names, if it names one."""
+    if isinstance(value, str):
+        return named(value) if value in AMBIGUOUS else NAMES.get(value)
+    if isinstance(value, (np.dtype, type)):
+        try:
+            return NAMES.get(np.dtype(cast(Any, value)).name)
+        except TypeError:
+            return None
+    text = str(value) if type(value).__module__ == "torch" else ""
+    return NAMES.get(text.removeprefix("torch.")) if text.startswith("torch.") else None
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType:

@@ -31,7 +31,7 @@ class Graph:
         """A parameter; `ValueError` for a name already taken."""
         if name in self._inputs:
             raise ValueError(f"the graph has an input '{name}' already")
-        element = read_dtype(dtype)
+        element = read_dtype(dtype, self.semantics)
         self.semantics.operand(element)
         require(element, f"input '{name}' is")
         node = Input(views.shape_of(shape), element, name=name)
@@ -40,7 +40,9 @@ class Graph:
 
     def scalar(self, value: Number, dtype: object) -> Array:
         """A number of a chosen dtype."""
-        return Array(building.constant(self.semantics, Constant(value, read_dtype(dtype))), self.semantics)
+        return Array(
+            building.constant(self.semantics, Constant(value, read_dtype(dtype, self.semantics))), self.semantics
+        )
 
     def output(self, *arrays: Array) -> None:
         """Adds results, in order."""

@@ -110,7 +110,7 @@ class Array(Operators):
 
     def astype(self, dtype: object) -> Self:
         """The elements converted as the system's explicit cast does (saturating, wrapping or rounding); never weak."""
-        return self._with(building.astype(self._system, self._value, read_dtype(dtype)))
+        return self._with(building.astype(self._system, self._value, read_dtype(dtype, self._system)))
 
     def reduce(self, op: str, axis: Axis = None, keepdims: bool = False) -> Self:
         """A reduction of `weft.semantics.ops.REDUCTIONS`; ``argmax``, ``argmin`` and ``cumsum`` of all axes go over the
@@ -335,7 +335,7 @@ def asarray(data: object, semantics: str | Semantics | None = None, dtype: objec
         moved = data if system is data.semantics else Array(Value(data.node, weak), system)
         return moved if dtype is None else moved.astype(dtype)
     system = current() if semantics is None else get(semantics)
-    return Array(to_value(system, data, None if dtype is None else read_dtype(dtype)), system)
+    return Array(to_value(system, data, None if dtype is None else read_dtype(dtype, system)), system)
 
 
 def apply(op: str, *operands: object, semantics: str | Semantics | None = None) -> Array:

@@ -90,6 +90,9 @@ class Lenient(Semantics):
     def number(self, value: Number, dtype: DType) -> Number:
         return self._system.number(value, dtype)
 
+    def named(self, text: str) -> DType:
+        return self._system.named(text)
+
     def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
         return self._system.arriving(op, operands)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType, format_within
+from weft.semantics.core import Semantics
 
 COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128)
 """The types expressions may have: those of kernels, and complex numbers, which kernels see as their two parts."""
@@ -52,13 +53,15 @@ def dtype_of(array: np.dtype[Any]) -> DType:
     return require(dtype, "the array has elements of")
 
 
-def read_dtype(dtype: object) -> DType:
-    """A dtype in any spelling: weft's, a name, NumPy's (also ``np.float32`` and ``float``); `ValueError` or `TypeError`
-    for what is none."""
+def read_dtype(dtype: object, system: Semantics | None = None) -> DType:
+    """A dtype in any spelling: weft's, a name (as ``system`` reads it), NumPy's (also ``np.float32`` and ``float``);
+    `ValueError` or `TypeError` for what is none."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
-        return dtypes.named(dtype)
+        return dtypes.named(dtype) if system is None else system.named(dtype)
+    if type(dtype).__module__ == "torch":
+        return dtypes.named(str(dtype).removeprefix("torch."))
     try:
         return dtypes.named(np.dtype(dtype).name)  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:

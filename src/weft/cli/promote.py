@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from weft import semantics
+from weft import dtypes, semantics
 from weft.cli.console import console, print_json
 from weft.report.disagreement import diff_tables
 from weft.report.matrix import matrix, matrix_tables
@@ -78,11 +78,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _expression(options: argparse.Namespace) -> int:
     """The expression in every system, or in the chosen ones."""
-    operands = [operand(o) for o in options.operands]
+    names = [semantics.get(name).name for name in options.system or semantics.SYSTEMS]
+    families = {name.partition("@")[0].partition("-")[0] for name in names}
+    named = semantics.get(names[0]).named if len(families) == 1 else dtypes.named
+    operands = [operand(o, named) for o in options.operands]
     if not operands or (len(operands) == 1 and options.op is None):
         raise ValueError("an expression has two operands, or --op and what it takes: weft promote uint8 int8")
     op = _operation(options.op, operands)
-    names = [semantics.get(name).name for name in options.system or semantics.SYSTEMS]
     answers = [answer(name, op, operands) for name in names]
     if options.explain:
         _explain(options, op, operands, answers)

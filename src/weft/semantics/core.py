@@ -12,7 +12,7 @@ itself, since several systems decide by its value.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex, TypeAlias, cast
 
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from weft import dtypes, semantics
 from weft.dtypes import DType
 from weft.semantics import ops
+from weft.semantics.spellings import in_system
 
 Number: TypeAlias = bool | int | float | complex
 """A literal."""
@@ -198,6 +199,11 @@ class Semantics(ABC):
         """The type the operands meet in."""
         return self.common(*map(self.operand, operands)).type
 
+    def named(self, text: str) -> DType:
+        """The type that the system's programs write as ``text``; `ValueError` for an unknown name, and for one that has two
+        meanings and none in this system."""
+        return in_system(self.name, text)
+
     def arriving(self, op: str, operands: Sequence[object]) -> Sequence[object]:
         """What reaches the system of operands as they are written: Python asks the left side of an operator first, and NumPy's
         scalars hand on something else to some systems. ``op`` is canonical."""
@@ -211,7 +217,7 @@ class Semantics(ABC):
         if isinstance(value, np.ndarray):
             array = cast("NDArray[Any]", value)
             value = Type(dtypes.named(array.dtype.name), scalar=not array.ndim)
-        read = operand(value)
+        read = operand(value, self.named)
         dtype = read if isinstance(read, DType) else read.dtype if isinstance(read, (Type, Constant)) else None
         if dtype is not None and dtype not in self.dtypes:
             raise ValueError(f"{self.name} has no dtype {dtype}; it has {', '.join(map(str, self.dtypes))}")
@@ -241,22 +247,22 @@ _WEAK: Mapping[str, DType] = {
 """JAX's spelling of weakly typed operands."""
 
 
-def operand(value: object) -> Operand:
+def operand(value: object, named: Callable[[str], DType] = dtypes.named) -> Operand:
     """An operand from what users write: an operand; a NumPy dtype, its class, or a scalar; or text. Text is a dtype (``int8``,
     ``bf16``), one without dimensions (``int8[]``), a weak one (``i*``), a number (``3``, ``2.5``, ``True``), or a typed
-    constant (``9:uint8``). `ValueError` for anything else."""
+    constant (``9:uint8``). ``named`` reads the names of dtypes in text. `ValueError` for anything else."""
     if isinstance(value, np.generic):  # first, for np.float64 is a float
         scalar = cast(Any, value)
         return Constant(scalar.item(), dtypes.named(scalar.dtype.name))
     match value:
         case Type() | Constant() if isinstance(value.dtype, str):
-            return replace(value, dtype=dtypes.named(value.dtype))
+            return replace(value, dtype=named(value.dtype))
         case DType() | Type() | Constant() | bool() | int() | float() | complex():
             return value
         case np.dtype():
             return dtypes.named(value.name)
         case str():
-            return _parse(value.strip())
+            return _parse(value.strip(), named)
         case type() if issubclass(value, np.generic):
             return dtypes.named(np.dtype(cast(Any, value)).name)
         case np.ndarray():
@@ -266,18 +272,18 @@ def operand(value: object) -> Operand:
             raise ValueError(f"an operand is a dtype, a number, a weak type or a typed constant, found {value!r}")
 
 
-def _parse(text: str) -> Operand:
+def _parse(text: str, named: Callable[[str], DType]) -> Operand:
     if text in _WEAK:
         return Type(_WEAK[text], weak=True)
     if text.endswith("[]"):
-        return Type(dtypes.named(text[:-2]), scalar=True)
+        return Type(named(text[:-2]), scalar=True)
     if ":" in text:
         value, dtype = text.split(":", 1)
         if (number := _number(value)) is None:
             raise ValueError(f"'{text}' is no typed constant; write it like 9:uint8")
-        return Constant(number, dtypes.named(dtype))
+        return Constant(number, named(dtype))
     number = _number(text)
-    return dtypes.named(text) if number is None else number
+    return named(text) if number is None else number
 
 
 def _number(text: str) -> Number | None:
