@@ -287,7 +287,14 @@ Place: TypeAlias = tuple[Mapping[str, Any] | None, Any, Any]
 """Where a value was found: a mapping, the name in it and the value; or None, a closure's cell and its value."""
 
 
-_LANGUAGE: Final = ("weft.language", "weft.triton.language", "triton.language")
+_LANGUAGE: Final = ("weft.language", "triton.language")
+
+
+def _of_language(module: object) -> bool:
+    """Whether a module's name is one of the language's, weft's or Triton's, which is also found behind ``weft.``."""
+    return isinstance(module, str) and (
+        module.startswith(_LANGUAGE) or module.removeprefix("weft.").startswith(_LANGUAGE)
+    )
 
 
 @dataclass
@@ -303,7 +310,7 @@ class References:
         """Adds places."""
         for mapping, name, value in places:
             module: object = None if mapping is None else mapping.get("__name__")
-            if not (isinstance(module, str) and module.startswith(_LANGUAGE)):
+            if not _of_language(module):
                 self.places[id(mapping), id(name) if mapping is None else name] = mapping, name, value
 
     def moved(self) -> bool:
