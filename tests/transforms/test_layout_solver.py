@@ -362,6 +362,21 @@ def test_estimates_of_what_is_common() -> None:
     assert found == 128 + 128 + MODEL.latency.load + MODEL.latency.block_barrier
 
 
+def test_lanes_that_want_the_same_elements_each_load_them() -> None:
+    """The block stores 256 words, 8 wavefronts. Each of its 128 threads loads 16 words, 64 wavefronts in all, though a warp wants
+    no more than 64 different words."""
+    source, destination = (
+        LinearLayout.from_columns({"register": register, "lane": lane, "warp": warp}, (("dim0", 8),))
+        for register, lane, warp in (
+            ((1, 2), (4, 8, 16, 32, 64), (128, 0)),
+            ((1, 2, 4, 8), (16, 32, 0, 0, 0), (64, 128)),
+        )
+    )
+    waited = MODEL.latency.load + MODEL.latency.block_barrier
+    plan = plan_conversion(source, destination, 32, MODEL)
+    assert least_conversion(source, destination, 32, MODEL).price == plan.price == 8 + 64 + waited
+
+
 def test_the_estimate_of_a_conversion_by_halves() -> None:
     """A warp bit trades places with a register bit and nothing else moves: half of the elements stay where they are. Of 64 x 64
     float32 each warp stores and loads half of its part, 64 wavefronts of 128 bytes each way."""

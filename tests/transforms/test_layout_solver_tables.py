@@ -125,6 +125,16 @@ def test_where_the_table_would_be_large_each_reader_pays_for_itself(given: Wants
             assert found == exact
 
 
+def test_a_conversion_without_a_plan_costs_only_those_that_ask_for_it() -> None:
+    """Its price is infinite, and no product with zero makes it a NaN."""
+
+    def unplanned(_: Any, held: int, wanted: int) -> float:
+        return float("inf") if wanted == 2 else 1.0
+
+    (table,) = Columns(Wants(held_value(), 0, (1,), (0, 1), (((1,), (2,)),), 16.0), unplanned).tables(())
+    assert table.prices.tolist() == [[16.0, float("inf")], [0.0, float("inf")]]
+
+
 def test_prices_are_asked_again_where_they_changed() -> None:
     known: dict[tuple[int, int], float] = {}
 

@@ -26,12 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import index as as_int
 
 from weft.extensions import extension
 from weft.layout.algebra import division, f2, fields, solving, text_form
 from weft.layout.algebra.fields import log2_exact
+from weft.layout.algebra.lazy import lazy
 from weft.layout.algebra.matrix_view import MatrixView, matrix_view
 
 
@@ -187,22 +188,22 @@ class LinearLayout:
 
     # The dimensions
 
-    @cached_property
+    @lazy
     def in_dims(self) -> tuple[str, ...]:
         """Names of the input dimensions."""
         return tuple(name for name, _ in self.inputs)
 
-    @cached_property
+    @lazy
     def out_dims(self) -> tuple[str, ...]:
         """Names of the output dimensions, slowest first."""
         return tuple(name for name, _ in self.outputs)
 
-    @cached_property
+    @lazy
     def shape(self) -> tuple[int, ...]:
         """Sizes of the output dimensions."""
         return tuple(1 << bits for _, bits in self.outputs)
 
-    @cached_property
+    @lazy
     def out_bits(self) -> int:
         """Bits of a flattened output index."""
         return sum(bits for _, bits in self.outputs)
@@ -221,16 +222,16 @@ class LinearLayout:
 
     # The matrix
 
-    @cached_property
+    @lazy
     def _columns(self) -> dict[str, f2.Matrix]:
         return dict(self.inputs)
 
-    @cached_property
+    @lazy
     def _output_fields(self) -> dict[str, tuple[int, int]]:
         """Each output dimension's (shift, bits) within a flattened index."""
         return fields.positions(self.outputs)
 
-    @cached_property
+    @lazy
     def all_columns(self) -> f2.Matrix:
         """The columns of all input dimensions, in their order."""
         return tuple([column for _, columns in self.inputs for column in columns])
@@ -239,7 +240,7 @@ class LinearLayout:
         """The matrix with its labels, which prints as the paper draws it."""
         return matrix_view(self)
 
-    @cached_property
+    @lazy
     def _hash(self) -> int:
         return hash((self.inputs, self.outputs))
 
@@ -292,7 +293,7 @@ class LinearLayout:
 
     # Properties
 
-    @cached_property
+    @lazy
     def rank(self) -> int:
         """The rank of the matrix: the layout reaches 2^rank output indices."""
         return f2.rank(self.all_columns)
@@ -442,7 +443,7 @@ class LinearLayout:
 
     # Text
 
-    @cached_property
+    @lazy
     def _text(self) -> str:
         bases = {dim: self.bases(dim) for dim in self.in_dims}
         return text_form.spell(bases, {name: 1 << bits for name, bits in self.outputs})

@@ -18,6 +18,7 @@ As in Triton 3.9, a zero column is kept in ``lane`` and ``warp``, where it says 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.dealing import (
@@ -125,6 +126,7 @@ def blocked_operand(
     return deal.layout()
 
 
+@lru_cache(maxsize=1 << 12)
 def sliced(parent: LinearLayout, dim: int) -> LinearLayout:
     """The parent without output dimension ``dim`` (paper 4.8), the later ones renumbered.
 

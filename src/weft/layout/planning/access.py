@@ -29,11 +29,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.layout.algebra import f2, subspaces
 from weft.layout.algebra.fields import log2_exact
+from weft.layout.algebra.lazy import lazy
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.memory.banks import BLOCK, OFFSET
@@ -85,7 +86,7 @@ class AccessPlan:
     machine: MachineModel
     reason: str
 
-    @cached_property
+    @lazy
     def together(self) -> int:
         """Matrices of one instruction; 1 for vectors."""
         return 1 if self.way == "vector" else min(LANES // ROWS[self.way], 1 << len(self.across))
@@ -100,13 +101,13 @@ class AccessPlan:
         """Bits that a lane moves in one instruction."""
         return self.together * self.bits << len(self.inside)
 
-    @cached_property
+    @lazy
     def addressed(self) -> f2.Matrix:
         """The columns, in bytes, of a thread's base address by the bits of its lane, then its warp, then its block."""
         lanes = self.columns.lane if self.way == "vector" else self.rows
         return self._bytes((*lanes, *self.columns.warp, *self.columns.block))
 
-    @cached_property
+    @lazy
     def _steps(self) -> f2.Matrix:
         """The columns, in bytes, by the bits of the instruction's number."""
         across = self.across[self.together.bit_length() - 1 :]
@@ -139,7 +140,7 @@ class AccessPlan:
         lanes = _zeros(self.columns.lane) if self.way == "vector" else 0
         return lanes, _zeros(self.columns.warp)
 
-    @cached_property
+    @lazy
     def cost(self) -> Cost:
         """Instructions, wavefronts of all warps, and the permutes that put the elements of a word in order."""
         warps = 1 << (len(self.columns.warp) - self.idle[1].bit_count())
@@ -159,7 +160,7 @@ class AccessPlan:
         own = Words.packed(self.bits)
         return (self._accessed, (), own, self.words) if self.stores else (self._sources, (), self.words, own)
 
-    @cached_property
+    @lazy
     def network(self) -> Network:
         """The permutes between a thread's packed registers and those of the access (`words`): before a store, after a load."""
         return build(*self._columns)
@@ -169,7 +170,7 @@ class AccessPlan:
         """The register masks of all that is accessed, lowest places first."""
         return (*self.inside, *self.across)
 
-    @cached_property
+    @lazy
     def _sources(self) -> f2.Matrix:
         """For each register bit the accessed places, as a mask of `_accessed`, that make the same offset: a copy has none of its
         own."""

@@ -32,9 +32,9 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from weft.layout.algebra import f2
+from weft.layout.algebra.lazy import lazy
 from weft.layout.planning.machine import MachineModel
 from weft.layout.planning.matrix import LANES, ROWS, AccessKind
 from weft.layout.planning.permutes import Words, word_bits
@@ -76,7 +76,7 @@ class Addresses:
         """The address of the unit at this offset, from the base."""
         return (offset >> self.unit) * self.unit_bits // 8
 
-    @cached_property
+    @lazy
     def thread_bits(self) -> int:
         """The offset bits in which lanes or warps differ."""
         mask = 0
@@ -138,7 +138,7 @@ class Access(Step):
         """The bytes that the bits of ``warp ^ warp_flip`` move the address by."""
         return tuple(map(self.addresses.byte, self.addresses.warps))
 
-    @cached_property
+    @lazy
     def numbers(self) -> Sequence[int]:
         """The instructions of the round, by the number of their first vector or matrix."""
         return self._numbers()
@@ -166,7 +166,7 @@ class Access(Step):
     def cost(self) -> Cost:
         return self._cost
 
-    @cached_property
+    @lazy
     def _cost(self) -> Cost:
         name = "stores" if self.stores else "loads"
         return Cost(
@@ -182,7 +182,7 @@ class Access(Step):
         """Bytes of scratch this round uses, from the base."""
         return self.addresses.byte((self.granules[1] - self.granules[0]) << self.addresses.tile)
 
-    @cached_property
+    @lazy
     def instructions(self) -> int:
         """Instructions of a thread in this round."""
         return self._count()
@@ -219,11 +219,11 @@ class Access(Step):
             words.update(range(start // width, (start + size - 1) // width + 1))
         return max(Counter(word % self.machine.banks for word in words).values(), default=0)
 
-    @cached_property
+    @lazy
     def _active_warps(self) -> list[int]:
         return [warp for warp in range(self.warps) if not warp & self.idle_warps]
 
-    @cached_property
+    @lazy
     def _granule_counts(self) -> Counter[int]:
         """How many instructions (or matrices) start in each granule, by registers alone."""
         tile = self.addresses.tile
@@ -232,12 +232,12 @@ class Access(Step):
         each = 1 << (len(columns) - len(basis))
         return Counter({granule: each for granule in span(basis)})
 
-    @cached_property
+    @lazy
     def _by_registers(self) -> bool:
         """Whether lanes and warps differ in no granule bit: then all granules of a round are alike."""
         return not self.addresses.thread_bits >> self.addresses.tile
 
-    @cached_property
+    @lazy
     def _in_round(self) -> int:
         """How many instructions (or matrices) have their registers in this round."""
         columns = [column >> self.addresses.tile for column in self.across]
@@ -247,7 +247,7 @@ class Access(Step):
             return each * max(0, min(self.granules[1], 1 << len(basis)) - self.granules[0])
         return each * sum(self.granules[0] <= granule < self.granules[1] for granule in span(basis))
 
-    @cached_property
+    @lazy
     def _warp_granules(self) -> Counter[int]:
         """How many active warps start in each granule, by the warp alone."""
         tile = self.addresses.tile
@@ -279,12 +279,12 @@ class VectorAccess(Access):
         """Bits per lane and instruction."""
         return (1 << (self.inside - self.addresses.unit)) * self.addresses.unit_bits
 
-    @cached_property
+    @lazy
     def _phase_lanes(self) -> int:
         machine = self.machine
         return machine.wavefront_bytes // max(machine.bank_bytes, self.vector_bits // 8)
 
-    @cached_property
+    @lazy
     def _lane_offsets(self) -> list[int]:
         return span(self.addresses.lanes)
 
@@ -314,12 +314,12 @@ class VectorAccess(Access):
             for warp in range(self.warps)
         ]
 
-    @cached_property
+    @lazy
     def _one(self) -> int:
         """The wavefronts of an instruction, where all are alike."""
         return self._wavefronts(self._placed(self.granules[0] << self.addresses.tile))
 
-    @cached_property
+    @lazy
     def _by_granule(self) -> dict[int, int]:
         """The wavefronts of an instruction of a warp that starts in each granule; none where no lane takes part."""
         found: dict[int, int] = {}
@@ -386,12 +386,12 @@ class MatrixAccess(Access):
     def _numbers(self) -> Sequence[int]:
         return self.matrices[:: self.together]
 
-    @cached_property
+    @lazy
     def together(self) -> int:
         """Matrices per instruction."""
         return min(LANES // ROWS[self.kind], 1 << len(self.across))
 
-    @cached_property
+    @lazy
     def matrices(self) -> list[int]:
         """The matrices of this round, by number; ``together`` consecutive ones take an
         instruction."""

@@ -7,7 +7,8 @@ cheaper.
     nothing     0
     registers   what renaming and selecting costs, or memory, whichever is less
     lanes       the least shuffles and one shuffle's latency, or memory, whichever is less
-    warps       memory: all elements stored once and loaded once; or a half of them, while the other stays in its warp
+    warps       memory: all elements stored once, and loaded by each lane that wants them; or a half of them, while the other
+                stays in its warp
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import NamedTuple
 
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.planning.machine import MachineModel
-from weft.layout.planning.needs import Places, crossing, least_shuffles, needs
-from weft.layout.planning.price import clocks, least_cost, memory_latency, price
+from weft.layout.planning.needs import Places, crosses_lanes, crossing, least_shuffles
+from weft.layout.planning.price import clocks, least_cost, memory_latency
 from weft.layout.planning.steps import Cost
-from weft.layout.planning.ways.halves import halved
+from weft.layout.planning.ways.halves import cut, halved
 from weft.layout.planning.ways.lanes import rename
 
 
@@ -31,66 +32,94 @@ class Least(NamedTuple):
     permutes: int
 
 
-@lru_cache(maxsize=1 << 14)
-def _places(layout: LinearLayout) -> Places:
-    return Places.of(layout).first_copies
+class _Side(NamedTuple):
+    """A layout without copies in registers, and log2 of the elements that memory holds of it and of those that a warp loads."""
+
+    places: Places
+    elements: int
+    loaded: int
+
+    @classmethod
+    def of(cls, places: Places) -> _Side:
+        register, lane, warp = places
+        registers = len(register)
+        return cls(places, registers + sum(map(bool, lane)) + sum(map(bool, warp)), registers + len(lane))
 
 
 @lru_cache(maxsize=1 << 14)
-def _stored(layout: LinearLayout, bits: int, machine: MachineModel) -> float:
-    """The least clocks of the pipes where all elements go through memory into a layout."""
-    return _through_memory(_places(layout), bits, machine)
+def _side(layout: LinearLayout) -> _Side:
+    return _Side.of(Places.of(layout).first_copies)
 
 
 @lru_cache(maxsize=1 << 16)
 def least_conversion(source: LinearLayout, destination: LinearLayout, bits: int, machine: MachineModel) -> Least:
-    """Lower bounds of the price of `plan_conversion`, in clocks, and of its permutes."""
-    a, b = _places(source), _places(destination)
-    warps = 1 << len(a.warp)
-    if crossing(a, b):
-        pipes = _stored(destination, bits, machine)
-        if a.warp != b.warp:
-            pipes = min(pipes, _halves(a, b, bits, machine))
-        return Least(pipes + memory_latency(machine, local=False), 0)
-    match needs(a, b):
-        case "nothing":
-            return Least(0, 0)
-        case "registers":
-            step = rename(a, b, bits)
-            registers = len(a.register), len(b.register)
-            selected = price((step,), machine, warps, registers=registers, bits=bits)
-            stored = _stored(destination, bits, machine) + memory_latency(machine, local=True)
-            return Least(selected, step.permutes) if selected < stored else Least(stored, 0)
-        case _:
-            shuffles = least_shuffles(a, b, bits, machine.shuffle_bits)
-            shuffled = _shuffled(shuffles, machine, warps) + machine.latency.shuffle
-            return Least(min(shuffled, _stored(destination, bits, machine) + memory_latency(machine, local=True)), 0)
+    """Lower bounds of the price of `plan_conversion`, in clocks, and of its permutes. They hold for layouts without copies in
+    registers, as the solver's are: which copy a plan takes may save it permutes."""
+    a, (b, elements, loaded) = _side(source).places, _side(destination)
+    prices = _prices(bits, machine, 1 << len(a.warp))
+    stored = prices.stored(elements, loaded)
+    if across := crossing(a, b):
+        return Least(prices.halves(a, b, across, elements, stored) + prices.block_latency, 0)
+    if a == b:
+        return Least(0, 0)
+    stored += prices.warp_latency
+    if crosses_lanes(a, b):
+        return Least(min(stored, prices.shuffled(a, b) + machine.latency.shuffle), 0)
+    permutes = rename(a, b, bits).permutes
+    # A step that only rearranges registers waits for nothing, and holds no more than source and destination.
+    selected = prices.pipes(Cost(permutes=permutes))
+    return Least(selected, permutes) if selected < stored else Least(stored, 0)
 
 
-def _through_memory(b: Places, bits: int, machine: MachineModel) -> float:
-    """The least clocks of the pipes where all elements go through memory."""
-    needed = sum(map(bool, b.register)) + sum(map(bool, b.lane))
-    return _memory(needed + sum(map(bool, b.warp)), needed, bits, machine, 1 << len(b.warp))
+class _Prices:
+    """The prices of parts of conversions, for elements of some width on a machine; answers are kept."""
+
+    def __init__(self, bits: int, machine: MachineModel, warps: int):
+        self.block_latency = memory_latency(machine, local=False)
+        self.warp_latency = memory_latency(machine, local=True)
+        self._bits, self._machine, self._warps = bits, machine, warps
+        self._stored: dict[tuple[int, int], float] = {}
+        self._shuffled: dict[int, float] = {}
+
+    def pipes(self, cost: Cost) -> float:
+        """The clocks of the busiest pipe."""
+        return clocks(cost, self._machine, self._warps)
+
+    def stored(self, elements: int, loaded: int) -> float:
+        """The least clocks of the pipes where 2^``elements`` go through memory, of which each warp loads 2^``loaded``."""
+        found = self._stored.get((elements, loaded))
+        if found is None:
+            least = least_cost(1 << elements, 1 << loaded, self._bits, self._machine, self._warps)
+            found = self._stored[elements, loaded] = self.pipes(least)
+        return found
+
+    def shuffled(self, a: Places, b: Places) -> float:
+        """The least clocks of the pipes for shuffles."""
+        count = least_shuffles(a, b, self._bits, self._machine.shuffle_bits)
+        found = self._shuffled.get(count)
+        if found is None:
+            found = self._shuffled[count] = self.pipes(Cost(shuffles=count))
+        return found
+
+    def halves(self, a: Places, b: Places, across: int, elements: int, to_beat: float) -> float:
+        """The least clocks of the pipes where a half stays in its warp: shuffles and wavefronts share one. ``to_beat`` if that
+        is less, or where no half can stay. ``across``: the bits that cross warps; ``elements``: log2 of those in memory."""
+        at = cut(a, b, self._bits)
+        if at is None:
+            return to_beat
+        # A bit leaves the registers and enters the warps, where there may have been copies.
+        elements -= bool(at.into)
+        moved = self.stored(elements, len(b.register) - 1 + len(b.lane))
+        # Barriers of the half that stays are waited for in series.
+        twice = moved + self.block_latency
+        if moved >= to_beat or (across & ~(at.out | at.into) and twice >= to_beat):
+            return to_beat
+        _, a, b = halved(a, b, at)
+        if across := crossing(a, b):
+            return twice + self.halves(a, b, across, elements, to_beat - twice) if twice < to_beat else to_beat
+        return min(to_beat, moved + (self.shuffled(a, b) if a != b and crosses_lanes(a, b) else 0))
 
 
-@lru_cache(maxsize=1024)
-def _memory(elements: int, needed: int, bits: int, machine: MachineModel, warps: int) -> float:
-    return clocks(least_cost(1 << elements, 1 << needed, bits, machine, warps), machine, warps)
-
-
-@lru_cache(maxsize=1024)
-def _shuffled(shuffles: int, machine: MachineModel, warps: int) -> float:
-    return clocks(Cost(shuffles=shuffles), machine, warps)
-
-
-def _halves(a: Places, b: Places, bits: int, machine: MachineModel) -> float:
-    """The least clocks of the pipes where a half stays in its warp: shuffles and wavefronts share one. Infinite if none can."""
-    found = halved(a, b, bits)
-    if found is None:
-        return float("inf")
-    a, b = found.source, found.destination
-    moved = _through_memory(b, bits, machine)
-    if crossing(a, b):
-        return moved + _halves(a, b, bits, machine)
-    shuffles = least_shuffles(a, b, bits, machine.shuffle_bits) if needs(a, b) == "lanes" else 0
-    return moved + _shuffled(shuffles, machine, 1 << len(a.warp))
+@lru_cache(maxsize=64)
+def _prices(bits: int, machine: MachineModel, warps: int) -> _Prices:
+    return _Prices(bits, machine, warps)

@@ -118,7 +118,9 @@ def _halves(question: _Question) -> Candidate | None:
     inner = _Question(*halves.relabelled(split.source, split.destination), bits, machine, question.room)
     base = total([step.cost for step in (*before, *after)])
     least = base + memory.least_cost(inner.task)
-    bound = question.pipes(least) + memory_latency(machine, local=False)
+    # What crosses warps in the half that stays has barriers of its own, and these are waited for in series (`price.latency`).
+    series = 2 if crossing(split.source, split.destination) else 1
+    bound = question.pipes(least) + series * memory_latency(machine, local=False)
 
     def build(to_beat: float) -> Built | None:
         # The half that stays is looked at first, beside the least that the other can cost: most often it is too dear already.

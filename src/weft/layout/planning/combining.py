@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft.layout.planning.machine import MachineModel
@@ -97,19 +97,19 @@ class CombinePlan:
         return "; ".join(map(str, self.steps)) or "nothing"
 
 
-def combining_latency(step: CombineStep, machine: MachineModel, warps: int) -> float:
-    """The clocks that a step waits in series: a conversion as `price.price` says, others for the shuffles (or ``redux.sync``) of
-    all registers together, then for what combines."""
+def combining_latency(step: CombineStep, cost: Cost, machine: MachineModel, warps: int) -> float:
+    """The clocks that a step of this cost waits in series: a conversion as `price.price` says, others for the shuffles (or
+    ``redux.sync``) of all registers together, then for what combines."""
     if isinstance(step, Convert):
         waited = latency(step.plan.steps, machine)
-        return waited * exposure(step.cost.scratch, 0, machine, warps) if step.cost.scratch else waited
-    shuffled = machine.latency.shuffle if step.cost.shuffles or step.cost.reduces else 0
+        return waited * exposure(cost.scratch, 0, machine, warps) if cost.scratch else waited
+    shuffled = machine.latency.shuffle if cost.shuffles or cost.reduces else 0
     return shuffled + (machine.latency.permute if step.combines else 0)
 
 
 def combining_price(steps: Sequence[CombineStep], bits: int, machine: MachineModel, warps: int) -> float:
     """Clocks of steps: of the busiest pipe, where combining passes through the pipe of permutes, and of what is waited for."""
-    cost = total([step.cost for step in steps])
+    costs = [step.cost for step in steps]
     combines = sum(step.combines for step in steps) * max(1, bits // WORD_BITS)
-    waited = sum(combining_latency(step, machine, warps) for step in steps)
-    return clocks(replace(cost, permutes=cost.permutes + combines), machine, warps) + waited
+    waited = sum(combining_latency(step, cost, machine, warps) for step, cost in zip(steps, costs, strict=True))
+    return clocks(total([*costs, Cost(permutes=combines)]), machine, warps) + waited

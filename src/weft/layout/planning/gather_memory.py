@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.layout.algebra import f2
+from weft.layout.algebra.lazy import lazy
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import LANE, REGISTER, WARP
 from weft.layout.memory.banks import BLOCK, OFFSET
@@ -77,7 +78,7 @@ class GatherMemory:
         """Wavefronts of a warp for each result, all rounds together, in the mean over random indices."""
         return expected_wavefronts(self.base[1], self.along, self.bits, self.machine, self.copies, self.tile)
 
-    @cached_property
+    @lazy
     def cost(self) -> Cost:
         """Loads and stores of all rounds; the loads' wavefronts are the mean for random indices, rounded up."""
         register, lane, warp, _ = self.base

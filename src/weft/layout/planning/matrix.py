@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
 from weft.layout.algebra import f2
+from weft.layout.algebra.lazy import lazy
 from weft.layout.planning.machine import MachineModel
 
 AccessKind: TypeAlias = Literal["vector", "matrix", "transposed", "bytes"]
@@ -56,7 +56,7 @@ class Side:
 
         return Side(kept(self.registers), kept(self.lanes), kept(self.warps))
 
-    @cached_property
+    @lazy
     def held(self) -> tuple[int, ...]:
         """The tensor bits in registers, lowest register bit first."""
         return tuple(column for column in self.registers if column)

@@ -66,7 +66,10 @@ def _mask(columns: f2.Matrix) -> int:
 @lru_cache(maxsize=1 << 14)
 def _differ(a: f2.Matrix, b: f2.Matrix) -> int:
     """The bits in which columns of the same places differ."""
-    return _mask(tuple(x ^ y for x, y in zip(a, b, strict=True)))
+    differ = 0
+    for x, y in zip(a, b, strict=True):
+        differ |= x ^ y
+    return differ
 
 
 def crossing(a: Places, b: Places) -> int:
@@ -77,7 +80,8 @@ def crossing(a: Places, b: Places) -> int:
     return (wanted | _differ(a.warp, b.warp)) & ~held
 
 
-def _crosses_lanes(a: Places, b: Places) -> bool:
+def crosses_lanes(a: Places, b: Places) -> bool:
+    """Whether a thread lacks elements that it is to have; of a conversion within warps."""
     held = _mask(a.register)
     return bool((_mask(b.register) | _differ(a.lane, b.lane) | _differ(a.warp, b.warp)) & ~held)
 
@@ -88,7 +92,7 @@ def needs(a: Places, b: Places) -> Needs:
         return "nothing"
     if crossing(a, b):
         return "warps"
-    return "lanes" if _crosses_lanes(a, b) else "registers"
+    return "lanes" if crosses_lanes(a, b) else "registers"
 
 
 def received_words(a: Places, b: Places, bits: int, width: int) -> int:

@@ -17,6 +17,7 @@ The numbers rank plans; they predict no time. What is not priced: what fewer res
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from weft.layout.planning.accesses import Access
@@ -72,6 +73,7 @@ def latency(steps: Sequence[Step], machine: MachineModel) -> float:
     return waited + (machine.latency.load if loading else 0)
 
 
+@lru_cache(maxsize=64)
 def memory_latency(machine: MachineModel, local: bool, rounds: int = 1) -> float:
     """The least `latency` of a way through memory: each round loads after a barrier, and rounds are apart by one more."""
     barriers = (2 * rounds - 1) * machine.latency.barrier("warp" if local else "block")
@@ -140,7 +142,8 @@ def price(
 
 def least_cost(elements: int, needed: int, bits: int, machine: MachineModel, warps: int) -> Cost:
     """What every plan costs in which everything goes through memory: one barrier, the block's ``elements`` stored once, the
-    ``needed`` ones loaded by each warp, as many bytes in a wavefront as the banks have."""
+    ``needed`` ones loaded by the lanes of each warp, as many bytes in a wavefront as the banks have. Lanes that want the same
+    elements each load them (`ways.memory`)."""
     wavefront = machine.wavefront_bytes * 8
     wavefronts = -(-elements * bits // wavefront) + warps * -(-needed * bits // wavefront)
     return Cost(stores=1, loads=1, wavefronts=wavefronts, barriers=1)

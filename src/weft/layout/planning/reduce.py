@@ -453,26 +453,35 @@ def least_reduce(
     first, start = _in_thread(source, axis, bits)
     warps = 1 << len(start.warp)
     exchange = least_exchange(machine) if start.axis_warps else 0
-    steps = [first] if first.kept != f2.identity(len(_columns(source, REGISTER))) else []
+    steps = (first,) if first.kept != f2.identity(len(_columns(source, REGISTER))) else ()
     by_instruction = redux and machine.redux and bits <= WORD_BITS
+    # What combining costs depends on how many places take part, not on which.
+    ways = {(len(spread), sum(p in start.axis_lanes for p, _ in spread)) for spread in _spreads(start, target)}
+    lanes = len(start.axis_lanes)
     return exchange + min(
-        combining_price([*steps, *_combined(start, spread, bits, machine, by)], bits, machine, warps)
-        for spread in dict.fromkeys(_spreads(start, target))
+        _combining(steps, len(start.register) - spread + halved, halved, lanes - halved, bits, machine, warps, by)
+        for spread, halved in ways
         for by in (False, True)[: 1 + by_instruction]
     )
 
 
-def _combined(
-    start: _Partial, spread: tuple[tuple[int, int], ...], bits: int, machine: MachineModel, redux: bool
-) -> list[CombineStep]:
-    """The steps of `_within_warps` that combine."""
-    steps: list[CombineStep] = []
-    halved = [place for place, _ in spread if place in start.axis_lanes]
-    registers = len(start.register) - (len(spread) - len(halved))
-    for place in halved:
-        steps.append(Halve(place, 0, 1 << registers, bits))
-        registers -= 1
-    places = [place for place in start.axis_lanes if place not in halved]
-    if redux and 1 << len(places) == machine.lanes:
-        return [*steps, Redux(1 << registers, bits)]
-    return steps + [Butterfly(place, 1 << registers, bits) for place in places]
+@lru_cache(maxsize=1 << 12)
+def _combining(
+    before: tuple[CombineStep, ...],
+    registers: int,
+    halved: int,
+    whole: int,
+    bits: int,
+    machine: MachineModel,
+    warps: int,
+    redux: bool,
+) -> float:
+    """The price of ``before`` and of the steps of `_within_warps` that combine 2^``registers``: some lane bits by halving, the
+    others whole."""
+    steps = [*before, *(Halve(at, 0, 1 << (registers - at), bits) for at in range(halved))]
+    left = 1 << (registers - halved)
+    if redux and 1 << whole == machine.lanes:
+        steps.append(Redux(left, bits))
+    else:
+        steps += [Butterfly(at, left, bits) for at in range(whole)]
+    return combining_price(steps, bits, machine, warps)

@@ -31,10 +31,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from weft.layout.algebra import f2
+from weft.layout.algebra.lazy import lazy
 from weft.layout.planning.exchange_networks import Columns, ExchangeNetworks, Rounds, build_exchange, count
 from weft.layout.planning.machine import Scope
 from weft.layout.planning.networks import build, length
@@ -135,7 +135,7 @@ class Move(Step):
         """A move from packed words of elements of ``bits`` to packed words."""
         return cls(registers, by_lane, by_warp, Words.packed(bits), Words.packed(bits), loaded)
 
-    @cached_property
+    @lazy
     def network(self) -> Network:
         """The permutes that do it; thread bits are those of the lane, then those of ``warp ^ warp_flip``."""
         return build(self.registers, (*self.by_lane, *self.by_warp), self.taken, self.made)
@@ -202,7 +202,7 @@ class LaneExchange(Step):
     bits: int
     shuffle_bits: int
 
-    @cached_property
+    @lazy
     def columns(self) -> tuple[Columns, Columns]:
         """What `exchange_networks` makes networks of: the words to offer from the thread's own, its own from those received."""
         slots, own = len(self.offered.slot), Words.packed(self.bits)
@@ -224,25 +224,25 @@ class LaneExchange(Step):
         result = tuple(places[1 << bit] for bit in range(self.registers))
         return offer, Columns(result, tuple(chosen), travelling, own)
 
-    @cached_property
+    @lazy
     def rounds(self) -> Rounds:
         """Whom each lane reads in each round, and in which rounds that is not itself."""
         offsets = tuple(f2.apply(self.reads.round, number) for number in range(1 << self.round_bits))
         moved = tuple(not self.stays or offset != 0 for offset in offsets)
         return Rounds((*self.reads.lane, *self.reads.warp), len(self.reads.lane), offsets, moved)
 
-    @cached_property
+    @lazy
     def networks(self) -> ExchangeNetworks:
         """The permutes before and after the shuffles; thread bits are those of the lane, then those of the warp."""
         own = max(1, (self.bits << self.source_registers) // WORD_BITS)
         return build_exchange(*self.columns, self.rounds, own)
 
-    @cached_property
+    @lazy
     def permutes(self) -> int:
         """How many instructions both networks take."""
         return count(*self.columns, self.stays, 1 << self.round_bits)
 
-    @cached_property
+    @lazy
     def stays(self) -> int:
         """How many rounds stay within their lanes."""
         if self.reads.lane != f2.identity(len(self.reads.lane)) or any(self.reads.warp):

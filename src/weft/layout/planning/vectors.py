@@ -9,9 +9,9 @@ Masks and operands are the same in all groups, so a code generator may loop over
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from weft.layout.algebra import f2
+from weft.layout.algebra.lazy import lazy
 from weft.layout.planning.steps import Cost, Step
 
 
@@ -45,7 +45,7 @@ class Shuffle:
         """Lanes of a vector."""
         return 1 << len(self.lane_bits)
 
-    @cached_property
+    @lazy
     def partner(self) -> int:
         """The XOR between the indices of the two vectors read; 0 where each result reads one."""
         return max(place.vector for place in (*self.lane_bits, Place(0, 0)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Sequence
+from typing import Final, NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
@@ -31,6 +31,14 @@ Path = tuple[Hashable, ...]
 """Shape ops, by what they do."""
 
 
+class Computed(NamedTuple):
+    """A free operand, by its number: instructions for each element, and bits for each that are read from buffers."""
+
+    operand: int
+    cone: float
+    read_bits: int
+
+
 class Free:
     """Which values are free, and what it costs to compute them for one user; answers are kept."""
 
@@ -38,6 +46,15 @@ class Free:
         self._free: dict[SSAValue, bool] = {}
         self._cones: dict[SSAValue, float] = {}
         self._reads: dict[SSAValue, int] = {}
+        self._operands: dict[Operation, Sequence[Computed]] = {}
+
+    def operands(self, op: Operation) -> Sequence[Computed]:
+        """The operands of an op that cost something where they are read."""
+        found = self._operands.get(op)
+        if found is None:
+            every = [Computed(at, self.cone(value), self.read_bits(value)) for at, value in enumerate(op.operands)]
+            found = self._operands[op] = [each for each in every if each.cone or each.read_bits]
+        return found
 
     def is_free(self, value: SSAValue) -> bool:
         """Whether a tile depends on no other tile than constants and ranges."""

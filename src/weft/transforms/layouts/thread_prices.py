@@ -105,7 +105,7 @@ def op_price(
         case tile.FlipOp():
             price = _flip(op, layouts[0], machine) + _cones(op, chosen, free, machine)
         case _ if tile.is_a(op, tile.Elementwise):
-            cones = sum(free.cone(operand) for operand in op.operands)
+            cones = sum(each.cone for each in free.operands(op))
             price = _issued(_held(layouts[0]) * (instructions_of(op) + cones), layouts[0])
         case _:
             price = 0.0
@@ -134,18 +134,18 @@ def issued_permutes(permutes: int, warps: int) -> float:
 def _cones(op: Operation, chosen: OperandLayouts, free: Free, machine: MachineModel) -> float:
     """What the free operands cost."""
     return sum(
-        _issued(_held(layout) * free.cone(operand), layout)
-        for operand, layout in zip(op.operands, chosen.operands, strict=True)
-        if layout is not None
+        _issued(_held(layout) * each.cone, layout)
+        for each in free.operands(op)
+        if (layout := chosen.operands[each.operand]) is not None
     )
 
 
 def _read(op: Operation, chosen: OperandLayouts, free: Free, machine: MachineModel) -> float:
     """The wavefronts by which operands are read from buffers, each warp its own part, without conflicts."""
     bits = sum(
-        free.read_bits(operand) * _warps(layout) * _held(layout) << nonzero(layout.columns("lane"))
-        for operand, layout in zip(op.operands, chosen.operands, strict=True)
-        if layout is not None
+        each.read_bits * _warps(layout) * _held(layout) << nonzero(layout.columns("lane"))
+        for each in free.operands(op)
+        if each.read_bits and (layout := chosen.operands[each.operand]) is not None
     )
     return bits / (8 * machine.wavefront_bytes * machine.throughput.wavefronts)
 
@@ -168,7 +168,7 @@ def _access(
     stored = not isinstance(op, tile.LoadOp)
     warps = _warps(layout)
     active = 1 << nonzero(layout.columns("warp")) if stored else warps
-    cone = sum(free.cone(operand) for operand in op.operands if operand is not op.pointer)
+    cone = sum(each.cone for each in free.operands(op) if op.operands[each.operand] is not op.pointer)
     registers = [*found.across, *(() if whole else found.inside)]
     pointers = 1 << _unknown(layout, pointer, registers)
     sectors, lines = _touched(layout, bits // 8, pointer)

@@ -42,46 +42,59 @@ class Split:
     partner: int
 
 
-class Halved(NamedTuple):
-    """Where a conversion splits: the warp bit, the tensor bits that leave it and enter it, the register bits of the source that
-    each half keeps, and a half's source and destination."""
+class Cut(NamedTuple):
+    """Where a conversion splits: the warp bit, and the tensor bits that leave it and enter it."""
 
     warp_bit: int
     out: int
     into: int
+
+
+class Halved(NamedTuple):
+    """The register bits of the source that each half keeps, and a half's source and destination."""
+
     kept: tuple[int, ...]
     source: Places
     destination: Places
 
 
-def halved(a: Places, b: Places, bits: int) -> Halved | None:
-    """The halves at the first warp bit where a conversion has them, of whole words each. Requires no copies in registers."""
+def cut(a: Places, b: Places, bits: int) -> Cut | None:
+    """The first warp bit where a conversion has halves, of whole words each. Requires no copies in registers."""
+    if a.warp == b.warp:
+        return None
     for i, (out, into) in enumerate(zip(a.warp, b.warp, strict=True)):
         if not out or out == into or out not in b.register or (into and into not in a.register):
             continue
-        kept = tuple([bit for bit, unit in enumerate(a.register) if unit != into])
-        if bits << min(len(kept), len(b.register) - 1) < WORD_BITS:
-            continue
-        source = Places(tuple([a.register[bit] for bit in kept]), a.lane, a.warp)
-        warp = (*b.warp[:i], out, *b.warp[i + 1 :])
-        return Halved(i, out, into, kept, source, Places(tuple([u for u in b.register if u != out]), b.lane, warp))
+        kept = len(a.register) - (into in a.register)
+        if bits << min(kept, len(b.register) - 1) >= WORD_BITS:
+            return Cut(i, out, into)
     return None
+
+
+def halved(a: Places, b: Places, at: Cut) -> Halved:
+    """The halves of a conversion."""
+    i, out, into = at
+    kept = tuple([bit for bit, unit in enumerate(a.register) if unit != into])
+    source = Places(tuple([a.register[bit] for bit in kept]), a.lane, a.warp)
+    warp = (*b.warp[:i], out, *b.warp[i + 1 :])
+    return Halved(kept, source, Places(tuple([u for u in b.register if u != out]), b.lane, warp))
 
 
 def split(a: Places, b: Places, bits: int) -> Split | None:
     """The conversion as halves (`halved`)."""
-    found = halved(a, b, bits)
-    if found is None:
+    at = cut(a, b, bits)
+    if at is None:
         return None
+    found = halved(a, b, at)
     by_warp = [0] * len(a.warp)
-    half = 1 << a.register.index(found.into) if found.into else 0
-    by_warp[found.warp_bit] = half
+    half = 1 << a.register.index(at.into) if at.into else 0
+    by_warp[at.warp_bit] = half
     deal = Move.packed((*(1 << bit for bit in found.kept), half), (0,) * len(a.lane), tuple(by_warp), bits)
     upper = 1 << len(found.destination.register)
-    at = {unit: 1 << bit for bit, unit in enumerate(found.destination.register)} | {found.out: upper}
-    by_warp[found.warp_bit] = upper
-    gather = Move.packed(tuple(at[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
-    return Split(deal, found.source, found.destination, gather, 1 << found.warp_bit)
+    places = {unit: 1 << bit for bit, unit in enumerate(found.destination.register)} | {at.out: upper}
+    by_warp[at.warp_bit] = upper
+    gather = Move.packed(tuple(places[unit] for unit in b.register), (0,) * len(a.lane), tuple(by_warp), bits)
+    return Split(deal, found.source, found.destination, gather, 1 << at.warp_bit)
 
 
 def relabelled(a: Places, b: Places) -> tuple[Places, Places]:

@@ -26,7 +26,7 @@ What is not tried: exchanging lanes before or after, and dividing loads among la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -258,11 +258,10 @@ def _built(task: Task, way: Way, to_beat: float) -> Built | None:
     return Built("memory", steps, paid, _reason(task, way, steps, scratch)) if paid <= to_beat else None
 
 
-def _candidate(task: Task, way: Way) -> Candidate | None:
+def _candidate(task: Task, way: Way, cost: Cost) -> Candidate | None:
     rounds = _rounds(task, way)
     if rounds is None:
         return None
-    cost = estimate(task, way)
     bound = clocks(cost, task.machine, task.warps) + memory_latency(task.machine, task.local, rounds)
     order = cost.wavefronts, cost.stores + cost.loads, cost.permutes
     return Candidate("memory", bound, order, partial(_built, task, way))
@@ -284,26 +283,32 @@ def candidates(task: Task) -> Iterator[Candidate]:
     """All ways through memory; none where scratch is too small for any."""
     if not task.scratch:
         return
-    ways = list(all_ways(task))
+    ways = _estimated(task, all_ways(task))
     if not all((*task.source.lanes, *task.source.warps)):
         # Shares of copies are whole vectors of a way: of the best one, and of the best without matrices.
-        plain = [way for way in ways if way.store == way.load == "vector" and len(way.inner) == len(ways[0].inner)]
+        inner = len(ways[0][0].inner)
+        plain = [each for each in ways if each[0].store == each[0].load == "vector" and len(each[0].inner) == inner]
         best = dict.fromkeys((_best(task, ways), _best(task, plain)))  # a set's order differs from process to process
         found = {division: None for way in best for division in divisions(task, way)}
-        ways += [way for division in found for way in all_ways(task, division)]
-    whole = max((_cuts(way)[0] for way in ways[:1]), default=0) // 8
+        ways += [each for division in found for each in _estimated(task, all_ways(task, division))]
+    whole = max((_cuts(way)[0] for way, _ in ways[:1]), default=0) // 8
     for sized in (task, *_smaller(task, whole)):
-        for way in ways:
-            if candidate := _candidate(sized, way):
+        for way, cost in ways:
+            if candidate := _candidate(sized, way, cost):
                 yield candidate
 
 
-def _best(task: Task, ways: Sequence[Way]) -> Way:
-    def rank(way: Way) -> tuple[float, int, int, int]:
-        cost = estimate(task, way)
+def _estimated(task: Task, ways: Iterable[Way]) -> list[tuple[Way, Cost]]:
+    """Ways with what each costs in one round, however much scratch there is."""
+    return [(way, estimate(task, way)) for way in ways]
+
+
+def _best(task: Task, ways: Sequence[tuple[Way, Cost]]) -> Way:
+    def rank(each: tuple[Way, Cost]) -> tuple[float, int, int, int]:
+        cost = each[1]
         return clocks(cost, task.machine, task.warps), cost.wavefronts, cost.stores + cost.loads, cost.permutes
 
-    return min(ways, key=rank)
+    return min(ways, key=rank)[0]
 
 
 def least_scratch(task: Task) -> int:
@@ -312,9 +317,10 @@ def least_scratch(task: Task) -> int:
 
 
 def least_cost(task: Task) -> Cost:
-    """What a conversion through memory costs at least: one barrier, all elements stored once, each warp's own loaded."""
-    needed = 1 << sum(map(bool, (*task.destination.registers, *task.destination.lanes)))
-    elements = needed << sum(map(bool, task.destination.warps))
+    """What a conversion through memory costs at least: one barrier, all elements stored once, each thread's own loaded."""
+    wanted = task.destination
+    needed = 1 << sum(map(bool, wanted.registers)) + len(wanted.lanes)
+    elements = 1 << sum(map(bool, (*wanted.registers, *wanted.lanes, *wanted.warps)))
     return least_through_memory(elements, needed, task.bits, task.machine, task.warps)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from weft.ir import tile
 from weft.layout import LinearLayout
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts, SolverRules
 from weft.transforms.layouts.solve.forms import Forms
@@ -50,6 +51,9 @@ class Candidates:
     choices: list[list[OperandLayouts]] = field(default_factory=list[list[OperandLayouts]])
     _quotas: list[dict[Key, int]] = field(default_factory=list[dict[Key, int]])
     _taken: dict[tuple[int, int], int] = field(default_factory=dict[tuple[int, int], int])
+    _given: dict[tuple[tuple[tile.ShapeOp, ...], LinearLayout], Sequence[LinearLayout]] = field(
+        default_factory=dict[tuple[tuple[tile.ShapeOp, ...], LinearLayout], Sequence[LinearLayout]]
+    )
 
     def generate(self, quota: int) -> None:
         """Fills ``choices``."""
@@ -166,7 +170,7 @@ class Candidates:
             for value in variable.results:
                 for reader, read in self.problem.readers.get(value, ()):
                     if not self._full(reader, origin, quota):
-                        for layout in self.rules.given(read.path, held):
+                        for layout in self._arriving(read.path, held):
                             for found in self._with_operand(reader, read.index, layout):
                                 yield reader, found
         for read in variable.inputs:
@@ -174,6 +178,13 @@ class Candidates:
             if wanted is not None and not self._full(owner, origin, quota):
                 for found in self._with_result(owner, read.wanted(wanted)):
                     yield owner, found
+
+    def _arriving(self, path: tuple[tile.ShapeOp, ...], held: LinearLayout) -> Sequence[LinearLayout]:
+        """The layouts in which a held value may arrive at the end of a path; answers are kept."""
+        found = self._given.get((path, held))
+        if found is None:
+            found = self._given[path, held] = self.rules.given(path, held)
+        return found
 
     def _with_operand(self, variable: Variable, index: int, layout: LinearLayout) -> Sequence[OperandLayouts]:
         if variable.op is None:

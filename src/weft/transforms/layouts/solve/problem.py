@@ -34,18 +34,21 @@ class Input:
     path: tuple[tile.ShapeOp, ...]
     index: int
     reader: Operation
+    kept: dict[LinearLayout, LinearLayout] = field(
+        default_factory=dict[LinearLayout, LinearLayout], compare=False, repr=False
+    )
 
     def wanted(self, layout: LinearLayout) -> LinearLayout:
-        """The held value's layout under which the operand has ``layout`` and nothing moves."""
-        for op in reversed(self.path):
-            layout = op.source_layout(layout)
-        return layout
-
-    def given(self, layout: LinearLayout) -> LinearLayout:
-        """The operand's layout that a held value under ``layout`` gives without a move."""
-        for op in self.path:
-            layout = op.result_layout(layout)
-        return layout
+        """The held value's layout under which the operand has ``layout`` and nothing moves; answers are kept."""
+        if not self.path:
+            return layout
+        found = self.kept.get(layout)
+        if found is None:
+            found = layout
+            for op in reversed(self.path):
+                found = op.source_layout(found)
+            self.kept[layout] = found
+        return found
 
 
 @dataclass

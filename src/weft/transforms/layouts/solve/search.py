@@ -27,7 +27,7 @@ from weft.transforms.layouts.solve.eliminate import Table, eliminate, eliminatio
 from weft.transforms.layouts.solve.forms import Forms, packed
 from weft.transforms.layouts.solve.lifetimes import Lifetimes
 from weft.transforms.layouts.solve.problem import Problem, Variable, state
-from weft.transforms.layouts.solve.tables import Columns, WantedForms, Wants, wants_of
+from weft.transforms.layouts.solve.tables import Columns, Wants, wants_of
 
 QUOTAS: Final = (4, 3, 2, 1)
 WIDEST: Final = 300_000
@@ -128,11 +128,10 @@ def solve(
     forms = Forms(packed(rules.bits(value) for value in problem.owner))
     candidates = Candidates(problem, rules, facts, forms)
     candidates.generate(QUOTAS[0])
-    numbers = WantedForms(forms)
     choices, wants, quota = candidates.choices, list[Wants](), QUOTAS[0]
     for quota in QUOTAS:
         choices = candidates.within(quota)
-        wants = wants_of(problem, choices, numbers)
+        wants = wants_of(problem, choices, forms)
         sizes = {number: len(each) for number, each in enumerate(choices)}
         asked = sum(len(each.conversions) for each in wants)
         if asked <= ASKED and elimination_order([s for each in wants for s in each.scopes], sizes)[1] <= WIDEST:

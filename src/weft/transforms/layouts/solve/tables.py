@@ -15,8 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
-from weft.ir import tile
-from weft.layout import LinearLayout
 from weft.transforms.layouts.rules import OperandLayouts
 from weft.transforms.layouts.solve.eliminate import Table
 from weft.transforms.layouts.solve.forms import Forms
@@ -58,37 +56,23 @@ class Wants:
         return [(self.owner, other) for other in others] + ([(self.owner,)] if self.owner in self.readers else [])
 
 
-class WantedForms:
-    """The form of a held value that a reader's layout asks for; answers are kept."""
-
-    def __init__(self, forms: Forms):
-        self.forms = forms
-        self._numbers: dict[tuple[tuple[tile.ShapeOp, ...], LinearLayout], int] = {}
-
-    def number(self, read: Input, layout: LinearLayout) -> int:
-        """The form asked for by an operand under a layout."""
-        key = read.path, layout
-        if key not in self._numbers:
-            self._numbers[key] = self.forms.number(read.wanted(layout))
-        return self._numbers[key]
-
-    def asked(self, choice: OperandLayouts, inputs: Sequence[Input]) -> tuple[int, ...]:
-        """The forms that a choice wants of a value that it reads as ``inputs``."""
-        layouts = [(read, choice.operands[read.index]) for read in inputs]
-        return tuple(dict.fromkeys(self.number(read, layout) for read, layout in layouts if layout is not None))
+def _asked(choice: OperandLayouts, inputs: Sequence[Input], forms: Forms) -> tuple[int, ...]:
+    """The forms that a choice wants of a value that it reads as ``inputs``."""
+    layouts = [(read, choice.operands[read.index]) for read in inputs]
+    return tuple(dict.fromkeys(forms.number(read.wanted(layout)) for read, layout in layouts if layout is not None))
 
 
-def wants_of(problem: Problem, choices: Sequence[Sequence[OperandLayouts]], numbers: WantedForms) -> list[Wants]:
+def wants_of(problem: Problem, choices: Sequence[Sequence[OperandLayouts]], forms: Forms) -> list[Wants]:
     """What is wanted of every held value that is read."""
     found: list[Wants] = []
     for value, reads in problem.readers.items():
         owner = problem.owner[value].number
-        held = tuple([form_held(choice, numbers.forms) for choice in choices[owner]])
+        held = tuple([form_held(choice, forms) for choice in choices[owner]])
         by_reader: dict[int, list[Input]] = {}
         for variable, read in reads:
             by_reader.setdefault(variable.number, []).append(read)
         wanted = tuple(
-            tuple([numbers.asked(choice, inputs) for choice in choices[reader]]) for reader, inputs in by_reader.items()
+            tuple([_asked(choice, inputs, forms) for choice in choices[reader]]) for reader, inputs in by_reader.items()
         )
         found.append(Wants(value, owner, tuple(by_reader), held, wanted, problem.trips.of_value(value)))
     return found
@@ -108,6 +92,11 @@ class Columns:
         self._price = price
         self._held = sorted(set(wants.held))
         self._at = np.array([self._held.index(form) for form in wants.held])
+        # Of each reader: which of its choices (rows) want which forms (columns).
+        self._asked = {
+            reader: np.array([[form in each for form in self.forms] for each in choices], bool)
+            for reader, choices in zip(wants.readers, wants.wanted, strict=True)
+        }
         self._columns = {form: self._column(form) for form in self.forms}
         self._tables = self._made()
 
@@ -125,32 +114,26 @@ class Columns:
         return prices[self._at] * self.wants.trips
 
     def _made(self) -> list[Table]:
-        wanted = dict(zip(self.wants.readers, self.wants.wanted, strict=True))
-        return [
-            Table(scope, _prices(self.wants, scope, {r: wanted[r] for r in scope if r in wanted}, self._columns))
-            for scope in self.wants.scopes
-        ]
+        return [Table(scope, self._prices(scope)) for scope in self.wants.scopes]
+
+    def _prices(self, scope: tuple[int, ...]) -> Array:
+        """The price of all conversions of the value that readers in the scope cause."""
+        wants = self.wants
+        # In a table of a pair the definition's own reading is left to its own table.
+        alone = len(scope) > 1 and wants.owner in self._asked and len(wants.scopes) > 1
+        readers = [v for v in scope if v in self._asked and not (alone and v == wants.owner)]
+        total = np.zeros([len(wants.held) if v == wants.owner else len(self._asked[v]) for v in scope])
+        axes = {variable: axis for axis, variable in enumerate(scope)}
+        for number, column in enumerate(self._columns.values()):
+            asked = np.zeros([1] * len(scope), bool)
+            for reader in readers:
+                asked = asked | _along(self._asked[reader][:, number], axes[reader], len(scope))
+            if asked.any():
+                # Not a product: a conversion without a plan has an infinite price, where it is not asked for too.
+                total += np.where(asked, _along(column, 0, len(scope)), 0.0)
+        return total
 
 
-def _prices(
-    wants: Wants,
-    scope: tuple[int, ...],
-    readers: dict[int, tuple[tuple[int, ...], ...]],
-    columns: dict[int, Array],
-) -> Array:
-    """The price of all conversions of the value that readers in the scope cause; ``columns`` has the prices of each form by the
-    choice of the definition."""
-    sizes = [len(wants.held) if variable == wants.owner else len(readers[variable]) for variable in scope]
-    # In a table of a pair the definition's own reading is left to its own table.
-    alone = len(scope) > 1 and wants.owner in readers and len(wants.scopes) > 1
-    total = np.zeros(sizes)
-    for form, column in columns.items():
-        asked = np.zeros([1] * len(scope), bool)
-        for axis, variable in enumerate(scope):
-            if variable in readers and not (alone and variable == wants.owner):
-                shape = [1] * len(scope)
-                shape[axis] = -1
-                asked = asked | np.array([form in each for each in readers[variable]]).reshape(shape)
-        if asked.any():
-            total += asked * column.reshape([-1] + [1] * (len(scope) - 1))
-    return total
+def _along(values: Array, axis: int, rank: int) -> Array:
+    """Values along one axis of a table."""
+    return values.reshape([-1 if each == axis else 1 for each in range(rank)])
