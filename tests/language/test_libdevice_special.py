@@ -220,12 +220,13 @@ def test_results_near_the_least_and_greatest_floats_are_rounded_as_asked(
 
 @pytest.mark.parametrize("mode", ROUNDINGS)
 def test_huge_products_are_added_to_what_is_far_from_them(mode: str) -> None:
-    """The product overflows and the sum does not; or the number added is beyond the last place of the product."""
+    """The product overflows and the sum does not, or by far; or the number added is beyond the last place of the product."""
     odd, most, least = 2.0**1000 * (1 + 2.0**-52), 1.9 * 2.0**1023, 5e-324
     rows = [
         (odd, 2.0**24 * (1 + 2.0**-52), -most),
         (-odd, 2.0**24 * (1 + 2.0**-52), most),
         *((x, 2.0**400, z) for x in (2.0**600, -(2.0**600)) for z in (least, -least, 2.0**-600)),
+        *((x, 2.0**700, z) for x in (2.0**600, -(2.0**700), 2.0**1023, -most) for z in (1.0, -most)),
     ]
     assert_directed("fma", mode, [np.array(column) for column in zip(*rows, strict=True)], np.float64)
 

@@ -139,7 +139,9 @@ def _error_of_fused(a: Any, b: Any, c: Any, r: Any) -> Any:
 
     S. Boldo and J.-M. Muller, "Exact and approximated error of the FMA" (2011): the product, and the sums with ``c``, are
     split into floats and errors. Tiny and huge products are scaled. ``c`` may then be out of reach: it is the sum beside
-    a tiny product, and beside a huge one only its sign counts."""
+    a tiny product, and beside a huge one only its sign counts. A scaled product may still overflow: what is finite and became
+    infinite is nearer to 0 than that."""
+    overflown = isinf(r) & ~(isinf(a) | isinf(b) | isinf(c))
     size = abs(a * b)
     tiny, huge = size < TINY, size > HUGE
     scale = _factor(tiny, GROW) * _factor(huge, SHRINK)
@@ -153,7 +155,7 @@ def _error_of_fused(a: Any, b: Any, c: Any, r: Any) -> Any:
     low, lowest = _two_sum(some, rest)
     high, lower = _two_sum(product, low)
     gap = (high - where(beside, 0.0, r * scale * scale)) + lower
-    return gap + lowest
+    return where(overflown, -r, gap + lowest)
 
 
 @composite
