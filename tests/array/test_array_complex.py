@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 import weft.array as wa
 from sampling import grid
-from weft import semantics
+from weft import dtypes, semantics
 from weft.array import backends
+from weft.array.nodes import Apply, Input, walk
+from weft.semantics import ops
 
 pytestmark = pytest.mark.jit
 
@@ -93,9 +95,55 @@ def test_fused_functions_take_and_give_complex_arrays() -> None:
 
 
 def test_what_has_no_rule_is_named() -> None:
-    with pytest.raises(TypeError) as caught, backends.use_backend("native"):
-        wa.sin(wa.asarray(Z, "numpy")).numpy()
-    assert str(caught.value) == "weft has no 'sin' of complex numbers; compute it of the parts"
-    with pytest.raises(TypeError) as caught, backends.use_backend("native"):
-        wa.prod(wa.asarray(Z, "numpy")).numpy()
-    assert str(caught.value) == "weft has no 'prod' of complex numbers; compute it of the parts"
+    z = Input((2,), dtypes.complex64, array=Z[0, :2])
+    with pytest.raises(TypeError) as caught:
+        backends.plan([Apply((2,), dtypes.complex64, "floor", (z,))], [z], "native")
+    assert str(caught.value) == "weft has no 'floor' of complex numbers; compute it of the parts"
+
+
+def built(op: str, system: str) -> wa.Array | None:
+    """The operation on complex arrays of the system; None where it is refused."""
+    operands = [wa.asarray(Z, system)] * (3 if op == "where" else ops.arity(op))
+    if op == "where" and system == "torch":
+        operands[0] = wa.asarray(R, system) > 0
+    try:
+        return operands[0].reduce(op, 0) if op in ops.REDUCTIONS else wa.apply(op, *operands)
+    except (TypeError, ValueError):
+        return None
+
+
+@pytest.mark.parametrize("system", [s for s in semantics.SYSTEMS if dtypes.complex64 in semantics.get(s).dtypes])
+def test_what_is_not_computed_is_refused_when_it_is_built(system: str) -> None:
+    computed: list[str] = []
+    for op in ops.ALL:
+        if op in (*ops.LOGICAL, "concat", "matmul") or (result := built(op, system)) is None:
+            continue
+        computed.append(op)
+        backends.plan([result.node], [n for n in walk([result.node]) if isinstance(n, Input)], "native")
+        (value,) = wa.compute(result, backend="reference")
+        assert value.dtype == result.dtype
+    assert {"+", "/", "==", "exp", "sum", "mean", "abs", "real"} <= {*computed}
+
+
+REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+    (
+        lambda x: x < x + 1,
+        "weft does not compute '<' of complex64; compare abs(x), or real(x) with real(y)",
+    ),
+    (
+        lambda x: x.max(),
+        "weft does not compute 'max' of complex64; compare abs(x), or real(x) with real(y)",
+    ),
+    (
+        lambda x: wa.apply("sign", x),
+        "weft does not compute 'sign' of complex64; write it with exp and log, or of the parts real(x) and imag(x)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("build", "message"), REFUSED, ids=["<", "max", "sign"])
+@pytest.mark.parametrize("system", ["numpy", "jax"])
+def test_the_refusal_says_what_to_do(build: Callable[[Any], Any], message: str, system: str) -> None:
+    with pytest.raises(wa.UnsupportedDType) as raised:
+        build(wa.asarray(Z, system))
+    assert str(raised.value) == message

@@ -18,7 +18,8 @@ from weft import dtypes
 from weft.array import collapse, tracing, views
 from weft.array.conversion import convert
 from weft.array.nodes import Apply, Node, Scalar
-from weft.array.support import require
+from weft.array.parts import COMPUTED
+from weft.array.support import UnsupportedDType, require
 from weft.dtypes import DType
 from weft.semantics import Constant, Number, Operand, Promotion, PromotionError, Semantics, Type
 from weft.semantics.meanings import FUNCTIONS, TRUTHS
@@ -58,6 +59,12 @@ _OF_PARTS: Final = frozenset({"abs", "real", "imag", "angle"})
 
 _OF_ONE_SIDE: Final = frozenset({"square"})
 """What some systems do instead of an operation with a known number on the right: ``x ** 2``."""
+
+
+_ORDERED: Final = frozenset(
+    {"<", "<=", ">", ">=", "minimum", "maximum", "fmin", "fmax", "clamp", "min", "max", "argmin", "argmax"}
+)
+_OF_ORDER: Final = "compare abs(x), or real(x) with real(y)"
 
 
 def as_operand(argument: Argument) -> Operand:
@@ -177,6 +184,9 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
                 f"{system.name} gives '{op}' of {promotion.operands} a type, and no package computes it",
                 "convert with .astype('float32') first",
             )
+        if promotion.operands.is_complex and promotion.meaning not in COMPUTED:
+            advice = _OF_ORDER if op in _ORDERED else "write it with exp and log, or of the parts real(x) and imag(x)"
+            raise UnsupportedDType(f"weft does not compute '{op}' of {promotion.operands}; {advice}")
     except (PromotionError, OverflowError, TypeError, ValueError) as error:
         tracing.note(op, operands, error)
         raise

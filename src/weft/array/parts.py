@@ -264,3 +264,6 @@ RULES: Final[dict[str, Callable[..., Node | Pair]]] = {
     "sqrt": _sqrt,
 }
 """What becomes of the parts ``(a, b)``, or ``(a, b), (c, d)``, under each meaning that complex numbers have here."""
+
+COMPUTED: Final = frozenset((*RULES, "select", "sum", "cumsum", "mean", "matmul", "any", "all"))
+"""The meanings that complex numbers have here. `weft.array.building` refuses the others."""

@@ -226,6 +226,7 @@ COMPLEX: Final = frozenset(
         "sum",
         "prod",
         "mean",
+        "cumsum",
         "matmul",
     )
     + tuple(family.COMPLEX)
