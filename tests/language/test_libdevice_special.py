@@ -141,7 +141,7 @@ def directed(exact: Fraction, mode: str, dtype: type[Any]) -> float:
     most = np.finfo(dtype).max
     if abs(exact) > Fraction(float(most)):
         away = (mode == "ru") == (exact > 0) and mode != "rz"
-        return math.copysign(INF if away else float(most), exact)
+        return math.copysign(INF if away else float(most), 1 if exact > 0 else -1)
     with np.errstate(over="ignore"):
         near = dtype(float(exact))
     while not math.isfinite(near) or Fraction(float(near)) > exact:
