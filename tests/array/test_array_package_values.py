@@ -194,3 +194,14 @@ def test_functions_of_a_weak_bool_are_weak(op: str) -> None:
     weak = wa.asarray(2, "jax") < 3
     assert weak.weak
     assert wa.apply(op, weak).weak
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_reductions_and_products_of_float8_do_not_saturate(backend: str) -> None:
+    """What is beyond float8_e4m3fn is NaN, as in ml_dtypes."""
+    rows = np.array([[1.0, 300.0, 200.0]], ml_dtypes.float8_e4m3fn)
+    x = wa.asarray(rows, "jax")
+    for expression in (wa.asarray(rows, "numpy").prod(), x @ (x.T * 1)):
+        (found,) = wa.compute(expression, backend=backend)
+        assert found.dtype == rows.dtype
+        assert np.isnan(found.astype(np.float32)).all()

@@ -7,7 +7,7 @@ from typing import Final
 
 from weft.array.canonical import Access, row_major
 from weft.array.nodes import Matmul, Node
-from weft.array.reductions import spelled
+from weft.array.reductions import converted
 from weft.array.schedule import Kernel
 from weft.array.text import NARROW, Program
 
@@ -36,7 +36,7 @@ def matmul({parameters}):
         total = tl.dot(x, y, total)
         left += {step} * {ak}
         right += {step} * {bk}
-    tl.store(c + tl.program_id(2){cast} * M * N + i[:, None] * N + j[None, :], total.to({dtype}),
+    tl.store(c + tl.program_id(2){cast} * M * N + i[:, None] * N + j[None, :], {total},
              mask=(i < M)[:, None] & (j < N)[None, :])
 """
 
@@ -90,7 +90,7 @@ def program_of_product(kernel: Kernel) -> Program:
         k=steps,
         step=f"tl.full((), {steps}, tl.int64)" if wide else steps,
         accumulator="tl.float64" if node.dtype.bits == 64 else "tl.float32",
-        dtype=spelled(node.dtype),
+        total=converted("total", node.dtype),
         parameters=", ".join(names),
         cast=".to(tl.int64)" if wide else "",
     )

@@ -52,6 +52,13 @@ def spelled(dtype: DType) -> str:
     return f"tl.{'int1' if dtype.is_bool else dtype.name}"
 
 
+def converted(value: str, dtype: DType, meaning: str = "convert") -> str:
+    """A value in another dtype. Kernels' own conversions to float8 saturate, those of `weft.semantics` do not."""
+    if meaning == "convert" and not (dtype.bits == 8 and dtype.is_float):
+        return f"{value}.to({spelled(dtype)})"
+    return f'tl.meaning("{meaning}", {value}, {spelled(dtype)})'
+
+
 def literal(value: Number, dtype: DType) -> str:
     """A number of the kernel, in its dtype."""
     text = f'float("{value}")' if isinstance(value, float) and not math.isfinite(value) else repr(value)
@@ -152,4 +159,4 @@ class Reduction:
 
     def result(self, value: str) -> str:
         """The reduced value in the node's dtype."""
-        return f"{value}.to({spelled(self.node.dtype)})"
+        return converted(value, self.node.dtype)

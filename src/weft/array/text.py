@@ -20,7 +20,7 @@ from weft import dtypes
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
-from weft.array.reductions import HELPERS, Reduction, literal, received, slot_dtype, spelled
+from weft.array.reductions import HELPERS, Reduction, converted, literal, received, slot_dtype, spelled
 from weft.array.schedule import Kernel
 from weft.array.spelling import IMPORT, spell
 
@@ -288,9 +288,7 @@ class _Writer:
             text = f"{source}[:, None]" if rows else source
         elif isinstance(node, Convert):
             source = self._value(node.source)
-            text = f"{source}.to({spelled(node.dtype)})"
-            if node.meaning != "convert" or node.dtype.bits == 8 and node.dtype.is_float:  # kernels' own saturate
-                text = f'tl.meaning("{node.meaning}", {source}, {spelled(node.dtype)})'
+            text = converted(source, node.dtype, node.meaning)
         elif isinstance(node, Apply):
             text = self._apply(node, kept)
         else:
