@@ -112,6 +112,13 @@ ROWS.extend(
         row("jax@0.10", "%", (f32, [TINY / 2, -TINY / 2]), 1.0, gives=[TINY / 2, -TINY / 2]),
         row("jax@0.10", "*", (f16, [2.0**-14]), 0.5, gives=[2.0**-15]),
         row("jax@0.10", "*", (BF16, [TINY]), 0.5, gives=[0.0]),
+        row("jax@0.10", "*", (f32, [NAN, -1.0, 2.0]), (np.bool_, [False, False, True]), gives=[0.0, 0.0, 2.0]),
+        row("jax@0.10", "*", (np.bool_, [False]), (BF16, [-1.0]), gives=[-0.0]),
+        row("jax@0.10", "*", (f32, [NAN, -1.0]), False, gives=[NAN, -0.0]),
+        row("jax", "*", (f32, [NAN, -1.0, 2.0]), (np.bool_, [False, False, True]), gives=[NAN, -0.0, 2.0]),
+        row("jax@0.10", "/", (np.bool_, [False, True]), -1, gives=[0.0, -1.0]),
+        row("jax", "fmod", (np.bool_, [True, True]), (np.bool_, [False, True]), gives=[1, 0]),
+        row("jax", "fmod", (i32, [5]), (np.bool_, [False]), gives=[0]),
     ]
 )
 

@@ -14,6 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rich.console import Console
 from rich.table import Table
 
-from oracles import environments, judge
+from oracles import environments, judge, trees
 from oracles.judge import Verdict
 from oracles.probe import Question, ask
 from oracles.questions import PLANS, Plan, cells, values, without_data
@@ -93,10 +94,10 @@ def compare_types(plan: Plan, reasons: Sequence[Known]) -> Tally:
     return tally
 
 
-def compare_values(plan: Plan, reasons: Sequence[Known], native: int) -> list[Tally]:
+def compare_values(plan: Plan, reasons: Sequence[Known], native: int, seed: int) -> list[Tally]:
     """A sample of values: the reference on all, generated kernels on every ``native``-th."""
     started = time.monotonic()
-    questions = list(values(plan))
+    questions = list(values(plan, seed))
     answers = ask(plan.package, plan.system, questions, plan.value_batch)
     asked = time.monotonic()
     tallies = [Tally(plan.system, "values, reference"), Tally(plan.system, "values, native")]
@@ -118,6 +119,27 @@ def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Questio
         tally.agreed += 1
     else:
         tally.differs(reasons, Verdict(without_data(question) + " =", *difference))
+
+
+def compare_trees(plan: Plan, reasons: Sequence[Known], count: int, seed: int, native: int) -> list[Tally]:
+    """Random expression trees: the reference on all, generated kernels on every ``native``-th."""
+    started = time.monotonic()
+    questions = list(trees.trees(plan, count, seed))
+    answers = ask(plan.package, plan.system, questions, plan.value_batch)
+    tallies = [Tally(plan.system, f"trees, {backend}") for backend in ("reference", "native")]
+    tallies[0].seconds = time.monotonic() - started
+    for tally, backend, step in zip(tallies, ("reference", "native"), (1, native), strict=True):
+        began = time.monotonic()
+        for question, answer in list(zip(questions, answers, strict=True))[::step]:
+            tally.asked += 1
+            nodes = trees.build(plan.semantics, question)
+            verdict = trees.agree(question, nodes, trees.compute(nodes, backend), answer)
+            if verdict is None:
+                tally.agreed += 1
+            else:
+                tally.differs(reasons, verdict)
+        tally.seconds += time.monotonic() - began
+    return tallies
 
 
 def known() -> list[Known]:
@@ -151,19 +173,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--system", action="append", choices=sorted(PLANS), help="only this package (may be repeated)")
     parser.add_argument("--types", action="store_true", help="only types, no values")
     parser.add_argument("--values", action="store_true", help="only values")
+    parser.add_argument("--trees", action="store_true", help="only expression trees")
+    parser.add_argument("--count", type=int, default=2000, metavar="N", help="so many trees a system (2000)")
+    parser.add_argument("--seed", type=int, default=date.today().toordinal(), help="of samples and trees (today)")
     parser.add_argument("--native", type=int, default=8, metavar="N", help="every N-th value on generated kernels too")
     parser.add_argument("--all", action="store_true", help="print every disagreement")
     options = parser.parse_args(arguments)
     console = Console()
+    console.print(f"seed {options.seed}")
+    everything = not (options.types or options.values or options.trees)
     reasons = known()
     tallies: list[Tally] = []
     for package in options.system or list(PLANS):
         environments.python(package)
         for plan in PLANS[package]:
-            if not options.values:
+            if everything or options.types:
                 tallies.append(compare_types(plan, reasons))
-            if plan.values and not options.types:
-                tallies += compare_values(plan, reasons, options.native)
+            if plan.values and (everything or options.values):
+                tallies += compare_values(plan, reasons, options.native, options.seed)
+            if plan.values and (everything or options.trees):
+                tallies += compare_trees(plan, reasons, options.count, options.seed, options.native)
     report(console, tallies, options.all)
     return int(any(t.open for t in tallies))
 

@@ -77,7 +77,17 @@ def build(system: Semantics, question: Question) -> wa.Array | str:
     """Weft's expression of a question about values, or its refusal."""
     op, *texts = question
     try:
-        operands = [_value(system, text) for text in texts]
+        operands = [value(system, text) for text in texts]
+    except wa.UnsupportedDType:
+        return UNKNOWN
+    except (PromotionError, ValueError) as error:
+        return f"!{error}"
+    return expression(system, op, operands)
+
+
+def expression(system: Semantics, op: str, operands: Sequence[Any]) -> wa.Array | str:
+    """Weft's expression of an operation, or its refusal."""
+    try:
         first = next(o for o in operands if isinstance(o, wa.Array))
         if op.startswith("cast "):
             return first.astype(op.removeprefix("cast "))
@@ -93,10 +103,12 @@ def build(system: Semantics, question: Question) -> wa.Array | str:
         return f"!{error}"
 
 
-def _value(system: Semantics, text: str) -> Any:
+def value(system: Semantics, text: str) -> Any:
+    """An operand that has data, or a number."""
     head, _, data = text.partition("@")
     if data:
-        array = np.frombuffer(bytes.fromhex(data), dtypes.named(head).numpy)
+        array = np.frombuffer(bytes.fromhex(data), dtypes.named(head.removesuffix("[]")).numpy)
+        array = array.reshape(()) if head.endswith("[]") else array
         return wa.asarray(array, system)
     return {"True": True, "False": False}.get(
         text, float(text) if "." in text else int(text) if text[-1].isdigit() else 0
@@ -153,7 +165,7 @@ def _shown(question: Sequence[str], places: NDArray[Any], values: NDArray[Any]) 
     sides: list[str] = []
     for text in question[1:]:
         head, _, data = text.partition("@")
-        array = np.frombuffer(bytes.fromhex(data), dtypes.named(head).numpy) if data else None
+        array = np.frombuffer(bytes.fromhex(data), dtypes.named(head.removesuffix("[]")).numpy) if data else None
         sides.append(text if array is None else str([array[p % array.size].item() for p in places]))
     given = f"of {', '.join(sides)}: " if sides and values.size > 1 else ""
     return f"{given}{[values[p].item() for p in places]}"

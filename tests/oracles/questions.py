@@ -63,7 +63,7 @@ class Plan:
     ``constants``: the prefixes of typed constants (``9:uint8``; ``~9:uint8`` is NumPy's scalar). ``scalars``: whether arrays
     without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
     ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
-    process or spoils the whole array.
+    process or spoils the whole array. ``elements``: how many the leaves of a tree have.
     """
 
     system: str
@@ -77,6 +77,7 @@ class Plan:
     values: bool = True
     sample: int = 0
     nonzero: bool = False
+    elements: int = 12
 
     @property
     def semantics(self) -> Semantics:

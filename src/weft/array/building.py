@@ -196,13 +196,16 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
 
 
 def _operands(op: str, arguments: Sequence[Argument]) -> list[Operand]:
-    """The arguments as the system is asked about them. Of a divisor it is told whether broadcasting repeats it."""
+    """The arguments as the system is asked about them; of those of ``*`` and ``/`` it is told whether broadcasting repeats
+    them."""
     operands = [as_operand(a) for a in arguments]
-    if op == "/" and isinstance(divisor := arguments[1], Value) and isinstance(dividend := arguments[0], Value):
-        shapes = dividend.node.shape, divisor.node.shape
-        if shapes[0] != shapes[1] and views.broadcast_shape(op, *shapes) != shapes[1]:
-            operands[1] = replace(divisor.type, repeated=True)
-    return operands
+    if op not in ("*", "/") or not all(isinstance(a, Value) for a in arguments):
+        return operands
+    values = [a for a in arguments if isinstance(a, Value)]
+    if values[0].node.shape == values[1].node.shape:
+        return operands
+    shape = views.broadcast_shape(op, *(v.node.shape for v in values))
+    return [replace(v.type, repeated=v.node.shape != shape) for v in values]
 
 
 _ANSWERS: Final[dict[tuple[int, str, tuple[Operand, ...]], tuple[Semantics, Promotion]]] = {}

@@ -83,6 +83,18 @@ def _multiply_reciprocal_flushed(dtype: DType, x: Array, y: Array) -> Array:
     return x * flush(_step(1 / y, dtype), dtype)
 
 
+def _multiply_reciprocal_left_bool(dtype: DType, x: Array, y: Array) -> Array:
+    return np.where(x == 0, x.dtype.type(0), flush(_step(1 / y, dtype), dtype))
+
+
+def _mul_left_bool(dtype: DType, x: Array, y: Array) -> Array:
+    return np.where(x == 0, x.dtype.type(0), y)
+
+
+def _mul_right_bool(dtype: DType, x: Array, y: Array) -> Array:
+    return _mul_left_bool(dtype, y, x)
+
+
 def _reciprocal_in(narrow: DType) -> Formula:
     def formula(dtype: DType, x: Array, y: Array) -> Array:
         return x * _step(1 / y, narrow)
@@ -135,6 +147,9 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "floor_remainder_flushed": _floor_remainder_flushed,
     "multiply_reciprocal": _multiply_reciprocal,
     "multiply_reciprocal_flushed": _multiply_reciprocal_flushed,
+    "multiply_reciprocal_left_bool": _multiply_reciprocal_left_bool,
+    "mul_left_bool": _mul_left_bool,
+    "mul_right_bool": _mul_right_bool,
     "multiply_reciprocal_float16": _reciprocal_in(dtypes.float16),
     "multiply_reciprocal_bfloat16": _reciprocal_in(dtypes.bfloat16),
     "mul_saturated": _mul_saturated,

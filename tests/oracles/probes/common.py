@@ -90,6 +90,28 @@ def has_data(question: Question) -> bool:
     return any("@" in text for text in question[1:])
 
 
+def tree(
+    question: Question, leaf: Callable[[str], Any], apply: Callable[..., Any], errors: tuple[type[BaseException], ...]
+) -> Iterator[Any]:
+    """The value of each node of a tree (`oracles/trees.py` has its form), as far as none raises; then that refusal."""
+    _, program, *leaves = question
+    values: dict[str, Any] = {f"x{at}": leaf(text) for at, text in enumerate(leaves)}
+    for at, node in enumerate(program.split(";")):
+        op, *operands = node.split(" ")
+        try:
+            result = apply(op.replace(",", " "), *(values[o] if o in values else number(o[1:]) for o in operands))
+        except errors as error:
+            yield refusal(error)
+            return
+        values[f"n{at}"] = result
+        yield result
+
+
+def joined(answers: Iterable[str]) -> str:
+    """The answers of a tree's nodes as one; ``;`` stands between them."""
+    return ";".join(answer.replace(";", ",") if answer.startswith("!") else answer for answer in answers)
+
+
 def with_data(result: np.ndarray) -> str:
     """The values, as an answer has them after ``@``."""
     return "@" + np.ascontiguousarray(result).tobytes().hex()

@@ -51,7 +51,13 @@ def operand(text: str, inputs: dict[str, Any]) -> Any:
 def build(question: common.Question, inputs: dict[str, Any]) -> Any:
     """A question in a pipeline."""
     op, *texts = question
-    operands = [operand(text, inputs) for text in texts]
+    if op == "tree":
+        return list(common.tree(question, lambda text: operand(text, inputs), apply, (Exception,)))
+    return apply(op, *(operand(text, inputs) for text in texts))
+
+
+def apply(op: str, *operands: Any) -> Any:
+    """An operation on its operands, inside a pipeline."""
     if op.startswith("cast "):
         return fn.cast(operands[0], dtype=enum(op.removeprefix("cast ")))
     return FUNCTIONS[op](*operands)
@@ -61,6 +67,7 @@ def run(questions: list[common.Question]) -> list[str]:
     """The answers of a pipeline; raises what one of its questions raises while it runs."""
     answers: dict[int, str] = {}
     asked: list[int] = []
+    parts: dict[int, list[str]] = {}
 
     @pipeline_def(batch_size=1, num_threads=1, device_id=None)
     def pipeline() -> Any:
@@ -68,8 +75,12 @@ def run(questions: list[common.Question]) -> list[str]:
         results: list[Any] = []
         for number, question in enumerate(questions):
             try:
-                results.append(build(question, inputs))
-                asked.append(number)
+                built = build(question, inputs)
+                nodes = built if isinstance(built, list) else [built]
+                parts[number] = [node if isinstance(node, str) else "" for node in nodes]
+                fine = [node for node in nodes if not isinstance(node, str)]
+                results.extend(fine)
+                asked.extend([number] * len(fine))
             except Exception as error:  # whatever the package raises is its answer
                 answers[number] = refusal(error)
         return tuple(results) or fn.external_source(source=lambda: [np.ones(1)], batch=True)
@@ -79,8 +90,8 @@ def run(questions: list[common.Question]) -> list[str]:
     for number, output in zip(asked, built.run(), strict=False):
         name = str(output.dtype).rsplit(".", 1)[-1].lower()
         values = common.with_data(np.array(output[0])) if common.has_data(questions[number]) else ""
-        answers[number] = NAMES.get(name, name) + values
-    return [answers[number] for number in range(len(questions))]
+        parts[number][parts[number].index("")] = NAMES.get(name, name) + values
+    return [answers.get(number) or common.joined(parts[number]) for number in range(len(questions))]
 
 
 def refusal(error: Exception) -> str:
@@ -92,7 +103,7 @@ def refusal(error: Exception) -> str:
 
 def answers(questions: list[common.Question]) -> list[str]:
     """The answers of all; those that are known to fail while a pipeline runs alone, the others by halves where one fails."""
-    known = [q[0] in FUNCTIONS or q[0].startswith("cast ") for q in questions]
+    known = [q[0] in FUNCTIONS or q[0] == "tree" or q[0].startswith("cast ") for q in questions]
     alone = [any("float16" in text for text in q) or all("bool" in text for text in q[1:]) for q in questions]
     together = iter(_split([q for q, k, a in zip(questions, known, alone, strict=True) if k and not a]))
     return [

@@ -35,9 +35,15 @@ FUNCTIONS = BINARY | UNARY
 def call(question: common.Question, arrays: dict[str, Any]) -> Any:
     """The operation on its operands; arrays are looked up by their text."""
     op, *texts = question
-    if op.startswith("cast "):
-        return operand(texts[0], arrays).astype(op.removeprefix("cast "))
-    return FUNCTIONS[op](*(operand(text, arrays) for text in texts))
+    return apply(op, *(operand(text, arrays) for text in texts))
+
+
+ERRORS = (TypeError, ValueError, OverflowError, NotImplementedError, AttributeError)
+
+
+def apply(op: str, *operands: Any) -> Any:
+    """An operation on its operands."""
+    return operands[0].astype(op.removeprefix("cast ")) if op.startswith("cast ") else FUNCTIONS[op](*operands)
 
 
 def operand(text: str, arrays: dict[str, Any]) -> Any:
@@ -74,6 +80,9 @@ def answers(questions: list[common.Question]) -> list[str]:
     found: list[str] = []
 
     def answer(question: common.Question, arrays: dict[str, Any]) -> str:
+        if question[0] == "tree":
+            nodes = common.tree(question, lambda text: operand(text, {}), apply, ERRORS)
+            return common.joined(n if isinstance(n, str) else show(n) + common.with_data(np.asarray(n)) for n in nodes)
         if question[0] not in FUNCTIONS and not question[0].startswith("cast "):
             return "?"
         try:
@@ -81,7 +90,7 @@ def answers(questions: list[common.Question]) -> list[str]:
             if not common.has_data(question):
                 return show(result)
             return show(result) + common.with_data(np.asarray(result))
-        except (TypeError, ValueError, OverflowError, NotImplementedError, AttributeError) as error:
+        except ERRORS as error:
             return common.refusal(error)
 
     def trace(arrays: dict[str, Any]) -> None:

@@ -35,18 +35,27 @@ def operand(text: str) -> Any:
     return common.array(read)
 
 
+ERRORS = (TypeError, ValueError, OverflowError, NotImplementedError)
+
+
+def apply(op: str, *operands: Any) -> np.ndarray:
+    """An operation on its operands."""
+    if op.startswith("cast "):
+        return operands[0].astype(common.dtype(op.removeprefix("cast ")))
+    return np.asarray(FUNCTIONS[op](*operands))
+
+
 def answer(question: common.Question) -> str:
     """One answer."""
     op, *texts = question
+    if op == "tree":
+        nodes = common.tree(question, operand, apply, ERRORS)
+        return common.joined(n if isinstance(n, str) else f"{n.dtype}{common.with_data(n)}" for n in nodes)
     if op not in FUNCTIONS and not op.startswith("cast "):
         return "?"
     try:
-        operands = [operand(text) for text in texts]
-        if op.startswith("cast "):
-            result = operands[0].astype(common.dtype(op.removeprefix("cast ")))
-        else:
-            result = np.asarray(FUNCTIONS[op](*operands))
-    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        result = apply(op, *(operand(text) for text in texts))
+    except ERRORS as error:
         return common.refusal(error)
     return str(result.dtype) + (common.with_data(result) if common.has_data(question) else "")
 

@@ -49,21 +49,36 @@ def operand(text: str) -> Any:
     return torch.frombuffer(bytearray(read.data.tobytes()), dtype=dtype).reshape(() if read.kind == "scalar" else (-1,))
 
 
+ERRORS = (TypeError, ValueError, RuntimeError, OverflowError, NotImplementedError)
+
+
+def apply(op: str, *operands: Any) -> torch.Tensor:
+    """An operation on its operands."""
+    if op.startswith("cast "):
+        return operands[0].to(getattr(torch, op.removeprefix("cast ")))
+    return FUNCTIONS[op](*operands)
+
+
+def show(result: torch.Tensor) -> str:
+    """The type and the values of a result."""
+    values = common.with_data(result.reshape(-1).contiguous().view(torch.uint8).numpy())
+    return str(result.dtype).removeprefix("torch.") + values
+
+
 def answer(question: common.Question) -> str:
     """One answer."""
     op, *texts = question
+    if op == "tree":
+        return common.joined(
+            n if isinstance(n, str) else show(n) for n in common.tree(question, operand, apply, ERRORS)
+        )
     if op not in FUNCTIONS and not op.startswith("cast "):
         return "?"
     try:
-        operands = [operand(text) for text in texts]
-        cast = op.startswith("cast ")
-        result = operands[0].to(getattr(torch, op.removeprefix("cast "))) if cast else FUNCTIONS[op](*operands)
-    except (TypeError, ValueError, RuntimeError, OverflowError, NotImplementedError) as error:
+        result = apply(op, *(operand(text) for text in texts))
+    except ERRORS as error:
         return common.refusal(error)
-    values = ""
-    if common.has_data(question):
-        values = common.with_data(result.reshape(-1).contiguous().view(torch.uint8).numpy())
-    return str(result.dtype).removeprefix("torch.") + values
+    return show(result) if common.has_data(question) else str(result.dtype).removeprefix("torch.")
 
 
 if __name__ == "__main__":

@@ -106,7 +106,10 @@ def _wide(emit: Emit) -> Emit:
 
 _FLOOR_DIVIDE: Final = _entry(_wide(floats.floor_divide), integers.floor_divide, _binary("div"))
 _FLOOR_REMAINDER: Final = _entry(_wide(floats.floor_remainder), integers.floor_remainder, _false)
-_RECIPROCALS: Final = ("multiply_reciprocal", "multiply_reciprocal_float16", "multiply_reciprocal_bfloat16")
+_PRODUCTS: Final = (
+    *("mul_saturated", "mul_left_bool", "mul_right_bool", "multiply_reciprocal", "multiply_reciprocal_left_bool"),
+    *("multiply_reciprocal_float16", "multiply_reciprocal_bfloat16"),
+)
 _FUNCTIONS: Final = (
     *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
 )
@@ -132,8 +135,7 @@ BINARY: Final[dict[str, Entry]] = {
     "divide": _entry(_binary("div")),
     **dict.fromkeys(("truncate_divide", "truncate_divide_checked"), _integral(_binary("div"))),
     **dict.fromkeys(("floor_divide", "floor_divide_checked"), _FLOOR_DIVIDE),
-    **{n: _entry(packages.FLOATS[n]) for n in _RECIPROCALS},
-    "mul_saturated": _entry(packages.FLOATS["mul_saturated"]),
+    **{n: _entry(packages.FLOATS[n]) for n in _PRODUCTS},
     "floor_divide_stepped": _entry(packages.FLOATS["floor_divide_stepped"]),
     "floor_divide_xla": _entry(packages.FLOATS["floor_divide_xla"], integers.floor_divide_xla, integers.or_not),
     "ceil_divide": _integral(integers.ceil_divide),

@@ -120,6 +120,20 @@ def _multiply_reciprocal(narrow: DType | None = None, flushed: bool = False) -> 
     return _narrow(emit)
 
 
+def _multiply_reciprocal_left_bool(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    inverse = s.flush(s.step(s.b.binary("div_rn", constant(s.b, 1.0, y), y)))
+    return _mul_left_bool(s.b, x, inverse)
+
+
+def _mul_left_bool(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    zero = constant(b, 0.0, x)
+    return b.select(b.compare("eq", x, zero), zero, y)
+
+
+def _mul_right_bool(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    return _mul_left_bool(b, y, x)
+
+
 def _rsqrt_newton(s: _Steps, x: Tensor) -> Tensor:
     b, zero = s.b, constant(s.b, 0.0, x)
     least = constant(b, 2.0 ** (1 - s.dtype.compute.bias), x)
@@ -170,6 +184,9 @@ FLOATS: Final[Mapping[str, Emit]] = {
     "floor_remainder_flushed": _narrow(_floor_remainder_flushed),
     "multiply_reciprocal": _multiply_reciprocal(),
     "multiply_reciprocal_flushed": _multiply_reciprocal(flushed=True),
+    "multiply_reciprocal_left_bool": _narrow(_multiply_reciprocal_left_bool),
+    "mul_left_bool": _mul_left_bool,
+    "mul_right_bool": _mul_right_bool,
     "multiply_reciprocal_float16": _multiply_reciprocal(dtypes.float16),
     "multiply_reciprocal_bfloat16": _multiply_reciprocal(dtypes.bfloat16),
     "mul_saturated": _narrow(_mul_saturated),

@@ -127,7 +127,9 @@ class JaxSemantics(Semantics):
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
         promotion = self._binary(op, lhs, rhs)
-        return self._as_xla(promotion, inverts=op == "/" and _is_repeated(lhs, rhs))
+        if op == "fmod" and promotion.meaning == "truncate_remainder_zero" and all(map(_is_bool, (lhs, rhs))):
+            return replace(promotion, meaning="truncate_remainder")  # jnp.fmod looks for zeros in integers only
+        return self._as_xla(promotion, op, lhs, rhs)
 
     def _binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
         rule = _look_up(_BINARY, op, self.name)
@@ -357,15 +359,21 @@ class JaxSemantics(Semantics):
         meaning = rule.bool_meaning if dtype.is_bool and rule.bool_meaning else rule.meaning
         return Promotion(dtype, result, meaning, weak, steps=tuple(extra))
 
-    def _as_xla(self, promotion: Promotion, inverts: bool = False) -> Promotion:
+    def _as_xla(self, promotion: Promotion, op: str = "", *operands: Operand) -> Promotion:
         """The promotion with what XLA's code for a CPU does to the values, in the package's systems."""
         dtype, meaning = promotion.operands, promotion.meaning
         if not self.xla or dtype not in _XLA_FLOATS:
             return promotion
         steps: list[Step] = []
-        if inverts and dtype != dtypes.bfloat16:  # there both quotients round to the same number
+        direct = dtype != dtypes.bfloat16  # computed in float32, where the patterns below are not found
+        if direct and op == "/" and _is_repeated(*operands):  # in bfloat16 both quotients round to the same number
             meaning = "multiply_reciprocal"
             steps.append(Step("XLA", "a divisor that is repeated is inverted, and multiplied with"))
+        if direct and meaning in ("mul", "multiply_reciprocal"):
+            masks = [side for side, o in zip(("left", "right"), operands, strict=False) if _is_mask(o)]
+            if masks and (meaning == "mul" or masks[0] == "left"):
+                meaning = f"{meaning}_{masks[0]}_bool"
+                steps.append(Step("XLA", "a product with an array of bools is a choice: zero where the bool is false"))
         if meaning in FLUSHED and dtype != dtypes.float16:
             meaning = f"{meaning}_flushed"
             steps.append(Step("XLA", f"{dtype} numbers below the normal range are zeros"))
@@ -421,6 +429,20 @@ def _is_repeated(dividend: Operand, divisor: Operand) -> bool:
     if isinstance(dividend, (bool, int, float, complex, Constant)) or (isinstance(dividend, Type) and dividend.scalar):
         return False
     return not isinstance(divisor, DType) and (not isinstance(divisor, Type) or divisor.scalar or divisor.repeated)
+
+
+def _is_bool(operand: Operand) -> bool:
+    """Whether the operand is of bools, in any form."""
+    if isinstance(operand, (bool, int, float, complex)):
+        return isinstance(operand, bool)
+    return (operand if isinstance(operand, DType) else operand.dtype).is_bool
+
+
+def _is_mask(operand: Operand) -> bool:
+    """Whether the operand is an array of bools that is not repeated."""
+    if isinstance(operand, Type):
+        return operand.dtype.is_bool and not operand.scalar and not operand.repeated
+    return isinstance(operand, DType) and operand.is_bool
 
 
 def _is_inexact(dtype: DType) -> bool:
