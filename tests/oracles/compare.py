@@ -35,18 +35,20 @@ SHOWN: Final = 40
 
 @dataclass(frozen=True)
 class Known:
-    """A disagreement that has a reason: patterns of the system, the question, and what each side says."""
+    """A disagreement that has a reason: patterns of the system, the question, what each side says, and the kind of questions."""
 
     system: str
     question: str
     reason: str
     package: str = ""
     weft: str = ""
+    kind: str = ""
 
-    def covers(self, system: str, verdict: Verdict) -> bool:
+    def covers(self, system: str, kind: str, verdict: Verdict) -> bool:
         """Whether this is the reason."""
         return (
             re.fullmatch(self.system, system) is not None
+            and re.match(self.kind, kind) is not None
             and re.fullmatch(self.question, verdict.question) is not None
             and re.match(self.package, verdict.package) is not None
             and re.match(self.weft, verdict.weft) is not None
@@ -68,7 +70,7 @@ class Tally:
 
     def differs(self, reasons: Sequence[Known], verdict: Verdict) -> None:
         """Books a disagreement."""
-        found = next((known for known in reasons if known.covers(self.system, verdict)), None)
+        found = next((known for known in reasons if known.covers(self.system, self.kind, verdict)), None)
         if found is None:
             self.open.append(verdict)
         else:
@@ -125,7 +127,9 @@ def compare_trees(plan: Plan, reasons: Sequence[Known], count: int, seed: int, n
     """Random expression trees: the reference on all, generated kernels on every ``native``-th."""
     started = time.monotonic()
     questions = list(trees.trees(plan, count, seed))
-    answers = ask(plan.package, plan.system, questions, plan.value_batch)
+    valued = plan.valued or len(questions)
+    answers = ask(plan.package, plan.system, questions[:valued], plan.value_batch)
+    answers += ask(plan.package, plan.system, [trees.without_values(q) for q in questions[valued:]], plan.batch)
     tallies = [Tally(plan.system, f"trees, {backend}") for backend in ("reference", "native")]
     tallies[0].seconds = time.monotonic() - started
     for tally, backend, step in zip(tallies, ("reference", "native"), (1, native), strict=True):

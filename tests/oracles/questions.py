@@ -63,7 +63,8 @@ class Plan:
     ``constants``: the prefixes of typed constants (``9:uint8``; ``~9:uint8`` is NumPy's scalar). ``scalars``: whether arrays
     without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
     ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
-    process or spoils the whole array. ``elements``: how many the leaves of a tree have.
+    process or spoils the whole array. ``elements``: how many the leaves of a tree have. ``grid``: how many pairs of edge values are
+    drawn from all of them (0: all). ``valued``: of how many trees values are asked for, of the others types (0: of all).
     """
 
     system: str
@@ -78,6 +79,8 @@ class Plan:
     sample: int = 0
     nonzero: bool = False
     elements: int = 12
+    grid: int = 0
+    valued: int = 0
 
     @property
     def semantics(self) -> Semantics:
@@ -87,16 +90,18 @@ class Plan:
 
 PLANS: Final[dict[str, tuple[Plan, ...]]] = {
     "jax": (
-        Plan(
-            "jax@0.10", "jax", 2000, 50, constants=("1",), weak=("i*", "f*", "c*"), numbers=(*NUMBERS, "1j"), sample=900
-        ),
+        Plan("jax@0.10", "jax", 2000, 50, constants=("1",), weak=("i*", "f*", "c*"), numbers=(*NUMBERS, "1j")),
         Plan("jax-x32@0.10", "jax", 2000, 50, weak=("i*", "f*", "c*"), numbers=(*FEW_NUMBERS, "1j"), sample=300),
         Plan("jax-strict", "jax", 2000, 50, weak=("i*", "f*", "c*"), numbers=("True", "3", "2.5", "1j"), values=False),
     ),
     "dali": (Plan("dali@2", "dali", 64, 16, scalars=True, constants=("9", "~9"), numbers=FEW_NUMBERS, nonzero=True),),
-    "triton": (Plan("triton@3.9", "triton", 500, 60, scalars=True),),
+    "triton": (Plan("triton@3.9", "triton", 500, 60, scalars=True, elements=3, grid=64),),
     "torch": (Plan("torch", "torch", 5000, 500, scalars=True, numbers=(*NUMBERS, "1j"), nonzero=True),),
-    "max": (Plan("max@26", "max", 1000, 12, scalars=True, constants=("9", "~9"), nonzero=True, sample=12),),
+    "max": (
+        Plan(
+            "max@26", "max", 1000, 12, scalars=True, constants=("9", "~9"), nonzero=True, sample=12, grid=64, valued=12
+        ),
+    ),
     "numpy": (Plan("numpy", "numpy", 5000, 500, constants=("1",), numbers=(*NUMBERS, "1j")),),
 }
 """Package -> what its versions in weft are asked."""
@@ -147,7 +152,8 @@ def edges(dtype: DType) -> NDArray[Any]:
     if dtype.is_integer:
         whole = sorted({v for v in _WHOLE if dtype.min <= v} | {dtype.min, dtype.min + 1, dtype.max, dtype.max - 1})
         return np.array(whole, dtype.numpy)
-    large = [dtype.largest, -dtype.largest, 3e9, 70000.0, 256.5]
+    tiny = 2.0 ** (1 - dtype.bias)
+    large = [dtype.largest, -dtype.largest, 3e9, 70000.0, 256.5, tiny, -tiny, tiny / 2, -tiny / 2]
     real = [v for v in (*_REAL, *large) if not np.isfinite(v) or abs(v) <= dtype.largest]
     return np.array(real, np.float64).astype(dtype.numpy)
 
@@ -182,7 +188,7 @@ def _values(plan: Plan, seed: int) -> Iterator[Question]:
         pairs = [(t, t) for t in types] + random_.sample(list(product(types, repeat=2)), 12)
         for a, b in pairs:
             yield from _pair(plan, op, a, b)
-        for a, number in random_.sample(list(product(types, ("3", "-1", "2.5", "200", "True"))), 8):
+        for a, number in random_.sample(list(product(types, ("3", "-1", "2.5", "200", "True", "0.1", "49.0"))), 12):
             data = edges(a)
             yield (op, _text(a, data), number)
             if not (plan.nonzero and op in DIVIDING):
@@ -213,8 +219,8 @@ def _pair(plan: Plan, op: str, a: DType, b: DType) -> Iterator[Question]:
         if plan.package != "max":
             yield (op, _text(a, np.array([1], a.numpy)), _text(b, np.array([0], b.numpy)))
         left, right = left[fine], right[fine]
-    if left.size > 64:
-        keep = np.array(sorted(random.Random(left.size).sample(range(left.size), 64)))
+    if 0 < plan.grid < left.size:
+        keep = np.array(sorted(random.Random(left.size).sample(range(left.size), plan.grid)))
         left, right = left[keep], right[keep]
     yield (op, _text(a, left), _text(b, right))
 

@@ -55,7 +55,9 @@ class _Draw:
         return self.plan.semantics
 
     def leaf(self, dtype: DType) -> None:
-        scalar = self.plan.scalars and self.rng.random() < 0.15
+        scalar = (
+            self.plan.scalars and self.plan.package != "triton" and self.rng.random() < 0.15
+        )  # all are, in its probe
         values = _values(dtype, 1 if scalar else self.size, self.rng)
         name = f"{dtype}[]" if scalar else str(dtype)
         self.types[f"x{len(self.leaves)}"] = Type(dtype, scalar=scalar) if scalar else dtype
@@ -165,6 +167,12 @@ def trees(plan: Plan, count: int, seed: int) -> Iterator[Question]:
             yield ("tree", ";".join(draw.nodes), *draw.leaves)
 
 
+def without_values(question: Question) -> Question:
+    """The tree as a question about types."""
+    op, program, *leaves = question
+    return (op, program, *(leaf.partition("@")[0] for leaf in leaves))
+
+
 # ---- weft's side ----------------------------------------------------------------------------------------------------
 
 
@@ -208,6 +216,14 @@ def agree(
         theirs, ours, made = answers[number], values[number], nodes[number]
         if theirs == judge.UNKNOWN or (isinstance(ours, str) and ours == judge.UNKNOWN):
             return None
+        if theirs[:1] != "!" and "@" not in theirs:  # types alone were asked for
+            mine = ours if isinstance(ours, str) else f"{ours.dtype.name}{'*' * getattr(made, 'weak', False)}"
+            if theirs != mine:
+                return Verdict(" ".join(text.partition("@")[0] for text in asked), theirs, mine)
+            if isinstance(ours, str):
+                return None
+            known[f"n{number}"] = ours.dtype.name
+            continue
         if (difference := judge.agree_values(asked, theirs, ours)) is not None:
             return Verdict(" ".join(text.partition("@")[0] for text in asked) + " =", *difference)
         if isinstance(ours, str) or not isinstance(made, wa.Array):

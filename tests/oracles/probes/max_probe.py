@@ -64,20 +64,26 @@ def operand(text: str, inputs: dict[str, Any]) -> Any:
 def build(question: common.Question, inputs: dict[str, Any]) -> Any:
     """The node of a question, or the answer that it has none."""
     op, *texts = question
+    if op == "tree":
+        return list(common.tree(question, lambda text: operand(text, inputs), apply, (Exception,)))
     if op not in FUNCTIONS and not op.startswith("cast "):
         return "?"
     try:
-        operands = [operand(text, inputs) for text in texts]
-        if op.startswith("cast "):
-            return ops.cast(operands[0], TYPES[op.removeprefix("cast ")])
-        return FUNCTIONS[op](*operands)
+        return apply(op, *(operand(text, inputs) for text in texts))
     except Exception as error:
         return common.refusal(error)
 
 
+def apply(op: str, *operands: Any) -> Any:
+    """An operation on its operands, inside a graph."""
+    if op.startswith("cast "):
+        return ops.cast(operands[0], TYPES[op.removeprefix("cast ")])
+    return FUNCTIONS[op](*operands)
+
+
 def answers(questions: list[common.Question]) -> list[str]:
     """One graph for the batch; it is compiled if values are asked for."""
-    types = {text: t for q in questions for text in q[1:] if (t := tensor_type(text)) is not None}
+    types = {text: t for q in questions for text in q[1 + (q[0] == "tree") :] if (t := tensor_type(text)) is not None}
     graph = Graph("oracle", input_types=list(types.values()))
     try:
         nodes, outputs = fill(graph, list(types), questions)
@@ -93,16 +99,19 @@ def answers(questions: list[common.Question]) -> list[str]:
         except Exception as error:
             if len(questions) > 1:
                 return [answer for question in questions for answer in answers([question])]
-            values = [common.refusal(error).replace("!", "!compile ", 1)]
+            values = ["?" if questions[0][0] == "tree" else common.refusal(error).replace("!", "!compile ", 1)] * len(
+                outputs
+            )
     queue = iter(values)
-    return [
-        node
-        if isinstance(node, str)
-        else next(queue)
-        if common.has_data(question)
-        else str(node.dtype).removeprefix("DType.")
-        for question, node in zip(questions, nodes, strict=True)
-    ]
+
+    def shown(question: common.Question, node: Any) -> str:
+        if isinstance(node, list):
+            return common.joined(shown(question, part) for part in node)
+        if isinstance(node, str):
+            return node
+        return next(queue) if common.has_data(question) else str(node.dtype).removeprefix("DType.")
+
+    return list(map(shown, questions, nodes))
 
 
 def fill(graph: Graph, texts: list[str], questions: list[common.Question]) -> tuple[list[Any], list[Any]]:
@@ -110,7 +119,10 @@ def fill(graph: Graph, texts: list[str], questions: list[common.Question]) -> tu
     with graph:
         inputs = {text: value.tensor for text, value in zip(texts, graph.inputs, strict=True)}
         nodes = [build(question, inputs) for question in questions]
-        outputs = [n for q, n in zip(questions, nodes, strict=True) if common.has_data(q) and not isinstance(n, str)]
+        made = [
+            (q, part) for q, n in zip(questions, nodes, strict=True) for part in (n if isinstance(n, list) else [n])
+        ]
+        outputs = [part for q, part in made if common.has_data(q) and not isinstance(part, str)]
         graph.output(*outputs)
     return nodes, outputs
 

@@ -85,6 +85,8 @@ def kernel(pointers):
 def answer(number: int, question: common.Question, tiles: Any, condition: Any, semantic: Any, generator: Any) -> Any:
     """The type, an error, or for values the type and how many prints follow."""
     op, *texts = question
+    if op == "tree":
+        return tree(number, question, semantic, generator)
     try:
         if not common.has_data(question):
             operands = [tiles.get(text) or constant(text, semantic) for text in texts]
@@ -104,6 +106,36 @@ def answer(number: int, question: common.Question, tiles: Any, condition: Any, s
         return common.refusal(error.__cause__ or error)
     except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
         return common.refusal(error)
+
+
+def tree(number: int, question: common.Question, semantic: Any, generator: Any) -> Any:
+    """For each node of a tree what `answer` gives for values: a node's values are printed under ``qNUMBERnNODE``."""
+    size = max(common.operand(text).data.size for text in question[2:])
+    found: list[Any] = []
+    for at in range(size):
+        condition = element("bool@" + "0100" * size, at, semantic)
+
+        def apply(op: str, *operands: Any, condition: Any = condition) -> Any:
+            numbers = [tl.constexpr(o) if isinstance(o, (bool, int, float)) else o for o in operands]
+            result = call(op, numbers, condition, generator)
+            if result is None:
+                raise NotImplementedError(f"the probe has no {op}")
+            return result
+
+        found = []
+        for node, result in enumerate(
+            common.tree(question, lambda text, at=at: element(text, at, semantic), apply, ERRORS)
+        ):
+            if isinstance(result, str):
+                found.append("?" if result.startswith("!NotImplementedError: the probe") else result)
+                continue
+            result = semantic.to_tensor(result) if isinstance(result, tl.constexpr) else result
+            tl.device_print(f"q{number}n{node}_{at}:", result, _semantic=semantic)
+            found.append((NAMES[result.type.scalar.name], size))
+    return ("tree", found)
+
+
+ERRORS = (CompilationError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError)
 
 
 def constant(text: str, semantic: Any) -> Any:
@@ -176,7 +208,7 @@ def constants(module: Any) -> dict[str, str]:
     BACKEND.make_ttir(module, {}, OPTIONS, 90)
     text = str(module)
     known = dict(re.findall(r"(%\S+) = arith\.constant (\S+)(?: : \S+)?", text))
-    printed = re.findall(r'tt\.print "\s*(q\d+_\d+):\s*".*: (%\S+) :', text)
+    printed = re.findall(r'tt\.print "\s*(q[\dn]+_\d+):\s*".*: (%\S+) :', text)
     return {prefix: known[value] for prefix, value in printed if value in known}
 
 
@@ -220,11 +252,13 @@ def batch(questions: list[common.Question]) -> list[str]:
     return [finish(number, a, values) for number, a in enumerate(found)]
 
 
-def finish(number: int, found: Any, values: dict[str, str]) -> str:
+def finish(number: int | str, found: Any, values: dict[str, str]) -> str:
     """An answer as text."""
     if not isinstance(found, tuple):
         return found
     name, size = found
+    if name == "tree":
+        return common.joined(finish(f"{number}n{node}", part, values) for node, part in enumerate(size))
     dtype = common.dtype(name)
     texts = [values.get(f"q{number}_{at}") for at in range(size)]
     array = np.array([number_of(t, dtype) if t is not None else np.zeros((), dtype) for t in texts]).astype(dtype)
