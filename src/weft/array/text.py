@@ -20,7 +20,7 @@ from weft import dtypes
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
 from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
-from weft.array.reductions import HELPERS, Reduction, converted, literal, received, slot_dtype, spelled
+from weft.array.reductions import HELPERS, Reduction, converted, literal, received, slot_dtype
 from weft.array.schedule import Kernel
 from weft.array.spelling import IMPORT, spell
 
