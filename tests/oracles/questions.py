@@ -64,7 +64,8 @@ class Plan:
     without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
     ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
     process or spoils the whole array. ``elements``: how many the leaves of a tree have. ``grid``: how many pairs of edge
-    values are drawn from all of them (0: all). ``valued``: of how many trees values are asked for, of the others types (0: of all).
+    values are drawn from all of them (0: all). ``valued``: of how many trees values are asked for, of the others types (0: of
+    all).
     """
 
     system: str

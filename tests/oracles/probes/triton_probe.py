@@ -123,13 +123,12 @@ def tree(number: int, question: common.Question, semantic: Any, generator: Any) 
             return result
 
         found = []
-        for node, result in enumerate(
-            common.tree(question, lambda text, at=at: element(text, at, semantic), apply, ERRORS)
-        ):
-            if isinstance(result, str):
-                found.append("?" if result.startswith("!NotImplementedError: the probe") else result)
+        results = common.tree(question, lambda text, at=at: element(text, at, semantic), apply, ERRORS)
+        for node, made in enumerate(results):
+            if isinstance(made, str):
+                found.append("?" if made.startswith("!NotImplementedError: the probe") else made)
                 continue
-            result = semantic.to_tensor(result) if isinstance(result, tl.constexpr) else result
+            result = semantic.to_tensor(made) if isinstance(made, tl.constexpr) else made
             tl.device_print(f"q{number}n{node}_{at}:", result, _semantic=semantic)
             found.append((NAMES[result.type.scalar.name], size))
     return ("tree", found)
