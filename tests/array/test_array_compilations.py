@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
+import weft
 import weft.array as wa
-from weft.array import execute
+from weft.array import execute, tracing
 from weft.runtime import compiler
 
 pytestmark = pytest.mark.jit
@@ -86,3 +87,80 @@ def test_a_shape_that_changes_compiles_once(
         (expected,) = wa.compute(function(wa.asarray(data)), backend="reference")
         np.testing.assert_allclose(function(wa.asarray(data)).numpy(), expected, rtol=1e-6)
     assert len(compiled) == count
+
+
+def test_a_fused_function_of_another_number_compiles_nothing(compiled: list[str]) -> None:
+    @wa.fuse
+    def scaled(x: wa.Array, by: float) -> wa.Array:
+        return x * by - by
+
+    data = np.arange(7, dtype=np.float32)
+    for by in (2.0, 0.5, -3.0):
+        assert np.array_equal(scaled(data, by).numpy(), data * np.float32(by) - np.float32(by))
+    assert compiled == ["fused_sub"]
+    assert scaled.signatures == 3
+
+
+def test_functions_of_one_structure_share_kernels_and_not_their_arguments(compiled: list[str]) -> None:
+    a, b, c = (np.asarray(values, np.float32) for values in ([1, 2], [10, 20], [5, 5]))
+
+    @wa.fuse
+    def minus(x: wa.Array, y: wa.Array, z: wa.Array) -> wa.Array:
+        return x - y
+
+    @wa.fuse
+    def swapped(x: wa.Array, y: wa.Array, z: wa.Array) -> wa.Array:
+        return z - x
+
+    for _ in range(2):
+        assert minus(a, b, c).numpy().tolist() == [-9, -18]
+        assert swapped(a, b, c).numpy().tolist() == [4, 3]
+        assert swapped(a, b, wa.asarray(c)).numpy().tolist() == [4, 3]
+    assert compiled == ["fused_sub"]
+
+
+def test_which_operands_are_the_same_array_is_not_forgotten() -> None:
+    x, y = wa.asarray(np.asarray([1, 2], np.float32)), wa.asarray(np.asarray([10, 20], np.float32))
+    for _ in range(2):
+        assert (x - x).numpy().tolist() == [0, 0]
+        assert (x - y).numpy().tolist() == [-9, -18]
+        assert (y - x).numpy().tolist() == [9, 18]
+        assert ((x - y) - (y - x)).numpy().tolist() == [-18, -36]
+        assert ((x - y) - (x - y)).numpy().tolist() == [0, 0]
+
+
+def test_operands_of_other_strides_and_addresses() -> None:
+    data = np.arange(12, dtype=np.float32)
+    unaligned = np.frombuffer(b"\0" + data.tobytes(), np.float32, 6, offset=1)
+    other = wa.asarray(data[:6])
+    for view in (data[:6], data[6:], data[::2], data[5::-1], unaligned, data[:6].copy()):
+        assert (wa.asarray(view) + other).numpy().tolist() == (view + data[:6]).tolist()
+
+
+def test_kernels_of_arrays_run_in_the_emulator_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.arange(5, dtype=np.float64)
+    expected = [2 * value + 0.1 for value in range(5)]
+    with weft.emulate("sm_90"):
+        assert (wa.asarray(data) * 2 + 0.1).numpy().tolist() == expected
+    monkeypatch.setenv("WEFT_CHECKED", "1")
+    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
+    gc.collect()
+    assert (wa.asarray(data) * 2 + 0.1).numpy().tolist() == expected
+    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_recipes_are_not_used_while_operations_are_recorded() -> None:
+    x, y = wa.asarray(np.ones(3, np.int8)), wa.asarray(np.ones(3, np.int16))
+    for _ in range(2):
+        _ = x + y, -x
+    with tracing.record() as events:
+        _ = x + y, -x
+    assert [event.op for event in events] == ["+", "neg"]
+
+
+def test_recipes_do_not_look_at_what_is_below_their_operands() -> None:
+    x = wa.asarray(np.ones(3, np.float32))
+    y = x
+    for _ in range(3000):
+        y = y + y[::-1]  # a view between each two: no recipe reaches past its operands
+    assert not np.isfinite(y.numpy()).any()

@@ -10,17 +10,29 @@ import importlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
 from weft.array.nodes import Input, Node, walk
 
-Compiled: TypeAlias = Callable[..., list[NDArray[Any]]]
-"""A graph compiled: called with one array for each input, gives one for each output."""
+Run: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int]], list[NDArray[Any]]]
+"""From an array for each input, and its address (0 where it is not known), to one for each output."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A graph compiled: called with one array for each input, gives one for each output."""
+
+    run: Run
+
+    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        return self.run(arrays, [0] * len(arrays))
+
 
 BACKENDS: Final[dict[str, str]] = {"native": "weft.array.execute", "reference": "weft.array.reference"}
-"""Each backend's module, which has ``run(outputs)`` (`TracedValue` where an input has no data) and ``plan(outputs, inputs)``."""
+"""Each backend's module, which has ``run(outputs)`` (`TracedValue` without data) and ``plan(outputs, inputs)``, a `Run`."""
 
 _LOADED: Final[dict[str, Any]] = {}
 """The modules that were asked for."""
@@ -56,15 +68,21 @@ def run(outputs: Sequence[Node], backend: str | None = None) -> list[NDArray[Any
 def plan(outputs: Sequence[Node], inputs: Sequence[Input], backend: str | None = None) -> Compiled:
     """The nodes compiled as a function of ``inputs``; data elsewhere in the graph comes along."""
     constants = [n for n in walk(outputs) if isinstance(n, Input) and n not in inputs and n.array is not None]
-    compiled = _module(backend).plan(outputs, [*inputs, *constants])
+    run: Run = _module(backend).plan(outputs, [*inputs, *constants])
     if not constants:
-        return compiled
-    data = [node.array for node in constants]
-    return lambda *arrays: compiled(*arrays, *data)
+        return Compiled(run)
+    data = [node.array for node in constants if node.array is not None]
+    unknown = [0] * len(data)
+    return Compiled(lambda arrays, addresses: run([*arrays, *data], [*addresses, *unknown]))
+
+
+def chosen(backend: str | None = None) -> str:
+    """The backend's name: ``backend``, else the one of `use_backend`."""
+    return backend or _CHOSEN.get()
 
 
 def _module(backend: str | None) -> Any:
-    name = backend or _CHOSEN.get()
+    name = chosen(backend)
     if (module := _LOADED.get(name)) is None:
         module = _LOADED[name] = importlib.import_module(BACKENDS[_known(name)])
     return module

@@ -7,11 +7,11 @@ strides, meanings. The same expression over other arrays and with other numbers 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from numpy.typing import NDArray
 
-from weft.array.backends import TracedValue
+from weft.array.backends import Run, TracedValue
 from weft.array.canonical import in_place
 from weft.array.keys import gather
 from weft.array.memory import address_of
@@ -23,17 +23,20 @@ from weft.semantics import Number
 _KEPT: Final = 256
 """Plans used most recently that are kept; up to as many more that were used before."""
 
-Function: TypeAlias = Callable[[Sequence[NDArray[Any]], list[Number]], list[NDArray[Any]]]
+Function: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], list[Number]], list[NDArray[Any]]]
 Runner: TypeAlias = Callable[[Sequence[Input], Sequence[Scalar]], list[NDArray[Any]]]
 
 
-class _Plans:
+Kept = TypeVar("Kept")
+
+
+class _Plans(Generic[Kept]):
     """Plans by structure. Two tables make the least recently used plans go without a note at each use: what was found in the
     older table moves to the younger one, and a full younger one replaces the older one."""
 
     def __init__(self) -> None:
-        self.young: dict[Hashable, Runner] = {}
-        self._old: dict[Hashable, Runner] = {}
+        self.young: dict[Hashable, Kept] = {}
+        self._old: dict[Hashable, Kept] = {}
 
     def __len__(self) -> int:
         return len(self.young.keys() | self._old.keys())
@@ -42,44 +45,57 @@ class _Plans:
         """Forgets all plans."""
         self.young, self._old = {}, {}
 
-    def older(self, key: Hashable) -> Runner | None:
+    def older(self, key: Hashable) -> Kept | None:
         """The plan for a key that the younger table has not."""
         if (found := self._old.get(key)) is not None:
             self.add(key, found)
         return found
 
-    def add(self, key: Hashable, made: Runner) -> None:
+    def add(self, key: Hashable, made: Kept) -> None:
         """Keeps a plan."""
         if len(self.young) >= _KEPT:
             self.young, self._old = {}, self.young
         self.young[key] = made
 
 
-_plans: Final = _Plans()
+_plans: Final[_Plans[Runner]] = _Plans()
+_functions: Final[_Plans[Function]] = _Plans()
+"""Plans of functions: for data of any strides."""
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Callable[..., list[NDArray[Any]]]:
+def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
     """The plan for outputs as a function of inputs, which must include every `Input` the outputs need."""
-    missing = [node for node in walk(outputs) if isinstance(node, Input) and all(node is not i for i in inputs)]
+    key, needed, numbers = gather(outputs)
+    places = {id(node): place for place, node in enumerate(inputs)}
+    missing = [node for node in needed if id(node) not in places]
     if missing:
         names = ", ".join(node.name or "an array" for node in missing)
         raise ValueError(f"the outputs need {names}, which is not among the inputs")
-    function = _function(outputs, inputs, ())
-    return lambda *arrays: function(arrays, [])
+    order = [places[id(node)] for node in needed]
+    values = [number.value for number in numbers]
+    function = _functions.young.get(key) or _functions.older(key)
+    if function is None:
+        function = _function(outputs, needed, numbers)
+        _functions.add(key, function)
+    if order == list(range(len(inputs))):
+        return lambda arrays, addresses: function(arrays, addresses, values)
+    return lambda arrays, addresses: function([arrays[i] for i in order], [addresses[i] for i in order], values)
 
 
 def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Function:
-    """The plan for outputs as a function of the inputs' data and the numbers' values. It keeps no data alive."""
+    """The plan for outputs as a function of the inputs' data, their addresses, and numbers' values. It keeps no data alive."""
     if has_complex(outputs):
         parts = Parts(outputs, inputs)
         taken, joined = parts.split.taken, parts.split.joined
         real = _function(parts.outputs, parts.inputs, numbers)
-        return lambda arrays, values: joined(real(taken(arrays), values))
+        unknown = [0] * len(parts.inputs)
+        return lambda arrays, addresses, values: joined(real(taken(arrays), unknown, values))
     made = Plan(outputs, inputs, numbers)
 
-    def call(arrays: Sequence[NDArray[Any]], values: list[Number]) -> list[NDArray[Any]]:
-        fitting = made.fitting(arrays)
-        return made(fitting, [address_of(array) for array in fitting], values)
+    fitting = made.fitting
+
+    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int], values: list[Number]) -> list[NDArray[Any]]:
+        return made(*fitting(arrays, addresses), values)
 
     return call
 
@@ -106,7 +122,9 @@ def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
 def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Runner:
     if has_complex(outputs) or not all(in_place(array) for array in _arrays(inputs)):
         function = _function(outputs, inputs, numbers)
-        return lambda inputs, numbers: function(_arrays(inputs), [number.value for number in numbers])
+        return lambda inputs, numbers: function(
+            _arrays(inputs), [node.address for node in inputs], [number.value for number in numbers]
+        )
     made = Plan(outputs, inputs, numbers)
 
     def call(inputs: Sequence[Input], numbers: Sequence[Scalar]) -> list[NDArray[Any]]:

@@ -9,9 +9,10 @@ for one that changes.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast, overload
+from typing import Any, Final, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,20 @@ from weft.array.interop import is_array
 from weft.array.lazy import Array, asarray, compute, computed, system_of
 from weft.array.nodes import Input, walk
 from weft.array.structure import leaves, rebuild, shape_of
+from weft.dtypes import DType
 from weft.semantics import Semantics, get
 from weft.semantics.context import current, use
 
 _PLAIN: Final = frozenset({bool, int, float, str, type(None)})
 """Types of arguments that are told apart by how they are written."""
+
+
+_KEPT: Final = 4096
+"""Signatures after which all are forgotten."""
+
+
+_Quick: TypeAlias = tuple[tuple[Hashable, ...], list[NDArray[Any]], list[int], Semantics]
+"""Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +46,17 @@ class _Trace:
 
     run: backends.Compiled
     nest: object
-    weak: tuple[bool, ...]
+    types: tuple[tuple[DType, bool], ...]
+    """The dtype of each output, and whether it is weak."""
 
-    def results(self, data: Sequence[NDArray[Any]], system: Semantics) -> Any:
+    def results(self, data: Sequence[NDArray[Any]], addresses: Sequence[int], system: Semantics) -> Any:
         """What the function returns for these arrays."""
-        values = self.run(*data)
-        made = iter([computed(value, weak, system) for value, weak in zip(values, self.weak, strict=True)])
-        return rebuild(self.nest, lambda _: next(made))
+        values = self.run.run(data, addresses)
+        if self.nest is None:
+            return Array(computed(values[0], *self.types[0]), system)
+        made = [Array(computed(v, *kind), system) for v, kind in zip(values, self.types, strict=True)]
+        rest = iter(made)
+        return rebuild(self.nest, lambda _: next(rest))
 
 
 class Fused:
@@ -65,13 +79,41 @@ class Fused:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function's result, its leaves computed arrays."""
-        system = self._system or current()
-        quick = None if named or tracing.listening() else _quick_key(system, arguments)
-        if quick is not None and (trace := self._quick.get(quick)) is not None:
-            return trace.results([a for a in arguments if type(a) is np.ndarray], system)
+        quick = None if named or tracing.listening() else self._quick_call(arguments)
+        if quick is not None and (trace := self._quick.get(quick[0])) is not None:
+            return trace.results(*quick[1:])
         return self._general(arguments, named, quick)
 
-    def _general(self, arguments: tuple[Any, ...], named: dict[str, Any], quick: Hashable) -> Any:
+    def _quick_call(self, arguments: tuple[Any, ...]) -> _Quick | None:
+        """The arguments, where they are NumPy's arrays, computed arrays of one system, and plain values."""
+        system = self._system
+        key: list[Hashable] = [backends.chosen(self._backend)]
+        data: list[NDArray[Any]] = []
+        addresses: list[int] = []
+        for leaf in arguments:
+            kind = type(cast(object, leaf))
+            if kind is np.ndarray:
+                key += (leaf.dtype, leaf.shape)
+                data.append(leaf)
+                addresses.append(0)
+            elif kind is Array:
+                value = leaf.value
+                node = value.node
+                system = leaf.semantics if system is None else system
+                if not isinstance(node, Input) or node.array is None or leaf.semantics is not system or value.counts:
+                    return None
+                key += (node.dtype, value.weak, node.shape)
+                data.append(node.array)
+                addresses.append(node.address)
+            elif kind in _PLAIN:
+                key += (kind, repr(leaf))
+            else:
+                return None
+        system = system or current()
+        key.append(system.name)
+        return tuple(key), data, addresses, system
+
+    def _general(self, arguments: tuple[Any, ...], named: dict[str, Any], quick: _Quick | None) -> Any:
         """The same for any arguments; afterwards ``quick`` finds the trace, if NumPy's arrays were taken as they are."""
         nest = (arguments, named)
         found = list(leaves(nest))
@@ -82,14 +124,17 @@ class Fused:
         if tracing.listening() or any(_traced(array) for array in arrays):  # each operation is observed
             return self._call(system, nest, read)
         compute(*arrays, backend=self._backend)
-        key = (system.name, self._backend, shape_of(nest), tuple(self._token(leaf) for leaf in read))
+        key = (system.name, backends.chosen(self._backend), shape_of(nest), tuple(self._token(leaf) for leaf in read))
         if (trace := self._traces.get(key)) is None:
+            if len(self._traces) >= _KEPT:
+                self._traces.clear()
+                self._quick.clear()
             trace = self._traces[key] = self._trace(system, nest, read)
-        data = [cast(NDArray[Any], cast(Input, array.node).array) for array in arrays]
-        given = [leaf for leaf in arguments if type(leaf) is np.ndarray]
-        if quick is not None and len(given) == len(data) and all(a is b for a, b in zip(given, data, strict=True)):
-            self._quick[quick] = trace
-        return trace.results(data, system)
+        nodes = [cast(Input, array.node) for array in arrays]
+        data = [cast(NDArray[Any], node.array) for node in nodes]
+        if quick is not None and len(quick[1]) == len(data) and all(map(operator.is_, quick[1], data)):
+            self._quick[quick[0]] = trace
+        return trace.results(data, [node.address for node in nodes], system)
 
     @property
     def _name(self) -> str:
@@ -114,7 +159,7 @@ class Fused:
         outputs = [asarray(leaf, None if isinstance(leaf, Array) else system) for leaf in leaves(result)]
         system_of(self._name, outputs, system)
         run = backends.plan([array.node for array in outputs], inputs, self._backend)
-        return _Trace(run, rebuild(result, lambda _: None), tuple(array.weak for array in outputs))
+        return _Trace(run, rebuild(result, lambda _: None), tuple((array.dtype, array.weak) for array in outputs))
 
     def _token(self, leaf: object) -> Hashable:
         if isinstance(leaf, Array):
@@ -150,20 +195,6 @@ def fuse(
         return Fused(wrapped, semantics, backend)
 
     return wrap if function is None else wrap(function)
-
-
-def _quick_key(system: Semantics, arguments: tuple[Any, ...]) -> Hashable:
-    """What tells a trace for NumPy's arrays and plain values, found without reading them; None for other arguments."""
-    key: list[Hashable] = [system.name]
-    for leaf in arguments:
-        kind = type(cast(object, leaf))
-        if kind is np.ndarray:
-            key.append((leaf.dtype, leaf.shape))
-        elif kind in _PLAIN:
-            key.append((kind, repr(leaf)))
-        else:
-            return None
-    return tuple(key)
 
 
 def _is_data(leaf: object) -> bool:

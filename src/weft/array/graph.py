@@ -16,6 +16,7 @@ from weft.array.building import Value
 from weft.array.lazy import Array, asarray, compute, computed, system_of
 from weft.array.nodes import Input, walk
 from weft.array.support import read_dtype, require
+from weft.dtypes import DType
 from weft.semantics import Constant, Number, Semantics, get
 
 
@@ -58,7 +59,7 @@ class Graph:
             if isinstance(node, Input) and node.array is None and node not in inputs:
                 raise ValueError(f"an output depends on '{node.name}', which is no input of this graph")
         run = backends.plan([array.node for array in self._outputs], inputs, backend)
-        return CompiledGraph(inputs, run, [array.weak for array in self._outputs], self.semantics)
+        return CompiledGraph(inputs, run, [(array.dtype, array.weak) for array in self._outputs], self.semantics)
 
 
 class CompiledGraph:
@@ -66,11 +67,11 @@ class CompiledGraph:
     tuple). Dtypes and shapes must be those declared; nothing is converted."""
 
     def __init__(
-        self, inputs: Sequence[Input], run: backends.Compiled, weak: Sequence[bool], system: Semantics
+        self, inputs: Sequence[Input], run: backends.Compiled, types: Sequence[tuple[DType, bool]], system: Semantics
     ) -> None:
         self._inputs = {node.name: node for node in inputs}
         self._run = run
-        self._weak = weak
+        self._types = types
         self._system = system
 
     @property
@@ -88,7 +89,8 @@ class CompiledGraph:
             raise TypeError(_arity(self.inputs, len(arguments), twice, unknown, missing))
         data = [self._data(node, {**given, **named}[name]) for name, node in self._inputs.items()]
         results = [
-            computed(result, weak, self._system) for result, weak in zip(self._run(*data), self._weak, strict=True)
+            Array(computed(result, dtype, weak), self._system)
+            for result, (dtype, weak) in zip(self._run(*data), self._types, strict=True)
         ]
         return results[0] if len(results) == 1 else tuple(results)
 

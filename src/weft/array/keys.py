@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from weft.array.nodes import Input, Node, Scalar
+from weft.array.nodes import Apply, Input, Node, Scalar
 
 
 class Gathered(NamedTuple):
@@ -24,6 +24,21 @@ class Gathered(NamedTuple):
 
 def gather(outputs: Sequence[Node]) -> Gathered:
     """The key, inputs and numbers of an expression."""
+    return (_of_one(outputs[0]) if len(outputs) == 1 else None) or _of_any(outputs)
+
+
+def _of_one(node: Node) -> Gathered | None:
+    """`gather` for one operation on one or two different inputs: what is computed eagerly. None for anything else."""
+    if type(node) is not Apply:
+        return None
+    if len(node.arguments) == 2:
+        x, y = node.arguments
+        if type(x) is Input and type(y) is Input and x is not y:
+            return Gathered((node.shape, node.dtype, node.meaning, _memory(x), _memory(y)), [x, y], [])
+    return None
+
+
+def _of_any(outputs: Sequence[Node]) -> Gathered:
     places: dict[int, int] = {}
     rows: list[Hashable] = []
     inputs: list[Input] = []

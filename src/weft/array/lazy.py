@@ -13,12 +13,12 @@ from typing import Any, Self, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array import backends, building, interop, protocol, tracing, views
+from weft.array import backends, building, interop, memory, protocol, recipes, tracing, views
 from weft.array.building import Argument, Value
 from weft.array.coercion import beside, to_value
 from weft.array.nodes import Input, Node
 from weft.array.operators import Operators
-from weft.array.support import dtype_of, read_dtype
+from weft.array.support import read_dtype
 from weft.dtypes import DType
 from weft.semantics import Constant, Semantics, Type, get, ops
 from weft.semantics.context import current
@@ -91,6 +91,9 @@ class Array(Operators):
     # ---- operations ---------------------------------------------------------------------------------------------------
 
     def _binary(self, op: str, other: Any, reflected: bool = False) -> Self:
+        if isinstance(other, Array) and other._system is self._system and op != "matmul":
+            lhs, rhs = (other._value, self._value) if reflected else (self._value, other._value)
+            return self._with(recipes.binary(self._system, op, lhs, rhs))
         argument = as_argument(self._system, op, other)
         if argument is None:
             return NotImplemented
@@ -100,7 +103,7 @@ class Array(Operators):
         return self._with(building.binary(self._system, op, *sides))
 
     def _unary(self, op: str) -> Self:
-        return self._with(building.unary(self._system, op, self._value))
+        return self._with(recipes.unary(self._system, op, self._value))
 
     def _with(self, value: Value) -> Self:
         return type(self)(value, self._system)
@@ -288,23 +291,39 @@ def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], .
     (generated kernels) or ``reference`` (NumPy, slowly and obviously); by default the one of `weft.array.use_backend`."""
     _require_arrays("compute", arrays)
     tracing.left("weft.array.compute")
-    return _computed(arrays, backend)
+    return tuple(_computed(arrays, backend))
 
 
 def values_of(array: Array) -> NDArray[Any]:
     """The values as `Array.numpy` gives them, for weft's own use: `weft.array.tracing.departures` does not hear of it."""
-    (values,) = _computed((array,), None)
+    node = array.node
+    if not isinstance(node, Input) or node.array is None:
+        (values,) = _compute([array], None)
+    else:
+        values = node.array
     view = values.view()
-    view.flags.writeable = False
+    view.setflags(write=False)
     return view
 
 
-def _computed(arrays: Sequence[Array], backend: str | None) -> tuple[NDArray[Any], ...]:
-    waiting = [array for array in arrays if not (isinstance(array.node, Input) and array.node.array is not None)]
+def _computed(arrays: Sequence[Array], backend: str | None) -> list[NDArray[Any]]:
+    waiting = [array for array in arrays if not _is_computed(array.node)]
     if waiting:
-        for array, result in zip(waiting, backends.run([array.node for array in waiting], backend), strict=True):
-            array._value = computed(result, array.weak, array.semantics).value  # pyright: ignore[reportPrivateUsage]
-    return tuple(cast("NDArray[Any]", cast(Input, array.node).array) for array in arrays)
+        _compute(waiting, backend)
+    return [cast("NDArray[Any]", cast(Input, array.node).array) for array in arrays]
+
+
+def _compute(arrays: Sequence[Array], backend: str | None) -> list[NDArray[Any]]:
+    """Computes arrays that are expressions."""
+    values = [array.value for array in arrays]
+    results = backends.run([value.node for value in values], backend)
+    for array, value, result in zip(arrays, values, results, strict=True):
+        array._value = computed(result, value.node.dtype, value.weak)  # pyright: ignore[reportPrivateUsage]
+    return results
+
+
+def _is_computed(node: Node) -> bool:
+    return isinstance(node, Input) and node.array is not None
 
 
 def _require_arrays(name: str, arrays: Sequence[object]) -> None:
@@ -313,10 +332,11 @@ def _require_arrays(name: str, arrays: Sequence[object]) -> None:
             raise TypeError(f"{name} takes arrays of weft.array, found {type(array).__name__}; make one with asarray")
 
 
-def computed(result: NDArray[Any], weak: bool, system: Semantics) -> Array:
-    """What a backend has computed, as an array that owns it."""
-    result.flags.writeable = False
-    return Array(Value(Input(result.shape, dtype_of(result.dtype), array=result), weak), system)
+def computed(result: NDArray[Any], dtype: DType, weak: bool) -> Value:
+    """What a backend has computed, as a value that owns it."""
+    address = memory.address_of(result)
+    result.setflags(write=False)
+    return Value(Input(result.shape, dtype, array=result, address=address), weak)
 
 
 def asarray(data: object, semantics: str | Semantics | None = None, dtype: object = None) -> Array:

@@ -10,6 +10,7 @@ import ctypes
 import math
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, cast
 
 import numpy as np
@@ -72,10 +73,15 @@ class _Lease:
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
     """A row-major array of arbitrary contents, aligned to 64 bytes where it is large."""
+    return maker(shape, dtype)()
+
+
+def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray[Any]]:
+    """`empty` for one shape and dtype."""
     size = math.prod(shape) * dtype.itemsize
     if size < SMALLEST:
-        return np.empty(shape, dtype)
-    return np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)
+        return partial(np.empty, shape, dtype)
+    return lambda: np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)
 
 
 def address_of(array: NDArray[Any]) -> int:
@@ -83,4 +89,26 @@ def address_of(array: NDArray[Any]) -> int:
     try:
         return _addressof(_first_byte(array))
     except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or of ml_dtypes' types
-        return array.ctypes.data
+        return _field(_pointer(array.__array_struct__, None) + _DATA).value or 0
+
+
+class _ArrayInterface(ctypes.Structure):
+    """What NumPy's ``__array_struct__`` points at (PyArrayInterface)."""
+
+    _fields_ = (
+        ("two", ctypes.c_int),
+        ("nd", ctypes.c_int),
+        ("typekind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+    )
+
+
+_DATA: Final = _ArrayInterface.data.offset
+_field: Final = ctypes.c_void_p.from_address
+_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)

@@ -84,6 +84,7 @@ class Plan:
                     places[id(argument)] = first + len(self._constants)
                     self._constants.append(argument.value)
         faults = first + len(self._constants)
+        self._constants.append(0)  # where the address of the buffer for faults is put
         self._made: list[tuple[tuple[int, ...], np.dtype[Any]]] = []
         self._first = faults + 1
         """The place of the first buffer that the plan makes."""
@@ -126,14 +127,21 @@ class Plan:
             for step, (program, (arguments, makes)) in enumerate(zip(programs, made, strict=True))
         ]
 
+        only = len(self._steps) == 1 and not self._steps[0].faults
+        places = [place - self._first for place, _ in self._outputs]
+        self._makers = [memory.maker(shape, dtype) for shape, dtype in self._made]
+        self._only = self._steps[0] if only and places == list(range(len(self._made))) else None
+
     def __call__(self, arrays: Sequence[NDArray[Any]], addresses: list[int], numbers: list[Any]) -> list[NDArray[Any]]:
         """The outputs, for arrays that `fitting` has passed and the numbers, each in the order that the plan was made with."""
-        values = [*addresses, *numbers, *self._constants, 0]
+        if self._only is not None:
+            return self._launch(self._only, arrays, [*addresses, *numbers, *self._constants])
+        values = [*addresses, *numbers, *self._constants]
         buffers: dict[int, NDArray[Any]] = {}
         first = self._first
         for step in self._steps:
             for place in step.makes:
-                buffers[place] = made = memory.empty(*self._made[place - first])
+                buffers[place] = made = self._makers[place - first]()
                 values.append(memory.address_of(made))
             if step.faults or not step.kernel.is_direct:
                 self._run(step, values, arrays, buffers)
@@ -142,8 +150,18 @@ class Plan:
             for place in step.last:
                 del buffers[place]
         for place in self._rest:
-            buffers[place] = memory.empty(*self._made[place - first])
+            buffers[place] = self._makers[place - first]()
         return [_shaped(buffers[place], shape) for place, shape in self._outputs]
+
+    def _launch(self, step: _Step, arrays: Sequence[NDArray[Any]], values: list[Any]) -> list[NDArray[Any]]:
+        """The only step of a plan, whose buffers are the outputs, in their order."""
+        made = [make() for make in self._makers]
+        values += [memory.address_of(array) for array in made]
+        if step.kernel.is_direct:
+            step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, made))
+        else:
+            self._run(step, values, arrays, dict(enumerate(made, self._first)))
+        return made
 
     def _run(
         self, step: _Step, values: list[Any], arrays: Sequence[NDArray[Any]], buffers: dict[int, NDArray[Any]]
@@ -162,14 +180,19 @@ class Plan:
             error, message = next(raised for name, raised in _ERRORS.items() if found & FAULTS[name])
             raise error(message)
 
-    def fitting(self, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The arrays, copied where their strides are not those of the inputs; `ValueError` for other shapes or dtypes."""
-        return [
-            array
-            if array.strides == strides and array.flags.aligned and array.shape == shape and array.dtype == dtype
-            else _copied(number, array, shape, dtype)
-            for number, (array, (shape, dtype, strides)) in enumerate(zip(arrays, self._inputs, strict=True))
-        ]
+    def fitting(self, arrays: Sequence[NDArray[Any]], addresses: Sequence[int]) -> tuple[list[NDArray[Any]], list[int]]:
+        """The arrays, copied where their strides are not those of the inputs, and their addresses, of which 0 is not known;
+        `ValueError` for other shapes or dtypes."""
+        fitting: list[NDArray[Any]] = []
+        known: list[int] = []
+        for array, address, (shape, dtype, strides) in zip(arrays, addresses, self._inputs, strict=True):
+            if array.strides == strides and array.flags.aligned and array.shape == shape and array.dtype == dtype:
+                fitting.append(array)
+                known.append(address or memory.address_of(array))
+            else:
+                fitting.append(_copied(len(fitting), array, shape, dtype))
+                known.append(memory.address_of(fitting[-1]))
+        return fitting, known
 
 
 def _copied(number: int, array: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:

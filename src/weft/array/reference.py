@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array.backends import Compiled, TracedValue
+from weft.array.backends import Run, TracedValue
 from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.semantics.evaluate import convert, evaluate
 
@@ -27,10 +27,10 @@ def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
     return _run(outputs, {})
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Compiled:
+def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
     """The nodes as a function of ``inputs``."""
 
-    def call(*arrays: NDArray[Any]) -> list[NDArray[Any]]:
+    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int]) -> list[NDArray[Any]]:
         return _run(outputs, {id(node): array for node, array in zip(inputs, arrays, strict=True)})
 
     return call

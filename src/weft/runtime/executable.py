@@ -64,7 +64,12 @@ class Executable:
         empty, code that neither checks nor prints. At most ``threads`` threads run it; ``kept`` is held until none does."""
         workspace = take(self._slots)
         self._pack(workspace.block, workspace.offset, 0, *slots)
-        if executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, threads, kept):
+        pool, scratch = executor.pool(), self.artifact.scratch
+        if threads == 1:
+            failed = pool.alone(self._entry, workspace, scratch, grid)
+        else:
+            failed = pool.run(self._entry, workspace, scratch, grid, threads, kept)
+        if failed:
             raise self._failure(workspace.fault(), Bound())
         give(workspace)  # after an exception a thread may still use it
 

@@ -154,10 +154,10 @@ class Pool:
         """
         total = grid[0] * grid[1] * grid[2]
         width = min(self.threads if threads is None else threads, total)
-        chunk = total if width <= 1 else max(1, total // (width * _CHUNKS_PER_THREAD))
-        programs = (workspace.address, total, chunk, *grid, workspace.address + RECORD)
         if width <= 1:
-            return _result([self._lead(entry, workspace, scratch, programs)])
+            return self.alone(entry, workspace, scratch, grid)
+        chunk = max(1, total // (width * _CHUNKS_PER_THREAD))
+        programs = (workspace.address, total, chunk, *grid, workspace.address + RECORD)
         job = Job(entry, workspace, scratch, programs, kept)
         # The code below must not gain a call or a jump outside of a `try`: CPython runs signal handlers there.
         status = DONE
@@ -191,6 +191,13 @@ class Pool:
         if job.error is not None:
             raise job.error
         return _result([status, *job.statuses])
+
+    def alone(self, entry: Entry, workspace: Workspace, scratch: int, grid: tuple[int, int, int]) -> int:
+        """`run` in this thread."""
+        x, y, z = grid
+        total, address = x * y * z, workspace.address
+        status = self._lead(entry, workspace, scratch, (address, total, total, x, y, z, address + RECORD))
+        return status if status == DONE else _result([status])
 
     def _lead(self, entry: Entry, caller: Workspace, scratch: int, programs: Programs) -> int:
         """The caller's part: runs programs until none is left, and gives native code's status. Raises what a signal handler

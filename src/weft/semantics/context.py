@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Final
 
 from weft import semantics
@@ -25,7 +26,12 @@ _CHOSEN: Final[ContextVar[Semantics | None]] = ContextVar("weft.semantics", defa
 
 def current() -> Semantics:
     """The system of the innermost `use` block, else `DEFAULT`."""
-    return _CHOSEN.get() or semantics.get(DEFAULT)
+    return _CHOSEN.get() or _default()
+
+
+@cache
+def _default() -> Semantics:
+    return semantics.get(DEFAULT)
 
 
 @contextmanager
