@@ -26,7 +26,7 @@ IGNORED = {
     "triton.AsyncCompileMode": "kernels are compiled one at a time, where they are launched",
     "triton.FutureKernel": "made by no launch",
     "triton.set_allocator": "kernels need no memory from it",
-    "triton.runtime.RemoteCacheBackend": "kernels are kept on this machine",
+    "triton.runtime.RemoteCacheBackend": "kernels are kept on this machine; files of programs and autotuning can be elsewhere",
     "triton.testing.cuda_memcheck": "the emulator checks every access",
     "triton.testing.get_dram_gbps": "returns 0",
     "triton.testing.get_max_simd_tflops": "returns 0",

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,7 +15,12 @@ from weft import triton
 from weft.triton import knobs, profiler, testing
 from weft.triton.profiler import viewer
 from weft.triton.report import Benchmark, perf_report
-from weft.triton.runtime.cache import FileCacheManager, get_cache_manager
+from weft.triton.runtime.cache import (
+    FileCacheManager,
+    RemoteCacheBackend,
+    RemoteCacheManager,
+    get_cache_manager,
+)
 from weft.triton.tools.tensor_descriptor import TensorDescriptor
 
 
@@ -245,6 +251,51 @@ def test_the_class_of_a_cache_may_be_named_by_a_variable(monkeypatch: pytest.Mon
     assert type(get_cache_manager("key")) is FileCacheManager
     monkeypatch.setattr(knobs.cache, "manager_class", Files)
     assert type(get_cache_manager("key")) is Files
+
+
+class Store(RemoteCacheBackend):
+    """A store of a program's own."""
+
+    kept: ClassVar[dict[tuple[str, str], bytes]] = {}
+
+    def get(self, filenames: Iterable[str]) -> dict[str, bytes]:
+        return {name: self.kept[self.key, name] for name in filenames if (self.key, name) in self.kept}
+
+    def put(self, filename: str, data: bytes) -> None:
+        self.kept[self.key, filename] = data
+
+
+def test_files_in_a_store_of_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the store has counts, not the copy on this machine."""
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    monkeypatch.setattr(knobs.cache, "dump_dir", str(tmp_path / "dump"))
+    monkeypatch.setattr(Store, "kept", {})
+    with pytest.raises(RuntimeError) as caught:
+        RemoteCacheManager("key")
+    assert str(caught.value) == (
+        "Unable to instantiate RemoteCacheManager, TRITON_REMOTE_CACHE_BACKEND doesn't point to a valid class"
+    )
+    monkeypatch.setattr(knobs.cache, "remote_manager_class", Store)
+    monkeypatch.setattr(knobs.cache, "manager_class", RemoteCacheManager)
+    files = get_cache_manager("key")
+    assert files.get_file("a") is None and files.get_group("a") is None
+    path = files.put("text", "a")
+    files.put(b"bytes", "b")
+    files.put_group("a", {"a": path, "b": "elsewhere"})
+    assert Store.kept["key", "a"] == b"text" and Path(path).read_text() == "text"
+    Store.kept["key", "a"] = b"newer"
+    group = RemoteCacheManager("key").get_group("a")
+    assert group is not None and {name: Path(at).read_bytes() for name, at in group.items()} == {
+        "a": b"newer",
+        "b": b"bytes",
+    }
+    assert RemoteCacheManager("other").get_file("a") is None
+    del Store.kept["key", "b"]
+    assert files.get_group("a") is None and files.get_file("b") is None
+    dumps = RemoteCacheManager("key", dump=True)
+    dumps.put("only here", "c")
+    dumps.put_group("c", {"c": dumps.get_file("c") or ""})
+    assert ("key", "c") not in Store.kept and dumps.get_group("c") == {"c": str(tmp_path / "dump" / "key" / "c")}
 
 
 def test_the_profiler_records_nothing(capsys: pytest.CaptureFixture[str]) -> None:

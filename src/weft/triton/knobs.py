@@ -18,6 +18,7 @@ OBEYED: Final = frozenset(
     {
         *("autotuning.cache", "autotuning.print", "autotuning.listener"),
         *("cache.dir", "cache.dump_dir", "cache.home_dir", "cache.manager_class", "cache.override_dir"),
+        "cache.remote_manager_class",
         *("runtime.debug", "runtime.launch_enter_hook", "runtime.launch_exit_hook", "runtime.kernel_load_start_hook"),
         *("runtime.kernel_load_end_hook", "runtime.jit_cache_hook", "runtime.jit_post_compile_hook"),
     }
@@ -239,7 +240,7 @@ cache: Final = Knobs(
         "override_dir": Setting("TRITON_OVERRIDE_DIR", default=_folder("override")),
         "dir": Setting("TRITON_CACHE_DIR", default=_folder("cache")),
         "manager_class": Setting("TRITON_CACHE_MANAGER", _class),
-        "remote_manager_class": Setting("TRITON_REMOTE_CACHE_BACKEND"),
+        "remote_manager_class": Setting("TRITON_REMOTE_CACHE_BACKEND", _class),
     }
 )
 compilation: Final = Knobs(

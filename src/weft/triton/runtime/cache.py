@@ -12,8 +12,8 @@ from typing import Any
 from weft.triton import knobs
 from weft.triton.compiler.compiler import triton_key
 
-__all__ = ["CacheManager", "FileCacheManager", "RedisRemoteCacheBackend", "RemoteCacheBackend", "get_cache_manager",
-           "get_dump_manager", "get_override_manager", "triton_key"]  # fmt: skip
+__all__ = ["CacheManager", "FileCacheManager", "RedisRemoteCacheBackend", "RemoteCacheBackend", "RemoteCacheManager",
+           "get_cache_manager", "get_dump_manager", "get_override_manager", "triton_key"]  # fmt: skip
 
 
 class CacheManager:
@@ -65,7 +65,7 @@ class FileCacheManager(CacheManager):
 
 
 class RemoteCacheBackend:
-    """The base of stores on other machines; weft uses none."""
+    """The base of stores on other machines, for `RemoteCacheManager`; weft has none of its own."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -84,6 +84,48 @@ class RedisRemoteCacheBackend(RemoteCacheBackend):
 
     def __init__(self, key: str) -> None:
         raise NotImplementedError("weft keeps compiled kernels on this machine only; it has no Redis client")
+
+
+class RemoteCacheManager(FileCacheManager):
+    """Files in a store of the program's, ``knobs.cache.remote_manager_class``; each that is read or written is also kept here.
+
+    Overrides and dumps stay on this machine. Raises: `RuntimeError` where no store is set.
+    """
+
+    def __init__(self, key: str, override: bool = False, dump: bool = False) -> None:
+        backend = knobs.cache.remote_manager_class
+        if backend is None:
+            raise RuntimeError(
+                "Unable to instantiate RemoteCacheManager, TRITON_REMOTE_CACHE_BACKEND doesn't point to a valid class"
+            )
+        super().__init__(key, override, dump)
+        self._backend = None if override or dump else backend(key)
+
+    def get_file(self, filename: str) -> str | None:
+        """The path of the file's copy, None where the store has no such file. The store is always asked."""
+        if self._backend is None:
+            return super().get_file(filename)
+        found = self._backend.get([filename])
+        return super().put(found[filename], filename) if filename in found else None
+
+    def put(self, data: str | bytes, filename: str, binary: bool = True) -> str:
+        """Gives the file to the store; the path of the copy."""
+        content = data.encode() if isinstance(data, str) else data
+        if self._backend is not None:
+            self._backend.put(filename, content)
+        return super().put(content, filename)
+
+    def get_group(self, filename: str) -> dict[str, str] | None:
+        """The files of a group by name, None unless the store has all."""
+        if self._backend is None:
+            return super().get_group(filename)
+        path = self.get_file(f"__grp__{filename}")
+        if path is None:
+            return None
+        names: list[str] = list(json.loads(Path(path).read_text(encoding="utf-8")).get("child_paths", ()))
+        found = self._backend.get(names)
+        copies = {name: FileCacheManager.put(self, data, name) for name, data in found.items()}
+        return copies if len(copies) == len(names) else None
 
 
 def get_cache_manager(key: str) -> Any:
