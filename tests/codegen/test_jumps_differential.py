@@ -2,6 +2,7 @@
 
 # Kernels give constexpr variables plain values, which no type checker can know to be right.
 # pyright: reportArgumentType=false, reportReturnType=false
+# ruff: noqa: RET503
 
 from __future__ import annotations
 
@@ -138,3 +139,45 @@ def test_random_programs(differ: Differential, seed: int, tmp_path: Path) -> Non
     kernel = compiled(program, tmp_path, f"jumps_{seed}").kernel
     after = differ(kernel, promises=[False], out=np.zeros(LENGTH, np.int32), n=np.int32(3))
     assert after["out"].tolist() == traced(program, 3), program
+
+
+@jit
+def found_at(x: Any, limit: Any, n: Any, N: tl.constexpr) -> Any:
+    """The first tile above the limit, its pointer and a number; where there is none, the end is reached without a ``return``."""
+    i = tl.arange(0, N)
+    for k in range(n):
+        v = tl.load(x + k * N + i)
+        if tl.sum(v, axis=0) > limit:
+            return v * 2, x + k * N, 7
+
+
+@jit
+def if_above(v: Any, limit: Any) -> Any:
+    if tl.sum(v, axis=0) > limit:
+        if limit > 150:
+            return v + 1
+        v += 1
+        return v + 1
+
+
+@jit
+def uses_what_was_found(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    for limit in range(0, 300, 100):
+        total = tl.sum(tl.load(x + N + i), axis=0)
+        v, p, seven = found_at(x, limit, n, N)
+        w = if_above(tl.load(x + N + i), limit)
+        if total > limit:
+            tl.store(out + limit // 100 * N + i, v + w + seven)
+            tl.store(p + 500 + limit, limit + 1)
+
+
+def test_a_path_of_a_helper_that_ends_without_a_return(differ: Differential) -> None:
+    """Tile 1 of three sums to 160 and is the first above any limit; above 200 is none, and nothing is stored."""
+    x = np.zeros(1000, np.int32)
+    x[4:8] = 40
+    after = differ(uses_what_was_found, x=x, out=np.full(12, -1, np.int32), n=np.int32(3), N=4)
+    assert after["out"].tolist() == [80 + 42 + 7] * 4 + [80 + 42 + 7] * 4 + [-1] * 4
+    stored = x.copy()
+    stored[504], stored[604] = 1, 101
+    assert after["x"].tolist() == stored.tolist()

@@ -117,6 +117,30 @@ def test_return_types(assert_refused: Callable[..., None]) -> None:
 
 
 @jit
+def returns_nothing(n):
+    if n > 0:
+        return 1
+    return None
+
+
+@jit
+def calls_returns_nothing(n):
+    x = returns_nothing(n)
+
+
+def test_a_return_without_a_value(assert_refused: Callable[..., None]) -> None:
+    """A path that ends without a ``return`` is another matter: it gives no value that may be read."""
+    assert_refused(
+        calls_returns_nothing,
+        message="one path returns int32 scalar, another None",
+        at=[(returns_nothing, "return 1"), (calls_returns_nothing, "returns_nothing(n)")],
+        notes=(("the other path ends here", "return None"),),
+        hint="make all paths return values of the same types and shapes",
+        n=int32,
+    )
+
+
+@jit
 def returns_in_loop(n):
     for i in range(n):
         if i == 2:

@@ -47,12 +47,25 @@ def fork(g: Generator, node: ast.stmt, test: Tensor, then_pending: Pending, else
         )
     branches = [run_branch(g, p, side=(test, holds)) for p, holds in ((then_pending, True), (else_pending, False))]
     g.b.node = node
-    ends = [b.outcome or Returned(None, node) for b in branches]
+    ends = _ends(g, node, branches)
     then, other = unify(g.b, ends[0].value, branches[0].block, ends[1].value, branches[1].block)
     if not same_type(g.b, then, other):
         jumps.refuse_results(g, ends[0], ends[1])
     results = emit_if(g, test, [b.block for b in branches], [list(leaves(then)), list(leaves(other))])
     return Returned(rebuild(then, iter(results)), ends[0].node)
+
+
+def _ends(g: Generator, node: ast.stmt, branches: Sequence[Branch]) -> list[Returned]:
+    """What each path returns. A helper's path that ends without a ``return`` gives an undefined value (in Triton: poison) where
+    another returns one: here zeros. ``return`` without a value gives None."""
+    ends: list[Returned] = []
+    for branch, other in zip(branches, reversed(branches), strict=True):
+        end = branch.outcome or Returned(None, node)
+        if branch.outcome is None and other.outcome is not None and g.b.frame.caller is not None:
+            with g.b.at(branch.block):
+                end = Returned(jumps.placeholder(g.b, other.outcome.value), node)
+        ends.append(end)
+    return ends
 
 
 def _branch(g: Generator, node: ast.If, test: Tensor, pending: Pending) -> Outcome:
