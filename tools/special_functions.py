@@ -137,7 +137,10 @@ POINTS: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
     "normcdf": (lambda x: m.erfc(-x / m.sqrt(2)) / 2, evenly(-37, 0, 32) + evenly(0, 8)),
     "normcdfinv": (lambda p: -m.sqrt(2) * inverse_erfc(2 * p), evenly(0, 1) + sizes(1e-300, 0.5)),
 }
-ORDERS: Final = [(n, x) for n in (0, 1, 2, 3, 5, 10, 31, 100) for x in (0.3 * n + 0.2, n + 0.5, 3.0 * n + 7)]
+ORDERS: Final = [
+    *((n, x) for n in (0, 1, 2, 3, 5, 10, 31, 100) for x in (0.3 * n + 0.2, n + 0.5, 3.0 * n + 7)),
+    *((82, 0.48130337), (97, 97.573254), (120, 0.94995032), (122, 126.524302)),  # where a rounded 2 / x counts most
+]
 
 
 def golden() -> Iterator[str]:

@@ -124,10 +124,9 @@ def _order(arg0: Any, x: Any) -> Any:
 @composite
 def _upwards(n: Any, x: Any, first: Any, second: Any) -> Any:
     """Order ``n``, where orders 0 and 1 are given: ``B(k + 1) = 2 k / x B(k) - B(k - 1)``. What has overflowed stays."""
-    factor = 2.0 / x
     before, value = first, second
     for k in range(1, _greatest(n)):
-        following = where(value > -INFINITY, fma(k * factor, value, -before), value)
+        following = where(value > -INFINITY, fma(2.0 * k / x, value, -before), value)
         before, value = where(k < n, value, before), where(k < n, following, value)
     return where(n > 0, value, first)
 
@@ -137,13 +136,12 @@ def _downwards(n: Any, x: Any) -> Any:
     """``J`` of order ``n`` for x of at most ``n``. From an order far above, whose value is taken for 1, the recurrence goes down
     to order 0. The values have the ratio of Bessel functions, of which ``J0 + 2 J2 + 2 J4 + .. = 1``."""
     start = 2 * ((n + sqrt_rn(160.0 * n.to(float64)).to(int32)) // 2) + 2
-    factor = 2.0 / x
     above, value, wanted, total = 0.0 * x, 0.0 * x, 0.0 * x, 0.0 * x
     top = _greatest(start)
     for step in range(0, top):
         k = top - step
         value = where(meaning("equal", start, k), 1.0, value)
-        following = fma(k * factor, value, -above)
+        following = fma(2.0 * k / x, value, -above)
         above, value = value, following
         large = abs(value) > 1e250
         shrink = where(large, to_tensor(1.0).to(float64) * TINY, 1.0)
