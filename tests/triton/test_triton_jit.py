@@ -410,6 +410,13 @@ def test_types_by_their_spelling() -> None:
     assert tl.str_to_ty(("i32", ("*fp32", "u1")), None) == (tl.int32, (tl.pointer_type(tl.float32), tl.int1))
     assert tl.str_to_ty(Pair("i8", "*i8"), None) == Pair(tl.int8, tl.pointer_type(tl.int8))
     assert tl.float8e4b15.name == "float8_e4m3b15"
+    described = tl.str_to_ty("tensordesc<fp16[8, 32]>", None)
+    assert described == tl.str_to_ty("tensordesc<fp16[8,32]>", None) != tl.str_to_ty("tensordesc<fp16[8, 16]>", None)
+    assert isinstance(described, tl.core.tensor_descriptor_type) and described.block_type == tl.block_type(
+        tl.float16, (8, 32)
+    )
+    assert (described.shape_type, described.strides_type) == ((tl.int32, tl.int32), (tl.int64, tl.int64))
+    assert str(described) == "tensor_descriptor<<[8, 32], float16>>"
 
 
 def test_names_that_weft_has_not() -> None:

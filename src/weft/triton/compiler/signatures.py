@@ -26,7 +26,7 @@ _SHORT: Final[dict[str, DType]] = {
 }
 """Spellings that `weft.dtypes.parse` does not know."""
 
-_DESCRIPTOR: Final = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
+DESCRIPTOR: Final = re.compile(r"tensordesc<(\w+)\[([\d, ]+)\]>")
 """A host's descriptor: the dtype and the sizes of its block."""
 
 _DIVISIBILITY: Final = ["tt.divisibility", 16]
@@ -54,7 +54,7 @@ def read(
     found: dict[str, Argument] = {}
     for name in names:
         text = spelled.get(name, "constexpr")
-        if (descriptor := _DESCRIPTOR.fullmatch(text)) is not None:
+        if (descriptor := DESCRIPTOR.fullmatch(text)) is not None:
             found |= _descriptor(name, dtype_of(descriptor[1]), tuple(map(int, descriptor[2].split(","))))
         else:
             found[name] = _argument(name, text, values, name in divisible)

@@ -10,7 +10,7 @@ from weft.language import *  # noqa: F403  # all of its names
 from weft.language.aggregates import aggregate
 from weft.language.core import Absent, constexpr
 from weft.triton.language.helpers import CONSTEXPR_0, get_int_dtype
-from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, void
+from weft.triton.language.types import const, constexpr_type, dtype, str_to_ty, tensor_descriptor_type, void
 from weft.triton.values import must_use_result
 
 _aggregate = aggregate
@@ -25,6 +25,7 @@ __all__ = language.__all__ + [
     "get_int_dtype",
     "must_use_result",
     "str_to_ty",
+    "tensor_descriptor_type",
     "void",
 ]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.language.core import block_type as _block_type
 from weft.language.core import const, constexpr_type, pointer_type
 
-__all__ = ["const", "constexpr_type", "dtype", "str_to_ty", "void"]
+__all__ = ["const", "constexpr_type", "dtype", "str_to_ty", "tensor_descriptor_type", "void"]
 
 
 class _DtypeMeta(type):
@@ -46,14 +48,30 @@ class _Void:
 void: Final = _Void()
 
 
+@dataclass(frozen=True)
+class tensor_descriptor_type:
+    """The type of a tensor descriptor: that of its blocks, and those of its sizes and strides."""
+
+    block_type: _block_type
+    shape_type: tuple[DType, ...]
+    strides_type: tuple[DType, ...]
+
+    def __str__(self) -> str:
+        return f"tensor_descriptor<{self.block_type}>"
+
+
 def str_to_ty(name: Any, c: Any = None) -> Any:
-    """The type of a spelling: ``fp32``, ``i32``, ``*fp16``, ``**i8``, ``constexpr`` (of the value ``c``); of a tuple of spellings
-    the tuple. Pointers to const memory (``*kfp16``) are pointers."""
+    """The type of a spelling: ``fp32``, ``i32``, ``*fp16``, ``**i8``, ``tensordesc<fp16[8, 8]>``, ``constexpr`` (of ``c``);
+    of a tuple of spellings the tuple. Pointers to const memory (``*kfp16``) are pointers."""
     from weft.frontend.values import is_tuple, tuple_like
-    from weft.triton.compiler.signatures import dtype_of
+    from weft.triton.compiler.signatures import DESCRIPTOR, dtype_of
 
     if is_tuple(name):
         return tuple_like(name, (str_to_ty(part, c) for part in name))
     if name.startswith("*"):
         return pointer_type(str_to_ty(name[1:].removeprefix("k")))
+    if (descriptor := DESCRIPTOR.fullmatch(name)) is not None:
+        block = tuple(map(int, descriptor[2].split(",")))
+        types = tuple([dtypes.int32] * len(block)), tuple([dtypes.int64] * len(block))
+        return tensor_descriptor_type(_block_type(dtype_of(descriptor[1]), block), *types)
     return constexpr_type(c) if name.startswith("constexpr") else dtype_of(name)
