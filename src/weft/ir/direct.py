@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Final, TypeVar, TypeVarTuple
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -23,6 +23,12 @@ _MOST: Final = 4096
 def operands_of(op: Operation) -> Sequence[SSAValue]:
     """The operands as they are now; ``op.operands`` is for changing them."""
     return op._operands  # pyright: ignore[reportPrivateUsage]
+
+
+def defining_op(value: SSAValue) -> Operation | None:
+    """The op of which the value is a result; None for an argument of a block. Operations are abstract classes, of which
+    ``isinstance`` asks Python code."""
+    return value.op if type(value) is OpResult else None
 
 
 def set_type(value: SSAValue, type_: Attribute) -> None:

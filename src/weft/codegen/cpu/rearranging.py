@@ -8,9 +8,10 @@ flip     a register of the source, its lanes exchanged
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from llvmlite import ir
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.emit.context import Emit
@@ -21,6 +22,11 @@ from weft.ir import tile
 from weft.ir.types import layout_of
 
 Rearranging = tile.JoinOp | tile.SplitOp | tile.FlipOp
+
+
+def is_rearranging(op: Operation) -> TypeGuard[Rearranging]:
+    """Whether the op is one of them."""
+    return type(op) in (tile.JoinOp, tile.SplitOp, tile.FlipOp)
 
 
 def sources(op: Rearranging, value: SSAValue, index: RegisterIndex) -> list[tuple[SSAValue, RegisterIndex]]:

@@ -43,6 +43,11 @@ class RegisterIndex(NamedTuple):
                 terms.append((counter, mapped))
         return RegisterIndex(f2.apply(columns, self.const), tuple(terms))
 
+    def within(self, used: int) -> RegisterIndex:
+        """The index with the bits of ``used`` alone."""
+        terms = [(counter, tuple([image & used for image in images])) for counter, images in self.terms]
+        return RegisterIndex(self.const & used, tuple([term for term in terms if any(term[1])]))
+
     def emit(self, builder: ir.IRBuilder) -> tuple[ir.Value | None, int]:
         """The index as (run-time part or None, constant part), to be added: their set bits do not meet."""
         used = 0

@@ -19,7 +19,7 @@ from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.rearranging import crossed, halves, joined
 from weft.codegen.emit.views import columns_of_view, view_columns
 from weft.ir import tile
-from weft.ir.direct import operands_of
+from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
@@ -144,9 +144,9 @@ def reads_whole(op: Operation, value: SSAValue) -> bool:
 
 def is_recomputable(value: SSAValue) -> bool:
     """Whether the value is a pure function of its operands, register by register."""
-    op = value.owner
+    op = defining_op(value)
     known = _is_recomputed(type(op))
-    if known is not None or not isinstance(op, Operation):
+    if known is not None or op is None:
         return bool(known)
     return is_invariant(op) or (isinstance(op, tile.ConvertLayoutOp) and not moves_data(op))
 
@@ -170,8 +170,8 @@ def _is_recomputed(kind: type) -> bool | None:
 
 def _operand_columns(value: SSAValue, columns: Columns) -> Iterator[tuple[SSAValue, Columns]]:
     """What a recomputable value needs, and at which registers."""
-    op = value.owner
-    if not isinstance(op, Operation):
+    op = defining_op(value)
+    if op is None:
         return
     if tile.is_a(op, tile.View) and columns is not WHOLE:
         view = columns_of_view(op)
@@ -222,9 +222,11 @@ def trace_root(
 def is_crossed(value: SSAValue) -> bool:
     """Whether a flip takes the value from other registers. Such a value is always in a buffer: computed again, a chain of n flips
     would be computed 2**n times."""
-    return is_recomputable(value) and any(
-        isinstance(use.operation, tile.FlipOp) and crossed(use.operation).register for use in value.uses
-    )
+    for use in value.uses:
+        flip = use.operation
+        if type(flip) is tile.FlipOp and crossed(flip).register:
+            return is_recomputable(value)
+    return False
 
 
 def trace(

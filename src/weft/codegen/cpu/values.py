@@ -33,7 +33,7 @@ from weft.codegen.emit.views import columns_of_view
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
-from weft.ir.direct import operands_of
+from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
@@ -56,9 +56,7 @@ def _register(value: SSAValue, index: RegisterIndex) -> Key:
     """The register, by its first number where several hold the same."""
     layout = layout_of(value)
     bits, used = layout.in_bits("register"), used_registers(layout)
-    if used != (1 << bits) - 1:
-        index = index.through(tuple(used & (1 << j) for j in range(bits)))
-    return Key(value, index)
+    return Key(value, index if used == (1 << bits) - 1 else index.within(used))
 
 
 class Registers(Emit):
@@ -129,14 +127,14 @@ class Registers(Emit):
     def _vector_sources(self, key: Key) -> list[Key]:
         """The registers from which one is computed; none for what is read, known, loaded or made of scalars."""
         value, index = key.value, key.at
-        op = value.owner
-        if value in self.buffers or value in self.true_masks:
+        op = defining_op(value)
+        if op is None or value in self.buffers or value in self.true_masks:
             return []
-        if not isinstance(op, Operation) or tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp:
+        if tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp:
             return []
         if tile.is_a(op, tile.View):
             return [_register(operands_of(op)[0], self._through(op, index))]
-        if isinstance(op, rearranging.Rearranging):
+        if rearranging.is_rearranging(op):
             return [_register(*each) for each in rearranging.sources(op, value, index)]
         return [_register(operand, index) for operand in operands_of(op)]
 
@@ -144,8 +142,8 @@ class Registers(Emit):
         value, index = key.value, key.at
         if value in self.buffers:
             return self.buffers[value].load(self.builder, index)
-        op = value.owner
-        assert isinstance(op, Operation), f"tile argument {value} has no buffer"
+        op = defining_op(value)
+        assert op is not None, f"tile argument {value} has no buffer"
         if value in self.true_masks:
             return arith.constant(dtypes.bool_, 1, layout_of(value).in_size("lane"))
         match op:
@@ -155,7 +153,7 @@ class Registers(Emit):
                 return self.vector(operands_of(op)[0], self._through(op, index))
             case _ if type(op) is tile.LoadOp and is_invariant(op):
                 return self.load_register(op, index)
-            case tile.JoinOp() | tile.SplitOp() | tile.FlipOp():
+            case _ if rearranging.is_rearranging(op):
                 found = [self.vector(*each) for each in rearranging.sources(op, value, index)]
                 return rearranging.vector(self, op, index, found)
             case _:

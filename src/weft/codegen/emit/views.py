@@ -16,13 +16,14 @@ from functools import lru_cache
 from xdsl.ir import Operation
 
 from weft.ir import tile
+from weft.ir.direct import operands_of
 from weft.ir.types import layout_of, shape_of
 from weft.layout import LinearLayout
 
 
 def view_columns(op: Operation) -> tuple[int, ...] | None:
     """For an op that may be a view: columns from its result's registers to its source's, or None where it is none."""
-    source, result = op.operands[0], op.results[0]
+    source, result = operands_of(op)[0], op.results[0]
     if not shape_of(source):
         return None
     layout = layout_of(result)

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from weft.layout.algebra.linear_layout import LinearLayout
 from weft.layout.families.distributed import (
@@ -55,8 +56,13 @@ def trans_back(layout: LinearLayout, order: Sequence[int]) -> LinearLayout:
 
 def reshape(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """The same row-major positions under another shape. Its own inverse: going back is `reshape` to the old shape."""
+    return _reshaped(layout, tuple(shape))
+
+
+@lru_cache(maxsize=1 << 12)
+def _reshaped(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
     if math.prod(shape) != math.prod(layout.shape):
-        raise ValueError(f"reshape: shape {layout.shape} does not have the elements of {tuple(shape)}")
+        raise ValueError(f"reshape: shape {layout.shape} does not have the elements of {shape}")
     return LinearLayout.from_columns({dim: layout.columns(dim) for dim in layout.in_dims}, tensor_outputs(shape))
 
 
@@ -99,6 +105,11 @@ def broadcast(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout:
 def project(layout: LinearLayout, shape: Sequence[int]) -> LinearLayout:
     """What each place of a broadcast's result reads of its source of ``shape``: grown coordinates are 0, zero columns stay,
     in registers too. Converting the source to this layout *is* the broadcast to ``layout``."""
+    return _projected(layout, tuple(shape))
+
+
+@lru_cache(maxsize=1 << 12)
+def _projected(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
     _check_broadcast("project", shape, layout.shape)
     outputs = tensor_outputs(shape)
     kept = layout.sublayout(layout.in_dims, [d for d, new in zip(layout.out_dims, shape, strict=True) if new > 1])
