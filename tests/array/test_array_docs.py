@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft.array as wa
+from weft.semantics import arrangement
 
 TEXT = (Path(__file__).parents[2] / "docs" / "arrays.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```\n```\n(.*?)```\n", TEXT, re.DOTALL)
@@ -28,3 +29,15 @@ def test_the_operations_named_exist() -> None:
     assert named is not None
     for name in f"{named[1]} {named[2]}".split():
         assert hasattr(wa, {"abs": "absolute"}.get(name, name)), name
+
+
+def test_the_table_of_whole_arrays_is_the_packages() -> None:
+    section = TEXT.partition("## Whole arrays")[2].partition("\n## ")[0]
+    rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in section.splitlines() if "|" in line]
+    assert rows[0] == ["", *arrangement.FAMILIES]
+    table = rows[2 : 2 + len(arrangement.NAMES)]
+    assert {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in table} == {
+        op: {family: names.get(family, "") for family in arrangement.FAMILIES}
+        for op, names in arrangement.NAMES.items()
+    }
+    assert all(op in ("index", "at") or hasattr(wa, op) for op in arrangement.NAMES)

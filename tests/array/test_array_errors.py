@@ -45,12 +45,6 @@ def assign() -> None:
 
 
 MIXED = "move one over with weft.array.asarray(array, semantics='numpy')"
-MASK = (
-    "a boolean mask selects a number of elements that only the values tell; "
-    "use weft.array.where(mask, array, other), or select from array.numpy()"
-)
-GATHER = "for gathers index array.numpy()"
-
 CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
     # systems and dtypes
     ("system", ValueError, "unknown semantics 'jaxx'; did you mean 'jax'?", lambda: wa.asarray([1], "jaxx")),
@@ -236,20 +230,147 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
     ("too many", IndexError, "3 indices for an array of 2 dimensions", lambda: ints()[0, 0, 0]),
     ("out of range", IndexError, "index 2 is out of range for axis 0 with 2 elements", lambda: ints()[2]),
     ("below the range", IndexError, "index -4 is out of range for axis 1 with 3 elements", lambda: ints()[:, -4]),
-    ("mask", IndexError, MASK, lambda: ints()[ints() > 0]),
-    ("NumPy mask", IndexError, MASK, lambda: ints()[np.array([True, False])]),
-    ("bool", IndexError, MASK, lambda: ints()[True]),
     (
-        "gather",
+        "mask of another shape",
         IndexError,
-        f"arrays are indexed by integers, slices, '...' and None, found list; {GATHER}",
-        lambda: ints()[[0, 1]],
+        "the mask has shape (3,), and the dimensions it selects from have (2,)",
+        lambda: ints()[np.array([True, False, True])],
     ),
     (
-        "gather by an array",
+        "bool",
         IndexError,
-        f"arrays are indexed by integers, slices, '...' and None, found Array; {GATHER}",
-        lambda: ints()[ints()],
+        "one bool is no index here; use expand_dims, and a slice where it is False",
+        lambda: ints()[True],
+    ),
+    (
+        "index of floats",
+        IndexError,
+        "x[i] takes indices that are integers, found float32; convert them with .astype('int64')",
+        lambda: ints()[floats()],
+    ),
+    (
+        "kind of index",
+        IndexError,
+        "arrays are indexed by integers, slices, '...', None, arrays of integers and masks, found str",
+        lambda: ints()["a"],
+    ),
+    ("gather", IndexError, "index 7 is out of bounds for axis 0 with size 2", lambda: ints()[[0, 7]].numpy()),
+    (
+        "list in jax",
+        TypeError,
+        "jax takes no list as an index; use array[numpy.array(list)]",
+        lambda: wa.asarray(np.arange(3), "jax")[[0, 1]],
+    ),
+    (
+        "uint8 in torch",
+        IndexError,
+        "torch takes an index of uint8 for a mask; convert it with .astype('bool') or .astype('int64')",
+        lambda: wa.asarray(np.arange(3), "torch")[wa.asarray(np.zeros(3, np.uint8), "torch")],
+    ),
+    (
+        "backwards in torch",
+        ValueError,
+        "torch takes slices of positive steps; reverse with flip where it has that",
+        lambda: wa.asarray(np.arange(3), "torch")[::-1],
+    ),
+    # whole arrays
+    (
+        "no such operation",
+        ValueError,
+        "dali@2 has no 'sort'",
+        lambda: wa.sort(wa.asarray(np.arange(3), "dali@2")),
+    ),
+    (
+        "what to do instead",
+        ValueError,
+        "max has no 'sort'; take the elements at argsort",
+        lambda: wa.sort(wa.asarray(np.arange(3), "max")),
+    ),
+    (
+        "at",
+        ValueError,
+        "numpy has no 'at'; choose with where, or write to array.numpy().copy()",
+        lambda: ints().at[0].set(1),
+    ),
+    (
+        "at of bools",
+        TypeError,
+        "jax's at[].add does not take bool; convert with .astype('int32')",
+        lambda: wa.asarray(np.array([True]), "jax").at[0].add(True),
+    ),
+    (
+        "at of complex numbers",
+        TypeError,
+        "weft has no at[].mul of complex numbers; update the parts",
+        lambda: wa.asarray(np.ones(1, np.complex64), "jax").at[0].mul(2),
+    ),
+    (
+        "array for a number",
+        TypeError,
+        "'tile' takes Python's numbers there, found an array; read it with int(array) or array.tolist()",
+        lambda: wa.tile(ints(), ints()[0, 0]),
+    ),
+    ("nothing to join", ValueError, "'concatenate' takes at least one array", lambda: wa.concatenate([])),
+    (
+        "number to join",
+        TypeError,
+        "'concatenate' takes arrays, found 1.5; make it an array",
+        lambda: wa.concatenate([ints(), 1.5]),
+    ),
+    (
+        "other sizes",
+        ValueError,
+        "'concatenate' along axis 0 takes arrays that are alike but for it, found (2, 3), (2, 2)",
+        lambda: wa.concatenate([ints(), ints()[:, :2]]),
+    ),
+    (
+        "other shapes",
+        ValueError,
+        "'stack' takes arrays of one shape, found (2, 3), (2, 2)",
+        lambda: wa.stack([ints(), ints()[:, :2]]),
+    ),
+    (
+        "types to join",
+        TypeError,
+        "fn.cat takes inputs of one type, found int8 and float32; cast the second with fn.cast(x, dtype=types.INT8)",
+        lambda: wa.concatenate([wa.asarray(np.zeros(2, d), "dali@2") for d in (np.int8, np.float32)]),
+    ),
+    (
+        "padding",
+        ValueError,
+        "max pads with constant, edge, reflect, found 'wrap'",
+        lambda: wa.pad(wa.asarray(np.arange(3), "max"), 1, mode="wrap"),
+    ),
+    ("filling", OverflowError, "300 is out of bounds for int8", lambda: wa.full(2, 300, "int8")),
+    (
+        "no default",
+        TypeError,
+        "tl.zeros takes a dtype; triton chooses none",
+        lambda: wa.zeros(2, semantics="triton"),
+    ),
+    (
+        "pieces",
+        ValueError,
+        "'split' cannot divide 3 elements into 2 equal pieces",
+        lambda: wa.split(ints(), 2, axis=1),
+    ),
+    (
+        "einsum",
+        ValueError,
+        "'einsum': the axes 'j' have 3 and 2 elements",
+        lambda: wa.einsum("ij,jk->ik", ints(), ints()),
+    ),
+    (
+        "einsum of types",
+        TypeError,
+        "torch.einsum sums products of numbers of one type, found int8 and float32; convert with .to()",
+        lambda: wa.einsum("i,i", *(wa.asarray(np.zeros(2, d), "torch") for d in (np.int8, np.float32))),
+    ),
+    (
+        "too many",
+        ValueError,
+        "'topk' takes at most the 3 elements along axis 0, found k=4",
+        lambda: wa.topk(wa.asarray(np.arange(3), "torch"), 4),
     ),
     ("ellipses", IndexError, "an index may hold one Ellipsis ('...')", lambda: ints()[..., ...]),
     # values

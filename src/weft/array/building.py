@@ -79,7 +79,7 @@ def binary(system: Semantics, op: str, lhs: Argument, rhs: Argument) -> Value:
         if promotion.keeps:
             return _exact(promotion, lhs, rhs)
         sides = (lhs,) if promotion.meaning in _OF_ONE_SIDE else (lhs, rhs)
-        return _apply(op, promotion, [_meet(system, side, promotion.operands) for side in sides])
+        return _apply(op, promotion, [meet(system, side, promotion.operands) for side in sides])
 
     return _resolve(system, op, (lhs, rhs), build)
 
@@ -100,8 +100,8 @@ def where(system: Semantics, condition: Argument, x: Argument, y: Argument) -> V
     system.condition(as_operand(condition))
 
     def build(promotion: Promotion) -> Node:
-        chosen = _meet(system, condition, dtypes.bool_)
-        return _apply("where", promotion, [chosen, *(_meet(system, side, promotion.operands) for side in (x, y))])
+        chosen = meet(system, condition, dtypes.bool_)
+        return _apply("where", promotion, [chosen, *(meet(system, side, promotion.operands) for side in (x, y))])
 
     return _resolve(system, "where", (x, y), build)
 
@@ -111,7 +111,7 @@ def clamp(system: Semantics, value: Argument, low: Argument, high: Argument) -> 
     sides = (value, low, high)
 
     def build(promotion: Promotion) -> Node:
-        return _apply("clamp", promotion, [_meet(system, side, promotion.operands) for side in sides])
+        return _apply("clamp", promotion, [meet(system, side, promotion.operands) for side in sides])
 
     return _resolve(system, "clamp", sides, build)
 
@@ -124,7 +124,7 @@ def clamp_one(system: Semantics, op: str, value: Argument, bound: Argument) -> V
         if promotion.meaning not in ("clamp", "clamp_flushed"):
             raise PromotionError(f"{system.name} clamps by two bounds", "pass both")
         one = replace(promotion, meaning=f"{op}_nan{promotion.meaning.removeprefix('clamp')}")
-        return _apply("clamp", one, [_meet(system, side, promotion.operands) for side in sides])
+        return _apply("clamp", one, [meet(system, side, promotion.operands) for side in sides])
 
     return _resolve(system, "clamp", (value, bound, bound), build)
 
@@ -229,7 +229,7 @@ def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
     return Apply(shape, dtype, meaning=promotion.meaning, arguments=tuple(arguments))
 
 
-def _meet(system: Semantics, argument: Argument, dtype: DType) -> Node:
+def meet(system: Semantics, argument: Argument, dtype: DType) -> Node:
     """The argument in the type that promotion has chosen."""
     if isinstance(argument, Value):
         return convert(argument.node, dtype)

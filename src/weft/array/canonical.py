@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.array.nodes import Apply, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.array.nodes import Apply, Call, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.dtypes import DType
 
 PARTS: Final = 32
@@ -104,6 +104,9 @@ class Canonical:
         self.outputs = tuple(self._output(node) for node in outputs)
 
     def _output(self, node: Node) -> Node:
+        base, dimensions = self._forms[id(node)]
+        if isinstance(base, Call) and base.shape == node.shape and dimensions == self._whole(base)[1]:
+            return base
         placed = self._operand(node, squeezed(node.shape))
         if is_elementwise(placed) or isinstance(placed, (Reduce, Matmul)):
             return placed
@@ -130,6 +133,8 @@ class Canonical:
                 return self._reduce(node)
             case Matmul():
                 return self._matmul(node)
+            case Call():
+                return self._whole(replace(node, arguments=tuple(map(self._stored, node.arguments))))
             case _:
                 raise TypeError(f"no canonical form for {type(node).__name__}")
 
@@ -177,7 +182,7 @@ class Canonical:
         if isinstance(base, Access):
             return _access(base, dimensions, shape)
         same = base.shape == shape and all(d == Dimension(axis) for axis, d in enumerate(dimensions))
-        if same and not isinstance(base, Matmul):
+        if same and not isinstance(base, (Matmul, Call)):
             return base
         key = (id(base), dimensions, shape)
         if (found := self._placed.get(key)) is None:
@@ -187,7 +192,7 @@ class Canonical:
     def _viewed(self, base: Node, dimensions: Dimensions, shape: tuple[int, ...]) -> Node:
         if is_elementwise(base) and self._is_pure(base):
             return _with_operands(base, tuple(self._place(o, dimensions, shape) for o in base.operands), shape)
-        if not isinstance(base, Matmul) and _only_repeats(base.shape, dimensions, shape):
+        if not isinstance(base, (Matmul, Call)) and _only_repeats(base.shape, dimensions, shape):
             return View(shape, base.dtype, source=base, dimensions=dimensions)
         whole = Access(base.shape, base.dtype, buffer=base, strides=row_major(base.shape))
         return _access(whole, dimensions, shape)

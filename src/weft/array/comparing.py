@@ -125,7 +125,7 @@ class _Run:
         """An event as the report has it."""
         event, flow, value = self.recording.events[index], self.flows[index], self.values[index]
         operands = tuple(map(_shown, event.operands))
-        failure = str(value) if isinstance(value, ArithmeticError) else ""
+        failure = str(value) if isinstance(value, Exception) else ""
         if event.node is None:
             return Cell(self.name, operands, refusal=str(event.outcome))
         promotion = event.outcome if isinstance(event.outcome, Promotion) else None
@@ -282,7 +282,7 @@ def _values(
     """Each system's values against the first's, and where any differ. ``inherited`` says where the operands did, None if
     elements do not come of elements."""
     known = [(run.name, run.values[i]) for run, i in here]
-    arrays = [(name, value) for name, value in known if value is not None and not isinstance(value, ArithmeticError)]
+    arrays = [(name, value) for name, value in known if value is not None and not isinstance(value, Exception)]
     found: list[ValueDifference] = []
     mask: NDArray[np.bool_] | None = None
     for name, value in arrays[1:]:

@@ -18,9 +18,12 @@ from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Scalar
 from weft.array.recording import NUMBER, Event, Recording
 from weft.semantics import Number
 
-Outcome = NDArray[Any] | ArithmeticError | None
+Outcome = NDArray[Any] | Exception | None
 """An event's values; what computing them raised; None where there is no node."""
 
+
+FAILURES: Final = (ArithmeticError, IndexError)
+"""What operations raise for the values they find: a zero divisor, an index out of bounds."""
 
 _FEW: Final = 1 << 17
 """How many values the reference computes unless it was asked for: a fraction of a second."""
@@ -50,7 +53,7 @@ def evaluate(recording: Recording, backend: str | None) -> list[Outcome]:
         backend = "reference" if sum(node.size for node in needed) <= _FEW else "native"
     try:
         results = iter(backends.run(known, backend))
-    except ArithmeticError:
+    except FAILURES:
         return [None if node is None else _attempt(node, backend) for node in nodes]
     return [None if node is None else next(results) for node in nodes]
 
@@ -58,7 +61,7 @@ def evaluate(recording: Recording, backend: str | None) -> list[Outcome]:
 def _attempt(node: Node, backend: str | None) -> Outcome:
     try:
         return backends.run([node], backend)[0]
-    except ArithmeticError as error:
+    except FAILURES as error:
         return error
 
 
@@ -108,7 +111,7 @@ def _flow(event: Event, before: Sequence[Outcome], homes: dict[int, int | None])
 def _origin(node: Input, before: Sequence[Outcome]) -> int | None:
     data = node.array
     for i, value in reversed(list(enumerate(before))):
-        if data is None or value is None or isinstance(value, ArithmeticError):
+        if data is None or value is None or isinstance(value, Exception):
             continue
         if node.name == NUMBER and value.size == 1 and value.item() == data.item():
             return i

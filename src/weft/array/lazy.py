@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Self, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array import backends, building, interop, memory, protocol, recipes, tracing, views
+from weft.array import backends, building, indexing, interop, memory, protocol, recipes, tracing, views
 from weft.array.building import Argument, Value
 from weft.array.coercion import beside, to_value
 from weft.array.nodes import Input, Node
@@ -22,6 +22,9 @@ from weft.array.support import read_dtype
 from weft.dtypes import DType
 from weft.semantics import Constant, Semantics, Type, get, ops
 from weft.semantics.context import current
+
+if TYPE_CHECKING:
+    from weft.array.places import At
 
 Axis: TypeAlias = SupportsIndex | Sequence[SupportsIndex] | None
 """One axis, several, or all of them."""
@@ -199,8 +202,21 @@ class Array(Operators):
         """Without the dimensions of size 1, or those named."""
         return self._view(views.squeeze(self.node, axis))
 
+    def flatten(self) -> Self:
+        """The elements in row-major order along one axis."""
+        return self.reshape(self.size)
+
+    ravel = flatten
+
     def __getitem__(self, key: object) -> Self:
-        return self._view(views.index(self.node, key))
+        if indexing.is_advanced(key):
+            return self._with(indexing.read(self._system, self._value, key, count_true, None, None))
+        return self._view(indexing.view(self._system, self.node, key))
+
+    @property
+    def at(self) -> At:
+        """``array.at[key].set(value)`` and the like: another array with some elements replaced (JAX)."""
+        return importlib.import_module("weft.array.places").At(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -218,6 +234,12 @@ class Array(Operators):
         """The values, computed at the first call; read-only, since the array keeps them."""
         tracing.left(".numpy()")
         return values_of(self)
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; one number without dimensions."""
+        tracing.left(".tolist()")
+        values = values_of(self)
+        return (values if values.dtype.isbuiltin == 1 else values.astype(np.float64)).tolist()
 
     def item(self) -> bool | int | float | complex:
         """The only element as a Python number."""
@@ -275,6 +297,11 @@ class Array(Operators):
 
     def __array_function__(self, function: Any, types: Any, arguments: Sequence[Any], named: dict[str, Any]) -> Any:
         return protocol.function(function, arguments, named, self._system.name)
+
+
+def count_true(mask: Node) -> int:
+    """How many elements of a mask are true, which computes it."""
+    return int(np.count_nonzero(backends.run([mask])[0]))
 
 
 def kernels(*arrays: Array) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ which broadcast as NumPy's). Nodes are immutable and compared by identity, so an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,31 @@ class Matmul(Node):
     @property
     def operands(self) -> tuple[Node, ...]:
         return (self.lhs, self.rhs)
+
+
+@dataclass(frozen=True)
+class Fill:
+    """A number that fills gaps, a parameter of a `Call`. It equals those that are written alike: NaN does NaN, 0 not -0."""
+
+    number: Number = field(compare=False)
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", repr(self.number))
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Node):
+    """A function of whole arrays: ``meaning`` is a name of `weft.array.calls.FUNCTIONS`, ``parameters`` are its keywords. What it
+    is and what each element of its result is, `weft.array.called` says."""
+
+    meaning: str = ""
+    arguments: tuple[Node, ...] = ()
+    parameters: tuple[tuple[str, Hashable], ...] = ()
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return self.arguments
 
 
 def walk(outputs: Sequence[Node]) -> Iterator[Node]:

@@ -19,8 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.array.nodes import Apply, Call, Convert, Fill, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.dtypes import DType
+
+MOVED: Final = frozenset({"concatenate", "pad", "gather", "scatter_set", "scatter_add"})
+"""The calls that do the same to real and imaginary parts."""
 
 Pair: TypeAlias = tuple[Node, Node]
 """Real and imaginary part."""
@@ -107,7 +110,11 @@ class Parts:
                 return self._matmul(node)
             case Apply() if node.meaning in RULES or node.meaning == "select":
                 return self._apply(node)
-            case Apply() | Reduce():
+            case Call() if node.meaning in MOVED:
+                return self._call(node)
+            case Call(meaning="argsort"):
+                return replace(node, arguments=self._pair(node.arguments[0]))
+            case Apply() | Reduce() | Call():
                 raise TypeError(f"weft has no '{node.meaning}' of complex numbers; compute it of the parts")
             case _:
                 raise TypeError(f"{type(node).__name__} has no parts")
@@ -115,7 +122,7 @@ class Parts:
     def _rebuilt(self, node: Node) -> Node:
         """A real node of real operands, over what became of them."""
         match node:
-            case Apply():
+            case Apply() | Call():
                 return replace(node, arguments=tuple(self._real(a) for a in node.arguments))
             case Convert() | View() | Reshape() | Reduce():
                 return replace(node, source=self._real(node.source))
@@ -152,6 +159,18 @@ class Parts:
             return Matmul(node.shape, lhs.dtype, lhs=lhs, rhs=rhs)
 
         return _apply("sub", product(a, c), product(b, d)), _apply("add", product(a, d), product(b, c))
+
+    def _call(self, node: Call) -> Pair:
+        """A call that moves elements, for each part; what fills gaps has parts too."""
+        sides: list[Node] = []
+        for side, part in enumerate(("real", "imag")):
+            arguments = tuple(self._pair(a)[side] if a.dtype.is_complex else self._real(a) for a in node.arguments)
+            parameters = tuple(
+                (name, Fill(getattr(value.number, part)) if isinstance(value, Fill) else value)
+                for name, value in node.parameters
+            )
+            sides.append(replace(node, dtype=node.dtype.part, arguments=arguments, parameters=parameters))
+        return sides[0], sides[1]
 
     def _apply(self, node: Apply) -> Node | Pair:
         if node.meaning == "select":

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from weft import dtypes
 from weft.array import memory
 from weft.array.canonical import Canonical, strides_of
-from weft.array.nodes import Input, Matmul, Node, Scalar
+from weft.array.host import HostCall, call_of
+from weft.array.nodes import Call, Input, Matmul, Node, Scalar
 from weft.array.product import program_of_product
 from weft.array.reductions import slot_dtype
 from weft.array.schedule import Kernel, schedule
@@ -48,7 +49,7 @@ class _Step:
     """One launch: ``order`` picks its slots from the values. ``makes`` are the buffers that it is the first to use, ``last``
     those that nothing reads after it. ``arguments`` is what the slots stand for, as places in the values."""
 
-    kernel: Prepared
+    kernel: Prepared | HostCall
     order: Callable[[list[Any]], tuple[Any, ...]]
     arguments: tuple[int, ...]
     grid: Grid
@@ -143,7 +144,7 @@ class Plan:
             for place in step.makes:
                 buffers[place] = made = self._makers[place - first]()
                 values.append(memory.address_of(made))
-            if step.faults or not step.kernel.is_direct:
+            if step.faults or isinstance(step.kernel, HostCall) or not step.kernel.is_direct:
                 self._run(step, values, arrays, buffers)
             else:
                 step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, buffers))
@@ -157,7 +158,7 @@ class Plan:
         """The only step of a plan, whose buffers are the outputs, in their order."""
         made = [make() for make in self._makers]
         values += [memory.address_of(array) for array in made]
-        if step.kernel.is_direct:
+        if isinstance(step.kernel, Prepared) and step.kernel.is_direct:
             step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, made))
         else:
             self._run(step, values, arrays, dict(enumerate(made, self._first)))
@@ -168,7 +169,7 @@ class Plan:
     ) -> None:
         """A launch with any arguments, anywhere."""
         flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32)
-        if step.kernel.is_direct:
+        if isinstance(step.kernel, Prepared) and step.kernel.is_direct:
             values[self._first - 1] = memory.address_of(flags)
             step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, buffers, flags))
         else:
@@ -212,8 +213,14 @@ def _strides(node: Input) -> tuple[int, ...]:
     return tuple(stride * node.dtype.itemsize for stride in strides_of(node))
 
 
-def _program(kernel: Kernel) -> Program:
-    return program_of_product(kernel) if isinstance(kernel.nodes[0], Matmul) else program_of(kernel)
+def _program(kernel: Kernel) -> Program | HostCall:
+    match kernel.nodes[0]:
+        case Matmul():
+            return program_of_product(kernel)
+        case Call() as node:
+            return call_of(node)
+        case _:
+            return program_of(kernel)
 
 
 def _picker(places: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:
@@ -223,7 +230,9 @@ def _picker(places: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:
     return cast("Callable[[list[Any]], tuple[Any, ...]]", itemgetter(*places))
 
 
-def _prepared(program: Program) -> Prepared:
+def _prepared(program: Program | HostCall) -> Prepared | HostCall:
+    if isinstance(program, HostCall):
+        return replace(program, arguments=())
     arguments = zip(program.parameters, program.arguments, strict=True)
     signature = {name: _argument(argument, program.aligned) for name, argument in arguments}
     return Prepared(_compiled(program.text, program.name), signature)

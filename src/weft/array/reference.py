@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array.backends import Run, TracedValue
-from weft.array.nodes import Apply, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.array.called import called
+from weft.array.nodes import Apply, Call, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.semantics.evaluate import convert, evaluate
 
 Values = dict[int, NDArray[Any]]
@@ -64,6 +65,8 @@ def value_of(node: Node, operands: Sequence[NDArray[Any]]) -> NDArray[Any]:
             return _reduce(node, operands[0])
         case Matmul():
             return evaluate("matmul", *operands)
+        case Call():
+            return called(node, operands)
         case _:
             raise TypeError(f"the reference has no rule for {type(node).__name__}")
 

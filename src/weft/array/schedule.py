@@ -18,7 +18,7 @@ from typing import Literal
 
 from weft.array.canonical import FUSED, Access, Partial, is_elementwise
 from weft.array.domain import ROW
-from weft.array.nodes import Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.nodes import Call, Input, Matmul, Node, Reduce, Scalar, View, walk
 
 Position = Literal["full", "kept"]
 
@@ -27,7 +27,7 @@ Position = Literal["full", "kept"]
 class Kernel:
     """Nodes computed together, operands first, over ``shape`` with ``axes`` reduced; ``stores`` are those others need.
 
-    ``single`` kernels (matrix products, scans, partial reductions) hold one node, and what floats into it.
+    ``single`` kernels (matrix products, calls, scans, partial reductions) hold one node, and what floats into it.
     """
 
     shape: tuple[int, ...]
@@ -109,7 +109,7 @@ class _Scheduler:
             else:
                 inside.append(operand)
                 earliest = max(earliest, self._home[id(_computed(operand))])
-        if not isinstance(node, Matmul) and not _alone(node):
+        if not isinstance(node, (Matmul, Call)) and not _alone(node):
             for number, kernel in enumerate(self.kernels[earliest:], earliest):
                 if (position := self._fits(node, kernel, inside)) is not None:
                     if isinstance(node, Reduce):
@@ -125,7 +125,7 @@ class _Scheduler:
             kernel = Kernel(node.source.shape, node.axes, _alone(node))
             kernel.add(node, "kept")
         else:
-            kernel = Kernel(node.shape, (), isinstance(node, Matmul))
+            kernel = Kernel(node.shape, (), isinstance(node, (Matmul, Call)))
             kernel.add(node, "full")
         kernel.computes |= self._computes(node)
         self._home[id(node)] = len(self.kernels)

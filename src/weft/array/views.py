@@ -12,8 +12,6 @@ import operator
 from collections.abc import Sequence
 from typing import SupportsIndex, cast
 
-import numpy as np
-
 from weft.array.nodes import Dimension, Node, Reshape, View
 
 
@@ -129,6 +127,22 @@ def squeeze(source: Node, axis: SupportsIndex | Sequence[SupportsIndex] | None) 
     return view(source, tuple(shape[a] for a in kept), dimensions)
 
 
+def moved(
+    rank: int, source: SupportsIndex | Sequence[SupportsIndex], destination: SupportsIndex | Sequence[SupportsIndex]
+) -> list[int]:
+    """The order of axes in which those of ``source`` stand at the places ``destination``, the others as they were."""
+    pairs = [
+        [axis_of(a, rank, "moveaxis") for a in (axes if isinstance(axes, Sequence) else (axes,))]
+        for axes in (source, destination)
+    ]
+    if len(pairs[0]) != len(pairs[1]) or any(len(set(axes)) < len(axes) for axes in pairs):
+        raise ValueError(f"'moveaxis' takes each axis once and a place for each, found {source} and {destination}")
+    order = [a for a in range(rank) if a not in pairs[0]]
+    for place, axis in sorted(zip(pairs[1], pairs[0], strict=True)):
+        order.insert(place, axis)
+    return order
+
+
 def reshape(source: Node, shape: Sequence[SupportsIndex]) -> Node:
     """The elements in row-major order under another shape; one size may be -1."""
     sizes = [operator.index(size) for size in shape]
@@ -175,18 +189,11 @@ def index(source: Node, key: object) -> Node:
 
 
 def _position(key: object, size: int, axis: int) -> int:
-    kind = getattr(getattr(key, "dtype", None), "name", None) or str(getattr(key, "dtype", ""))
-    if isinstance(key, (bool, np.bool_)) or kind == "bool":
-        raise IndexError(
-            "a boolean mask selects a number of elements that only the values tell; "
-            "use weft.array.where(mask, array, other), or select from array.numpy()"
-        )
     try:
         position = operator.index(cast(SupportsIndex, key))
     except TypeError:
         raise IndexError(
-            f"arrays are indexed by integers, slices, '...' and None, found {type(key).__name__}; "
-            "for gathers index array.numpy()"
+            f"arrays are indexed by integers, slices, '...', None, arrays of integers and masks, found {type(key).__name__}"
         ) from None
     if not -size <= position < size:
         raise IndexError(f"index {position} is out of range for axis {axis} with {size} elements")

@@ -1,0 +1,88 @@
+"""Operations on whole arrays beside what the packages answered (``tests/oracles/arrangements.py``), on both backends.
+
+Each expression was evaluated by the package with its own functions; here it is evaluated with weft's. The answers agree in dtype,
+weakness, shape and values, or both refuse. Refusals are compared as such; their words are tested below.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft.array as wa
+from oracles.arrangements import cases, recorded
+from oracles.probes.arrange_probe import DATA
+from weft.semantics import PromotionError
+
+SYSTEMS = {
+    "numpy": "numpy",
+    "torch": "torch",
+    "jax": "jax@0.10",
+    "jax-x32": "jax-x32",
+    "dali": "dali@2",
+}
+
+KNOWN = {("torch", "topk(t, 3)"): "which of equal elements comes first is not specified"}
+"""Answers that weft does not give, and why."""
+
+
+def names(system: str) -> dict[str, Any]:
+    """What expressions are made of."""
+    given: dict[str, Any] = {name: getattr(wa, name) for name in wa.__all__}
+    given |= {name: wa.asarray(data, system) for name, data in DATA.items() if has(system, data)}
+    if system.startswith("jax"):
+        given["w"] = wa.full(3, 3, semantics=system)
+    for name in ("zeros", "ones", "full", "arange", "linspace", "eye"):
+        given[name] = partial(getattr(wa, name), semantics=system)
+
+    def indices(*values: Any, dtype: str = "int64") -> wa.Array:
+        return wa.asarray(np.array(values, dtype), system)
+
+    return given | {"I": indices}
+
+
+def has(system: str, data: np.ndarray[Any, Any]) -> bool:
+    """Whether the system has such elements."""
+    return data.dtype.kind != "c" or system.partition("@")[0] not in ("dali", "max")
+
+
+def shown(array: Any) -> str:
+    values = array.numpy()
+    return f"{array.dtype}{'*' if array.weak else ''} {array.shape} {values.tolist()}"
+
+
+def answer(system: str, expression: str) -> str:
+    """As the probes answer."""
+    try:
+        result: Any = eval(expression, names(system))
+        return shown(result) if isinstance(result, wa.Array) else "; ".join(map(shown, result))
+    except (PromotionError, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError, NameError) as error:
+        return f"!{type(error).__name__}: {error}"
+
+
+def same(found: str, expected: str) -> bool:
+    """Whether two answers agree; the last bits of floats may differ."""
+    if found.startswith("!") or expected.startswith("!"):
+        return found[:1] == expected[:1]
+    number = r"-?(?:nan|inf|\d+(?:\.\d*)?(?:e[-+]?\d+)?)"
+    if re.sub(number, "#", found) != re.sub(number, "#", expected):
+        return False
+    near = 1e-15 if "float64" in found else 1e-6  # JAX's linspace fuses products and sums here and there
+    pairs = zip(re.findall(number, found), re.findall(number, expected), strict=True)
+    return all(a == b or np.isclose(float(a), float(b), rtol=1e-6, atol=near) for a, b in pairs)
+
+
+@pytest.mark.jit
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_packages(system: str, backend: str) -> None:
+    answers = recorded(system)
+    wrong: list[str] = []
+    for expression in cases(system):
+        found = answer(SYSTEMS[system], expression)
+        if not same(found, answers[expression]) and (system, expression) not in KNOWN:
+            wrong.append(f"{expression}\n    weft    {found}\n    package {answers[expression]}")
+    assert not wrong, f"{len(wrong)}:\n" + "\n".join(wrong)
