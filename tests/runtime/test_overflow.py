@@ -63,6 +63,15 @@ def test_overflow(dtype: str, name: str) -> None:
         assert int(arrays[2][1]) == (exact - info.min) % 2**info.bits + info.min
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_of_64_bits_wrap(dtype: str) -> None:
+    info, x = np.iinfo(dtype), np.array([1, np.iinfo(dtype).max], dtype)
+    for name, operation in OPERATIONS.items():
+        launch: Any = computed[(1,)]
+        launch(x, x, out := np.zeros(2, dtype), N=2, NAME=name, debug=True)
+        assert int(out[1]) == (operation(info.max, info.max) - info.min) % 2**64 + info.min
+
+
 @weft.jit(debug=True)
 def sums_of(x: Any, out: Any, N: tl.constexpr, KIND: tl.constexpr) -> None:
     i = tl.arange(0, N)
