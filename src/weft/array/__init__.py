@@ -149,6 +149,7 @@ from weft.array.moving import (
     tile,
     topk,
 )
+from weft.array.statistics import cummax, cummin, cumprod, logsumexp, std, var
 from weft.array.support import UnsupportedDType
 
 __all__ = [
@@ -197,6 +198,9 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "cummax",
+    "cummin",
+    "cumprod",
     "cumsum",
     "divide",
     "einsum",
@@ -244,6 +248,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsumexp",
     "matmul",
     "max",
     "maximum",
@@ -282,6 +287,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "std",
     "subtract",
     "sum",
     "swapaxes",
@@ -295,6 +301,7 @@ __all__ = [
     "transpose",
     "trunc",
     "use_backend",
+    "var",
     "where",
     "zeros",
     "zeros_like",

@@ -17,7 +17,7 @@ import numpy as np
 from weft import dtypes
 from weft.array import collapse, tracing, views
 from weft.array.conversion import convert
-from weft.array.nodes import Apply, Node, Scalar
+from weft.array.nodes import SCANS, Apply, Node, Scalar
 from weft.array.parts import COMPUTED
 from weft.array.support import UnsupportedDType, require
 from weft.dtypes import DType
@@ -155,9 +155,26 @@ def reduce(system: Semantics, op: str, value: Value, axes: tuple[int, ...], keep
         return collapse.reduction(system, promotion, value.node, op, axes)
 
     result = _resolve(system, op, (value,), build)
-    if not keepdims or op == "cumsum":
+    if not keepdims or op in SCANS:
         return result
     return Value(views.expand_dims(result.node, axes), result.weak)
+
+
+def composed(
+    system: Semantics,
+    op: str,
+    value: Value,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    make: Callable[[Node, tuple[int, ...]], Node],
+) -> Value:
+    """A reduction that ``make`` builds of others, from elements of the type the system computes in."""
+
+    def build(promotion: Promotion) -> Node:
+        return make(convert(value.node, promotion.operands), axes)
+
+    result = _resolve(system, op, (value,), build)
+    return Value(views.expand_dims(result.node, axes), result.weak) if keepdims else result
 
 
 def literal(system: Semantics, value: Number) -> Value:

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.array.nodes import Apply, Call, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.array.nodes import SCANS, Apply, Call, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.dtypes import DType
 
 PARTS: Final = 32
@@ -232,7 +232,7 @@ class Canonical:
         numbers = _squeezed_axes(full)
         source = self._operand(node.source, squeezed(full))
         axes = tuple(a for axis in node.axes if (a := numbers[axis]) is not None)
-        if node.meaning == "cumsum":
+        if node.meaning in SCANS:
             shape = squeezed(node.shape)
             base: Node = Reduce(shape, node.dtype, source=source, meaning=node.meaning, axes=axes)
             if not axes:  # of one element each

@@ -11,13 +11,13 @@ import math
 from weft import dtypes
 from weft.array import views
 from weft.array.conversion import convert
-from weft.array.nodes import Apply, Matmul, Node, Reduce, Scalar
+from weft.array.nodes import SCANS, Apply, Matmul, Node, Reduce, Scalar
 from weft.semantics import Promotion, PromotionError, Semantics, Type
 
 
 def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, axes: tuple[int, ...]) -> Node:
     """``op`` over ``axes`` (ascending) of the elements converted to the promotion's operands; its outcome is not yet
-    converted to the promotion's result. ``argmax``, ``argmin`` and ``cumsum`` take one axis."""
+    converted to the promotion's result. ``argmax``, ``argmin`` and scans take one axis."""
     elements = convert(source, promotion.operands)
     count = math.prod(source.shape[a] for a in axes)
     if op in ("any", "all"):
@@ -30,8 +30,9 @@ def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, ax
         if op.startswith("arg"):
             return Reduce(_rest(source.shape, axes), promotion.result, source=elements, meaning=op, axes=axes)
         return _reduce(elements, _extreme(system, op, elements), axes)
-    if op == "cumsum":
-        return Reduce(source.shape, elements.dtype, source=elements, meaning=op, axes=axes)
+    if op in SCANS:
+        meaning = f"{op}_nan" if op in ("cummax", "cummin") and elements.dtype.is_float else op
+        return Reduce(source.shape, elements.dtype, source=elements, meaning=meaning, axes=axes)
     return _reduce(elements, op, axes)
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from weft.array import backends, building, indexing, interop, memory, protocol, recipes, tracing, views
 from weft.array.building import Argument, Value
 from weft.array.coercion import beside, to_value
-from weft.array.nodes import Input, Node
+from weft.array.methods import Methods
+from weft.array.nodes import SCANS, Input, Node
 from weft.array.operators import Operators
 from weft.array.support import read_dtype
 from weft.dtypes import DType
@@ -34,7 +35,7 @@ class MixedSemantics(TypeError):
     """Arrays of two systems in one expression."""
 
 
-class Array(Operators):
+class Array(Operators, Methods):
     """A lazy array of ``shape`` and ``dtype`` whose operators mean what they mean in ``semantics``.
 
     `weft.array.asarray` makes one. ``weak`` says that no user chose the dtype (JAX).
@@ -119,14 +120,14 @@ class Array(Operators):
         return self._with(building.astype(self._system, self._value, read_dtype(dtype, self._system)))
 
     def reduce(self, op: str, axis: Axis = None, keepdims: bool = False) -> Self:
-        """A reduction of `weft.semantics.ops.REDUCTIONS`; ``argmax``, ``argmin`` and ``cumsum`` of all axes go over the
-        elements in row-major order."""
+        """A reduction of `weft.semantics.ops.REDUCTIONS`, or a scan (``cumprod``); ``argmax``, ``argmin`` and scans of all
+        axes go over the elements in row-major order."""
         op = ops.canonical(op)
-        single = op in ("argmax", "argmin", "cumsum")
+        single = op in ("argmax", "argmin") or op in SCANS
         if single and axis is None:
             flat = Value(views.reshape(self.node, (self.size,)), self.weak)
             result = self._with(building.reduce(self._system, op, flat, (0,), False))
-            return result.reshape((1,) * self.ndim) if keepdims and op != "cumsum" else result
+            return result.reshape((1,) * self.ndim) if keepdims and op not in SCANS else result
         axes = views.axes_of(axis, self.ndim, op)
         if single and len(axes) != 1:
             raise ValueError(f"'{op}' goes along one axis, found {len(axes)}")

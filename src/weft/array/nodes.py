@@ -11,9 +11,9 @@ which broadcast as NumPy's). Nodes are immutable and compared by identity, so an
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -133,11 +133,19 @@ class Reshape(Node):
         return (self.source,)
 
 
+SCANS: Final[Mapping[str, str]] = {
+    "cumsum": "sum",
+    "cumprod": "prod",
+    **{f"cum{name}": name for name in ("max", "min", "max_nan", "min_nan")},
+}
+"""The meanings of a `Reduce` that keep its shape, and the reduction whose value they give at each element."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reduce(Node):
     """``meaning`` (``sum prod max min argmax argmin any all``, or ``max_nan min_nan``, which give NaN where there is one)
     over ``axes`` (ascending, not empty), which ``shape`` no longer has. ``source`` has the dtype the reduction is carried
-    out in; ``argmax`` and ``argmin`` reduce one axis, ``cumsum`` scans it and keeps the shape."""
+    out in; ``argmax`` and ``argmin`` reduce one axis, a meaning of `SCANS` scans it and keeps the shape."""
 
     source: Node = field(kw_only=True)
     meaning: str = "sum"

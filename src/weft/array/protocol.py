@@ -38,6 +38,8 @@ _REDUCED: Final[Mapping[tuple[str, str], str]] = {
     ("reduce", "logical_or"): "any",
     ("accumulate", "+"): "cumsum",
     ("accumulate", "*"): "cumprod",
+    ("accumulate", "maximum"): "cummax",
+    ("accumulate", "minimum"): "cummin",
 }
 """The methods of ufuncs that are reductions: method and operation, and the function of `weft.array`."""
 

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft import dtypes
-from weft.array.nodes import Reduce
+from weft.array.nodes import SCANS, Reduce
 from weft.dtypes import DType
 from weft.semantics import Number
 
 _TAKE: Final[dict[str, str]] = {
     "sum": "{} + {}",
-    "cumsum": "{} + {}",
     "prod": "{} * {}",
     "max": "tl.maximum({}, {})",
     "min": "tl.minimum({}, {})",
@@ -90,8 +89,9 @@ class Reduction:
 
     @property
     def meaning(self) -> str:
-        """The reduction's meaning; of an ``argmax``, that of the best element."""
-        return {"argmax": "max_nan", "argmin": "min_nan"}.get(self.node.meaning, self.node.meaning)
+        """The reduction's meaning; of an ``argmax``, that of the best element, of a scan that of its last element."""
+        meaning = SCANS.get(self.node.meaning, self.node.meaning)
+        return {"argmax": "max_nan", "argmin": "min_nan"}.get(meaning, meaning)
 
     @property
     def index(self) -> str | None:

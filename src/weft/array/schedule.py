@@ -18,7 +18,7 @@ from typing import Literal
 
 from weft.array.canonical import FUSED, Access, Partial, is_elementwise
 from weft.array.domain import ROW
-from weft.array.nodes import Call, Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.nodes import SCANS, Call, Input, Matmul, Node, Reduce, Scalar, View, walk
 
 Position = Literal["full", "kept"]
 
@@ -165,7 +165,7 @@ class _Scheduler:
 
 def _alone(node: Node) -> bool:
     """Whether a reduction shares its kernel with nothing: partial ones, and scans."""
-    return isinstance(node, Partial) or (isinstance(node, Reduce) and node.meaning == "cumsum")
+    return isinstance(node, Partial) or (isinstance(node, Reduce) and node.meaning in SCANS)
 
 
 def _computed(operand: Node) -> Node:

@@ -19,7 +19,7 @@ from typing import Final
 from weft import dtypes
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
-from weft.array.nodes import Apply, Convert, Node, Reduce, Scalar, View
+from weft.array.nodes import SCANS, Apply, Convert, Node, Reduce, Scalar, View
 from weft.array.reductions import HELPERS, Reduction, converted, literal, received, slot_dtype
 from weft.array.schedule import Kernel
 from weft.array.spelling import IMPORT, spell
@@ -139,7 +139,7 @@ class _Writer:
         self.kernel = kernel
         first = kernel.nodes[0]
         self.partial = isinstance(first, Partial)
-        self.serial = isinstance(first, Reduce) and first.meaning == "cumsum"
+        self.serial = isinstance(first, Reduce) and first.meaning in SCANS
         self.whole = any(isinstance(o, View) and o.source in kernel for n in kernel.nodes for o in n.operands)
         self.memory: dict[int, _Memory] = {}
         self.floating: dict[int, bool] = {}

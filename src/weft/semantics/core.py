@@ -183,7 +183,7 @@ class Semantics(ABC):
             op = "pos" if op == "+" else "neg"
         if len(read) != ops.arity(op):
             raise ValueError(f"'{op}' takes {ops.counted(ops.arity(op))}, found {len(read)}")
-        if op in ops.REDUCTIONS:
+        if op in ops.REDUCTIONS or op in ops.FAMILY_REDUCTIONS:
             return self.reduction(op, *read)
         if op in ops.UNARY or op in ops.FAMILY_UNARY:
             return self.unary(op, *read)

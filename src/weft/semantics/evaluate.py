@@ -360,6 +360,12 @@ REDUCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "sum": np.sum,
     "prod": np.prod,
     "cumsum": np.cumsum,
+    "cumprod": np.cumprod,
+    "cummax": np.maximum.accumulate,
+    "cummin": np.minimum.accumulate,
+    "var": np.var,
+    "std": np.std,
+    "logsumexp": np.logaddexp.reduce,
     "mean": np.mean,
     "max": np.max,
     "min": np.min,
@@ -385,6 +391,6 @@ def _reduce(meaning: str, dtype: DType, x: Array, axis: int | tuple[int, ...] | 
         return result.astype(np.int64 if meaning != extreme else dtype.numpy)
     if dtype.is_float or dtype.is_complex:
         return np.asarray(REDUCTIONS[meaning](wide, axis=axis)).astype(dtype.numpy)
-    if meaning == "mean":
-        raise TypeError(f"'mean' does not take {dtype}")
+    if meaning in ("mean", "var", "std", "logsumexp"):
+        raise TypeError(f"'{meaning}' does not take {dtype}")
     return wrapped(np.asarray(REDUCTIONS[meaning](integers(x), axis=axis), dtype=object), dtype)

@@ -59,7 +59,19 @@ FAMILY_BINARY: Final[tuple[str, ...]] = (
 
 FAMILY: Final[frozenset[str]] = frozenset((*FAMILY_UNARY, *FAMILY_BINARY))
 
-ALL: Final[tuple[str, ...]] = (*BINARY, *LOGICAL, *UNARY, *TERNARY, *REDUCTIONS, *FAMILY_UNARY, *FAMILY_BINARY)
+FAMILY_REDUCTIONS: Final[tuple[str, ...]] = ("var", "std", "logsumexp", "cumprod", "cummax", "cummin")
+"""More operations over the elements of one operand; the last three are scans."""
+
+ALL: Final[tuple[str, ...]] = (
+    *BINARY,
+    *LOGICAL,
+    *UNARY,
+    *TERNARY,
+    *REDUCTIONS,
+    *FAMILY_UNARY,
+    *FAMILY_BINARY,
+    *FAMILY_REDUCTIONS,
+)
 
 _ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "+": ("add",),
@@ -101,7 +113,7 @@ _ALIASES: Final[dict[str, tuple[str, ...]]] = {
     "min": ("amin",),
 }
 
-_OF_ONE: Final = frozenset((*UNARY, *FAMILY_UNARY, *REDUCTIONS))
+_OF_ONE: Final = frozenset((*UNARY, *FAMILY_UNARY, *REDUCTIONS, *FAMILY_REDUCTIONS))
 
 _CANONICAL: Final[dict[str, str]] = {
     **{op: op for op in ALL},

@@ -200,7 +200,9 @@ TABLES: Final[Mapping[int, Mapping[str, Entry]]] = {
 
 NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
     **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin", "cumsum")},
-    **dict.fromkeys(("prod", "mean", "any", "all"), "use tl.reduce"),
+    **dict.fromkeys(("prod", "mean", "any", "all", "var", "std", "logsumexp"), "use tl.reduce"),
+    "cumprod": "use tl.cumprod",
+    **dict.fromkeys(("cummax", "cummin"), "use tl.associative_scan"),
     "matmul": "use tl.dot",
     "concat": "store the parts one after the other",
 }

@@ -255,7 +255,8 @@ class DaliSemantics(Semantics):
         dtype = type_of(operand)
         if (wide := found.get(dtype)) is None:
             way = _cast(dtypes.uint8 if dtype.is_bool else dtypes.float32)
-            raise PromotionError(f"fn.reductions.{op} does not take {dtype}", f"cast it with {way}")
+            name = {"var": "variance", "std": "std_dev"}.get(op, op)
+            raise PromotionError(f"fn.reductions.{name} does not take {dtype}", f"cast it with {way}")
         return Promotion(wide, wide, op, steps=(Step("reduction", f"{op} of {dtype} computes in {wide}"),))
 
     def literal(self, value: Number) -> Type:

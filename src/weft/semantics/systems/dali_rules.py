@@ -130,6 +130,7 @@ REDUCTIONS: Final[Mapping[str, Mapping[DType, DType]]] = {
         dtypes.float32: dtypes.float32,
     },
     "mean": dict.fromkeys(_REDUCED, dtypes.float32),
+    **{name: dict.fromkeys(_REDUCED, dtypes.float32) for name in ("var", "std")},
     "max": {d: d for d in _REDUCED},
     "min": {d: d for d in _REDUCED},
 }

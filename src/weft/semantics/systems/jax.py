@@ -194,7 +194,7 @@ class JaxSemantics(Semantics):
             index = self._canonical(dtypes.int64)
             step = Step("result", f"{op} gives indices of type {index}")
             return replace(promotion, result=index, weak=False, steps=(*promotion.steps, step))
-        if (op in ("sum", "prod") and not _is_inexact(dtype)) or (op == "cumsum" and dtype.is_bool):
+        if (op in ("sum", "prod") and not _is_inexact(dtype)) or (op in ("cumsum", "cumprod") and dtype.is_bool):
             unsigned = dtype.is_integer and not dtype.signed
             wide = self._canonical(dtypes.uint64 if unsigned else dtypes.int64)
             step = Step("widening", f"{op} of {dtype} is computed in {wide}")

@@ -145,6 +145,10 @@ REDUCTIONS: Final[Mapping[str, OpRule]] = {
     **{name: _reduce(name) for name in ("sum", "prod", "max", "min", "cumsum")},
     **{name: OpRule(name, lax=name) for name in ("argmax", "argmin")},
     "mean": _reduce("mean", inexact=True),
+    "cumprod": _reduce("cumprod"),
+    **{name: OpRule(name, NUMBERS, name, advice="convert with .astype(jnp.int32)") for name in ("cummax", "cummin")},
+    **{name: OpRule(name, lax=name, strong=True, inexact=True, real=True) for name in ("var", "std")},
+    "logsumexp": _reduce("logsumexp", inexact=True),
     "any": OpRule("any", result=dtypes.bool_, strong=True),
     "all": OpRule("all", result=dtypes.bool_, strong=True),
 }
@@ -156,7 +160,7 @@ _TINIEST: Final = frozenset({dtypes.int2, dtypes.uint2})
 NARROW: Final[Mapping[str, frozenset[DType]]] = {
     "abs": frozenset({dtypes.int2, dtypes.int4}),
     **dict.fromkeys(("sum", "prod", "**"), _TINY),
-    "mean": _TINIEST,
+    **dict.fromkeys(("mean", "var", "std", "logsumexp"), _TINIEST),
     **{op: _TINIEST for table in (BINARY, UNARY) for op, rule in table.items() if rule.inexact},
 }
 """The types below int8 that an operation does not compute with."""

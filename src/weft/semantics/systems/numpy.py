@@ -249,22 +249,24 @@ class NumpySemantics(Semantics):
     def reduction(self, op: str, operand: Operand) -> Promotion:
         dtype = _read(operand).dtype
         standard = dtype not in loops.CUSTOM and (dtype.is_bool or dtype.is_integer)
-        if op in ("sum", "prod", "cumsum"):
+        if op in ("sum", "prod", "cumsum", "cumprod"):
             wide = dtype if not standard else dtypes.int64 if dtype.signed or dtype.is_bool else dtypes.uint64
             text = f"'{op}' of {dtype} " + (f"accumulates in {wide}" if standard else f"stays {wide}")
             return Promotion(wide, wide, op, steps=(Step("accumulator", text),))
-        if op == "mean":
+        if op in ("mean", "var", "std"):
+            if dtype in loops.CUSTOM_INTEGERS:
+                raise PromotionError(f"np.{op} of {dtype} computes in {dtype}", "convert with .astype(np.float32)")
             result = dtypes.float64 if standard else dtype
             inside = dtypes.float32 if dtype == dtypes.float16 else result
-            text = f"'mean' of {dtype} computes in {inside} and gives {result}"
-            return Promotion(inside, result, op, steps=(Step("accumulator", text),))
+            text = f"'{op}' of {dtype} computes in {inside} and gives {result}"
+            return Promotion(inside, _part(result) if op != "mean" else result, op, steps=(Step("accumulator", text),))
         if op in ("any", "all"):
             return Promotion(dtypes.bool_, dtypes.bool_, op, steps=(Step("truth", f"'{op}' asks what is not zero"),))
         if op in ("argmax", "argmin"):
             text = f"'{op}' gives indices of type int64"
             return Promotion(dtype, dtypes.int64, op, steps=(Step("index", text),))
-        if op in ("max", "min"):
-            found = self._ufunc(f"{op}imum", _Read(dtype), _Read(dtype))
+        if op in ("max", "min", "cummax", "cummin"):
+            found = self._ufunc(f"{op.removeprefix('cum')}imum", _Read(dtype), _Read(dtype))
             return Promotion(found.operands, found.result, op, steps=found.steps)
         raise ValueError(f"{self.name} has no operation '{op}'")
 

@@ -80,7 +80,10 @@ KERNELS: Final[Mapping[str, frozenset[DType]]] = {
     "erf": frozenset(FLOATS),
     **dict.fromkeys(("floor", "ceil"), _NUMBERS | {*LIMITED}),
     "real": _ANY,
-    **dict.fromkeys(("sum", "prod", "cumsum"), frozenset((d.int64, *FLOATS, *COMPLEX))),
+    **dict.fromkeys(("var", "std"), _INEXACT | {d.complex32}),
+    "logsumexp": _INEXACT,
+    **dict.fromkeys(("cummax", "cummin"), _REAL),
+    **dict.fromkeys(("sum", "prod", "cumsum", "cumprod"), frozenset((d.int64, *FLOATS, *COMPLEX))),
     "mean": _INEXACT,
     **dict.fromkeys(("max", "min"), _REAL),
     **dict.fromkeys(("argmax", "argmin"), _NUMBERS),
@@ -334,15 +337,18 @@ class TorchSemantics(Semantics):
         return self._compute(op, _read(value), _read(low), _read(high))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
-        if op not in ops.REDUCTIONS:
+        if op not in ops.REDUCTIONS and op not in ops.FAMILY_REDUCTIONS:
             raise ValueError(f"{self.name} has no operation '{op}'")
         dtype = _read(operand).dtype
         exact = dtype.is_bool or dtype.is_integer
-        if op == "mean" and exact:
+        if op in ("mean", "var", "std") and exact:
             raise PromotionError(
-                f"mean takes floats and complex numbers, found {dtype}", "convert with .to(torch.float32)"
+                f"{op} takes floats and complex numbers, found {dtype}", "convert with .to(torch.float32)"
             )
-        if op in ("sum", "prod", "cumsum"):
+        if op == "logsumexp" and exact:
+            step = Step("float result", f"'{op}' of {dtype} computes in float32")
+            return Promotion(d.float32, d.float32, op, steps=(step,))
+        if op in ("sum", "prod", "cumsum", "cumprod"):
             wide = d.int64 if exact else dtype
             _check_kernel(op, wide)
             text = f"'{op}' of {dtype} accumulates in {wide}"
@@ -351,7 +357,7 @@ class TorchSemantics(Semantics):
         if op in ("any", "all"):
             result = d.uint8 if dtype == d.uint8 else d.bool_
         else:
-            result = d.int64 if op.startswith("arg") else dtype
+            result = d.int64 if op.startswith("arg") else PART.get(dtype, dtype) if op in ("var", "std") else dtype
         return Promotion(dtype, result, op, steps=(Step("reduction", f"'{op}' of {dtype} gives {result}"),))
 
     def literal(self, value: Number) -> Type:

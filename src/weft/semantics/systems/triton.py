@@ -167,6 +167,7 @@ def _same(dtype: DType) -> DType:
 REDUCTIONS: Final[Mapping[str, Callable[[DType], DType]]] = {
     "sum": _sum,
     "cumsum": _sum,
+    "cumprod": _sum,
     "max": _max_or_min,
     "min": _max_or_min,
     "argmax": _same,
