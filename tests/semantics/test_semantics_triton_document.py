@@ -496,7 +496,7 @@ def test_unknown_operators_and_reductions() -> None:
         ),
         (
             lambda: triton.reduction("prod", dtypes.int8),
-            "unknown reduction 'prod'; triton knows sum cumsum max min argmax argmin",
+            "unknown reduction 'prod'; triton knows sum cumsum cumprod max min argmax argmin",
         ),
     ]:
         with pytest.raises(ValueError) as error:

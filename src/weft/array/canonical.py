@@ -25,7 +25,21 @@ from typing import Any, Final, TypeAlias
 from numpy.typing import NDArray
 
 from weft import dtypes
-from weft.array.nodes import SCANS, Apply, Call, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.array.nodes import (
+    SCANS,
+    Apply,
+    Call,
+    Convert,
+    Dimension,
+    Input,
+    Matmul,
+    Node,
+    Reduce,
+    Reshape,
+    Scalar,
+    View,
+    walk,
+)
 from weft.dtypes import DType
 
 PARTS: Final = 32

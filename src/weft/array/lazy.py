@@ -123,6 +123,8 @@ class Array(Operators, Methods):
         """A reduction of `weft.semantics.ops.REDUCTIONS`, or a scan (``cumprod``); ``argmax``, ``argmin`` and scans of all
         axes go over the elements in row-major order."""
         op = ops.canonical(op)
+        if op in ("var", "std", "logsumexp"):  # made of other reductions
+            return self._call(op, axis, keepdims)
         single = op in ("argmax", "argmin") or op in SCANS
         if single and axis is None:
             flat = Value(views.reshape(self.node, (self.size,)), self.weak)

@@ -34,8 +34,6 @@ def variance(source: Node, axes: tuple[int, ...], ddof: float, root: bool) -> No
 
 def logsumexp(source: Node, axes: tuple[int, ...]) -> Node:
     """``log(sum(exp(x - m))) + m`` with the greatest element m, so that nothing overflows; m is 0 where it is infinite."""
-    if source.dtype.is_complex:
-        raise TypeError(f"weft has no 'logsumexp' of {source.dtype}; take the part you mean: .real or .imag")
     elements = convert(source, source.dtype.compute)
     top = _reduce("max_nan", elements, axes)
     finite = Apply(top.shape, dtypes.bool_, meaning="isfinite", arguments=(top,))

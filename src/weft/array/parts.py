@@ -1,32 +1,25 @@
 """Rewrites complex numbers as pairs of real ones, before any other step.
 
 Kernels have no complex type, so that no other layer needs one. A complex node is rewritten as two real ones, its real and
-imaginary parts, by one rule for each meaning: ``(a + bi)(c + di) = (ac - bd) + (ad + bc)i``. Inputs are strided views of the
-two parts, so nothing is copied on the way in. What has no rule is refused, by name.
-
-Division scales by the larger part of the divisor (Smith, 1962) and the modulus by the larger part, so that neither overflows
-where the result does not; otherwise the textbook formulas, whose infinities and NaN may differ from NumPy's in the sign or
-the part they appear in.
+imaginary parts, by one rule for each meaning (`weft.array.complexes`): ``(a + bi)(c + di) = (ac - bd) + (ad + bc)i``.
+Inputs are strided views of the two parts, so nothing is copied on the way in. What has no rule is refused, by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft import dtypes
+from weft.array.complexes import RULES, Pair, apply
 from weft.array.nodes import Apply, Call, Convert, Fill, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
 from weft.dtypes import DType
 
 MOVED: Final = frozenset({"concatenate", "pad", "gather", "scatter_set", "scatter_add"})
 """The calls that do the same to real and imaginary parts."""
-
-Pair: TypeAlias = tuple[Node, Node]
-"""Real and imaginary part."""
 
 
 def has_complex(outputs: Sequence[Node]) -> bool:
@@ -143,7 +136,7 @@ class Parts:
         if not node.dtype.is_complex:
             real, imaginary = self._pair(node.source)
             if node.dtype.is_bool:
-                return _apply("or", *(replace(node, source=part) for part in (real, imaginary)))
+                return apply("or", *(replace(node, source=part) for part in (real, imaginary)))
             return replace(node, source=real)
         part = node.dtype.part
         if node.source.dtype.is_complex:
@@ -158,7 +151,7 @@ class Parts:
         def product(lhs: Node, rhs: Node) -> Node:
             return Matmul(node.shape, lhs.dtype, lhs=lhs, rhs=rhs)
 
-        return _apply("sub", product(a, c), product(b, d)), _apply("add", product(a, d), product(b, c))
+        return apply("sub", product(a, c), product(b, d)), apply("add", product(a, d), product(b, c))
 
     def _call(self, node: Call) -> Pair:
         """A call that moves elements, for each part; what fills gaps has parts too."""
@@ -176,7 +169,7 @@ class Parts:
         if node.meaning == "select":
             condition = self._real(node.arguments[0])
             (a, b), (c, d) = self._pair(node.arguments[1]), self._pair(node.arguments[2])
-            return _apply("select", condition, a, c), _apply("select", condition, b, d)
+            return apply("select", condition, a, c), apply("select", condition, b, d)
         return RULES[node.meaning](*(part for a in node.arguments for part in self._pair(a)))
 
 
@@ -185,104 +178,5 @@ def _parts_of(array: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return array.real, array.imag
 
 
-def _apply(meaning: str, *arguments: Node) -> Apply:
-    shape = np.broadcast_shapes(*(a.shape for a in arguments))
-    bool_ = meaning in ("equal", "not_equal", "less", "greater")
-    return Apply(shape, dtypes.bool_ if bool_ else arguments[-1].dtype, meaning, arguments)
-
-
-def _number(value: float, like: Node) -> Scalar:
-    return Scalar((), like.dtype, value)
-
-
-def _multiply(a: Node, b: Node, c: Node, d: Node) -> Pair:
-    return (
-        _apply("sub", _apply("mul", a, c), _apply("mul", b, d)),
-        _apply("add", _apply("mul", a, d), _apply("mul", b, c)),
-    )
-
-
-def _divide(a: Node, b: Node, c: Node, d: Node) -> Pair:
-    """Smith's division: by the ratio of the divisor's smaller part to its larger one."""
-    wide = _apply("less", _apply("abs", c), _apply("abs", d))
-    large, small = _apply("select", wide, d, c), _apply("select", wide, c, d)
-    first, second = _apply("select", wide, b, a), _apply("select", wide, a, b)
-    ratio = _apply("divide", small, large)
-    scale = _apply("add", large, _apply("mul", small, ratio))
-    real = _apply("divide", _apply("add", first, _apply("mul", second, ratio)), scale)
-    tilted = _apply("divide", _apply("sub", second, _apply("mul", first, ratio)), scale)
-    return real, _apply("select", wide, _apply("neg", tilted), tilted)
-
-
-def _modulus(a: Node, b: Node) -> Node:
-    """``large * sqrt(1 + (small / large)**2)``; 0 for 0."""
-    x, y = _apply("abs", a), _apply("abs", b)
-    large, small = _apply("maximum_nan", x, y), _apply("minimum_nan", x, y)
-    ratio = _apply("divide", small, large)
-    root = _apply("sqrt", _apply("add", _apply("mul", ratio, ratio), _number(1.0, a)))
-    plain = _apply("or", _apply("equal", large, _number(0.0, a)), _apply("equal", large, _number(float("inf"), a)))
-    return _apply("select", plain, large, _apply("mul", large, root))
-
-
-def _exp(a: Node, b: Node) -> Pair:
-    size = _apply("exp", a)
-    return _apply("mul", size, _apply("cos", b)), _apply("mul", size, _apply("sin", b))
-
-
-def _log(a: Node, b: Node) -> Pair:
-    return _apply("log", _modulus(a, b)), _apply("atan2", b, a)
-
-
-def _sqrt(a: Node, b: Node) -> Pair:
-    """The root in the right half plane: ``t = sqrt((|z| + |a|) / 2)`` and ``b / 2t``, in the order the sign of a asks for."""
-    t = _apply("sqrt", _apply("mul", _apply("add", _modulus(a, b), _apply("abs", a)), _number(0.5, a)))
-    other = _apply("divide", _apply("abs", b), _apply("mul", t, _number(2.0, a)))
-    other = _apply("select", _apply("equal", t, _number(0.0, a)), _number(0.0, a), other)
-    left = _apply("less", a, _number(0.0, a))
-    size = _apply("select", left, t, other)
-    real = _apply("select", left, other, t)
-    return real, _apply("select", _apply("less", b, _number(0.0, a)), _apply("neg", size), size)
-
-
-def _square(a: Node, b: Node) -> Pair:
-    return _multiply(a, b, a, b)
-
-
-def _real(a: Node, b: Node) -> Node:
-    return a
-
-
-def _equal(a: Node, b: Node, c: Node, d: Node) -> Node:
-    return _apply("and", _apply("equal", a, c), _apply("equal", b, d))
-
-
-def _differ(a: Node, b: Node, c: Node, d: Node) -> Node:
-    return _apply("or", _apply("not_equal", a, c), _apply("not_equal", b, d))
-
-
-def _both(meaning: str) -> Callable[..., Pair]:
-    """The meaning of each part by itself."""
-
-    def rule(*parts: Node) -> Pair:
-        return _apply(meaning, *parts[::2]), _apply(meaning, *parts[1::2])
-
-    return rule
-
-
-RULES: Final[dict[str, Callable[..., Node | Pair]]] = {
-    **{meaning: _both(meaning) for meaning in ("add", "sub", "neg", "identity")},
-    "mul": _multiply,
-    "square": _square,
-    "divide": _divide,
-    "abs": _modulus,
-    "real": _real,
-    "equal": _equal,
-    "not_equal": _differ,
-    "exp": _exp,
-    "log": _log,
-    "sqrt": _sqrt,
-}
-"""What becomes of the parts ``(a, b)``, or ``(a, b), (c, d)``, under each meaning that complex numbers have here."""
-
-COMPUTED: Final = frozenset((*RULES, "select", "sum", "cumsum", "mean", "matmul", "any", "all"))
+COMPUTED: Final = frozenset((*RULES, "select", "sum", "cumsum", "mean", "var", "std", "matmul", "any", "all"))
 """The meanings that complex numbers have here. `weft.array.building` refuses the others."""

@@ -195,7 +195,7 @@ FLOATS_UNARY: Final[dict[str, Callable[[Any], Any]]] = {
     "real": np.real,
     "neg": np.negative,
     "abs": np.abs,
-    "sign": lambda x: np.where(x > 0, 1, np.where(x < 0, -1, x)),
+    "sign": lambda x: np.sign(x) if x.dtype.kind == "c" else np.where(x > 0, 1, np.where(x < 0, -1, x)),
     "square": np.square,
     **{
         name: _in_float64(getattr(np, name))

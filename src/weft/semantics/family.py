@@ -117,6 +117,7 @@ INTEGERS_UNARY: Final[dict[str, Callable[[int], int]]] = {
 
 COMPLEX: Final = frozenset(
     ("isnan", "isinf", "isfinite", "log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh")
-    + ("atanh", "rint", "reciprocal", "imag", "conj", "angle", "exp2", "log2", "log10")
+    + ("atanh", "rint", "reciprocal", "imag", "conj", "angle", "exp2", "log2", "log10", "sign", "rsqrt", "sigmoid")
+    + ("less", "less_equal", "greater", "greater_equal", "minimum", "maximum", "minimum_nan", "maximum_nan")
 )
 """The meanings that take complex numbers."""
