@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,6 +158,37 @@ def test_a_compiled_kernel_keeps_its_constants() -> None:
     kernel = scale.warmup(x, out, 2.0, 70, BLOCK=32, grid=(1,))
     kernel[(3, 1, 1)](x, out, 4.0, 70, -1)
     np.testing.assert_array_equal(out, 4 * x)
+
+
+@pytest.mark.parametrize("stage", ["obj", "ptx"])
+def test_a_listener_is_told_of_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stage: str) -> None:
+    """The later launch finds the kernel in this process, the second `compile` finds it on the disk."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
+    told: list[dict[str, Any]] = []
+    monkeypatch.setattr(knobs.compilation, "listener", lambda **given: told.append(given))
+
+    @triton.jit
+    def kernel(x: Any):
+        tl.store(x, 3)
+
+    with ExitStack() as stack:
+        if stage == "ptx":
+            stack.enter_context(weft.emulate("sm_80"))
+        for _ in range(2):
+            kernel[(1,)](np.zeros(1, np.int32))
+            kernel[(1,)](np.zeros(1, np.int32))
+            kernel.device_caches.clear()
+        source = ASTSource(kernel, {"x": "*i32"})
+        made = [triton.compile(source), triton.compile(source)]
+    assert [given["cache_hit"] for given in told] == [False, True, False, True]
+    for miss in (told[0]["times"], told[2]["times"]):
+        assert [name for name, _ in miss.lowering_stages] == [stage]
+        assert min(miss.ir_initialization, miss.total_lowering, miss.store_results) > 0
+        assert miss.total == miss.ir_initialization + miss.total_lowering + miss.store_results < 60_000_000
+    for hit in (told[1]["times"], told[3]["times"]):
+        assert hit.ir_initialization > 0 and (hit.lowering_stages, hit.total_lowering, hit.store_results) == ([], 0, 0)
+    assert told[3]["metadata"]["hash"] == made[1].hash and told[3]["src"] is source
+    assert told[0]["src"].fn is kernel and told[0]["metadata_group"] == {}
 
 
 def test_hooks_of_compilation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from weft.runtime import cache
 from weft.runtime.artifacts import Artifact, GpuArtifact
 from weft.runtime.errors import Site
 from weft.runtime.resources import check_threads, out_of_shared
+from weft.runtime.stages import Stages, begun
 from weft.target import GpuTarget, Target
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
     key = disk_key(kernel, signature, options)
     if key is not None and (found := cache.load(key)) is not None:
         return found
-    artifact = build(kernel, signature, options)
+    stages = begun(kernel)
+    artifact = build(kernel, signature, options, stages)
     if key is not None:
-        cache.store(key, artifact)
+        with stages.part("store"):
+            cache.store(key, artifact)
     return artifact
 
 
@@ -50,12 +53,14 @@ def gpu_artifact_for(
     key = disk_key(kernel, signature, options, target)
     if key is not None and (found := cache.load_gpu(key)) is not None:
         return found
-    artifact = build_gpu(kernel, signature, options, target)
+    stages = begun(kernel)
+    artifact = build_gpu(kernel, signature, options, target, stages)
     if artifact.shared > target.model.scratch:
         module = laid_out(kernel, signature, options, target)
         raise out_of_shared(kernel.name, target, artifact.shared, module)
     if key is not None:
-        cache.store(key, artifact)
+        with stages.part("store"):
+            cache.store(key, artifact)
     return artifact
 
 
@@ -125,14 +130,19 @@ def tile_ir(kernel: KernelFunction, signature: Mapping[str, Argument], options: 
     return build_module(kernel, signature, options=options)
 
 
-def build(kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
+def build(
+    kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, stages: Stages | None = None
+) -> Artifact:
     """Compiles, without looking at the disk."""
+    stages = stages or Stages(kernel)
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature, options)
-        written = written_parameters(module, signature)
-        compiled = compile_module(module, targets.host(), options)
+        with stages.part("ttir"):
+            module = tile_ir(kernel, signature, options)
+        with stages.part("obj"):
+            written = written_parameters(module, signature)
+            compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
     return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites, compiled.prints)
 
@@ -151,15 +161,22 @@ def _garbage_kept() -> Generator[None]:
 
 
 def build_gpu(
-    kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, target: GpuTarget
+    kernel: KernelFunction,
+    signature: Mapping[str, Argument],
+    options: Options,
+    target: GpuTarget,
+    stages: Stages | None = None,
 ) -> GpuArtifact:
     """Compiles to PTX, without looking at the disk or at the limits of the target."""
+    stages = stages or Stages(kernel)
     with _garbage_kept():
         from weft.codegen import compile_module
 
-        module = tile_ir(kernel, signature, options)
-        written = written_parameters(module, signature)
-        code = compile_module(module, target, options)
+        with stages.part("ttir"):
+            module = tile_ir(kernel, signature, options)
+        with stages.part("ptx"):
+            written = written_parameters(module, signature)
+            code = compile_module(module, target, options)
     return GpuArtifact(code.ptx, code.symbol, code.threads, code.shared, written)
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 OBEYED: Final = frozenset(
     {
-        *("autotuning.cache", "autotuning.print", "autotuning.listener"),
+        *("autotuning.cache", "autotuning.print", "autotuning.listener", "compilation.listener"),
         *("cache.dir", "cache.dump_dir", "cache.home_dir", "cache.manager_class", "cache.override_dir"),
         "cache.remote_manager_class",
         *("runtime.debug", "runtime.launch_enter_hook", "runtime.launch_exit_hook", "runtime.kernel_load_start_hook"),
@@ -62,6 +62,26 @@ def _class(text: str) -> Any:
 
 def _tool(name: str) -> Callable[[str], NvidiaTool]:
     return lambda text: NvidiaTool(text or shutil.which(name) or name)
+
+
+@dataclass(frozen=True)
+class CompileTimes:
+    """What ``compilation.listener`` is told of a compilation, in microseconds: the frontend, what follows it (``obj`` of a CPU,
+    ``ptx`` of a GPU), writing to the disk. Of a kernel that was compiled before, the first is the time to describe it."""
+
+    ir_initialization: int
+    lowering_stages: list[tuple[str, int]]
+    store_results: int
+
+    @property
+    def total_lowering(self) -> int:
+        """What follows the frontend."""
+        return sum(time for _, time in self.lowering_stages)
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.ir_initialization + self.total_lowering + self.store_results
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import time
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -345,6 +346,9 @@ def compile(
 
     Raises: `CompilationError`, `OutOfResources`.
     """
+    from weft.triton.runtime.hooks import listened
+
+    began = time.perf_counter_ns()
     gpu = compiled_for(target)
     known = {k: v for k, v in (options or {}).items() if k in LAUNCH_OPTIONS and v != LAUNCH_OPTIONS[k].default}
     chosen = Options(launch=tuple(sorted(known.items())))
@@ -359,7 +363,9 @@ def compile(
         raise made from made.__cause__
     except OutOfResources as error:
         raise out_of_resources(error) from None
-    return CompiledKernel(src, arguments, chosen, _Made(artifact), gpu)
+    kernel = CompiledKernel(src, arguments, chosen, _Made(artifact), gpu)
+    listened(kernel, began)
+    return kernel
 
 
 def make_backend(target: GPUTarget) -> BaseBackend:

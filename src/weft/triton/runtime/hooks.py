@@ -1,9 +1,11 @@
-"""The hooks of ``triton.knobs.runtime`` around the compilation of a kernel."""
+"""The hooks of ``triton.knobs`` around the compilation of a kernel."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from weft.runtime import stages
 from weft.triton import knobs
 from weft.triton.runtime.driver import driver
 from weft.triton.runtime.preloading import Specialization, written
@@ -18,6 +20,24 @@ def compiled(kernel: Any, warmup: bool) -> None:
     for hook in hooks:
         if hook is not None:
             hook(**told)
+
+
+def listened(kernel: Any, began: int) -> None:
+    """Tells ``knobs.compilation.listener`` of a kernel: what the parts of its compilation took, or that it was compiled before.
+    ``began``: when it was asked for, in nanoseconds."""
+    listener = knobs.compilation.listener
+    times = stages.taken(kernel.src.fn)
+    if listener is None:
+        return
+    parts = times or {"ttir": max(1, (time.perf_counter_ns() - began) // 1000)}
+    lowering = [(name, took) for name, took in parts.items() if name not in {"ttir", "store"}]
+    listener(
+        src=kernel.src,
+        metadata=kernel.metadata._asdict(),
+        metadata_group=kernel.metadata_group,
+        times=knobs.CompileTimes(parts["ttir"], lowering, parts.get("store", 0)),
+        cache_hit=times is None,
+    )
 
 
 def _description(kernel: Any, warmup: bool) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import textwrap
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
@@ -301,13 +302,15 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         found = cache.get(executable)
         if found is None:
             from weft.triton.compiler.compiler import ASTSource, CompiledKernel
-            from weft.triton.runtime.hooks import compiled
+            from weft.triton.runtime.hooks import compiled, listened
 
+            began = time.perf_counter_ns()
             signature = signature_of(bound.parameters, bound.key, list(bound.values))
             options = Options(self.checked, disjoint(bound.extents), self._list.options(keywords))
             source = ASTSource.of(self, signature)
             found = cache[executable] = CompiledKernel(source, signature, options, executable, CURRENT.get())
             found.loaded()
+            listened(found, began)
             compiled(found, warmup)
         return found
 
