@@ -97,8 +97,17 @@ ROWS.extend(
         row("dali@2", ">=", (f32, [-7.0, -8.0, 0.0]), (i32, [-7, -7, 0]), gives=[True, True, True]),
         row("dali@2", "<", (f32, [-8.0]), -7, gives=[False]),
         row("dali", "<", (i32, [-7, 7]), (f32, [-8.0, 7.5]), gives=[False, True]),
-        row("dali@2", "rsqrt", (f32, [0.0, INF, 4.0, -1.0, 1e-40]), gives=[NAN, NAN, 0.5, NAN, -INF]),
+        row("dali@2", "rsqrt", (f32, [0.0, INF, 4.0, -1.0, 1e-40, -1e-40]), gives=[NAN, NAN, 0.5, NAN, -INF, -INF]),
         row("dali@2", "rsqrt", (f64, [0.0, INF, 4.0]), gives=[INF, 0.0, 0.5]),
+    ]
+)
+ROWS.extend(
+    [
+        row(
+            "torch", "heaviside", (f32, [NAN, 0.0, -1.0, 2.0]), (f32, [0.5, 0.5, 0.5, 0.5]), gives=[0.0, 0.5, 0.0, 1.0]
+        ),
+        row("numpy", "reciprocal", (np.uint64, [0, 1, 2]), gives=[0, 1, 0]),
+        row("torch", "lgamma", (f64, [1.7e308, 3.0]), gives=[INF, 0.6931471805599453]),
     ]
 )
 # XLA: a divisor that is repeated is inverted first; numbers below the normal range are zeros.
@@ -212,3 +221,9 @@ def test_reductions_and_products_of_float8_do_not_saturate(backend: str) -> None
         (found,) = wa.compute(expression, backend=backend)
         assert found.dtype == rows.dtype
         assert np.isnan(found.astype(np.float32)).all()
+
+
+def test_numpys_logical_functions_take_integers_of_64_bits() -> None:
+    with pytest.raises(PromotionError) as refused:
+        np.logical_and(wa.asarray(np.array([True]), "numpy"), 2**63)
+    assert str(refused.value).startswith("Python integer 9223372036854775808 out of bounds for int64; ")

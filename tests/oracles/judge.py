@@ -26,13 +26,15 @@ UNKNOWN: Final = "?"
 
 ULPS: Final[dict[str, int]] = {
     **dict.fromkeys(FUNCTIONS, 8),
-    **dict.fromkeys(("floor", "ceil", "real", "sqrt"), 0),
-    **dict.fromkeys(("**", "fpow", "atan2", "logaddexp"), 8),
+    **dict.fromkeys(("**", "fpow", "atan2", "logaddexp", "logaddexp2", "hypot"), 8),
     **dict.fromkeys(("sum", "prod", "mean", "cumsum"), 1),
 }
 """How many units in the last place two values may be apart; 0 for the others."""
 
-ZEROS: Final = frozenset(("minimum", "maximum", "max", "min", "clamp"))
+CANCELS: Final = frozenset(("logaddexp", "logaddexp2"))
+"""The operations whose result near 0 is a difference: its error is one of the operands."""
+
+ZEROS: Final = frozenset(("minimum", "maximum", "fmin", "fmax", "max", "min", "clamp"))
 """The operations whose zero may have either sign."""
 
 
@@ -187,4 +189,6 @@ def differing(op: str, dtype: DType, a: NDArray[Any], b: NDArray[Any]) -> NDArra
         ]
         apart = np.abs(ordered[0].astype(np.float64) - ordered[1].astype(np.float64))
         same |= (apart <= ulps) & np.isfinite(x) & np.isfinite(y)
+    if op in CANCELS:
+        same |= np.abs(x - y) <= 8 * 2.0**-dtype.mantissa
     return ~same

@@ -51,7 +51,8 @@ FEW_NUMBERS: Final = (
 )
 """Those that differ to a system which looks at a literal's kind, or at whether it fits one type."""
 
-BINARY: Final = (*ops.BINARY, *ops.LOGICAL)
+BINARY: Final = (*ops.BINARY, *ops.LOGICAL, *ops.FAMILY_BINARY)
+UNARY: Final = (*ops.UNARY, *ops.FAMILY_UNARY)
 SHAPED: Final = ("matmul", "concat")
 """The operations that ask for dimensions."""
 
@@ -122,7 +123,7 @@ def cells(plan: Plan) -> Iterator[Question]:
         typed = [f"{value}:{name}" for value in plan.constants for name in names if _writable(value, name)]
         for a, number in product(arrays, (*plan.numbers, *typed)):
             yield from ((op, a, number), (op, number, a))
-    for op in (*ops.UNARY, *ops.REDUCTIONS):
+    for op in (*UNARY, *ops.REDUCTIONS):
         yield from ((op, a) for a in arrays)
     for a, b in product(arrays, repeat=2):
         yield from (("clamp", a, b, b), ("clamp", a, a, b))
@@ -141,9 +142,11 @@ _WHOLE: Final = (0, 1, 2, 3, 7, -1, -2, -7, 8, 31, 33, 100, -100)
 _REAL: Final = (0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3.0, 7.0, -7.0, 0.1, 100.0, -0.3, np.nan, np.inf, -np.inf)
 EXACT: Final = ("+", "-", "*", "/", "//", "%", "fmod", "cdiv", "fdiv")
 DIVIDING: Final = ("//", "%", "fmod", "cdiv")
-FUNCTIONS: Final = tuple(
-    op for op in ops.UNARY if op not in ("pos", "neg", "~", "not", "abs", "fabs", "sign", "square")
+FUNCTIONS: Final = (
+    *("rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid"),
+    *("log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erfc", "lgamma", "angle"),
 )
+"""The functions of calculus."""
 
 
 def edges(dtype: DType) -> NDArray[Any]:
@@ -194,7 +197,7 @@ def _values(plan: Plan, seed: int) -> Iterator[Question]:
             yield (op, _text(a, data), number)
             if not (plan.nonzero and op in DIVIDING):
                 yield (op, number, _text(a, data))
-    for op in ops.UNARY:
+    for op in UNARY:
         yield from ((op, _text(t, edges(t))) for t in types)
     for op in (
         ops.REDUCTIONS if plan.package != "triton" else ()

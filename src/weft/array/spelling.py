@@ -88,6 +88,7 @@ SPELLINGS: Final[Mapping[str, Spelling]] = {
         "tl.where({0} == {zero}, {1}, tl.where({0} < {zero}, {zero}, tl.where({0} > {zero}, {one}, {0})))",
         "tl.where({0} == {zero}, {1}, ({0} > {zero}).to({own}))",
     ),
+    "heaviside_compare": Spelling("tl.where({0} == {zero}, {1}, tl.where({0} > {zero}, {one}, {zero}))"),
     "logaddexp2": Spelling(_LOGADDEXP2),
 }
 """Each meaning's text."""

@@ -6,7 +6,7 @@ functions of calculus in float64, and rounded once. What the definitions of `wef
 | case | result |
 |---|---|
 | ``rint`` | to nearest, halves to even; ``round_away`` halves away from zero; a zero has the sign of x |
-| ``reciprocal`` of integers | 1 / x toward zero; of 0 MIN of int32 and int64, 2**63 of uint64, else 0 (x86's infinity) |
+| ``reciprocal`` of integers | 1 / x toward zero; of 0 MIN of int32 and int64, else 0 (x86's infinity) |
 | ``angle`` of a real number | atan2(0, x): pi below zero and for -0.0 |
 | ``angle_real`` | pi below zero, NaN for NaN, else 0 (for -0.0 too) |
 | ``copysign`` with a NaN | the NaN's own sign counts |
@@ -54,7 +54,10 @@ def _in_float64(function: Callable[..., Any]) -> Callable[..., Array]:
 def _lgamma(x: float) -> float:
     if math.isinf(x) or (x <= 0 and x == math.floor(x)):
         return math.inf
-    return math.lgamma(x)
+    try:
+        return math.lgamma(x)
+    except OverflowError:
+        return math.inf
 
 
 def _round_away(x: Array) -> Array:
@@ -67,6 +70,10 @@ def _heaviside(x: Array, y: Array) -> Array:
     return np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype)))
 
 
+def _heaviside_compare(x: Array, y: Array) -> Array:
+    return np.where(x == 0, y, (x > 0).astype(x.dtype))
+
+
 def _angle_real(x: Array) -> Array:
     return np.where(np.isnan(x), x, np.where(x < 0, math.pi, 0.0)).astype(x.dtype)
 
@@ -75,9 +82,7 @@ def reciprocal(dtype: DType, x: int) -> int:
     """1 / x toward zero, as C computes it by way of a double on x86."""
     if x:
         return x if abs(x) == 1 else 0
-    if dtype.bits < 32 or dtype.name == "uint32":
-        return 0
-    return dtype.min if dtype.signed else 1 << (dtype.bits - 1)
+    return dtype.min if dtype.signed and dtype.bits >= 32 else 0
 
 
 FLOATS_UNARY: Final[dict[str, Callable[[Any], Any]]] = {
@@ -100,6 +105,7 @@ FLOATS_BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "hypot": _in_float64(np.hypot),
     "copysign": np.copysign,
     "heaviside": _heaviside,
+    "heaviside_compare": _heaviside_compare,
     "logaddexp2": _in_float64(np.logaddexp2),
 }
 """The meanings of two floats."""

@@ -135,6 +135,7 @@ MEANINGS: Final[dict[str, str]] = {
     "hypot": "sqrt(x * x + y * y) without overflow; infinity if one side is infinite",
     "copysign": "x with the sign of y",
     "heaviside": "0 below zero, 1 above, y at zero; NaN for NaN",
+    "heaviside_compare": "the same, but 0 for NaN",
     "logaddexp2": "log2(2 ** x + 2 ** y) without overflow",
     "sum": "the sum of the elements, in the type",
     "prod": "the product of the elements, in the type",

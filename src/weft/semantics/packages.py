@@ -105,7 +105,7 @@ def _reciprocal_in(narrow: DType) -> Formula:
 def _rsqrt_newton(dtype: DType, x: Array) -> Array:
     """``y * (1.5 - 0.5 * x * y * y)`` from the estimate ``y``, which is infinite for a subnormal, and 0 for infinity."""
     exact = (1 / np.sqrt(x.astype(np.float64))).astype(x.dtype)
-    lost = np.where(x == 0, np.nan, np.where(x > 0, -np.inf, exact)).astype(x.dtype)
+    lost = np.where(x == 0, np.nan, -np.inf).astype(x.dtype)
     return np.where(np.isposinf(x), np.nan, np.where(np.abs(x) < np.finfo(x.dtype).tiny, lost, exact))
 
 

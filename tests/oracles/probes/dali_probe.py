@@ -20,6 +20,7 @@ UNARY = {
     **{"pos": operator.pos, "neg": operator.neg, "~": operator.invert, "abs": math.abs, "fabs": math.fabs},
     **{name: getattr(math, name) for name in ("sqrt", "rsqrt", "cbrt", "exp", "log", "log2", "log10")},
     **{name: getattr(math, name) for name in ("sin", "cos", "tan", "tanh", "floor", "ceil")},
+    **{name: getattr(math, name) for name in ("sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh")},
     **{name: getattr(fn.reductions, name) for name in ("sum", "mean", "max", "min")},
 }
 FUNCTIONS = BINARY | UNARY

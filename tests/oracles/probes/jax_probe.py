@@ -18,6 +18,8 @@ BINARY = {
     **{">=": operator.ge, "==": operator.eq, "!=": operator.ne, "minimum": jnp.minimum, "maximum": jnp.maximum},
     **{"atan2": jnp.arctan2, "logaddexp": jnp.logaddexp, "fmod": jnp.fmod, "fpow": jnp.float_power},
     **{"matmul": operator.matmul, "concat": lambda x, y: jnp.concatenate([x, y]), "clamp": jnp.clip},
+    **{name: getattr(jnp, name) for name in ("logical_and", "logical_or", "logical_xor", "hypot", "copysign")},
+    **{name: getattr(jnp, name) for name in ("heaviside", "logaddexp2", "fmax", "fmin")},
     "where": lambda x, y: jnp.where(jnp.arange((jnp.shape(x) or jnp.shape(y) or (1,))[-1]) % 2 == 0, x, y),
 }
 UNARY = {
@@ -28,6 +30,11 @@ UNARY = {
     **{"sigmoid": jax.nn.sigmoid, "floor": jnp.floor, "ceil": jnp.ceil, "real": jnp.real},
     **{name: getattr(jnp, name) for name in ("sum", "prod", "mean", "max", "min", "argmax", "argmin")},
     **{name: getattr(jnp, name) for name in ("cumsum", "any", "all")},
+    **{name: getattr(jnp, name) for name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")},
+    **{name: getattr(jnp, name) for name in ("log1p", "expm1", "sinh", "cosh", "rint", "round", "trunc", "reciprocal")},
+    **{f"a{name}": getattr(jnp, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{"erfc": jax.scipy.special.erfc, "lgamma": jax.scipy.special.gammaln},
+    **{name: getattr(jnp, name) for name in ("imag", "conj", "angle")},
 }
 FUNCTIONS = BINARY | UNARY
 

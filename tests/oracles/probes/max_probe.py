@@ -34,6 +34,10 @@ UNARY = {
     **{name: getattr(ops, name) for name in ("sigmoid", "floor")},
     **{name: getattr(ops, name) for name in ("sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum")},
 }
+MORE = {"isnan": "is_nan", "isinf": "is_inf"}
+MORE |= {name: name for name in ("log1p", "acos", "atanh", "round", "trunc")}
+UNARY |= {name: getattr(ops, there) for name, there in MORE.items() if hasattr(ops, there)}
+BINARY |= {name: getattr(ops, name) for name in ("logical_and", "logical_or", "logical_xor") if hasattr(ops, name)}
 if hasattr(ops, "ceil"):
     UNARY["ceil"] = ops.ceil
 FUNCTIONS = BINARY | UNARY

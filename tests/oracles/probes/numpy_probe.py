@@ -22,6 +22,11 @@ FUNCTIONS = {
     **{"tan": np.tan, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "real": np.real},
     **{name: getattr(np, name) for name in ("sum", "prod", "mean", "max", "min", "argmax", "argmin")},
     **{name: getattr(np, name) for name in ("cumsum", "any", "all")},
+    **{name: getattr(np, name) for name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")},
+    **{name: getattr(np, name) for name in ("log1p", "expm1", "sinh", "cosh", "rint", "round", "trunc", "reciprocal")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{name: getattr(np, name) for name in ("imag", "conj", "angle", "logical_and", "logical_or", "logical_xor")},
+    **{name: getattr(np, name) for name in ("hypot", "copysign", "heaviside", "logaddexp2", "fmax", "fmin")},
 }
 
 

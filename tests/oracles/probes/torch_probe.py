@@ -16,6 +16,8 @@ BINARY = {
     **{">=": operator.ge, "==": operator.eq, "!=": operator.ne, "minimum": torch.minimum, "maximum": torch.maximum},
     **{"atan2": torch.atan2, "logaddexp": torch.logaddexp, "fmod": torch.fmod, "fpow": torch.float_power},
     **{"matmul": torch.matmul, "concat": lambda x, y: torch.cat([x, y]), "clamp": torch.clamp},
+    **{name: getattr(torch, name) for name in ("logical_and", "logical_or", "logical_xor", "hypot", "copysign")},
+    **{name: getattr(torch, name) for name in ("heaviside", "logaddexp2", "fmax", "fmin")},
     "where": lambda x, y: torch.where(mask(x, y), x, y),
 }
 UNARY = {
@@ -25,6 +27,10 @@ UNARY = {
     **{"cos": torch.cos, "tan": torch.tan, "tanh": torch.tanh, "erf": torch.special.erf, "sigmoid": torch.sigmoid},
     **{"floor": torch.floor, "ceil": torch.ceil, "real": torch.real},
     **{name: getattr(torch, name) for name in ("sum", "prod", "mean", "argmax", "argmin", "any", "all")},
+    **{name: getattr(torch, name) for name in ("isnan", "isinf", "isfinite", "isposinf", "isneginf", "signbit")},
+    **{name: getattr(torch, name) for name in ("log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh")},
+    **{name: getattr(torch, name) for name in ("acosh", "atanh", "erfc", "lgamma", "round", "trunc", "reciprocal")},
+    **{"imag": torch.imag, "conj": lambda x: torch.conj(x).resolve_conj(), "angle": torch.angle},
     **{"max": torch.max, "min": torch.min, "cumsum": lambda x: torch.cumsum(x, 0)},
 }
 FUNCTIONS = BINARY | UNARY

@@ -40,6 +40,9 @@ FUNCTIONS = {
     **{name: getattr(tl, name) for name in ("exp", "exp2", "log", "log2", "sin", "cos", "erf", "sigmoid", "floor")},
     **{name: getattr(tl, name) for name in ("ceil", "sum", "cumsum", "max", "min", "argmax", "argmin")},
     **{name: getattr(libdevice, name) for name in ("cbrt", "log10", "tan", "tanh")},
+    **{name: getattr(libdevice, name) for name in ("log1p", "expm1", "sinh", "cosh", "asin", "acos", "atan", "asinh")},
+    **{name: getattr(libdevice, name) for name in ("acosh", "atanh", "erfc", "lgamma", "rint", "round", "trunc")},
+    **{name: getattr(libdevice, name) for name in ("hypot", "copysign", "isnan", "isinf", "signbit")},
     "matmul": tl.dot,
 }
 ALONG = ("argmax", "argmin")

@@ -138,8 +138,7 @@ def _rsqrt_newton(s: _Steps, x: Tensor) -> Tensor:
     b, zero = s.b, constant(s.b, 0.0, x)
     least = constant(b, 2.0 ** (1 - s.dtype.compute.bias), x)
     small = b.compare("lt", b.unary("abs", x), least)
-    lost = b.select(b.compare("gt", x, zero), constant(b, float("-inf"), x), b.unary("rsqrt", x))
-    result = b.select(small, lost, b.unary("rsqrt", x))
+    result = b.select(small, constant(b, float("-inf"), x), b.unary("rsqrt", x))
     nan = b.binary("or", b.compare("eq", x, zero), b.compare("eq", x, constant(b, float("inf"), x)))
     return b.select(nan, constant(b, float("nan"), x), result)
 

@@ -313,8 +313,8 @@ class NumpySemantics(Semantics):
             name = f"np.{UFUNC.get(op, op)}"
             text = f"{found} is the first loop of {name} that takes {_shown(types)} safely"
             steps.append(Step("loop search", text))
-        for operand in operands if op not in family.LOGICAL else ():
-            _check_range(operand, found)
+        for operand in operands:
+            _check_range(operand, dtypes.int64 if op in family.LOGICAL else found)
         if op == "**" and found.is_integer and isinstance(e := operands[-1].number, int) and e < 0:
             raise PromotionError(
                 f"Integers to negative integer powers are not allowed, found ** {e}", f"write ** {float(e)}"

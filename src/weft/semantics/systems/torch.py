@@ -492,6 +492,8 @@ def _meaning(op: str, dtype: DType) -> str:
         return "identity"
     if op == "angle" and dtype.is_float:
         return "angle_real"
+    if op == "heaviside" and dtype.is_float:
+        return "heaviside_compare"
     if op in ops.FAMILY:
         return family.meaning(op, dtype)
     if op == "//" and dtype in HALVES:
