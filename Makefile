@@ -49,6 +49,7 @@ mutate: .venv/dev
 # Installs jax, dali, triton, torch, max and nvrtc, each into an environment of its own under .oracles.
 oracles: .venv/dev
 	$(BIN)/python tests/oracles/compare.py $(ARGS)
+	$(if $(ARGS),,$(BIN)/python tests/oracles/ports.py)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/emulator.py)
 
 clean:

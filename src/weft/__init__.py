@@ -72,6 +72,7 @@ _PACKAGES = ("array", "jax", "language", "semantics")
 implement(
     {
         "comparison.drawn": ("weft.report.comparison", "drawn"),
+        "comparison.page": ("weft.report.comparison_page", "page"),
         "comparison.text": ("weft.report.comparison", "text"),
         "diff.tables": ("weft.report.disagreement", "diff_tables"),
         "diff.text": ("weft.report.disagreement", "text"),

@@ -208,7 +208,7 @@ def test_hasse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "message"),
     [
         ("promte uint8 int8", "unknown command 'promte'; did you mean 'promote'?"),
-        ("zzz", "unknown command 'zzz'; weft has promote, layout, profile, compile, run, opt"),
+        ("zzz", "unknown command 'zzz'; weft has promote, compare, layout, profile, compile, run, opt"),
         ("--vresion", "unknown argument '--vresion'; did you mean '--version'?"),
         ("promote uint8 unit8", "unknown dtype 'unit8'; did you mean 'uint8'?"),
         ("promote uint8 x:int8", "'x:int8' is no typed constant; write it like 9:uint8"),

@@ -16,6 +16,7 @@ import pytest
 import weft.array as wa
 from weft.array import use_backend
 from weft.array.comparison import Diverged, Kind
+from weft.cli import main
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "porting.md"
 BLOCK = re.compile(r"```python\n(.*?)```\n```\n(.*?)```\n", re.DOTALL)
@@ -59,7 +60,7 @@ def test_the_document_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     text = DOCUMENT.read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
-    assert len(blocks) == text.count("```python") == 3
+    assert len(blocks) == text.count("```python") == 9
     names: dict[str, Any] = {}
     for i, (code, printed) in enumerate(blocks):
         path = tmp_path / ("blend.py" if i == 0 else f"block{i}.py")
@@ -69,3 +70,20 @@ def test_the_document_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.Mo
         with contextlib.redirect_stdout(out):
             exec(compile(code, str(path), "exec"), names)
         assert out.getvalue() == printed
+
+
+def test_the_documents_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    (tmp_path / "blend.py").write_text(BLOCK.findall(text)[0][0].partition("image = ")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    (console,) = re.findall(r"```console\n(.*?)```\n", text, re.DOTALL)
+    commands = re.findall(r"^\$ weft (.*)\n((?:(?!\$ ).*\n)*)", console, re.MULTILINE)
+    for command, printed in commands:
+        assert main(command.split()) in (0, 1)
+        out = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+        assert out == printed.rstrip("\n"), command
+    assert len(commands) == 2
+    assert "half = total // 2" in (tmp_path / "blend.html").read_text(encoding="utf-8")

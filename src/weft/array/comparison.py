@@ -299,6 +299,10 @@ class Comparison:
         """`data` as text."""
         return json.dumps(self.data(), indent=indent)
 
+    def to_html(self) -> str:
+        """A page that shows the function line by line; it loads nothing and works without scripts."""
+        return extension("comparison.page")(self)
+
     def __str__(self) -> str:
         return extension("comparison.text")(self)
 

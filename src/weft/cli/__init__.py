@@ -26,6 +26,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "weft.cli.promote",
         "the type and meaning of an expression in Triton, JAX, MAX, DALI, NumPy and PyTorch",
     ),
+    "compare": (
+        "weft.cli.compare",
+        "a Python function under several systems: the lines at which types, values and bytes part",
+    ),
     "layout": ("weft.cli.layout", "layouts of tensors drawn, converted, laid into memory and compared"),
     "profile": ("weft.cli.profile", "a kernel of a PTX file run on the emulator: bank conflicts, sectors, faults"),
     "compile": ("weft.cli.compile", "a kernel as PTX for a GPU or as this CPU's assembly, or as the IR before it"),

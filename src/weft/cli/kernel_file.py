@@ -33,7 +33,7 @@ def find_kernel(path: Path, name: str | None) -> KernelFunction:
     """Run the file, and return its kernel of that name, or its only one. `ValueError`, `OSError`."""
     from weft.runtime.jit import JITFunction
 
-    found = {key: value for key, value in _run(path).items() if isinstance(value, JITFunction)}
+    found = {key: value for key, value in load(path).items() if isinstance(value, JITFunction)}
     own = [key for key, value in found.items() if value.fn.__code__.co_filename == str(path.resolve())]
     if name is None:
         if len(own) == 1:
@@ -48,7 +48,7 @@ def find_kernel(path: Path, name: str | None) -> KernelFunction:
     return found[name]
 
 
-def _run(path: Path) -> dict[str, Any]:
+def load(path: Path) -> dict[str, Any]:
     """The names that a Python file defines; as with ``python FILE``, modules beside it can be imported."""
     path = path.resolve()
     path.open().close()

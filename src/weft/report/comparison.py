@@ -162,14 +162,14 @@ class _Block:
 def _blocks(operations: Sequence[Operation], found: Comparison) -> list[_Block]:
     return [
         _Block(
-            _rows(group, found),
-            [Text(sentence, "bright_black" if follows else _COLOURS[kind]) for kind, follows, sentence in _told(group)],
+            answer_rows(group, found),
+            [Text(sentence, "bright_black" if follows else _COLOURS[kind]) for kind, follows, sentence in told(group)],
         )
-        for group in _alike(operations)
+        for group in alike(operations)
     ]
 
 
-def _alike(operations: Sequence[Operation]) -> list[list[Operation]]:
+def alike(operations: Sequence[Operation]) -> list[list[Operation]]:
     """Operations of a line that differ in their occurrence and values only, in the order of the first of each kind."""
     groups: dict[object, list[Operation]] = {}
     for o in operations:
@@ -183,7 +183,7 @@ def _types(cell: Cell) -> tuple[str, ...]:
     return tuple(operand if operand[0].isalpha() and operand not in _NUMBERS else _ANY for operand in cell.operands)
 
 
-def _told(group: Sequence[Operation]) -> Iterator[tuple[Kind, bool, str]]:
+def told(group: Sequence[Operation]) -> Iterator[tuple[Kind, bool, str]]:
     """What diverges in the group, and whether it only follows: of the first operation that does."""
     for kind in Kind:
         diverging = [o for o in group if kind in o.kinds]
@@ -196,7 +196,7 @@ def _told(group: Sequence[Operation]) -> Iterator[tuple[Kind, bool, str]]:
                 yield kind, kind in first.propagated, f"{times if kind in _PER_TIME else ''}{sentence}"
 
 
-def _rows(group: Sequence[Operation], found: Comparison) -> list[list[Text]]:
+def answer_rows(group: Sequence[Operation], found: Comparison) -> list[list[Text]]:
     """A row for each answer, with the systems that give it."""
     rows: list[tuple[list[Text], list[str]]] = []
     for system in found.systems:
