@@ -50,6 +50,7 @@ mutate: .venv/dev
 oracles: .venv/dev
 	$(BIN)/python tests/oracles/compare.py $(ARGS)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/ports.py)
+	$(if $(ARGS),,$(BIN)/python tests/oracles/arrangements.py)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/emulator.py)
 
 clean:

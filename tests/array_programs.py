@@ -28,7 +28,7 @@ from weft.semantics.systems.max import FUNCTIONS
 REFUSED: Final = (TypeError, ValueError, OverflowError, IndexError)
 """What building an expression raises where a system does not have it."""
 
-FAULTS: Final = (ArithmeticError, ValueError)
+FAULTS: Final = (ArithmeticError, ValueError, IndexError)
 """What computing one raises."""
 
 UNKNOWN: Final = "what complex numbers do not have"
@@ -70,6 +70,9 @@ class Program:
             self.where,
             self.matmul,
             self.reshape,
+            *(self.moved,) * 2,
+            self.ordered,
+            self.updated,
         )
         for _ in range(self.random.randint(3, 12)):
             self.attempt(self.random.choice(kinds))
@@ -83,7 +86,7 @@ class Program:
     def attempt(self, make: Callable[[], Made | None]) -> None:
         try:
             made = make()
-        except REFUSED:
+        except (*REFUSED, *FAULTS):  # masks are computed at once
             return
         if made is not None and made.array.dtype in COMPUTED and made.array.size <= 100_000:
             self.made.append(made)
@@ -199,6 +202,58 @@ class Program:
         x = self.pick(exact=False)
         shape = (-1,) if self.random.random() < 0.5 or x.array.ndim < 2 else (x.array.shape[0], -1, 1)
         return Made(x.array.reshape(shape), x.exact, f"{self.name(x)}.reshape({shape})")
+
+    def moved(self) -> Made | None:
+        x, y = self.pick(exact=False), self.pick()
+        a = x.array
+        if not a.ndim:
+            return None
+        axis = self.random.randrange(a.ndim)
+        places = [self.random.randrange(-n, n) if n else 0 for n in [a.shape[axis]] * self.random.randint(1, 6)]
+        index = np.array(places, self.random.choice(("int32", "int64")))
+        key = (slice(None),) * axis + (index,)
+        widths = [(self.random.randint(0, 2), self.random.randint(0, 2)) for _ in a.shape]
+        like = y.array.astype(a.dtype).reshape(-1)[: a.size].broadcast_to((2, min(a.size, y.array.size)))
+        forms: dict[str, Callable[[], Array]] = {
+            f"concatenate([{self.name(x)}[:1], {self.name(x)}], {axis})": lambda: wa.concatenate([a[:1], a], 0),
+            f"concatenate with {self.name(y)}": lambda: wa.concatenate([a.flatten(), like[0], like[1]]),
+            f"stack({self.name(x)}, {self.name(x)}[::-1], {axis})": lambda: wa.stack([a, wa.flip(a, 0)], axis),
+            f"{self.name(x)}[{key}]": lambda: a[key],
+            f"take({self.name(x)}, {places}, {axis})": lambda: wa.take(a, index, axis),
+            f"pad({self.name(x)}, {widths})": lambda: wa.pad(a, widths, constant_values=1),
+            f"pad({self.name(x)}, edge)": lambda: wa.pad(a, widths, mode="edge"),
+            f"roll({self.name(x)}, {places[0]}, {axis})": lambda: wa.roll(a, places[0], axis),
+            f"repeat({self.name(x)}, 2, {axis})": lambda: wa.repeat(a, 2, axis),
+            f"tile({self.name(x)}, 2)": lambda: wa.tile(a, (2,) * a.ndim),
+            f"{self.name(x)}[{self.name(x)} != 1]": lambda: a[a != wa.ones_like(a)] if x.exact else a,
+        }
+        text = self.random.choice(sorted(forms))
+        array = forms[text]()
+        return Made(array, x.exact, f"{text}: {array.dtype}{array.shape}")
+
+    def ordered(self) -> Made | None:
+        x = self.pick()
+        if not x.array.ndim:
+            return None
+        axis = self.random.randrange(x.array.ndim)
+        down = self.random.random() < 0.5
+        name, order = self.random.choice((("sort", wa.sort), ("argsort", wa.argsort)))
+        array = order(x.array, axis, down)
+        return Made(array, True, f"{name}({self.name(x)}, {axis}, {down}): {array.dtype}{array.shape}")
+
+    def updated(self) -> Made | None:
+        x, y = self.pick(), self.pick()
+        if not x.array.ndim or x.array.dtype.is_complex:
+            return None
+        n = x.array.shape[0]
+        index = np.array([self.random.randint(-n - 1, n) for _ in range(3)])
+        key = (index, ..., slice(None, None, -2)) if x.array.ndim > 1 else index
+        op = self.random.choice(("set", "min", "max", "add"))
+        source, value = x.array, y.array.flatten()[0]
+        if op == "add":
+            source, value = self.tame(source, 4), self.tame(value, 4)
+        array = getattr(source.at[key], op)(value)
+        return Made(array, True, f"{self.name(x)}.at[{key}].{op}({self.name(y)}[0]): {array.dtype}{array.shape}")
 
     def reduce(self) -> Made | None:
         x, op = self.pick(), self.random.choice(tuple(ops.REDUCTIONS))

@@ -24,6 +24,7 @@ SYSTEMS = {
     "jax": "jax@0.10",
     "jax-x32": "jax-x32",
     "dali": "dali@2",
+    "max": "max@26",
 }
 
 KNOWN = {("torch", "topk(t, 3)"): "which of equal elements comes first is not specified"}

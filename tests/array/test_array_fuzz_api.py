@@ -43,7 +43,22 @@ def test_the_programs_cover_systems_and_types() -> None:
     assert {"bool", "uint64", "float8_e5m2", "bfloat16", "float16", "float64", "complex64"} <= dtypes
     text = "\n".join(p.text for p in programs)
     missing = [
-        word for word in ("@", "where(", ".cumsum(", ".broadcast_to(", "reshape", "**", "//") if word not in text
+        word
+        for word in (
+            "@",
+            "where(",
+            ".cumsum(",
+            ".broadcast_to(",
+            "reshape",
+            "**",
+            "//",
+            "concatenate",
+            "sort(",
+            ".at[",
+            "pad(",
+            "take(",
+        )
+        if word not in text
     ]
     assert not missing
     assert sum(len(p.made) for p in programs) / len(programs) > 6

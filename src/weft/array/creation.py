@@ -99,6 +99,8 @@ def arange(
     if step == 0:
         raise ZeroDivisionError("'arange' takes a step that is not zero")
     steps = ((last - first) / step).real
+    if base == "max" and steps % 1 and isinstance(kind, int):
+        raise ValueError(f"ops.range takes an interval that its step divides, found {first} to {last} by {step}")
     if base == "torch" and steps < 0 or base == "triton" and steps <= 0:
         raise ValueError(f"{rules.NAMES['arange'][base]} goes from {first} to {last} in no steps of {step}")
 
@@ -144,6 +146,11 @@ def _range(first: Number, last: Number, step: Number, dtype: DType) -> NDArray[A
     known: Any = dtype.numpy if dtype.numpy.isbuiltin == 1 else None
     made: Any = np.arange(first, last, step, known)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
     return cast("NDArray[Any]", made).astype(dtype.numpy)
+
+
+def _range_max(first: Number, last: Number, step: Number, dtype: DType) -> NDArray[Any]:
+    """MAX's: a last element that is less than a step before the end is left out."""
+    return _range(first, last, step, dtype)[: int((last.real - first.real) // step.real)]
 
 
 def _range_torch(first: Number, last: Number, step: Number, dtype: DType) -> NDArray[Any]:
@@ -198,6 +205,7 @@ def _line_torch(start: Number, stop: Number, count: int, endpoint: bool, wide: D
 RANGES: Final[Mapping[str, Callable[[Number, Number, Number, DType], NDArray[Any]]]] = {
     "torch": _range_torch,
     "jax": _range_jax,
+    "max": _range_max,
 }
 """The ranges of systems that do not compute them as NumPy does."""
 

@@ -76,7 +76,7 @@ def filling(system: Semantics, value: Number, dtype: DType) -> Number:
     if isinstance(value, int) and dtype.is_integer and dtype.min <= value <= dtype.max:
         return int(value)
     integer = isinstance(value, int) and dtype.is_integer
-    if integer and base == "numpy" or base == "torch" and _overflows(value, dtype):
+    if integer and base in ("numpy", "max") or base == "torch" and _overflows(value, dtype):
         raise OverflowError(f"{value} is out of bounds for {dtype}")
     if base == "max" and not dtype.is_float and isinstance(value, float):
         raise PromotionError(f"MAX converts no Python float to {dtype}", "write an integer")
