@@ -231,6 +231,77 @@ def test_products_of_matrices_with_batches_and_strides(dtype: str) -> None:
     agrees(apply("add", product, number(1.0, dtypes.parse(dtype))))
 
 
+def matmul(lhs: Node, rhs: Node) -> Matmul:
+    return Matmul((*lhs.shape[:-1], rhs.shape[-1]), lhs.dtype, lhs=lhs, rhs=rhs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_what_follows_a_product_joins_it(dtype: str) -> None:
+    kind = dtypes.parse(dtype)
+    product = matmul(given(data(70, 33, dtype=dtype)), given(data(33, 90, dtype=dtype)))
+    bias, rest = given(data(90, dtype=dtype)), given(data(70, 90, dtype=dtype))
+    shifted = apply("add", apply("mul", product, number(0.5, kind)), spread(bias, product.shape, 1))
+    layer = apply("add", apply("maximum_nan", shifted, number(0.0, kind)), rest)
+    other = Convert(product.shape, dtypes.int32, source=apply("mul", shifted, shifted))
+    plan = planned(layer, other)
+    assert [program.name for program in plan.programs] == ["matmul_add_maximum_nan_mul"]
+    assert plan.programs[0].text.count("tl.store") == 2  # the product is not stored
+    agrees(layer, other)
+    agrees(layer, other, product)
+    assert len(planned(layer, apply("neg", rest)).programs) == 2  # which has nothing to do with it
+
+
+def test_what_follows_a_product_in_another_shape_reads_it() -> None:
+    product = matmul(given(data(2, 20, 33)), given(data(33, 30)))
+    scaled = apply("mul", product, number(0.5))
+    turned = View((2, 30, 20), float32, source=scaled, dimensions=tuple(map(Dimension, (0, 2, 1))))
+    every = View((2, 20, 30), float32, source=reduce("max_nan", scaled, 2), dimensions=(Dimension(0), Dimension(1)))
+    assert len(planned(turned, apply("sub", scaled, every)).programs) == 3
+    agrees(turned, apply("sub", scaled, every), scaled)
+    row = matmul(given(data(1, 33)), given(data(33, 30)))
+    agrees(apply("add", row, number(1.0)), apply("add", product, row))
+    first, second = matmul(given(data(20, 33)), given(data(33, 30))), matmul(given(data(20, 30)), given(data(30, 30)))
+    agrees(apply("add", apply("neg", first), apply("neg", second)), matmul(apply("neg", first), given(data(30, 4))))
+
+
+def test_equal_expressions_are_computed_once() -> None:
+    x, y = given(data(20, 30)), given(data(20, 30))
+
+    def made() -> list[Node]:
+        total = apply("add", x, View(x.shape, float32, source=y, dimensions=(Dimension(0, 19, -1), Dimension(1))))
+        return [apply("exp", total), reduce("sum", total, 1), matmul(total, spread(total, (30, 20), 1, 0))]
+
+    first, second = made(), made()
+    one, two = planned(*first), planned(*first, *second)
+    assert [p.text for p in one.programs] == [p.text for p in two.programs]
+    for got, want in zip(execute.run([*first, *second]), reference.run([*first, *second]), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_numbers_are_not_taken_for_one_because_they_are_equal() -> None:
+    x = given(data(20))
+    for left, right in ((2.0, 2.0), (2.0, 3.0)):
+        agrees(apply("mul", x, number(left)), apply("mul", x, number(right)))
+
+
+def test_what_several_kernels_need_is_computed_once() -> None:
+    x, y = given(data(70, 60)), given(data(70, 60))
+    total = apply("exp", apply("add", x, y))
+    plan = planned(reduce("max", total, 0), reduce("max", total, 1), reduce("sum", apply("neg", total), 0))
+    assert [text.count('"exp"') for text in (program.text for program in plan.programs)] == [1, 0]
+    assert loads(plan) == [2, 1]
+    assert [program.text.count("tl.store") for program in plan.programs] == [3, 1]  # x + y is not stored
+    agrees(reduce("max", total, 0), reduce("max", total, 1))
+    cheap = apply("add", x, number(1.0))
+    plan = planned(reduce("max", cheap, 0), reduce("max", cheap, 1))
+    assert loads(plan) == [1, 1]  # a load costs as much
+    assert [text.count("tl.store") for text in (program.text for program in plan.programs)] == [1, 1]
+    agrees(cheap, reduce("max", cheap, 0), reduce("max", cheap, 1))
+    long = apply("exp", given(data(300, 1000)))
+    plan = planned(reduce("sum", long, 0, 1), reduce("max", long, 0, 1), long)
+    assert sum(program.text.count('"exp"') for program in plan.programs) == 1
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_empty_arrays(shape: tuple[int, ...]) -> None:
     x = given(np.zeros(shape, "float32"))

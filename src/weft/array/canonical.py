@@ -8,7 +8,8 @@ pure        a view of elementwise ops whose leaves are memory: the same ops on v
 spread      a view that only repeats a reduced value along new axes stays, for a kernel to resolve (softmax's ``x - max(x)``)
 
 Any other view is of a value that is stored first, and reads the store. Dimensions of size 1 vanish (they have nothing to
-iterate over), and all broadcasting becomes explicit, so an elementwise node and its operands have one shape.
+iterate over), and all broadcasting becomes explicit, so an elementwise node and its operands have one shape. Nodes that compute
+the same of the same operands become one.
 
 The size of a kernel is limited: an elementwise expression of more than `FUSED` nodes is stored, and what follows reads the
 store. Otherwise a chain of ten thousand operations would be one kernel, and ``x = x[:half] + x[half:]`` a kernel that loads
@@ -18,13 +19,14 @@ every element of ``x`` by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
 from weft import dtypes
+from weft.array.keys import form_of
 from weft.array.nodes import (
     SCANS,
     Apply,
@@ -111,6 +113,7 @@ class Canonical:
         self._placed: dict[tuple[int, Dimensions, tuple[int, ...]], Node] = {}
         self._pure: dict[int, bool] = {}
         self._fused: dict[int, frozenset[int]] = {}
+        self._known: dict[Hashable, Node] = {}
         self._alive: list[Node] = []
         """What the tables know by identity stays alive with them."""
         for node in walk(outputs):
@@ -127,8 +130,10 @@ class Canonical:
         return self._keep(Convert(squeezed(node.shape), node.dtype, source=placed))
 
     def _keep(self, node: Node) -> Node:
+        """A node made here, or the one before it that computes the same of the same operands. Numbers are not made here: two of
+        them may be equal this time."""
         self._alive.append(node)
-        return node
+        return self._known.setdefault((type(node), form_of(node), *map(id, node.operands)), node)
 
     def _form(self, node: Node) -> tuple[Node, Dimensions]:
         """(base, dimensions): the node is a view of ``base``, a canonical node."""
@@ -194,9 +199,9 @@ class Canonical:
         if isinstance(base, Scalar):
             return base
         if isinstance(base, Access):
-            return _access(base, dimensions, shape)
+            return self._keep(_access(base, dimensions, shape))
         same = base.shape == shape and all(d == Dimension(axis) for axis, d in enumerate(dimensions))
-        if same and not isinstance(base, (Matmul, Call)):
+        if same and not isinstance(base, Call):
             return base
         key = (id(base), dimensions, shape)
         if (found := self._placed.get(key)) is None:
@@ -280,7 +285,7 @@ class Canonical:
     def _matmul(self, node: Matmul) -> tuple[Node, Dimensions]:
         if not node.dtype.is_float:
             return self._integer_matmul(node)
-        lhs, rhs = (self._stored(o) for o in node.operands)
+        lhs, rhs = (self._keep(self._stored(o)) for o in node.operands)
         return self._whole(Matmul(node.shape, node.dtype, lhs=lhs, rhs=rhs))
 
     def _stored(self, node: Node) -> Access:

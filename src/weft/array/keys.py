@@ -61,9 +61,7 @@ def _of_any(outputs: Sequence[Node]) -> Gathered:
                 stack.append(node)
                 stack += missing[::-1]
                 continue
-            kind = type(node)
-            form = _FORMS.get(kind) or _form(kind)
-            row = (kind, form(node), *[places[id(operand)] for operand in operands])
+            row = (type(node), form_of(node), *[places[id(operand)] for operand in operands])
         places[id(node)] = len(rows)
         rows.append(row)
     return Gathered((*rows, *[places[id(node)] for node in outputs]), inputs, numbers)
@@ -86,6 +84,10 @@ _FORMS: Final[dict[type[Node], Callable[[Any], Hashable]]] = {}
 """For each kind of node all its fields that are no nodes, as one value."""
 
 
-def _form(kind: type[Node]) -> Callable[[Any], Hashable]:
-    names = [f.name for f in kind.__dataclass_fields__.values() if "Node" not in str(f.type)]
-    return _FORMS.setdefault(kind, attrgetter(*names))
+def form_of(node: Node) -> Hashable:
+    """All that a node is but its operands."""
+    kind = type(node)
+    if (form := _FORMS.get(kind)) is None:
+        names = [f.name for f in kind.__dataclass_fields__.values() if "Node" not in str(f.type)]
+        form = _FORMS.setdefault(kind, attrgetter(*names))
+    return form(node)

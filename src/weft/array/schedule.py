@@ -6,19 +6,23 @@ is one kernel: ``x`` is full, ``max(x)`` is kept, and its `View` back to the dom
 
 Nodes are taken operands first. Each joins the first kernel that comes no earlier than its operands and has a suitable domain,
 or opens a new one, so kernels run in the order in which they were opened. A kernel that computes `FUSED` nodes takes no more.
+A matrix product takes in what is computed from it element by element.
+
 *Floating* nodes, elementwise ones over memory alone, belong to no kernel: each kernel that needs them computes them again, at
-the cost of loads that it needs anyway.
+the cost of loads that it needs anyway. Where that costs more than reading a result, they are *pinned*: when a first schedule has
+computed them in two kernels or more, a second one computes them in one kernel, and the others read what it stores.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from weft.array.canonical import FUSED, Access, Partial, is_elementwise
 from weft.array.domain import ROW
-from weft.array.nodes import SCANS, Call, Input, Matmul, Node, Reduce, Scalar, View, walk
+from weft.array.nodes import SCANS, Apply, Call, Input, Matmul, Node, Reduce, Scalar, View, walk
 
 Position = Literal["full", "kept"]
 
@@ -27,12 +31,16 @@ Position = Literal["full", "kept"]
 class Kernel:
     """Nodes computed together, operands first, over ``shape`` with ``axes`` reduced; ``stores`` are those others need.
 
-    ``single`` kernels (matrix products, calls, scans, partial reductions) hold one node, and what floats into it.
+    ``single`` kernels (calls, scans, partial reductions) hold one node, and what floats into it. A ``product`` holds what follows
+    it, too.
     """
 
     shape: tuple[int, ...]
     axes: tuple[int, ...] = ()
     single: bool = False
+    product: bool = False
+    pinned: frozenset[int] = frozenset()
+    """The nodes that do not float although they could, by identity."""
     nodes: list[Node] = field(default_factory=list[Node])
     position: dict[int, Position] = field(default_factory=dict[int, Position])
     stores: list[Node] = field(default_factory=list[Node])
@@ -60,11 +68,47 @@ class Kernel:
 
 def schedule(outputs: Sequence[Node]) -> list[Kernel]:
     """The kernels that compute the outputs of a canonical graph, in the order to run them."""
-    return _Scheduler(outputs).kernels
+    kernels = _Scheduler(outputs, frozenset()).kernels
+    pinned = frozenset(id(node) for node in _repeated(outputs, kernels))
+    return _Scheduler(outputs, pinned).kernels if pinned else kernels
+
+
+def floats(node: Node, known: dict[int, bool], pinned: frozenset[int]) -> bool:
+    """Whether only elementwise nodes that are not pinned lie between a node and memory; ``known`` keeps the answers."""
+    if (answer := known.get(id(node))) is None:
+        answer = known[id(node)] = isinstance(node, (Access, Scalar)) or (
+            is_elementwise(node) and id(node) not in pinned and all(floats(o, known, pinned) for o in node.operands)
+        )
+    return answer
+
+
+def _repeated(outputs: Sequence[Node], kernels: Sequence[Kernel]) -> Iterator[Node]:
+    """The elementwise nodes that two kernels compute and that are stored anyway or cost more than a load. Those that only other
+    such nodes need stay with them, in one kernel, which does not store them."""
+    counts = Counter(number for kernel in kernels for number in kernel.computes)
+    stored = {id(node) for node in outputs}
+    for node in walk(outputs):
+        if is_elementwise(node) and counts[id(node)] > 1 and (id(node) in stored or _is_costly(node)):
+            yield node
+
+
+def _is_costly(node: Node) -> bool:
+    """Whether computing a node again takes longer than storing and reading it: it needs two arrays or a function."""
+    found = list(walk([node]))
+    arrays = [n for n in found if isinstance(n, Access) and all(n.strides)]
+    return len(arrays) > 1 or any(isinstance(n, Apply) and n.meaning not in _CHEAP for n in found)
+
+
+_CHEAP: Final = frozenset(
+    ("add", "sub", "mul", "neg", "abs", "identity", "select", "and", "or", "xor", "invert", "maximum", "minimum")
+    + ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum_nan", "minimum_nan")
+)
+"""Meanings that take no longer than a load."""
 
 
 class _Scheduler:
-    def __init__(self, outputs: Sequence[Node]) -> None:
+    def __init__(self, outputs: Sequence[Node], pinned: frozenset[int]) -> None:
+        self._pinned = pinned
         self.kernels: list[Kernel] = []
         self._home: dict[int, int] = {}
         self._floating: dict[int, bool] = {}
@@ -83,13 +127,7 @@ class _Scheduler:
             kernel.stores += [n for n in kernel.nodes if id(n) in stored or self._used_elsewhere(n, kernel)]
 
     def _floats(self, node: Node) -> bool:
-        """Whether only elementwise nodes lie between a node and memory."""
-        if (known := self._floating.get(id(node))) is None:
-            known = isinstance(node, (Access, Scalar)) or (
-                is_elementwise(node) and all(self._floats(o) for o in node.operands)
-            )
-            self._floating[id(node)] = known
-        return known
+        return floats(node, self._floating, self._pinned)
 
     def _ready(self, node: Node) -> int:
         """The first kernel by whose start everything is stored that a floating node reads."""
@@ -122,10 +160,10 @@ class _Scheduler:
 
     def _open(self, node: Node) -> None:
         if isinstance(node, Reduce):
-            kernel = Kernel(node.source.shape, node.axes, _alone(node))
+            kernel = Kernel(node.source.shape, node.axes, _alone(node), pinned=self._pinned)
             kernel.add(node, "kept")
         else:
-            kernel = Kernel(node.shape, (), isinstance(node, (Matmul, Call)))
+            kernel = Kernel(node.shape, (), isinstance(node, Call), isinstance(node, Matmul), self._pinned)
             kernel.add(node, "full")
         kernel.computes |= self._computes(node)
         self._home[id(node)] = len(self.kernels)
@@ -144,6 +182,8 @@ class _Scheduler:
             return None
         at = [kernel.position[id(o)] for o in inside if o in kernel]
         views = [o for o in inside if isinstance(o, View) and o.source in kernel]
+        if kernel.product and not (is_elementwise(node) and any(o in kernel for o in inside)):
+            return None
         if isinstance(node, Reduce):
             same = node.source.shape == kernel.shape and kernel.axes in ((), node.axes)
             fits = same and all(p == "full" for p in at) and all(_spread(v, kernel) for v in views)

@@ -12,16 +12,16 @@ broadcasting.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from weft import dtypes
 from weft.array.canonical import PARTS, Access, Partial, is_elementwise, row_major
 from weft.array.domain import Domain, Group, domain_of
-from weft.array.nodes import SCANS, Apply, Convert, Node, Reduce, Scalar, View
+from weft.array.nodes import SCANS, Apply, Convert, Matmul, Node, Reduce, Scalar, View
 from weft.array.reductions import HELPERS, Reduction, converted, literal, received, slot_dtype
-from weft.array.schedule import Kernel
+from weft.array.schedule import Kernel, floats
 from weft.array.spelling import IMPORT, spell
 
 NARROW: Final = (1 << 31) - (1 << 16)
@@ -78,9 +78,14 @@ class Program:
     """Whether the compiler shall know which sizes and strides are multiples of 16."""
 
 
+def reach(strides: Sequence[int], shape: Sequence[int]) -> int:
+    """The greatest distance between two elements, in elements."""
+    return sum(abs(stride) * (size - 1) for stride, size in zip(strides, shape, strict=True))
+
+
 def program_of(kernel: Kernel) -> Program:
     """The program for a scheduled kernel that is not a matrix product."""
-    return _Writer(kernel).program()
+    return Writer(kernel).program()
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,12 @@ class _Signature:
         return self._pointers[id(node)]
 
 
-class _Writer:
+class Writer:
+    """Writes the program of a kernel; `weft.array.product` has another one for matrix products."""
+
+    aligned: bool = False
+    """`Program.aligned`."""
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         first = kernel.nodes[0]
@@ -148,15 +158,9 @@ class _Writer:
             self._collect(node)
         self.stores = {id(node): self._store_of(node) for node in kernel.stores}
         every = (*self.memory.values(), *self.stores.values())
-        reach = [sum(abs(s) * (n - 1) for s, n in zip(m.strides, kernel.shape, strict=True)) for m in every]
-        self.domain: Domain = domain_of(
-            kernel.shape,
-            kernel.axes,
-            [m.strides for m in every],
-            whole_rows=self.whole,
-            serial=self.serial,
-            wide=max(*reach, math.prod(kernel.shape), 0) >= NARROW,
-        )
+        reaches = [reach(m.strides, kernel.shape) for m in every]
+        wide = max(*reaches, math.prod(kernel.shape), 0) >= NARROW
+        self.domain = self._domain([m.strides for m in every], wide)
         self.signature = _Signature()
         self.lines: list[str] = []
         self.indent = "    "
@@ -166,6 +170,11 @@ class _Writer:
         self.reductions: dict[int, Reduction] = {}
         self.single: set[int] = set()
         """Nodes whose value is one number, though their shape has rows: nothing they are computed from varies."""
+
+    def _domain(self, strides: list[tuple[int, ...]], wide: bool) -> Domain:
+        """How the kernel walks its domain, for accesses of these strides."""
+        shape, axes = self.kernel.shape, self.kernel.axes
+        return domain_of(shape, axes, strides, whole_rows=self.whole, serial=self.serial, wide=wide)
 
     # ---- what the kernel reads and writes
 
@@ -189,12 +198,7 @@ class _Writer:
                 self._remember(operand, operand, 0, row_major(operand.shape))
 
     def _floats(self, node: Node) -> bool:
-        """Whether only elementwise nodes lie between a node and memory."""
-        if isinstance(node, (Access, Scalar)):
-            return True
-        if (known := self.floating.get(id(node))) is None:
-            known = self.floating[id(node)] = is_elementwise(node) and all(map(self._floats, node.operands))
-        return known
+        return floats(node, self.floating, self.kernel.pinned)
 
     def _remember(self, operand: Node, buffer: Node, offset: int, strides: tuple[int, ...]) -> None:
         self.memory[id(operand)] = _Memory(buffer, offset, self._along_domain(strides, self._is_kept(operand)))
@@ -342,7 +346,31 @@ class _Writer:
     # ---- the kernel
 
     def program(self) -> Program:
+        """The whole program."""
         grid = self._prologue()
+        self._body()
+        if self.checks:
+            self.lines.insert(0, "    flags = tl.full((), 0, tl.int32)")
+            ids = [f"tl.program_id({axis})" for axis in range(3)]
+            number = f"{ids[0]} + tl.num_programs(0) * ({ids[1]} + tl.num_programs(1) * {ids[2]})"
+            self._line(f"tl.store({self.signature.add('faults', None)} + {number}, flags)")
+        meanings = [n.meaning for n in self.kernel.nodes if isinstance(n, (Apply, Reduce))]
+        first = "matmul" if isinstance(self.kernel.nodes[0], Matmul) else "fused"
+        name = "_".join((first, *dict.fromkeys(meanings[-4:])))
+        helpers = sorted({HELPERS[r.meaning] for r in self.reductions.values() if r.meaning in HELPERS})
+        libdevice = IMPORT if any("libdevice." in line for line in self.lines) else ""
+        head = "\n\n".join([f"import weft\nimport weft.language as tl\n{libdevice}", *helpers, ""])
+        lines = "\n".join((*self.signature.received, *self.lines))
+        text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n{lines}\n"
+        parameters = tuple(name.partition(":")[0] for name in self.signature.names)
+        work = math.prod(self.kernel.shape) * (len(self.kernel.computes) + len(self.memory)) * self._length()
+        return Program(text, name, parameters, tuple(self.signature.arguments), grid, work, self.aligned)
+
+    def _length(self) -> int:
+        """How many times what it computes an element takes, for `Program.work`."""
+        return 1
+
+    def _body(self) -> None:
         if not self.kernel.axes or self.whole:
             for node in self.kernel.nodes:
                 if isinstance(node, Reduce):
@@ -350,21 +378,6 @@ class _Writer:
                 self._store(node, self._value(node))
         else:
             self._loops()
-        if self.checks:
-            self.lines.insert(0, "    flags = tl.full((), 0, tl.int32)")
-            ids = [f"tl.program_id({axis})" for axis in range(3)]
-            number = f"{ids[0]} + tl.num_programs(0) * ({ids[1]} + tl.num_programs(1) * {ids[2]})"
-            self._line(f"tl.store({self.signature.add('faults', None)} + {number}, flags)")
-        meanings = [n.meaning for n in self.kernel.nodes if isinstance(n, (Apply, Reduce))]
-        name = "_".join(("fused", *dict.fromkeys(meanings[-4:])))
-        helpers = sorted({HELPERS[r.meaning] for r in self.reductions.values() if r.meaning in HELPERS})
-        libdevice = IMPORT if any("libdevice." in line for line in self.lines) else ""
-        head = "\n\n".join([f"import weft\nimport weft.language as tl\n{libdevice}", *helpers, ""])
-        lines = "\n".join((*self.signature.received, *self.lines))
-        text = f"{head}@weft.jit\ndef {name}({', '.join(self.signature.names)}):\n{lines}\n"
-        parameters = tuple(name.partition(":")[0] for name in self.signature.names)
-        work = math.prod(self.kernel.shape) * (len(self.kernel.computes) + len(self.memory))
-        return Program(text, name, parameters, tuple(self.signature.arguments), grid, work)
 
     def _prologue(self) -> tuple[int, int, int]:
         """Defines the index, and the mask where one is needed, of every group that is no loop."""
