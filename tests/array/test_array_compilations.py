@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,17 +10,22 @@ import pytest
 
 import weft
 import weft.array as wa
-from weft.array import execute, tracing
+from weft.array import execute, plans, tracing
 from weft.runtime import compiler
 
 pytestmark = pytest.mark.jit
 
 
+def forget() -> None:
+    """Plans and kernels, also those that another test's objects keep."""
+    for known in (execute._plans, execute._functions, plans._generated):  # pyright: ignore[reportPrivateUsage]
+        known.clear()
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that are compiled, or read from disk, while the test runs."""
-    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
-    gc.collect()
+    forget()
     made: list[str] = []
     known = compiler.artifact_for
 
@@ -143,10 +147,9 @@ def test_kernels_of_arrays_run_in_the_emulator_and_checked(monkeypatch: pytest.M
     with weft.emulate("sm_90"):
         assert (wa.asarray(data) * 2 + 0.1).numpy().tolist() == expected
     monkeypatch.setenv("WEFT_CHECKED", "1")
-    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
-    gc.collect()
+    forget()
     assert (wa.asarray(data) * 2 + 0.1).numpy().tolist() == expected
-    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
+    forget()
 
 
 def test_recipes_are_not_used_while_operations_are_recorded() -> None:
