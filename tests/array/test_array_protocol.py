@@ -16,6 +16,7 @@ import weft.array as wa
 from weft import dtypes
 from weft.array import protocol, tracing
 
+NP: Any = np
 DATA = np.array([[200, 7, 100], [3, 0, 255]], np.uint8)
 
 SAME: list[tuple[str, Callable[[Any], Any]]] = [
@@ -61,6 +62,49 @@ SAME: list[tuple[str, Callable[[Any], Any]]] = [
     ("multiply.reduce", lambda a: np.multiply.reduce(a, axis=1)),
     ("maximum.reduce", np.maximum.reduce),
     ("add.accumulate", lambda a: np.add.accumulate(a, axis=1)),
+    ("np.concatenate([a, a], axis=1)", lambda a: np.concatenate([a, a], axis=1)),
+    ("np.concatenate((a, DATA))", lambda a: np.concatenate((a, DATA))),
+    ("np.stack([a, a], axis=1)", lambda a: np.stack([a, a], axis=1)),
+    ("np.vstack([a, a[0]])", lambda a: np.vstack([a, a[0]])),
+    ("np.hstack([a, a])", lambda a: np.hstack([a, a])),
+    ("np.hstack([a[0], a[1]])", lambda a: np.hstack([a[0], a[1]])),
+    ("np.column_stack([a[:, 0], a])", lambda a: np.column_stack([a[:, 0], a])),
+    ("np.split(a, 3, axis=1)[1]", lambda a: np.split(a, 3, axis=1)[1]),
+    ("np.flip(a, 1)", lambda a: np.flip(a, 1)),
+    ("np.flipud(a)", lambda a: np.flipud(a)),
+    ("np.fliplr(a)", lambda a: np.fliplr(a)),
+    ("np.roll(a, (1, 2), (0, 1))", lambda a: np.roll(a, (1, 2), (0, 1))),
+    ("np.pad(a, ((1, 0), (0, 2)))", lambda a: np.pad(a, ((1, 0), (0, 2)))),
+    ("np.take(a, [0, 2], axis=1)", lambda a: np.take(a, [0, 2], axis=1)),
+    (
+        "np.take_along_axis(a, np.argsort(a, axis=1), axis=1)",
+        lambda a: np.take_along_axis(a, np.argsort(a, axis=1), axis=1),
+    ),
+    ("np.isnan(a * 1.0)", lambda a: np.isnan(a * 1.0)),
+    ("np.logical_and(a > 1, a < 9)", lambda a: np.logical_and(a > 1, a < 9)),
+    ("np.full_like(a, 7)", lambda a: np.full_like(a, 7)),
+    ("np.zeros_like(a, dtype=np.float32)", lambda a: np.zeros_like(a, dtype=np.float32)),
+    ("np.var(a, axis=1, ddof=1)", lambda a: np.var(a, axis=1, ddof=1)),
+    ("np.std(a * 1.0, axis=0, keepdims=True)", lambda a: np.std(a * 1.0, axis=0, keepdims=True)),
+    ("np.sort(a, axis=0)", lambda a: np.sort(a, axis=0)),
+    ("np.cumprod(a, axis=1)", lambda a: NP.cumprod(a, axis=1)),
+    ("np.einsum('ij,kj->ik', a, a)", lambda a: np.einsum("ij,kj->ik", a, a)),
+    ("np.tensordot(a, a, axes=([0, 1], [0, 1]))", lambda a: np.tensordot(a, a, axes=([0, 1], [0, 1]))),
+    ("np.outer(a[0], a[1])", lambda a: np.outer(a[0], a[1])),
+    ("np.round(a / 7, 1)", lambda a: NP.round(a / 7, 1)),
+    ("np.swapaxes(a, 0, 1)", lambda a: np.swapaxes(a, 0, 1)),
+    ("np.moveaxis(a, 0, 1)", lambda a: np.moveaxis(a, 0, 1)),
+    ("np.matrix_transpose(a)", lambda a: np.matrix_transpose(a)),
+    ("np.ravel(a)", lambda a: np.ravel(a)),
+    ("np.repeat(a, 2, axis=1)", lambda a: np.repeat(a, 2, axis=1)),
+    ("np.tile(a, (2, 1))", lambda a: np.tile(a, (2, 1))),
+    ("np.diff(a)", lambda a: np.diff(a)),
+    ("np.diff(a, 2, axis=1)", lambda a: np.diff(a, 2, axis=1)),
+    ("np.diff(a > 5, axis=0)", lambda a: np.diff(a > 5, axis=0)),
+    ("np.count_nonzero(a)", lambda a: np.count_nonzero(a)),
+    ("np.count_nonzero(a > 5, axis=1, keepdims=True)", lambda a: NP.count_nonzero(a > 5, axis=1, keepdims=True)),
+    ("np.ptp(a, axis=0)", lambda a: np.ptp(a, axis=0)),
+    ("np.maximum.accumulate(a, axis=1)", lambda a: np.maximum.accumulate(a, axis=1)),
     ("scalar on the left", lambda a: np.float32(2) * a),
     ("array on the left", lambda a: DATA + a),
 ]
@@ -143,15 +187,15 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
         lambda a: np.add(a, 1, where=DATA > 3),
     ),
     (
-        "numpy.sum(where=) has no counterpart: weft.array.sum takes x, axis, keepdims",
+        "numpy.sum(where=) has no counterpart in weft.array; weft.array.sum takes x, axis, keepdims",
         lambda a: np.sum(a, where=DATA > 3),
     ),
     (
-        "numpy.max(initial=) has no counterpart: weft.array.max takes x, axis, keepdims",
+        "numpy.max(initial=) has no counterpart in weft.array; weft.array.max takes x, axis, keepdims",
         lambda a: np.max(a, initial=3),
     ),
     (
-        "numpy.add.reduce(initial=) has no counterpart: weft.array.sum takes x, axis, keepdims",
+        "numpy.add.reduce(initial=) has no counterpart in weft.array; weft.array.sum takes x, axis, keepdims",
         lambda a: np.add.reduce(a, initial=3),
     ),
     (
@@ -159,7 +203,7 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
         lambda a: np.sum(a, dtype="int8"),
     ),
     (
-        "numpy.clip(where=) has no counterpart: weft.array.clamp takes value, low, high",
+        "numpy.clip(where=) has no counterpart in weft.array; it takes a, a_min, a_max, min, max",
         lambda a: np.clip(a, 1, 2, where=DATA > 3),
     ),
     (

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from weft.array import tracing
+from weft.array.numpy_functions import SPECIAL
 from weft.semantics import ops
 
 _NAMES: Final[Mapping[str, str]] = {
@@ -26,6 +27,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "amin": "min",
     "around": "round",
     "permute_dims": "transpose",
+    "empty_like": "zeros_like",
+    "concat": "concatenate",
 }
 """NumPy's functions that `weft.array` calls otherwise."""
 
@@ -63,71 +66,12 @@ class _Given(NamedTuple):
 
 
 class _Called(NamedTuple):
-    """A call: how it is ``shown``, the function of `weft.array` it goes to, the ``names`` of NumPy's parameters."""
+    """A call: how it is ``shown``, the function of `weft.array` it goes to (empty for one of `SPECIAL`), the ``names`` of
+    NumPy's parameters."""
 
     shown: str
     target: str
     names: frozenset[str]
-
-
-def _clip(a: Any, a_min: Any = None, a_max: Any = None, **limits: Any) -> Any:
-    low, high = limits.pop("min", a_min), limits.pop("max", a_max)
-    if limits:
-        raise TypeError(_no_parameter("numpy.clip", next(iter(limits)), "clamp", ("value", "low", "high")))
-    return a if low is high is None else _function("clip")(a, low, high)
-
-
-def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    if x is None or y is None:
-        raise TypeError("numpy.where of a condition alone has no counterpart in weft.array; write where(mask, x, y)")
-    return _function("where")(condition, x, y)
-
-
-def _dot(a: Any, b: Any) -> Any:
-    """NumPy's ``dot`` is the matrix product up to two dimensions, and the plain product with a number."""
-    if 0 in (np.ndim(a), np.ndim(b)):
-        return a * b
-    if np.ndim(a) > 2 or np.ndim(b) > 2:
-        raise TypeError("numpy.dot of more than two dimensions has no counterpart; write weft.array.matmul(a, b)")
-    return _function("matmul")(a, b)
-
-
-def _copy(a: Any) -> Any:
-    return a
-
-
-def _shape(a: Any) -> tuple[int, ...]:
-    return a.shape
-
-
-def _ndim(a: Any) -> int:
-    return a.ndim
-
-
-def _size(a: Any, axis: int | None = None) -> int:
-    return a.size if axis is None else a.shape[axis]
-
-
-def _is_complex(x: Any) -> bool:
-    return x.dtype.is_complex
-
-
-def _is_real(x: Any) -> bool:
-    return not x.dtype.is_complex
-
-
-_SPECIAL: Final[Mapping[str, Callable[..., Any]]] = {
-    "clip": _clip,
-    "where": _where,
-    "dot": _dot,
-    "copy": _copy,
-    "shape": _shape,
-    "ndim": _ndim,
-    "size": _size,
-    "iscomplexobj": _is_complex,
-    "isrealobj": _is_real,
-}
-"""The functions that need more than another name; those about shape and kind compute nothing."""
 
 
 def function(called: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any], system: str) -> Any:
@@ -138,11 +82,12 @@ def function(called: Callable[..., Any], positional: Sequence[Any], named: Mappi
     if name in READERS and shown == f"numpy.{name}":
         tracing.left(shown)
         return called(*map(_values, positional), **{key: _values(value) for key, value in named.items()})
-    target = _SPECIAL.get(name) or _function(_NAMES.get(name, name))
+    target = SPECIAL.get(name) or _function(_NAMES.get(name, name))
     if shown != f"numpy.{name}" or target is None:
         raise TypeError(missing(shown, system))
     names = frozenset(p.name for p in _parameters(called))
-    return _called(_Called(shown, _NAMES.get(name, name), names), target, _bound(called, positional, named))
+    own = "" if name in SPECIAL else _NAMES.get(name, name)
+    return _called(_Called(shown, own, names), target, _bound(called, positional, named))
 
 
 def ufunc(called: np.ufunc, method: str, operands: Sequence[Any], named: dict[str, Any], system: str) -> Any:
@@ -184,7 +129,8 @@ def _keyword(shown: str, op: str, keyword: str) -> str:
 
 
 def _no_parameter(shown: str, parameter: str, name: str, takes: Sequence[str]) -> str:
-    return f"{shown}({parameter}=) has no counterpart: weft.array.{name} takes {', '.join(takes)}"
+    who = f"weft.array.{name}" if name else "it"
+    return f"{shown}({parameter}=) has no counterpart in weft.array; {who} takes {', '.join(takes)}"
 
 
 def _function(name: str) -> Any:
