@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from fuzz import atomics, batches, blocks, expressions, maps, microscaled, nests, together, tuples
-from fuzz.memory import Access, affine, masked
+from fuzz.memory import Access, affine, known, masked
 from fuzz.scope import text_of
 from fuzz.typed import Check, Shape, Typed, binary, cast, fits, lines_up, spelling
 from weft import dtypes
@@ -387,7 +387,21 @@ class Generator:
         return access
 
     def mask(self, access: Access, fitting: Callable[[Shape, Shape], bool]) -> tuple[str | None, int]:
-        """A mask (or None) for an access, of a ``fitting`` shape, and how many elements the array then needs."""
+        """A mask (or None) for an access, of a ``fitting`` shape, and how many elements the array then needs. Parts of some are
+        known at compile time."""
+        shape = access.offsets.shape
+        if not shape or self.random.random() > 0.25:
+            return self.unknown_mask(access, fitting)
+        part = known(self.random, self.constant, shape)
+        if self.random.random() < 0.4:
+            # All of it or none, which is not known before: only the other part is.
+            switch = self.argument("n", "number", self.random.choice((0, 2, 3)))
+            return f"({part} & ({switch} > 0))", access.span * self.programs
+        text, size = self.unknown_mask(access, fitting)
+        return (part if text is None else f"(({text}) & {part})"), size
+
+    def unknown_mask(self, access: Access, fitting: Callable[[Shape, Shape], bool]) -> tuple[str | None, int]:
+        """As `mask`, of what is known at run time only."""
         total = access.span * self.programs
         kind = self.random.random()
         if kind < 0.4:

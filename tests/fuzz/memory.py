@@ -35,8 +35,7 @@ def affine(r: random.Random, constant: Callable[[int], str], shape: Shape, injec
         index = f"tl.arange(0, {constant(size)})"
         if r.random() < 0.1:
             index = f"({size - 1} - {index})"
-        if len(shape) > 1:
-            index += f"[{', '.join(':' if i == d else 'None' for i in range(len(shape)))}]"
+        index += _spread(d, shape)
         if not injective and r.random() < 0.15:
             terms.append(r.choice((f"{index} * 0", f"{index} // 4 * {stride}", f"{index} % 2 * {stride}")))
         else:
@@ -47,6 +46,19 @@ def affine(r: random.Random, constant: Callable[[int], str], shape: Shape, injec
     if r.random() < 0.1:
         base = f"tl.multiple_of({base}, {span})"
     return Access(Typed(f"({' + '.join([base, *terms])})", dtypes.int32, shape), span)
+
+
+def _spread(axis: int, shape: Shape) -> str:
+    """What takes a range along an axis to the rank of a shape."""
+    return f"[{', '.join(':' if each == axis else 'None' for each in range(len(shape)))}]" if len(shape) > 1 else ""
+
+
+def known(r: random.Random, constant: Callable[[int], str], shape: Shape) -> str:
+    """A mask that is known at compile time: the indices of one dimension beside a constant."""
+    d = r.choice([axis for axis, size in enumerate(shape) if size > 1] or [0])
+    index = f"tl.arange(0, {constant(shape[d])}){_spread(d, shape)}"
+    bound = r.choice((shape[d] // 2, r.randint(0, min(4, shape[d])), r.randint(0, shape[d])))
+    return f"({index} {r.choice(('<', '<', '<', '>=', '!='))} {bound})"
 
 
 def masked(r: random.Random, name: str, dtype: DType, access: Access, mask: str | None) -> Typed:

@@ -72,6 +72,9 @@ def last_unchecked(right: Any) -> Any:
 
 
 FAULTS = {
+    "a mask judged by its last element": Fault(
+        "load", "codegen.cpu.versions", "decided_by_last", lambda _: lambda mask, axis: True
+    ),
     "halves of a batch exchanged": Fault(
         "batched", "frontend.library.batches", "_halves", lambda right: lambda b, x: right(b, x)[::-1]
     ),
