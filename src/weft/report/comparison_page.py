@@ -82,7 +82,7 @@ def _totals(found: Comparison) -> str:
 
 
 def _legend() -> str:
-    marks = "".join(f'<span class="mark {kind}"></span>{escape(said)} ' for kind, said in _LEGEND)
+    marks = " ".join(f'<span><span class="mark {kind}"></span>{escape(said)}</span>' for kind, said in _LEGEND)
     keys = '<button type="button" id="only">only lines that differ</button> <kbd>n</kbd> next, <kbd>p</kbd> previous'
     return f'<p class="legend">{marks}</p><p class="keys">{keys}</p>'
 

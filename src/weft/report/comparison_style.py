@@ -17,8 +17,8 @@ code,.number,.types,table,.row span{font-family:ui-monospace,'DejaVu Sans Mono',
 table{border-collapse:collapse}td,th{padding:1px 14px 1px 0;text-align:left;font-weight:normal;vertical-align:top}
 .totals td,.totals tr:first-child th{text-align:right;color:var(--faint)}.totals td:nth-of-type(3){color:var(--ink)}
 .legend,.keys{margin:6px 0;color:var(--faint)}
-.mark{display:inline-block;width:10px;height:10px;border-radius:2px;margin:0 5px 0 12px;background:var(--colour)}
-.mark:first-child{margin-left:0}
+.legend>span{white-space:nowrap;margin-right:10px}
+.mark{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:5px;background:var(--colour)}
 button{font:inherit;color:inherit;background:none;border:1px solid var(--follows);border-radius:4px;padding:0 8px;cursor:pointer}
 button[aria-pressed=true]{background:var(--ink);color:var(--paper)}
 kbd{border:1px solid var(--follows);border-radius:3px;padding:0 4px;font-size:12px;margin-left:10px}
