@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Final
 
 
 class Stages:
-    """The microseconds of each part of a compilation of ``kernel``, in their order; a part took at least one."""
+    """The microseconds of each part of a compilation of ``kernel``, in their order; a part took at least one. The kernel is not
+    kept alive."""
 
     def __init__(self, kernel: object) -> None:
-        self.kernel = kernel
+        self.kernel = weakref.ref(kernel)
         self.times: dict[str, int] = {}
 
     @contextmanager
@@ -40,4 +42,4 @@ def begun(kernel: object) -> Stages:
 def taken(kernel: object) -> dict[str, int] | None:
     """The times of the last compilation in this thread; None where it was another kernel's, or has been taken."""
     last, _LAST.stages = _LAST.stages, None
-    return last.times if last is not None and last.kernel is kernel else None
+    return last.times if last is not None and last.kernel() is kernel else None
