@@ -117,6 +117,29 @@ def accessing(p: Any, out: Any, sums: Any, back: Any, n: Any, N: tl.constexpr) -
     tl.store(back + i, tl.map_elementwise(accesses, p + far, out + far, sums + i * 0, i, n))
 
 
+@jit
+def counting(count, x):
+    for k in range(3):
+        if x > k + 1:
+            if x > 5:
+                continue
+            tl.atomic_add(count, 10)
+        tl.atomic_add(count, 1)
+    return x
+
+
+@jit
+def counted(count: Any, x: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.map_elementwise(counting, count + i, tl.load(x + i))
+
+
+def test_memory_behind_a_jump_of_an_inner_branch(differ: Differential) -> None:
+    x = np.arange(8, dtype=np.int32)
+    after = differ(counted, count=np.zeros(8, np.int32), x=x, N=8)
+    assert after["count"].tolist() == [sum(1 + 10 * (v > k + 1) for k in range(3) if v <= 5 or v <= k + 1) for v in x]
+
+
 @pytest.mark.parametrize("size", [4, 128])
 def test_memory_under_a_condition_on_elements(differ: Differential, size: int) -> None:
     n = size // 2 + 1
