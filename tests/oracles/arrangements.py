@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from rich.console import Console
 
 from oracles import environments
+from oracles.probes.arrange_probe import TYPES
 
 FOLDER: Final = Path(__file__).parents[1] / "array" / "arrangements"
 PROBE: Final = Path(__file__).parent / "probes" / "arrange_probe.py"
@@ -29,13 +30,13 @@ PACKAGES: Final = {"numpy": "numpy", "torch": "torch", "jax": "jax", "jax-x32": 
 
 
 def cases(system: str) -> Iterator[str]:
-    """The expressions for a system."""
+    """The expressions for a system; those with ``$`` once for each type."""
     asked = False
     for line in (FOLDER / "cases.txt").read_text().splitlines():
         if line.startswith("["):
             asked = system in line.strip("[]").split()
         elif asked and line and not line.startswith("#"):
-            yield line
+            yield from [line.replace("$", f"a_{name}") for name in TYPES] if "$" in line else [line]
 
 
 def recorded(system: str) -> dict[str, str]:

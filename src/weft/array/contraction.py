@@ -125,7 +125,7 @@ def _promotion(
     both = any(sum(label in term for term in terms) > 1 for label in summed)
     if base == "torch" and len(values) == 1 and summed:
         return system.reduction("sum", types[0])
-    if base == "torch" and both and (len({t.dtype for t in types}) > 1 or types[0].dtype.is_bool):
+    if base == "torch" and both and (len({t.dtype for t in types}) > 1 or rules.kinds(types[0].dtype) & rules.PRODUCTS):
         shown = " and ".join(str(t.dtype) for t in types)
         raise PromotionError(f"torch.{op} sums products of numbers of one type, found {shown}", "convert with .to()")
     found = system.common(*types)

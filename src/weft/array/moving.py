@@ -207,7 +207,7 @@ def nonzero(x: Data) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, an array for each axis. Their number is a matter of the values, which are
     computed at once."""
     array = _array(x)
-    rules.refuse_missing(array.semantics, "nonzero")
+    rules.refuse_missing(array.semantics, "nonzero", (array.type,))
     count = count_true(array.node)
     dtype = rules.index_type(array.semantics, "nonzero")
     return tuple(Array(Value(n), array.semantics) for n in picking.nonzero(array.node, count, dtype))

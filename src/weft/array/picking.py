@@ -106,6 +106,7 @@ def take_along_axis(
 def nonzero(node: Node, count: int, dtype: DType) -> tuple[Node, ...]:
     """The indices along each axis of ``count`` elements that are not zero."""
     axes = range(len(node.shape))
+    node = convert(node, dtypes.bool_) if node.dtype.is_complex else node
     return tuple(convert(call("nonzero", (count,), dtypes.int64, node, axis=axis), dtype) for axis in axes)
 
 

@@ -30,7 +30,7 @@ def noted(
 ) -> Value:
     """Asks the system, builds, and tells the tracer, as `weft.array.building` does for operators."""
     try:
-        rules.refuse_missing(system, op)
+        rules.refuse_missing(system, op, operands)
         promotion = ask()
         require(promotion.result, f"in {system.name}, '{op}' gives")
         node = build(promotion)

@@ -141,15 +141,38 @@ OUTSIDE: Final[Mapping[tuple[str, str], str]] = {
 }
 """What an index out of bounds does (`weft.array.calls`), where it does not raise."""
 
-UNSORTED: Final[Mapping[tuple[str, str], frozenset[str]]] = {
-    ("sort", "torch"): frozenset({"complex"}),
-    ("argsort", "torch"): frozenset({"complex"}),
+_NARROW: Final = frozenset({"float8", "unsigned"})
+"""What PyTorch has few operations of."""
+
+REFUSED: Final[Mapping[tuple[str, str], frozenset[str]]] = {
+    ("sort", "torch"): frozenset({"complex", "float8"}),
+    ("argsort", "torch"): frozenset({"complex", "float8"}),
+    ("topk", "torch"): _NARROW | {"complex", "bool"},
+    ("flip", "torch"): _NARROW,
+    ("nonzero", "torch"): _NARROW,
+    ("take", "torch"): frozenset({"unsigned"}),
+    ("take_along_axis", "torch"): _NARROW,
     ("sort", "triton"): frozenset({"bool"}),
-    ("topk", "torch"): frozenset({"complex", "bool"}),
-    ("topk", "max"): frozenset({"bool"}),
     ("topk", "jax"): frozenset({"complex"}),
+    ("einsum", "numpy"): frozenset({"ml_dtypes"}),
 }
-"""The kinds of types that a system does not order."""
+"""The kinds of types (`kinds`) of which a system has no such operation."""
+
+PRODUCTS: Final = _NARROW | {"bool"}
+"""The kinds of which PyTorch sums no products."""
+
+
+def kinds(dtype: DType) -> frozenset[str]:
+    """The kinds by which systems refuse types: ``bool``, ``complex``, ``float8``, ``ml_dtypes`` (what NumPy itself has not) and
+    ``unsigned`` (of 16 bits and more)."""
+    found = {
+        "bool": dtype.is_bool,
+        "complex": dtype.is_complex,
+        "float8": dtype.is_float8,
+        "ml_dtypes": dtype.is_float8 or dtype == dtypes.bfloat16,
+        "unsigned": dtype.is_integer and not dtype.signed and dtype.bits > 8,
+    }
+    return frozenset(kind for kind, holds in found.items() if holds)
 
 
 def family(system: Semantics) -> str:
@@ -157,12 +180,16 @@ def family(system: Semantics) -> str:
     return system.name.partition("@")[0].partition("-")[0]
 
 
-def refuse_missing(system: Semantics, op: str) -> None:
-    """`ValueError` where the system has no such operation."""
+def refuse_missing(system: Semantics, op: str, operands: Sequence[Operand] = ()) -> None:
+    """`ValueError` where the system has no such operation, `PromotionError` where it has none of the operands' types."""
     base = family(system)
     if base not in NAMES[op]:
         instead = INSTEAD.get((op, base))
         raise ValueError(f"{system.name} has no '{op}'" + (f"; {instead}" if instead else ""))
+    refused = REFUSED.get((op, base), frozenset())
+    for operand in operands:
+        if isinstance(operand, Type) and kinds(operand.dtype) & refused:
+            raise PromotionError(f"{NAMES[op][base]} does not take {operand.dtype}", "convert it first")
 
 
 def kept(op: str, operand: Type) -> Promotion:
@@ -191,15 +218,10 @@ def meet(system: Semantics, op: str, operands: Sequence[Operand]) -> Promotion:
 
 def order(system: Semantics, op: str, operand: Type) -> Promotion:
     """``sort``, ``argsort`` and ``topk``: the latter's indices have their own type, see `index_type`."""
-    dtype = operand.dtype
-    kind = "bool" if dtype.is_bool else "complex" if dtype.is_complex else "number"
-    base = family(system)
-    if kind in UNSORTED.get((op, base), ()):
-        raise PromotionError(f"{NAMES[op][base]} does not take {dtype}", "order numbers made of it")
     if op != "argsort":
         return kept(op, operand)
     result = index_type(system, op)
-    return Promotion(dtype, result, op, steps=(Step("index", f"'{op}' gives indices of type {result}"),))
+    return Promotion(operand.dtype, result, op, steps=(Step("index", f"'{op}' gives indices of type {result}"),))
 
 
 def index_type(system: Semantics, op: str) -> DType:

@@ -32,6 +32,16 @@ DATA = {
     "e": np.array([], "float32"),
 }
 
+TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16")
+TYPES += ("float32", "float64", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128")
+
+
+def typed(name: str) -> np.ndarray:
+    """Three elements of a type."""
+    import ml_dtypes
+
+    return np.array([2, 0, 1]).astype(np.dtype(getattr(ml_dtypes, name, name)))
+
 
 def widths(width: Any, rank: int) -> list[list[int]]:
     return np.broadcast_to(width, (rank, 2)).tolist()
@@ -46,6 +56,7 @@ def numpy_names() -> dict[str, Any]:
             x, w, mode, **({"constant_values": constant_values} if mode == "constant" else {})
         )
     }
+    names |= {f"a_{name}": typed(name) for name in TYPES}
     return names | order | pad | {"I": lambda *v, dtype="int64": np.array(v, dtype)} | DATA
 
 
@@ -63,6 +74,7 @@ def jax_names(wide: bool) -> dict[str, Any]:
 
     names |= {name: jnp.asarray(value) for name, value in DATA.items()} | {"topk": topk}
     names["w"] = jnp.full((3,), 3)
+    names |= {f"a_{name}": jnp.asarray(typed(name)) for name in TYPES}
     names["pad"] = lambda x, w, mode="constant", constant_values=0: jnp.pad(
         x, w, mode, **({"constant_values": constant_values} if mode == "constant" else {})
     )
@@ -108,6 +120,8 @@ def torch_names() -> dict[str, Any]:
     convert = dtype
     names = {name: getattr(torch, name) for name in dir(torch) if not name.startswith("_")}
     names |= {name: torch.from_numpy(value.copy()) for name, value in DATA.items()}
+    numbers = torch.tensor([2, 0, 1])
+    names |= {f"a_{name}": numbers.to(getattr(torch, name)) for name in TYPES}
     names |= {
         "concatenate": lambda xs, axis=0: torch.cat(list(xs), axis),
         "stack": lambda xs, axis=0: torch.stack(list(xs), axis),
@@ -229,8 +243,11 @@ def shown(value: Any) -> str:
     weak = "*" if getattr(value, "weak_type", False) else ""
     if type(value).__module__.startswith("nvidia"):
         value = value.cpu()
+    if str(getattr(value, "dtype", "")) in ("torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2"):
+        return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)} {value.double().tolist()}"
     array = value.numpy() if hasattr(value, "numpy") else np.asarray(value)
-    return f"{array.dtype}{weak} {array.shape} {array.tolist()}"
+    values = array if array.dtype.isbuiltin == 1 else array.astype(np.float64)
+    return f"{array.dtype}{weak} {array.shape} {values.tolist()}"
 
 
 def refusal(error: BaseException) -> str:
