@@ -227,3 +227,27 @@ def test_numpys_logical_functions_take_integers_of_64_bits() -> None:
     with pytest.raises(PromotionError) as refused:
         np.logical_and(wa.asarray(np.array([True]), "numpy"), 2**63)
     assert str(refused.value).startswith("Python integer 9223372036854775808 out of bounds for int64; ")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_torch_rounds_integers_to_16_bits_beside_a_scalar(backend: str) -> None:
+    """PyTorch 2.13.0: 100000 is infinite in float16, the type of both, and infinity // x is NaN."""
+    x = wa.asarray(np.array([100000, 7]), "torch")
+    (found,) = wa.compute(x // wa.asarray(np.array(-2.5, f16), "torch"), backend=backend)
+    assert same(found, [NAN, -3.0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_numpys_clip_passes_over_bounds_outside_the_type(backend: str) -> None:
+    """NumPy 2.4.6: ``np.clip`` drops an int that limits nothing, and refuses one on the other side."""
+    x = wa.asarray(np.array([1, 200], np.uint8), "numpy")
+    for low, high, gives in ((-5, 300, [1, 200]), (7, 300, [7, 200]), (-5, 100, [1, 100])):
+        (found,) = wa.compute(wa.clip(x, low, high), backend=backend)
+        assert (found.dtype, found.tolist()) == (np.uint8, gives)
+    for low, high in ((300, 400), (-5, -3)):
+        with pytest.raises(
+            PromotionError, match=f"^Python integer {low if low > 0 else high} out of bounds for uint8; "
+        ):
+            wa.clip(x, low, high)
+    (found,) = wa.compute(wa.clip(x, min=-5), wa.clip(x, max=300), backend=backend)[:1]
+    assert found.tolist() == [1, 200]

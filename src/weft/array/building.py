@@ -108,6 +108,7 @@ def where(system: Semantics, condition: Argument, x: Argument, y: Argument) -> V
 
 def clamp(system: Semantics, value: Argument, low: Argument, high: Argument) -> Value:
     """``min(max(value, low), high)``."""
+    low, high = _bounds(system, value, low, high)
     sides = (value, low, high)
 
     def build(promotion: Promotion) -> Node:
@@ -116,8 +117,15 @@ def clamp(system: Semantics, value: Argument, low: Argument, high: Argument) -> 
     return _resolve(system, "clamp", sides, build)
 
 
+def _bounds(system: Semantics, value: Argument, low: Argument, high: Argument) -> tuple[Argument, Argument]:
+    """The bounds, with the numbers by which the system replaces those that limit nothing."""
+    new = system.bounds(as_operand(value), as_operand(low), as_operand(high))
+    return new[0] if isinstance(new[0], int) else low, new[1] if isinstance(new[1], int) else high
+
+
 def clamp_one(system: Semantics, op: str, value: Argument, bound: Argument) -> Value:
     """``value`` limited by one bound: ``maximum`` not below it, ``minimum`` not above."""
+    bound = _bounds(system, value, bound, bound)[op == "minimum"]
     sides = (value, bound)
 
     def build(promotion: Promotion) -> Node:

@@ -159,6 +159,10 @@ class Semantics(ABC):
         """``clamp(value, low, high)``."""
         raise ValueError(f"{self.name} has no operation '{op}'")
 
+    def bounds(self, value: Operand, low: Operand, high: Operand) -> tuple[Operand, Operand]:
+        """The bounds of ``clamp``; a system may replace numbers that limit nothing (here none is)."""
+        return low, high
+
     def condition(self, operand: Operand) -> Operand:
         """The condition of ``where``; `PromotionError` for what the system does not take (here it takes everything)."""
         return operand

@@ -241,10 +241,20 @@ class NumpySemantics(Semantics):
             raise ValueError(f"{self.name} has no operation '{op}'")
         return self._ufunc(op, read)
 
+    def bounds(self, value: Operand, low: Operand, high: Operand) -> tuple[Operand, Operand]:
+        """An int below (above) all values of the array's type is no lower (upper) bound: that type's own limit stands for it."""
+        dtype = _read(value).dtype
+        if dtype.is_integer and dtype not in loops.CUSTOM:
+            if type(low) is int and low < dtype.min:
+                low = dtype.min
+            if type(high) is int and high > dtype.max:
+                high = dtype.max
+        return low, high
+
     def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
         if op != "clamp":
             raise ValueError(f"{self.name} has no operation '{op}'")
-        return self._ufunc(op, _read(value), _read(low), _read(high))
+        return self._ufunc(op, _read(value), *map(_read, self.bounds(value, low, high)))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         dtype = _read(operand).dtype

@@ -439,7 +439,10 @@ def _beside_scalar(op: str, promotion: Promotion, operands: tuple[_Read, ...]) -
         return promotion
     step = Step("scalar", f"a scalar beside {dtype} is float32, in which '{op}' is computed")
     meaning = "floor_divide" if op == "//" else promotion.meaning
-    return replace(promotion, operands=d.float32, meaning=meaning, steps=(*promotion.steps, step))
+    array = any(
+        r.rank == 0 and not r.dtype.is_float for r in operands
+    )  # is rounded to the type first; the scalar has it
+    return replace(promotion, operands=dtype if array else d.float32, meaning=meaning, steps=(*promotion.steps, step))
 
 
 def _float_power(operands: tuple[_Read, ...]) -> Promotion:
