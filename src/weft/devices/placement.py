@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from types import ModuleType
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ DEVICE: Final = "device 'cuda'"
 CPU: Final = "tensors are in the CPU's memory"
 
 
+@cache
 def _is_inside(module: str | None) -> bool:
     return (module or "").partition(".")[0] in INSIDE
 
