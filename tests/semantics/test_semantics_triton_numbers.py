@@ -42,6 +42,36 @@ def test_two_numbers_are_pythons(system: Semantics, op: str) -> None:
 
 
 @pytest.mark.parametrize("system", VERSIONS, ids=str)
+def test_powers_of_two_numbers_are_pythons(system: Semantics) -> None:
+    with wa.use_backend("reference"):
+        for x, y in (
+            (2, 3),
+            (-7, 3),
+            (2, 40),
+            (2, 63),
+            (-3, 0),
+            (True, True),
+            (2, -1),
+            (2.5, 2),
+            (4, 0.5),
+            (0, 2),
+            (-2, -3),
+        ):
+            expected = x**y
+            expected = np.float32(expected) if isinstance(expected, float) else expected
+            assert wa.apply("**", x, y, semantics=system).item() == expected, f"{x} ** {y}"
+    for x, y, message in (
+        (2, 64, "Nonrepresentable integer 18446744073709551616: integers reach from"),
+        (0, -1, "0 ** -1: 0.0 cannot be raised to a negative power; write the number"),
+        (-1, 0.5, "-1 ** 0.5 is complex, and Triton has no complex numbers; keep two floats"),
+        ("int32", 2, "'**' does not take values of the run time; write x * x"),
+    ):
+        with pytest.raises(PromotionError) as raised:
+            system.resolve("**", x, y)
+        assert str(raised.value).startswith(message)
+
+
+@pytest.mark.parametrize("system", VERSIONS, ids=str)
 def test_a_run_time_value_beside_a_number_is_still_truncated(system: Semantics) -> None:
     assert system.resolve("//", -7, 2).meaning == "floor_divide"
     assert system.resolve("%", -7, 2).meaning == "floor_remainder"

@@ -117,6 +117,7 @@ _PYTHONS: Final[Mapping[str, str]] = {
     **{op: BINARY[op].meaning for op in ("/", *COMPARISONS)},
     "//": "floor_divide",
     "%": "floor_remainder",
+    "**": "power",
 }
 """The ops that differ between two numbers of the compile time, and Python's meaning."""
 
@@ -218,12 +219,12 @@ class TritonSemantics(Semantics):
             return self._ceil_divide(left, right)
         if op == "matmul":
             return _matmul(left, right)
-        if op == "**":
-            raise PromotionError("'**' does not take values of the run time", "write x * x, or tl.exp2(tl.log2(x) * y)")
         if op in ops.FAMILY_BINARY:
             return self._function(op, left, right)
         if op in _PYTHONS and not isinstance(left, DType) and not isinstance(right, DType):
-            return self._numbers(op, left, right)
+            return _power(left, right) if op == "**" else self._numbers(op, left, right)
+        if op == "**":
+            raise PromotionError("'**' does not take values of the run time", "write x * x, or tl.exp2(tl.log2(x) * y)")
         promotion = self._binary(op, left, right)
         if self.package:
             _verify(op, promotion.operands, left, right)
@@ -382,6 +383,19 @@ class TritonSemantics(Semantics):
         above = self._binary("+", left, less)
         quotient = self._binary("//", above.result, right)
         return Promotion(quotient.operands, quotient.result, "ceil_divide", steps=(*above.steps, *quotient.steps))
+
+
+def _power(left: float, right: float) -> Promotion:
+    """Python's power of two numbers: the type of the outcome."""
+    try:
+        outcome = left**right if abs(right) < 1 << 12 or abs(left) < 2 else math.inf
+    except ArithmeticError as error:
+        raise PromotionError(f"{left!r} ** {right!r}: {error}", "write the number") from None
+    if isinstance(outcome, complex):
+        raise PromotionError(f"{left!r} ** {right!r} is complex, and Triton has no complex numbers", "keep two floats")
+    dtype = _own_type(int(outcome) if isinstance(outcome, bool) else outcome)
+    step = Step("two numbers", f"Python computes '**' of numbers of the compile time: {outcome!r}")
+    return Promotion(dtypes.float64 if dtype.is_float else dtype, dtype, "power", steps=(step,))
 
 
 def _holding(left: Side, right: Side, common: DType) -> DType:
