@@ -769,8 +769,8 @@ ERRORS: list[tuple[type[Exception], str, Callable[[], Any]]] = [
     ),
     (
         TypeError,
-        "input 'image[0]' in jax: the array has elements of int4, which weft does not compute with; cast to int8 first",
-        lambda: compare(brighten, ([np.zeros(1, ml_dtypes.int4)],)),
+        "input 'image[0]' in jax: the array has elements of float8_e3m4, which weft does not compute with; cast to float16 first",
+        lambda: compare(brighten, ([np.zeros(1, ml_dtypes.float8_e3m4)],)),
     ),
     (
         ValueError,

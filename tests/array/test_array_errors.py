@@ -15,7 +15,8 @@ from weft.semantics import PromotionError
 
 KNOWN = (
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
-    "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128"
+    "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128, "
+    "int2, uint2, int4, uint4, float4_e2m1fn, float6_e2m3fn, float6_e3m2fn"
 )
 
 
@@ -60,16 +61,10 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
     ),
     # types that are not computed with
     (
-        "int4 cast",
+        "float8_e3m4 cast",
         wa.UnsupportedDType,
-        "numpy converts to int4, which weft does not compute with; cast to int8 first",
-        lambda: ints().astype("int4"),
-    ),
-    (
-        "int4",
-        wa.UnsupportedDType,
-        "the array has elements of int4, which weft does not compute with; cast to int8 first",
-        lambda: of(ml_dtypes.int4),
+        "numpy converts to float8_e3m4, which weft does not compute with; cast to float16 first",
+        lambda: ints().astype("float8_e3m4"),
     ),
     (
         "float8_e8m0fnu",

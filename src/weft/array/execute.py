@@ -15,6 +15,7 @@ from weft.array.backends import Run, TracedValue
 from weft.array.canonical import in_place
 from weft.array.keys import gather
 from weft.array.memory import address_of
+from weft.array.narrow import Widened, has_narrow
 from weft.array.nodes import Input, Node, Scalar, walk
 from weft.array.parts import Parts, has_complex
 from weft.array.plans import Plan
@@ -84,6 +85,11 @@ def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
 
 def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Function:
     """The plan for outputs as a function of the inputs' data, their addresses, and numbers' values. It keeps no data alive."""
+    if has_narrow(outputs):
+        widened = Widened(outputs, inputs)
+        run_wide = _function(widened.outputs, widened.inputs, numbers)
+        unknown = [0] * len(widened.inputs)
+        return lambda arrays, addresses, values: widened.given(run_wide(widened.taken(arrays), unknown, values))
     if has_complex(outputs):
         parts = Parts(outputs, inputs)
         taken, joined = parts.split.taken, parts.split.joined
@@ -102,6 +108,8 @@ def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequenc
 
 def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
     """The text of each kernel that computes the nodes, in the order they run."""
+    if has_narrow(outputs):
+        return kernels(Widened(outputs, ()).outputs)
     if has_complex(outputs):
         return kernels(Parts(outputs, ()).outputs)
     return tuple(p.text for p in Plan(outputs, [n for n in walk(outputs) if isinstance(n, Input)]).programs)
@@ -120,7 +128,7 @@ def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
 
 
 def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Runner:
-    if has_complex(outputs) or not all(in_place(array) for array in _arrays(inputs)):
+    if has_complex(outputs) or has_narrow(outputs) or not all(in_place(array) for array in _arrays(inputs)):
         function = _function(outputs, inputs, numbers)
         return lambda inputs, numbers: function(
             _arrays(inputs), [node.address for node in inputs], [number.value for number in numbers]

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from weft.array.nodes import Apply, Input, Node, Scalar
+from weft.array.support import NARROW
 
 
 class Gathered(NamedTuple):
@@ -75,7 +76,7 @@ def _memory(node: Input) -> Hashable:
 
 
 def _number(node: Scalar) -> Hashable:
-    if node.dtype.is_complex:  # split into its parts before kernels are planned
+    if node.dtype.is_complex or node.dtype in NARROW:  # rewritten before kernels are planned
         return node.dtype, repr(node.value)
     return node.dtype
 

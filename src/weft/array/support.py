@@ -14,7 +14,13 @@ from weft import dtypes
 from weft.dtypes import DType, format_within
 from weft.semantics.core import Semantics
 
-COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128)
+NARROW: Final = (
+    *(dtypes.int2, dtypes.uint2, dtypes.int4, dtypes.uint4),
+    *(dtypes.float4_e2m1fn, dtypes.float6_e2m3fn, dtypes.float6_e3m2fn),
+)
+"""Types below 8 bits, which kernels see as wider ones (`weft.array.narrow`)."""
+
+COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128, *NARROW)
 """The types expressions may have: those of kernels, and complex numbers, which kernels see as their two parts."""
 
 

@@ -53,6 +53,8 @@ def _nearest(value: Fraction, dtype: DType) -> float:
     ulp = Fraction(2) ** (max(exponent, 1 - dtype.bias) - dtype.mantissa)
     near = round(value / ulp) * ulp
     if abs(near) > Fraction(dtype.largest):
+        if not dtype.has_nan:
+            return math.copysign(dtype.largest, value)
         return math.nan if dtype.finite_only else math.copysign(math.inf, value)
     return math.copysign(float(near), value)
 
