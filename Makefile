@@ -15,7 +15,7 @@ test: .venv/dev
 	$(BIN)/pytest -n auto
 
 nightly: .venv/dev
-	$(BIN)/pytest -n auto -m "nightly or not nightly" --hypothesis-profile nightly
+	$(BIN)/pytest -n auto -m "nightly or not nightly" --hypothesis-profile nightly $(if $(shell command -v ptxas),--ptxas)
 	$(BIN)/python tests/fuzz/campaign.py --kernels $(FUZZ)
 
 lint: .venv/dev

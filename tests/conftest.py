@@ -13,6 +13,22 @@ from hypothesis import settings
 settings.register_profile("nightly", max_examples=1_000)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--ptxas",
+        action="store_true",
+        help="ask ptxas about every kernel that a test compiles for a GPU, for every target",
+    )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With ``--ptxas``: kernels that ptxas refuses fail their test."""
+    if session.config.getoption("--ptxas"):
+        from assembling import assemble_everything
+
+        assemble_everything(pytest.MonkeyPatch())
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep compiled kernels in pytest's cache, which ``make clean`` removes, and not among the user's. All workers share it."""
     cache = cast("pytest.Cache | None", getattr(config, "cache", None))  # none where that plugin is off
