@@ -82,7 +82,9 @@ class FakeCompiler:
     scratch: int = 0
     calls: list[tuple[str, Mapping[str, Argument], Options]] = field(default_factory=list[Any])
 
-    def build(self, kernel: KernelFunction, signature: Mapping[str, Argument], options: Options) -> Artifact:
+    def build(
+        self, kernel: KernelFunction, signature: Mapping[str, Argument], options: Options, stages: Any = None
+    ) -> Artifact:
         self.calls.append((kernel.name, dict(signature), options))
         code = assemble(self.programs.get(kernel.name, "ret i32 0\n"))
         return Artifact(code, "kernel", self.scratch, self.written, self.sites)

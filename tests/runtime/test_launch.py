@@ -276,7 +276,7 @@ def test_a_kernel_launched_while_another_compiles(fake_compiler: Any, monkeypatc
     out = np.zeros((4, 16, 16), np.int32)
     original = fake_compiler.build
 
-    def build(kernel: Any, signature: Any, options: Any) -> Artifact:
+    def build(kernel: Any, signature: Any, options: Any, stages: Any = None) -> Artifact:
         if signature["out"] == PointerArgument(int64, True):
             count[(1,)](out)
         return original(kernel, signature, options)
