@@ -119,6 +119,8 @@ ROWS.extend(
         row("jax@0.10", "==", (f32, [TINY / 2, TINY]), 0.0, gives=[True, False]),
         row("jax@0.10", "neg", (f32, [TINY / 2]), gives=[-TINY / 2]),
         row("jax@0.10", "%", (f32, [TINY / 2, -TINY / 2]), 1.0, gives=[TINY / 2, -TINY / 2]),
+        row("jax@0.10", "fmod", (f32, [TINY / 2, 3.0, 3.0]), (f32, [1.0, TINY / 2, 2.0]), gives=[TINY / 2, NAN, 1.0]),
+        row("jax@0.10", "%", (f32, [3.0]), (f32, [TINY / 2]), gives=[NAN]),
         row("jax@0.10", "*", (f16, [2.0**-14]), 0.5, gives=[2.0**-15]),
         row("jax@0.10", "*", (BF16, [TINY]), 0.5, gives=[0.0]),
         row("jax@0.10", "*", (f32, [NAN, -1.0, 2.0]), (np.bool_, [False, False, True]), gives=[0.0, 0.0, 2.0]),

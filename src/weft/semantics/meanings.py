@@ -36,6 +36,7 @@ COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "gr
 
 FLUSHED: Final[tuple[str, ...]] = (
     *("add", "sub", "mul", "divide", "multiply_reciprocal", "floor_divide_xla", "floor_remainder"),
+    *("truncate_remainder", "truncate_remainder_zero"),
     *COMPARISONS,
     *("minimum_nan", "maximum_nan", "clamp", "sign", "square", "floor", "ceil", "power", "logaddexp"),
     *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "erf", "sigmoid"),

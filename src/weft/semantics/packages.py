@@ -70,9 +70,15 @@ def _floor_remainder_signed(dtype: DType, x: Array, y: Array) -> Array:
 
 def _floor_remainder_flushed(dtype: DType, x: Array, y: Array) -> Array:
     """jax.numpy's ``remainder``, whose ``fmod`` keeps subnormals; the rest of it does not."""
-    rest = np.fmod(x, y)
-    small, divisor = flush(rest, dtype), flush(y, dtype)
+    divisor = flush(y, dtype)
+    rest = np.fmod(x, divisor)
+    small = flush(rest, dtype)
     return np.where(_moves(small, divisor), flush(small + divisor, dtype), rest)
+
+
+def _truncate_remainder_flushed(dtype: DType, x: Array, y: Array) -> Array:
+    """XLA's ``rem``: a subnormal divisor is 0, other subnormal numbers stay."""
+    return np.fmod(x, flush(y, dtype))
 
 
 def _multiply_reciprocal(dtype: DType, x: Array, y: Array) -> Array:
@@ -145,6 +151,7 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "floor_divide_xla": _floor_divide_xla,
     "floor_remainder_signed": _floor_remainder_signed,
     "floor_remainder_flushed": _floor_remainder_flushed,
+    **dict.fromkeys(("truncate_remainder_flushed", "truncate_remainder_zero_flushed"), _truncate_remainder_flushed),
     "multiply_reciprocal": _multiply_reciprocal,
     "multiply_reciprocal_flushed": _multiply_reciprocal_flushed,
     "multiply_reciprocal_left_bool": _multiply_reciprocal_left_bool,

@@ -107,7 +107,7 @@ def answer(number: int, question: common.Question, tiles: Any, condition: Any, s
         return (dtype, size)
     except CompilationError as error:
         return common.refusal(error.__cause__ or error)
-    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+    except (TypeError, ValueError, AttributeError, RuntimeError, AssertionError, KeyError) as error:
         return common.refusal(error)
 
 
@@ -137,7 +137,7 @@ def tree(number: int, question: common.Question, semantic: Any, generator: Any) 
     return ("tree", found)
 
 
-ERRORS = (CompilationError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError)
+ERRORS = (CompilationError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError, KeyError)
 
 
 def constant(text: str, semantic: Any) -> Any:

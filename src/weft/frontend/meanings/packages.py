@@ -104,9 +104,14 @@ def _floor_remainder_signed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
 
 def _floor_remainder_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
     b = s.b
-    rest = b.binary("rem", x, y)
-    small, divisor = s.flush(rest), s.flush(y)
+    divisor = s.flush(y)
+    rest = b.binary("rem", x, divisor)
+    small = s.flush(rest)
     return b.select(s.moves(small, divisor), s.flush(b.binary("add", small, divisor)), rest)
+
+
+def _truncate_remainder_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    return s.b.binary("rem", x, s.flush(y))
 
 
 def _multiply_reciprocal(narrow: DType | None = None, flushed: bool = False) -> Emit:
@@ -181,6 +186,9 @@ FLOATS: Final[Mapping[str, Emit]] = {
     "floor_divide_xla": _narrow(_floor_divide_xla),
     "floor_remainder_signed": _narrow(_floor_remainder_signed),
     "floor_remainder_flushed": _narrow(_floor_remainder_flushed),
+    **dict.fromkeys(
+        ("truncate_remainder_flushed", "truncate_remainder_zero_flushed"), _narrow(_truncate_remainder_flushed)
+    ),
     "multiply_reciprocal": _multiply_reciprocal(),
     "multiply_reciprocal_flushed": _multiply_reciprocal(flushed=True),
     "multiply_reciprocal_left_bool": _narrow(_multiply_reciprocal_left_bool),
