@@ -18,10 +18,11 @@ RNG = np.random.default_rng(7)
 
 
 def random(dtype: dtypes.DType, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Any bits: NaN, infinities, zeros of both signs, the ends of integers; of bool and complex, small numbers."""
+    """Any bits: NaN, infinities, zeros of both signs, the ends of integers; of bool and complex, small numbers. A type below 8
+    bits has its bits lowest in the byte, the others 0."""
     if dtype.is_bool or dtype.is_complex:
         return RNG.integers(-2, 3, (2, *shape)).T.astype(np.int64).dot([1, 1j]).real.T.astype(dtype.numpy)
-    bits = RNG.integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    bits = RNG.integers(0, 1 << min(dtype.bits, 8), (*shape, dtype.itemsize)).astype(np.uint8)
     values = bits.view(dtype.numpy)[..., 0].copy()
     values.flat[: values.size // 4] = np.zeros((), dtype.numpy)
     if dtype.is_float:
