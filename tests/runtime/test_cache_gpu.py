@@ -54,7 +54,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     build = compiler.build_gpu
 
     def counting(*args: Any) -> GpuArtifact:
-        targets.append(args[-1].name)
+        targets.append(args[3].name)
         return build(*args)
 
     monkeypatch.setattr(compiler, "build_gpu", counting)
