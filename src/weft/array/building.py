@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_float
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -188,13 +189,13 @@ def composed(
 def literal(system: Semantics, value: Number) -> Value:
     """A number as an array of its own."""
     kind = system.literal(value)
-    return Value(_number(system, value, require(kind.dtype, f"{system.name} makes {value!r}")), kind.weak)
+    return Value(scalar(system, value, require(kind.dtype, f"{system.name} makes {value!r}")), kind.weak)
 
 
 def constant(system: Semantics, value: Constant) -> Value:
     """A typed constant as an array of its own."""
     system.operand(value)
-    return Value(_number(system, value.value, require(value.dtype, "the constant is")))
+    return Value(scalar(system, value.value, require(value.dtype, "the constant is")))
 
 
 def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: Callable[[Promotion], Node]) -> Value:
@@ -259,13 +260,19 @@ def meet(system: Semantics, argument: Argument, dtype: DType) -> Node:
     if isinstance(argument, Value):
         return convert(argument.node, dtype)
     if isinstance(argument, Constant):
-        return convert(_number(system, argument.value, argument.dtype), dtype)
-    return _number(system, argument, dtype)
+        return convert(scalar(system, argument.value, argument.dtype), dtype)
+    return scalar(system, argument, dtype)
 
 
-def _number(system: Semantics, value: Number, dtype: DType) -> Scalar:
+_SAFE: Final = 1 << 53
+"""Numbers up to here are float64 exactly, or floats."""
+
+
+def scalar(system: Semantics, value: Number, dtype: DType) -> Scalar:
     """The number, as the system makes it one of ``dtype``."""
     number = system.number(value, dtype)
+    if dtype == dtypes.float32 and isinstance(number, (int, float)) and abs(number) <= _SAFE:
+        return Scalar((), dtype, value=c_float(number).value)
     with np.errstate(over="ignore", invalid="ignore"):
         if dtype.is_bool or dtype.is_integer:
             exact: Number = bool(number) if dtype.is_bool else int(number.real)

@@ -29,13 +29,15 @@ def gather(outputs: Sequence[Node]) -> Gathered:
 
 
 def _of_one(node: Node) -> Gathered | None:
-    """`gather` for one operation on one or two different inputs: what is computed eagerly. None for anything else."""
-    if type(node) is not Apply:
+    """`gather` for one operation on two different inputs, or an input and a number: what is computed eagerly. None for others."""
+    if type(node) is not Apply or len(node.arguments) != 2:
         return None
-    if len(node.arguments) == 2:
-        x, y = node.arguments
-        if type(x) is Input and type(y) is Input and x is not y:
+    x, y = node.arguments
+    if isinstance(x, Input):
+        if isinstance(y, Input) and x is not y:
             return Gathered((node.shape, node.dtype, node.meaning, _memory(x), _memory(y)), [x, y], [])
+        if isinstance(y, Scalar):
+            return Gathered((node.shape, node.dtype, node.meaning, _memory(x), _number(y)), [x], [y])
     return None
 
 

@@ -98,6 +98,8 @@ class Array(Operators, Methods):
         if isinstance(other, Array) and other._system is self._system and op != "matmul":
             lhs, rhs = (other._value, self._value) if reflected else (self._value, other._value)
             return self._with(recipes.binary(self._system, op, lhs, rhs))
+        if type(other) in (int, float) and op != "matmul":
+            return self._with(recipes.with_number(self._system, op, self._value, cast("int | float", other), reflected))
         argument = as_argument(self._system, op, other)
         if argument is None:
             return NotImplemented
