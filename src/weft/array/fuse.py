@@ -2,8 +2,8 @@
 
 Evaluating lazily already fuses, but builds the expression and looks for its kernels at each evaluation. `fuse` does both
 once per signature: the system, and each array's dtype, weakness and shape. Numbers, strings, None and other hashable
-arguments are part of the signature by value, so that a literal stays a literal to promotion; pass ``numpy.float32(x)``
-for one that changes.
+arguments are part of the signature by value, so that a literal stays a literal to promotion. Another number
+is traced anew and compiles nothing; pass ``numpy.float32(x)`` for one that changes often.
 """
 
 from __future__ import annotations
