@@ -69,6 +69,18 @@ def test_updates(op: str, dtype: str) -> None:
         assert native.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["int16", "float16", "float32", "float64"])
+def test_sorts_keep_equal_zeros_in_order(dtype: str, descending: bool, zero: float) -> None:
+    data = RNG.choice([1.0, 0.0, zero, -2.0, 3.0], (5, 40)).astype(dtype)
+    if dtype != "int16":
+        data[::2, 3] = np.nan
+    x = wa.sort(asarray(data, "torch"), axis=1, descending=descending)
+    (reference,) = _reference(x)
+    assert x.numpy().tobytes() == reference.tobytes()
+
+
 def test_calls_stand_among_kernels(backend: str) -> None:
     a = np.arange(12, dtype="float32").reshape(3, 4)
     x = asarray(a, "numpy")

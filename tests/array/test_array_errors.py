@@ -305,6 +305,24 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
         "'tile' takes Python's numbers there, found an array; read it with int(array) or array.tolist()",
         lambda: wa.tile(ints(), ints()[0, 0]),
     ),
+    (
+        "tl.gather",
+        ValueError,
+        "tl.gather takes indices like the source but for axis 1, found (1, 2)",
+        lambda: wa.take_along_axis(wa.asarray(np.ones((2, 3)), "triton"), np.zeros((1, 2), int), axis=1),
+    ),
+    (
+        "tl.cat",
+        TypeError,
+        "tl.cat takes two tiles of one type, found int32 and float32; cast with .to()",
+        lambda: wa.concatenate([wa.asarray(np.ones(2, d), "triton") for d in (np.int32, np.float32)]),
+    ),
+    (
+        "tl.join",
+        ValueError,
+        "tl.join stacks along a new last dimension; use axis=-1",
+        lambda: wa.stack([wa.asarray(np.ones(2), "triton")] * 2),
+    ),
     ("nothing to join", ValueError, "'concatenate' takes at least one array", lambda: wa.concatenate([])),
     (
         "number to join",

@@ -95,13 +95,14 @@ def argsort(out: Array, *keys: Array, axis: int, descending: bool, total: bool) 
 
 
 def sort(out: Array, source: Array, *, axis: int, descending: bool) -> None:
-    """The elements in the order of `argsort`."""
-    if descending or source.dtype.isbuiltin != 1:
+    """The elements in the order of `argsort`. NumPy's fastest sort does where equal elements are the same bits."""
+    if source.dtype.isbuiltin != 1 or (source.dtype.kind == "f" and np.signbit(source[source == 0]).any()):
         order = np.empty(source.shape, np.int64)
         argsort(order, source, axis=axis, descending=descending, total=False)
         out[...] = np.take_along_axis(source, order, axis)
     else:
-        out[...] = np.sort(source, axis, stable=True)
+        ordered = np.sort(source, axis)
+        out[...] = np.flip(ordered, axis) if descending else ordered
 
 
 def nonzero(out: Array, mask: Array, *, axis: int) -> None:
