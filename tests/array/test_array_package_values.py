@@ -107,7 +107,7 @@ ROWS.extend(
             "torch", "heaviside", (f32, [NAN, 0.0, -1.0, 2.0]), (f32, [0.5, 0.5, 0.5, 0.5]), gives=[0.0, 0.5, 0.0, 1.0]
         ),
         row("numpy", "reciprocal", (np.uint64, [0, 1, 2]), gives=[0, 1, 0]),
-        row("torch", "lgamma", (f64, [1.7e308, 1.0]), gives=[INF, 0.0]),
+        row("torch", "lgamma", (f64, [1.7e308, 1.0, -1.7e308]), gives=[INF, 0.0, INF]),
     ]
 )
 # XLA: a divisor that is repeated is inverted first; numbers below the normal range are zeros.

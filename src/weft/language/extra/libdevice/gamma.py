@@ -107,6 +107,7 @@ def _lgamma(x: Any) -> Any:
     value = _log_gamma(maximum(a, 1e-300))
     value = where(x > 0.0, value, LOG_PI - log(a) - log(abs(sinpi(a))) - value)
     value = where(a < 1e-20, -log(a), value)
+    value = where(x <= -4503599627370496.0, float("inf"), value)  # whole numbers, where both logarithms are infinite
     return where(isinf(x), float("inf"), where(isnan(x), x, value))
 
 
