@@ -44,6 +44,9 @@ def atan2(y: Data, x: Data) -> Array:
     return apply("atan2", y, x)
 
 
+arctan2 = atan2
+
+
 def logaddexp(x: Data, y: Data) -> Array:
     """log(exp(x) + exp(y)) without overflow."""
     return apply("logaddexp", x, y)
