@@ -18,6 +18,7 @@ def test_every_implementation_exists() -> None:
     points = extensions._IMPLEMENTATIONS  # pyright: ignore[reportPrivateUsage]
     assert sorted(points) == [
         "comparison.drawn",
+        "comparison.page",
         "comparison.text",
         "diff.tables",
         "diff.text",

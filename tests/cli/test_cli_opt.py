@@ -273,7 +273,7 @@ def test_wrong_signatures(capsys: pytest.CaptureFixture[str], kernels: str) -> N
     assert refused(capsys, scale, "--signature", "1,2,3,4,5,6") == f"--signature has 6 entries; {parameters}"
     wrong = "expected a type such as *fp32:16 or i32, or a constant"
     assert refused(capsys, scale, "--signature", "*fp32,*fq32") == (
-        f"--signature: '*fq32' for y: unknown dtype 'fq32'; did you mean 'tf32'?; {wrong}"
+        f"--signature: '*fq32' for y: unknown dtype 'fq32'; did you mean 'f32'?; {wrong}"
     )
     assert refused(capsys, scale, "--signature", "*fp32:8") == (
         "--signature: '*fp32:8' for x: the hint is ':8', expected ':16'"

@@ -27,6 +27,8 @@ import weft.language as tl
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     """Imports a text as a module with a file of its own, and removes it afterwards."""
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    # Python takes a file of the same size, changed in the same second, for the one it has compiled.
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def make(text: str) -> ModuleType:
         path = tmp_path / "changing.py"

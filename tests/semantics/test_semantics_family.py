@@ -196,7 +196,7 @@ def test_reciprocals_of_integers_are_numpys() -> None:
     for dtype in (d for d in dtypes.ALL if d.is_integer):
         x = np.array([1, 2, dtype.max, dtype.min if dtype.signed else 3], dtype.numpy)
         assert evaluate("reciprocal", x).tolist() == np.reciprocal(x).tolist()
-    zero = {"int32": -(2**31), "int64": -(2**63), "uint64": 2**63}
+    zero = {"int32": -(2**31), "int64": -(2**63)}
     for name in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"):
         assert int(evaluate("reciprocal", np.zeros((), name))) == zero.get(name, 0)
 

@@ -206,6 +206,7 @@ NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
     "matmul": "use tl.dot",
     "concat": "store the parts one after the other",
 }
+"""The meanings that are no function of single elements, and what kernels use instead."""
 
 LIBDEVICE: Final[Mapping[str, str]] = {
     **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
@@ -222,11 +223,10 @@ COMPOSED: Final[Mapping[str, str]] = {
     "isneginf": "write x == -float('inf')",
     "reciprocal": "write 1 / x",
     **dict.fromkeys(("imag", "conj", "angle", "angle_real"), "compute it of the parts"),
-    "heaviside": "use tl.where",
+    **dict.fromkeys(("heaviside", "heaviside_compare"), "use tl.where"),
     "logaddexp2": 'use tl.meaning("logaddexp", x, y) of x and y times log(2)',
 }
 """The meanings that kernels write with other functions, and how."""
-"""The meanings that are no function of single elements, and what kernels use instead."""
 
 _CLASSES: Final[Mapping[str, str]] = {FLOAT: "floats", INTEGER: "integers", BOOL: "bools"}
 

@@ -264,7 +264,7 @@ class NumpySemantics(Semantics):
             text = f"'{op}' of {dtype} " + (f"accumulates in {wide}" if standard else f"stays {wide}")
             return Promotion(wide, wide, op, steps=(Step("accumulator", text),))
         if op in ("mean", "var", "std"):
-            if dtype in loops.CUSTOM_INTEGERS:
+            if dtype in loops.CUSTOM_INTEGERS and op != "mean":
                 raise PromotionError(f"np.{op} of {dtype} computes in {dtype}", "convert with .astype(np.float32)")
             result = dtypes.float64 if standard else dtype
             inside = dtypes.float32 if dtype == dtypes.float16 else result
