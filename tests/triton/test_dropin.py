@@ -86,6 +86,14 @@ def test_without_with_it_lasts() -> None:
     assert result.stdout == "3.9.0 float32\n"
 
 
+def test_importing_triton_loads_neither_layouts_nor_the_compiler() -> None:
+    """Programs start with it: what compiles is loaded by the first launch."""
+    heavy = ("weft.layout", "weft.ir.tile", "weft.transforms", "weft.codegen", "xdsl", "llvmlite", "scipy")
+    code = f"import sys, weft; weft.as_triton(); import triton, triton.language; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_importing_weft_loads_no_triton() -> None:
     code = "import sys, weft; weft.as_triton(); print([m for m in sys.modules if m.startswith('weft.triton')])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
