@@ -2,6 +2,7 @@
 
 # Kernels give constexpr variables plain values, which no type checker can know to be right.
 # pyright: reportArgumentType=false, reportReturnType=false
+# The functions that end without a return on some paths are what is tested.
 # ruff: noqa: RET503
 
 from __future__ import annotations
