@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import semantics
-from weft.array.comparison import Comparison
+from weft.array.comparing.comparison import Comparison
 
 
 def preprocess(image: Any, mean: float) -> Any:

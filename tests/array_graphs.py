@@ -8,7 +8,7 @@ import random
 import numpy as np
 
 from weft import dtypes
-from weft.array.nodes import Apply, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View
+from weft.array.expression.nodes import Apply, Convert, Dimension, Input, Matmul, Node, Reduce, Reshape, Scalar, View
 from weft.dtypes import DType
 
 TYPES = (

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import weft.array as wa
 from weft.array import Array
-from weft.array.support import COMPUTED
+from weft.array.expression.support import COMPUTED
 from weft.dtypes import DType
 from weft.semantics import SYSTEMS, ops
 from weft.semantics.systems.max import FUNCTIONS

@@ -44,7 +44,7 @@ def test_a_package_alone_loads_no_implementation(package: str) -> None:
 @pytest.mark.parametrize(
     ("program", "shown"),
     [
-        ("import weft.semantics as s; print(s.compare.__module__)", "weft.array.comparing\n"),
+        ("import weft.semantics as s; print(s.compare.__module__)", "weft.array.comparing.check\n"),
         ("import weft.semantics as s; print(str(s.diff('numpy', 'torch', ['+'])).splitlines()[0][:5])", "numpy\n"),
         ("from weft.layout import LinearLayout as L; print(L.identity(4, 'lane', 'dim0')._repr_html_()[:4])", "<div\n"),
     ],

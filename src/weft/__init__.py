@@ -77,7 +77,7 @@ implement(
         "diff.tables": ("weft.report.disagreement", "diff_tables"),
         "diff.text": ("weft.report.disagreement", "text"),
         "layout.notebook": ("weft.report.layouts", "notebook_html"),
-        "semantics.compare": ("weft.array.comparing", "compare"),
+        "semantics.compare": ("weft.array.comparing.check", "compare"),
     }
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from weft.array.alignment import align, pairs
+from weft.array.comparing.alignment import align, pairs
 
 
 def joined(a: str, b: str) -> str:

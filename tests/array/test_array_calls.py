@@ -10,8 +10,9 @@ import pytest
 import weft.array as wa
 from sampling import every
 from weft import dtypes, semantics
-from weft.array import Array, asarray, backends, compute, fuse, use_backend
-from weft.array.support import COMPUTED
+from weft.array import Array, asarray, compute, fuse, use_backend
+from weft.array.execution import backends
+from weft.array.expression.support import COMPUTED
 
 pytestmark = pytest.mark.jit
 RNG = np.random.default_rng(7)
@@ -79,6 +80,18 @@ def test_sorts_keep_equal_zeros_in_order(dtype: str, descending: bool, zero: flo
     x = wa.sort(asarray(data, "torch"), axis=1, descending=descending)
     (reference,) = _reference(x)
     assert x.numpy().tobytes() == reference.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_sorts_keep_the_bits_of_nan(dtype: str) -> None:
+    """In order where NaNs are equal, as they are in every system's order."""
+    data = np.arange(70, 0, -1).astype(dtype)
+    bits = data.view(f"uint{data.itemsize * 8}")
+    nan = np.array(np.nan, dtype).view(bits.dtype)
+    bits[5:9] = nan + np.arange(4, dtype=bits.dtype)
+    x = wa.sort(asarray(data, "torch")).numpy()
+    assert x.view(bits.dtype)[-4:].tolist() == [int(nan) + i for i in range(4)]
+    np.testing.assert_array_equal(x[:-4], np.sort(data)[:-4])
 
 
 def test_calls_stand_among_kernels(backend: str) -> None:

@@ -16,8 +16,8 @@ import pytest
 import weft.array as wa
 from weft import dtypes, semantics
 from weft.array import use_backend
-from weft.array.comparing import compare
-from weft.array.comparison import Comparison, Diverged, Kind, Line, Operation
+from weft.array.comparing.check import compare
+from weft.array.comparing.comparison import Comparison, Diverged, Kind, Line, Operation
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest
 
 import weft
 import weft.array as wa
-from weft.array import execute, plans, tracing
+from weft.array.execution import native, plans
+from weft.array.expression import tracing
 from weft.runtime import compiler
 
 pytestmark = pytest.mark.jit
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.jit
 
 def forget() -> None:
     """Plans and kernels, also those that another test's objects keep."""
-    for known in (execute._plans, execute._functions, plans._generated):  # pyright: ignore[reportPrivateUsage]
+    for known in (native._plans, native._functions, plans._generated):  # pyright: ignore[reportPrivateUsage]
         known.clear()
 
 

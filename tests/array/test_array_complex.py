@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 import weft.array as wa
 from sampling import grid
 from weft import dtypes, semantics
-from weft.array import backends
-from weft.array.nodes import Apply, Input, walk
+from weft.array.execution import backends
+from weft.array.expression.nodes import Apply, Input, walk
 from weft.semantics import ops
 
 pytestmark = pytest.mark.jit

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from weft import dtypes
-from weft.array.disparity import disparity, unlike
+from weft.array.comparing.disparity import disparity, unlike
 from weft.dtypes import DType
 
 EDGES: dict[bool, list[float]] = {

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.array import Array, asarray, canonical, compute, kernels, memory, schedule
-from weft.array.canonical import FUSED
+from weft.array import Array, asarray, compute, kernels
+from weft.array.execution import memory
+from weft.array.programs import canonical, schedule
+from weft.array.programs.canonical import FUSED
 
 pytestmark = pytest.mark.jit
 

@@ -11,7 +11,7 @@ import pytest
 
 import weft.array as wa
 from weft import dtypes, semantics
-from weft.array import backends
+from weft.array.execution import backends
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         made.append(len(outputs))
         return real(outputs, *rest)
 
-    monkeypatch.setattr("weft.array.backends.plan", counted)
+    monkeypatch.setattr("weft.array.execution.backends.plan", counted)
     return made
 
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from array_graphs import Graph
 from sampling import every
 from weft import dtypes
-from weft.array import backends, execute, memory, reference
-from weft.array.canonical import PARTS
-from weft.array.execute import Plan
-from weft.array.nodes import (
+from weft.array.execution import backends, memory, native, reference
+from weft.array.execution.native import Plan
+from weft.array.expression.nodes import (
     Apply,
     Convert,
     Dimension,
@@ -28,6 +27,7 @@ from weft.array.nodes import (
     View,
     walk,
 )
+from weft.array.programs.canonical import PARTS
 from weft.dtypes import DType, float32
 
 pytestmark = pytest.mark.jit
@@ -70,7 +70,7 @@ def loads(plan: Plan) -> list[int]:
 
 
 def agrees(*outputs: Node) -> None:
-    for got, want in zip(execute.run(outputs), reference.run(outputs), strict=True):
+    for got, want in zip(native.run(outputs), reference.run(outputs), strict=True):
         assert (got.shape, got.dtype) == (want.shape, want.dtype)
         np.testing.assert_array_equal(got, want)
 
@@ -102,7 +102,7 @@ def test_softmax_is_one_kernel() -> None:
     weights = apply("exp", shifted)
     softmax = apply("divide", weights, spread(reduce("sum", weights, 1), x.shape, 0))
     assert loads(planned(softmax)) == [1]
-    (got,) = execute.run([softmax])
+    (got,) = native.run([softmax])
     exact = np.exp(values.astype("float64") - 4)
     np.testing.assert_allclose(got, exact / exact.sum(1, keepdims=True), rtol=1e-6)
 
@@ -162,12 +162,12 @@ def test_one_text_serves_all_shapes() -> None:
 
 
 def test_equal_structures_share_a_plan() -> None:
-    execute.run([apply("add", given(data(17)), number(1.0))])
-    before = len(execute._plans)  # pyright: ignore[reportPrivateUsage]
-    execute.run([apply("add", given(data(17) + 1), number(1.0))])
-    assert len(execute._plans) == before  # pyright: ignore[reportPrivateUsage]
-    execute.run([apply("add", given(data(17)[::-1]), number(1.0))])
-    assert len(execute._plans) == before + 1  # pyright: ignore[reportPrivateUsage]
+    native.run([apply("add", given(data(17)), number(1.0))])
+    before = len(native._plans)  # pyright: ignore[reportPrivateUsage]
+    native.run([apply("add", given(data(17) + 1), number(1.0))])
+    assert len(native._plans) == before  # pyright: ignore[reportPrivateUsage]
+    native.run([apply("add", given(data(17)[::-1]), number(1.0))])
+    assert len(native._plans) == before + 1  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_checked_meanings_raise_wherever_the_operand_is(
     agrees(node)  # and the lanes beyond the array's end, which hold anything, do not count
     xs[place], ys[place] = x, y
     with pytest.raises(error) as caught:
-        execute.run([node])
+        native.run([node])
     assert str(caught.value) == message
 
 
@@ -204,7 +204,7 @@ def test_checked_meanings_in_reductions_and_two_dimensions() -> None:
     agrees(node)
     y[36, 40] = 0
     with pytest.raises(ZeroDivisionError):
-        execute.run([node])
+        native.run([node])
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -213,14 +213,14 @@ def test_the_first_of_equals_and_the_first_nan(meaning: str, axis: int) -> None:
     x = np.tile(np.array([3, 1, 3, 1, 2], "float32"), (700, 131))
     x[5, 600], x[600, 7], x[600, 600] = np.nan, np.nan, np.nan
     node = Reduce((x.shape[1 - axis],), dtypes.int64, source=given(x), meaning=meaning, axes=(axis,))
-    np.testing.assert_array_equal(execute.run([node])[0], getattr(np, meaning)(x, axis))
+    np.testing.assert_array_equal(native.run([node])[0], getattr(np, meaning)(x, axis))
 
 
 def test_narrow_floats_are_summed_in_float32_and_rounded_once() -> None:
     # 2048 + 1 + ... + 1: float16 alone would stay at 2048, whose neighbours are two apart.
     x = np.ones(100, "float16")
     x[0] = 2048
-    assert execute.run([reduce("sum", given(x), 0)])[0] == 2148  # 2147 lies between two float16 and rounds to even
+    assert native.run([reduce("sum", given(x), 0)])[0] == 2148  # 2147 lies between two float16 and rounds to even
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -274,7 +274,7 @@ def test_equal_expressions_are_computed_once() -> None:
     first, second = made(), made()
     one, two = planned(*first), planned(*first, *second)
     assert [p.text for p in one.programs] == [p.text for p in two.programs]
-    for got, want in zip(execute.run([*first, *second]), reference.run([*first, *second]), strict=True):
+    for got, want in zip(native.run([*first, *second]), reference.run([*first, *second]), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
@@ -310,7 +310,7 @@ def test_empty_arrays(shape: tuple[int, ...]) -> None:
 
 def test_reductions_of_nothing_give_their_neutral_element() -> None:
     x = given(np.zeros((3, 0), "int32"))
-    assert execute.run([reduce("prod", x, 1)])[0].tolist() == [1, 1, 1]
+    assert native.run([reduce("prod", x, 1)])[0].tolist() == [1, 1, 1]
 
 
 def test_a_plan_refuses_other_arrays() -> None:
@@ -321,7 +321,7 @@ def test_a_plan_refuses_other_arrays() -> None:
         plan(data(5))
     assert str(caught.value) == "input 0: expected float32 of shape (4,), found float32 of shape (5,)"
     with pytest.raises(ValueError) as caught:
-        execute.plan([apply("add", x, number(1.0))], [])
+        native.plan([apply("add", x, number(1.0))], [])
     assert str(caught.value) == "the outputs need x, which is not among the inputs"
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 import weft
 import weft.array as wa
 from weft import dtypes, semantics
-from weft.array import backends
-from weft.array.nodes import Apply, Convert, Input, Reduce, Scalar, View
+from weft.array.execution import backends
+from weft.array.expression.nodes import Apply, Convert, Input, Reduce, Scalar, View
 from weft.semantics import Constant
 
 
@@ -171,7 +171,7 @@ def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         runs.append(len(arguments[0]))
         return real(*arguments)
 
-    monkeypatch.setattr("weft.array.backends.run", counted)
+    monkeypatch.setattr("weft.array.execution.backends.run", counted)
     with wa.use_backend("reference"):
         a = wa.asarray([1, 2]) + 1
         assert runs == []

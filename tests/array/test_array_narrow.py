@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import weft.array as wa
 from sampling import some
 from weft import dtypes
-from weft.array.support import NARROW
+from weft.array.expression.support import NARROW
 from weft.dtypes import DType
 from weft.semantics import PromotionError, get
 

@@ -14,7 +14,8 @@ import pytest
 
 import weft.array as wa
 from weft import dtypes
-from weft.array import protocol, tracing
+from weft.array.api import protocol
+from weft.array.expression import tracing
 
 NP: Any = np
 DATA = np.array([[200, 7, 100], [3, 0, 255]], np.uint8)

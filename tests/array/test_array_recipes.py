@@ -1,4 +1,4 @@
-"""Recipes make what `weft.array.building` makes, and numbers of one class are one to every system."""
+"""Recipes make what `weft.array.building.operations` makes, and numbers of one class are one to every system."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from weft import dtypes, semantics
-from weft.array import building, recipes
-from weft.array.building import Value
-from weft.array.keys import gather
-from weft.array.nodes import Input
-from weft.array.recipes import class_of
+from weft.array.building import operations, recipes
+from weft.array.building.operations import Value
+from weft.array.building.recipes import class_of
+from weft.array.expression.keys import gather
+from weft.array.expression.nodes import Input
 from weft.semantics import Type, ops
 
 SYSTEMS: Final = (
@@ -100,7 +100,7 @@ def agree(known: Callable[[], Value], fresh: Callable[[], Value]) -> None:
 
 
 def plain(system: semantics.Semantics, op: str, lhs: Value, by: int | float, reflected: bool) -> Value:
-    return building.binary(system, op, by, lhs) if reflected else building.binary(system, op, lhs, by)
+    return operations.binary(system, op, by, lhs) if reflected else operations.binary(system, op, lhs, by)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -117,8 +117,8 @@ def test_recipes_make_what_building_makes(system: str) -> None:
         lhs, rhs, by = operand(), operand(), number(rng)
         op = rng.choice((*OPS, *recipes.BY_VALUE))
         for reflected in (False, True):
-            agree(partial(recipes.binary, chosen, op, lhs, rhs), partial(building.binary, chosen, op, lhs, rhs))
-            agree(partial(recipes.unary, chosen, "neg", lhs), partial(building.unary, chosen, "neg", lhs))
+            agree(partial(recipes.binary, chosen, op, lhs, rhs), partial(operations.binary, chosen, op, lhs, rhs))
+            agree(partial(recipes.unary, chosen, "neg", lhs), partial(operations.unary, chosen, "neg", lhs))
             agree(
                 partial(recipes.with_number, chosen, op, lhs, by, reflected),
                 partial(plain, chosen, op, lhs, by, reflected),

@@ -10,7 +10,7 @@ import pytest
 
 import weft.array as wa
 from weft import dtypes
-from weft.array import tracing
+from weft.array.expression import tracing
 from weft.semantics import Promotion, PromotionError, Type
 
 

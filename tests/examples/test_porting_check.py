@@ -15,7 +15,7 @@ import pytest
 
 import weft.array as wa
 from weft.array import use_backend
-from weft.array.comparison import Diverged, Kind
+from weft.array.comparing.comparison import Diverged, Kind
 from weft.cli import main
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "porting.md"

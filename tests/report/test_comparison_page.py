@@ -17,8 +17,8 @@ import pytest
 
 from layout_svg import loads_nothing
 from weft.array import use_backend
-from weft.array.comparing import compare
-from weft.array.comparison import Comparison
+from weft.array.comparing.check import compare
+from weft.array.comparing.comparison import Comparison
 
 SOURCE = """\
 import numpy as np

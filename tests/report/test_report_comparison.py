@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from weft.array import use_backend
-from weft.array.comparing import compare
-from weft.array.comparison import Comparison
+from weft.array.comparing.check import compare
+from weft.array.comparing.comparison import Comparison
 from weft.report.comparison import place, text
 
 PROGRAM = """\

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.array import execute
+from weft.array.execution import native
 from weft.runtime import compiler, executor, linker, loader, pages
 from weft.runtime.artifacts import Artifact
 from weft.runtime.jit import JITFunction
@@ -173,9 +173,9 @@ def test_memory_that_compilation_leaves(count: int, files: set[str], monkeypatch
 
 
 def test_generated_kernels_of_arrays_go_with_their_plans(files: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execute, "_KEPT", 1)  # and one that was used before
+    monkeypatch.setattr(native, "_KEPT", 1)  # and one that was used before
     array = weft.array.asarray(np.ones(8, np.float32))
-    execute._plans.clear()  # pyright: ignore[reportPrivateUsage]
+    native._plans.clear()  # pyright: ignore[reportPrivateUsage]
     gc.collect()
     before, lines = loader.loaded(), len(linecache.cache)
     for number in range(5):

@@ -4,8 +4,7 @@
 `Array.numpy` or `compute` runs them as few generated kernels. `fuse` compiles a function once, `Graph` builds ahead of the data.
 """
 
-from weft.array.backends import TracedValue, use_backend
-from weft.array.creation import (
+from weft.array.api.creation import (
     arange,
     eye,
     full,
@@ -16,7 +15,7 @@ from weft.array.creation import (
     zeros,
     zeros_like,
 )
-from weft.array.elementary import (
+from weft.array.api.elementary import (
     acos,
     acosh,
     add,
@@ -72,7 +71,7 @@ from weft.array.elementary import (
     subtract,
     trunc,
 )
-from weft.array.functions import (
+from weft.array.api.functions import (
     absolute,
     all,
     any,
@@ -124,10 +123,10 @@ from weft.array.functions import (
     transpose,
     where,
 )
-from weft.array.fuse import Fused, fuse
-from weft.array.graph import CompiledGraph, Graph
-from weft.array.lazy import Array, MixedSemantics, apply, asarray, compute, kernels
-from weft.array.moving import (
+from weft.array.api.fuse import Fused, fuse
+from weft.array.api.graph import CompiledGraph, Graph
+from weft.array.api.lazy import Array, MixedSemantics, apply, asarray, compute, kernels
+from weft.array.api.moving import (
     argsort,
     concatenate,
     einsum,
@@ -150,8 +149,9 @@ from weft.array.moving import (
     tile,
     topk,
 )
-from weft.array.statistics import cummax, cummin, cumprod, logsumexp, std, var
-from weft.array.support import UnsupportedDType
+from weft.array.api.statistics import cummax, cummin, cumprod, logsumexp, std, var
+from weft.array.execution.backends import TracedValue, use_backend
+from weft.array.expression.support import UnsupportedDType
 
 __all__ = [
     "Array",

@@ -17,7 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from weft.array.comparison import Cell, Comparison, Kind, Line, Operation, listed
+from weft.array.comparing.comparison import Cell, Comparison, Kind, Line, Operation, listed
 from weft.report.plain import WIDTH, plain
 from weft.report.types import STYLES, category
 from weft.semantics.explanation import write

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from weft.array.comparison import Comparison, Exit, Kind, Line, Operation, Stop, grouped, listed
+from weft.array.comparing.comparison import Comparison, Exit, Kind, Line, Operation, Stop, grouped, listed
 from weft.report.comparison import alike, answer_rows, place, text, told
 from weft.report.comparison_style import SCRIPT, STYLE
 

@@ -139,7 +139,7 @@ OUTSIDE: Final[Mapping[tuple[str, str], str]] = {
     ("take_along_axis", "torch"): "wrap",
     ("take_along_axis", "triton"): "positive",
 }
-"""What an index out of bounds does (`weft.array.calls`), where it does not raise."""
+"""What an index out of bounds does (`weft.array.execution.calls`), where it does not raise."""
 
 _NARROW: Final = frozenset({"float8", "unsigned"})
 """What PyTorch has few operations of."""

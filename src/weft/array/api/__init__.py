@@ -1,0 +1,1 @@
+"""What users hold: the array, its methods, the functions by name, traced functions and graphs."""

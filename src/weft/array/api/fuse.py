@@ -1,0 +1,210 @@
+"""A function of arrays, traced and compiled once for each kind of arguments.
+
+Evaluating lazily already fuses, but builds the expression and looks for its kernels at each evaluation. `fuse` does both
+once per signature: the system, and each array's dtype, weakness and shape. Numbers, strings, None and other hashable
+arguments are part of the signature by value, so that a literal stays a literal to promotion. Another number
+is traced anew and compiles nothing; pass ``numpy.float32(x)`` for one that changes often.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.array.api.lazy import Array, asarray, compute, computed, system_of
+from weft.array.building.coercion import is_number, is_scalar
+from weft.array.building.interop import is_array
+from weft.array.building.operations import Value
+from weft.array.execution import backends
+from weft.array.expression import tracing
+from weft.array.expression.nodes import Input, walk
+from weft.array.expression.structure import leaves, rebuild, shape_of
+from weft.dtypes import DType
+from weft.semantics import Semantics, get
+from weft.semantics.context import current, use
+
+_PLAIN: Final = frozenset({bool, int, float, str, type(None)})
+"""Types of arguments that are told apart by how they are written."""
+
+
+_KEPT: Final = 4096
+"""Signatures after which all are forgotten."""
+
+
+_Quick: TypeAlias = tuple[tuple[Hashable, ...], list[NDArray[Any]], list[int], Semantics]
+"""Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system."""
+
+
+@dataclass(frozen=True)
+class _Trace:
+    """One compiled signature: ``nest`` is what the function returned, its leaves the outputs of ``run`` in order."""
+
+    run: backends.Compiled
+    nest: object
+    types: tuple[tuple[DType, bool], ...]
+    """The dtype of each output, and whether it is weak."""
+
+    def results(self, data: Sequence[NDArray[Any]], addresses: Sequence[int], system: Semantics) -> Any:
+        """What the function returns for these arrays."""
+        values = self.run.run(data, addresses)
+        if self.nest is None:
+            return Array(computed(values[0], *self.types[0]), system)
+        made = [Array(computed(v, *kind), system) for v, kind in zip(values, self.types, strict=True)]
+        rest = iter(made)
+        return rebuild(self.nest, lambda _: next(rest))
+
+
+class Fused:
+    """A function that `fuse` has wrapped. Results are computed when it returns."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[..., Any], semantics: str | Semantics | None, backend: str | None) -> None:
+        self._function = function
+        self._system = None if semantics is None else get(semantics)
+        self._backend = backend
+        self._traces: dict[Hashable, _Trace] = {}
+        self._quick: dict[Hashable, _Trace] = {}
+        functools.update_wrapper(self, function)
+
+    @property
+    def signatures(self) -> int:
+        """How many signatures have been compiled."""
+        return len(self._traces)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """The function's result, its leaves computed arrays."""
+        quick = None if named or tracing.listening() else self._quick_call(arguments)
+        if quick is not None and (trace := self._quick.get(quick[0])) is not None:
+            return trace.results(*quick[1:])
+        return self._general(arguments, named, quick)
+
+    def _quick_call(self, arguments: tuple[Any, ...]) -> _Quick | None:
+        """The arguments, where they are NumPy's arrays, computed arrays of one system, and plain values."""
+        system = self._system
+        key: list[Hashable] = [backends.chosen(self._backend)]
+        data: list[NDArray[Any]] = []
+        addresses: list[int] = []
+        for leaf in arguments:
+            kind = type(cast(object, leaf))
+            if kind is np.ndarray:
+                key += (leaf.dtype, leaf.shape)
+                data.append(leaf)
+                addresses.append(0)
+            elif kind is Array:
+                value = leaf.value
+                node = value.node
+                system = leaf.semantics if system is None else system
+                if not isinstance(node, Input) or node.array is None or leaf.semantics is not system or value.counts:
+                    return None
+                key += (node.dtype, value.weak, node.shape)
+                data.append(node.array)
+                addresses.append(node.address)
+            elif kind in _PLAIN:
+                key += (kind, repr(leaf))
+            else:
+                return None
+        system = system or current()
+        key.append(system.name)
+        return tuple(key), data, addresses, system
+
+    def _general(self, arguments: tuple[Any, ...], named: dict[str, Any], quick: _Quick | None) -> Any:
+        """The same for any arguments; afterwards ``quick`` finds the trace, if NumPy's arrays were taken as they are."""
+        nest = (arguments, named)
+        found = list(leaves(nest))
+        chosen = self._system
+        system = system_of(self._name, found, chosen) if chosen or _arrays(found) else current()
+        read = [asarray(leaf, system) if _is_data(leaf) else leaf for leaf in found]
+        arrays = _arrays(read)
+        if tracing.listening() or any(_traced(array) for array in arrays):  # each operation is observed
+            return self._call(system, nest, read)
+        compute(*arrays, backend=self._backend)
+        key = (system.name, backends.chosen(self._backend), shape_of(nest), tuple(self._token(leaf) for leaf in read))
+        if (trace := self._traces.get(key)) is None:
+            if len(self._traces) >= _KEPT:
+                self._traces.clear()
+                self._quick.clear()
+            trace = self._traces[key] = self._trace(system, nest, read)
+        nodes = [cast(Input, array.node) for array in arrays]
+        data = [cast(NDArray[Any], node.array) for node in nodes]
+        if quick is not None and len(quick[1]) == len(data) and all(map(operator.is_, quick[1], data)):
+            self._quick[quick[0]] = trace
+        return trace.results(data, [node.address for node in nodes], system)
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self._function, "__name__", "fuse"))
+
+    def _call(self, system: Semantics, nest: object, leaf_values: list[object]) -> Any:
+        values = iter(leaf_values)
+        arguments, named = rebuild(nest, lambda _: next(values))
+        with use(system):
+            return self._function(*arguments, **named)
+
+    def _trace(self, system: Semantics, nest: object, read: list[object]) -> _Trace:
+        inputs: list[Input] = []
+        parameters: list[object] = []
+        for leaf in read:
+            if isinstance(leaf, Array):
+                inputs.append(Input(leaf.shape, leaf.dtype, name=f"{self._name}:{len(inputs)}"))
+                parameters.append(Array(Value(inputs[-1], leaf.weak), system))
+            else:
+                parameters.append(leaf)
+        result = self._call(system, nest, parameters)
+        outputs = [asarray(leaf, None if isinstance(leaf, Array) else system) for leaf in leaves(result)]
+        system_of(self._name, outputs, system)
+        run = backends.plan([array.node for array in outputs], inputs, self._backend)
+        return _Trace(run, rebuild(result, lambda _: None), tuple((array.dtype, array.weak) for array in outputs))
+
+    def _token(self, leaf: object) -> Hashable:
+        if isinstance(leaf, Array):
+            return (leaf.dtype, leaf.weak, leaf.shape)
+        try:
+            hash(leaf)
+        except TypeError:
+            raise TypeError(
+                f"{self._name}() takes arrays, numbers and hashable values, found {type(leaf).__name__}"
+            ) from None
+        return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+
+
+@overload
+def fuse(
+    function: Callable[..., Any], *, semantics: str | Semantics | None = None, backend: str | None = None
+) -> Fused: ...
+@overload
+def fuse(
+    function: None = None, *, semantics: str | Semantics | None = None, backend: str | None = None
+) -> Callable[[Callable[..., Any]], Fused]: ...
+def fuse(
+    function: Callable[..., Any] | None = None,
+    *,
+    semantics: str | Semantics | None = None,
+    backend: str | None = None,
+) -> Fused | Callable[[Callable[..., Any]], Fused]:
+    """Wraps a function of arrays (``@fuse`` or ``@fuse(semantics="jax")``) so that it is traced and compiled once for each
+    signature. Its arguments and results may nest in tuples, lists and dicts. It must not ask for values
+    (`backends.TracedValue`)."""
+
+    def wrap(wrapped: Callable[..., Any]) -> Fused:
+        return Fused(wrapped, semantics, backend)
+
+    return wrap if function is None else wrap(function)
+
+
+def _is_data(leaf: object) -> bool:
+    return isinstance(leaf, Array) or (not is_number(leaf) and (is_scalar(leaf) or is_array(leaf)))
+
+
+def _arrays(found: list[object]) -> list[Array]:
+    return [leaf for leaf in found if isinstance(leaf, Array)]
+
+
+def _traced(array: Array) -> bool:
+    return any(isinstance(node, Input) and node.array is None for node in walk([array.node]))

@@ -1,0 +1,155 @@
+"""Operators on arrays of known types and shapes, built again without asking.
+
+What `operations` makes of operands depends on their types and shapes, and on the system. The first time, the nodes that
+it made are kept as a *recipe*: which conversions and operations, of which of the nodes before. The next time the recipe makes the
+same nodes of other operands, in a tenth of the time. Of a number only its class matters (`class_of`): numbers of one class are
+the same to every system, whatever its rules, but for the operations in `BY_VALUE`.
+
+While operations are recorded, recipes are not used. What is built of other nodes than these kinds is no recipe.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from math import copysign, isfinite, isinf, isnan
+from typing import Final, TypeAlias
+
+from weft import dtypes
+from weft.array.building import operations
+from weft.array.building.operations import Value
+from weft.array.expression import tracing
+from weft.array.expression.nodes import Apply, Convert, Node, Scalar
+from weft.dtypes import DType
+from weft.semantics import Number, Semantics
+
+_KEPT: Final = 4096
+"""Recipes after which all are forgotten."""
+
+_LONGEST: Final = 32
+"""Nodes of a recipe, at most."""
+
+_Step: TypeAlias = tuple[tuple[int, ...], DType, str, tuple[int, ...], type[Node]]
+"""Shape, dtype, meaning, the operands' places, and what it is: an `Apply`, a `Convert`, or the number as a `Scalar`."""
+
+BY_VALUE: Final = frozenset({"**", "fpow", "<<", ">>"})
+"""The operations whose rules look at a number's value."""
+
+_INTEGERS: Final = sorted({b for d in dtypes.KNOWN if d.is_integer for b in (d.min, d.max + 1)} | {0, 1})
+_FLOATS: Final = sorted({float(d.largest) for d in dtypes.KNOWN if d.is_float})
+_DIGITS: Final = sorted({d.mantissa + 1 for d in dtypes.KNOWN if d.is_float})
+
+
+@dataclass(frozen=True, slots=True)
+class _Recipe:
+    """``steps`` over the operands and the nodes before; the last one is the result, which is ``weak`` or not. ``system`` is kept,
+    so that nothing else gets its identity."""
+
+    steps: tuple[_Step, ...]
+    weak: bool
+    system: Semantics
+
+    def make(self, *operands: Node, number: Number = 0) -> Value:
+        """The value for these operands."""
+        nodes = list(operands)
+        for shape, dtype, meaning, places, kind in self.steps:
+            if kind is Scalar:
+                nodes.append(operations.scalar(self.system, number, dtype))
+            elif kind is Apply:
+                nodes.append(Apply(shape, dtype, meaning, tuple([nodes[place] for place in places])))
+            else:
+                nodes.append(Convert(shape, dtype, source=nodes[places[0]], meaning=meaning))
+        return Value(nodes[-1], self.weak)
+
+
+_recipes: Final[dict[Hashable, _Recipe]] = {}
+
+
+def binary(system: Semantics, op: str, lhs: Value, rhs: Value) -> Value:
+    """`operations.binary` of two arrays."""
+    x, y = lhs.node, rhs.node
+    key = (id(system), op, x.dtype, lhs.weak, lhs.counts, x.shape, y.dtype, rhs.weak, rhs.counts, y.shape)
+    if (known := _recipes.get(key)) is not None and not tracing.listening():
+        return known.make(x, y)
+    return _made(key, system, (x, y), lambda: operations.binary(system, op, lhs, rhs))
+
+
+def unary(system: Semantics, op: str, argument: Value) -> Value:
+    """`operations.unary`."""
+    node = argument.node
+    key = (id(system), op, node.dtype, argument.weak, argument.counts, node.shape)
+    if (known := _recipes.get(key)) is not None and not tracing.listening():
+        return known.make(node)
+    return _made(key, system, (node,), lambda: operations.unary(system, op, argument))
+
+
+def with_number(system: Semantics, op: str, argument: Value, number: int | float, reflected: bool) -> Value:
+    """`operations.binary` of an array and a Python number that is no bool; the number comes first if ``reflected``."""
+    sides = (number, argument) if reflected else (argument, number)
+    if op in BY_VALUE:
+        return operations.binary(system, op, *sides)
+    node = argument.node
+    key = (id(system), op, node.dtype, argument.weak, argument.counts, node.shape, reflected, class_of(number))
+    if (known := _recipes.get(key)) is not None and not tracing.listening():
+        return known.make(node, number=number)
+    return _made(key, system, (node,), lambda: operations.binary(system, op, *sides), number)
+
+
+def class_of(number: int | float) -> Hashable:
+    """Equal for numbers that no system's types, refusals or meanings tell apart."""
+    if isinstance(number, int):
+        size = abs(number)
+        digits = (size // (number & -number)).bit_length() if number else 0  # an exact float needs as many
+        large = bisect_left(_FLOATS, size)
+        return "int", bisect_right(_INTEGERS, number), bisect_left(_DIGITS, digits), large
+    size = abs(number)
+    whole = number.is_integer() if isfinite(number) else isinf(number)
+    small = size < 2.0**-126, size < 2.0**-1022, size == 0
+    return "float", isnan(number), copysign(1, number) < 0, whole, bisect_left(_FLOATS, size), small
+
+
+def _made(
+    key: Hashable,
+    system: Semantics,
+    operands: Sequence[Node],
+    build: Callable[[], Value],
+    number: Number | None = None,
+) -> Value:
+    value = build()
+    if (steps := _steps(system, value.node, operands, number)) is not None and value.counts is None:
+        if len(_recipes) >= _KEPT:
+            _recipes.clear()
+        _recipes[key] = _Recipe(steps, value.weak, system)
+    return value
+
+
+def _steps(
+    system: Semantics, result: Node, operands: Sequence[Node], number: Number | None
+) -> tuple[_Step, ...] | None:
+    """The nodes between the operands and the result; None where there are others than a recipe has, or many."""
+    places = {id(node): place for place, node in enumerate(operands)}
+    if len(places) < len(operands):
+        return None  # which of the two is meant cannot be told
+    steps: list[_Step] = []
+    stack = [result]
+    while stack:
+        node = stack[-1]
+        if id(node) in places:
+            stack.pop()
+            continue
+        if isinstance(node, Scalar) and number is not None:
+            if repr(node.value) != repr(operations.scalar(system, number, node.dtype).value):
+                return None  # a number of the rule's own
+            places[id(node)] = len(operands) + len(steps)
+            steps.append((node.shape, node.dtype, "", (), Scalar))
+            continue
+        if not isinstance(node, (Apply, Convert)) or len(stack) + len(steps) > _LONGEST:
+            return None
+        if missing := [o for o in node.operands if id(o) not in places]:
+            stack += missing
+            continue
+        sources = tuple(places[id(o)] for o in node.operands)
+        places[id(node)] = len(operands) + len(steps)
+        steps.append((node.shape, node.dtype, node.meaning, sources, type(node)))
+    return tuple(steps) if steps else None

@@ -1,0 +1,1 @@
+"""One function, the same inputs, several systems: what each computes, recorded and compared line by line."""

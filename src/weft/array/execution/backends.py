@@ -1,0 +1,97 @@
+"""The backends that compute values: generated kernels, or NumPy.
+
+``native`` compiles; ``reference`` interprets the same nodes with NumPy through `weft.semantics.evaluate`, and says what each
+node means. Neither knows a promotion rule, so they must agree, and tests run both.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from numpy.typing import NDArray
+
+from weft.array.expression.nodes import Input, Node, walk
+
+Run: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int]], list[NDArray[Any]]]
+"""From an array for each input, and its address (0 where it is not known), to one for each output."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A graph compiled: called with one array for each input, gives one for each output."""
+
+    run: Run
+
+    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        return self.run(arrays, [0] * len(arrays))
+
+
+BACKENDS: Final[dict[str, str]] = {
+    "native": "weft.array.execution.native",
+    "reference": "weft.array.execution.reference",
+}
+"""Each backend's module, which has ``run(outputs)`` (`TracedValue` without data) and ``plan(outputs, inputs)``, a `Run`."""
+
+_LOADED: Final[dict[str, Any]] = {}
+"""The modules that were asked for."""
+
+_CHOSEN: Final[ContextVar[str]] = ContextVar("weft.array.execution.backends", default="native")
+
+
+class TracedValue(TypeError):
+    """A value was asked of an array that stands for the parameter of a function or a graph."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this array stands for a parameter while a function or graph is traced, and has no values yet; "
+            "choose between values with weft.array.where, not with Python's if, while or bool"
+        )
+
+
+@contextmanager
+def use_backend(name: str) -> Generator[str]:
+    """Arrays in the ``with`` block are computed by this backend; `ValueError` for an unknown one."""
+    token = _CHOSEN.set(_known(name))
+    try:
+        yield name
+    finally:
+        _CHOSEN.reset(token)
+
+
+def run(outputs: Sequence[Node], backend: str | None = None) -> list[NDArray[Any]]:
+    """The values of the nodes."""
+    return _module(backend).run(outputs)
+
+
+def plan(outputs: Sequence[Node], inputs: Sequence[Input], backend: str | None = None) -> Compiled:
+    """The nodes compiled as a function of ``inputs``; data elsewhere in the graph comes along."""
+    constants = [n for n in walk(outputs) if isinstance(n, Input) and n not in inputs and n.array is not None]
+    run: Run = _module(backend).plan(outputs, [*inputs, *constants])
+    if not constants:
+        return Compiled(run)
+    data = [node.array for node in constants if node.array is not None]
+    unknown = [0] * len(data)
+    return Compiled(lambda arrays, addresses: run([*arrays, *data], [*addresses, *unknown]))
+
+
+def chosen(backend: str | None = None) -> str:
+    """The backend's name: ``backend``, else the one of `use_backend`."""
+    return backend or _CHOSEN.get()
+
+
+def _module(backend: str | None) -> Any:
+    name = chosen(backend)
+    if (module := _LOADED.get(name)) is None:
+        module = _LOADED[name] = importlib.import_module(BACKENDS[_known(name)])
+    return module
+
+
+def _known(name: str) -> str:
+    if name not in BACKENDS:
+        raise ValueError(f"unknown backend '{name}'; weft.array has {', '.join(BACKENDS)}")
+    return name

@@ -1,0 +1,153 @@
+"""Runs expressions by their plans.
+
+Planning costs a millisecond or so and compiling more, so plans are kept by structure (`keys`): shapes, dtypes,
+strides, meanings. The same expression over other arrays and with other numbers runs the plan it ran before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
+
+from numpy.typing import NDArray
+
+from weft.array.execution.backends import Run, TracedValue
+from weft.array.execution.memory import address_of
+from weft.array.execution.plans import Plan
+from weft.array.expression.keys import gather
+from weft.array.expression.nodes import Input, Node, Scalar, walk
+from weft.array.programs.canonical import in_place
+from weft.array.programs.narrow import Widened, has_narrow
+from weft.array.programs.parts import Parts, has_complex
+from weft.semantics import Number
+
+_KEPT: Final = 256
+"""Plans used most recently that are kept; up to as many more that were used before."""
+
+Function: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], list[Number]], list[NDArray[Any]]]
+Runner: TypeAlias = Callable[[Sequence[Input], Sequence[Scalar]], list[NDArray[Any]]]
+
+
+Kept = TypeVar("Kept")
+
+
+class _Plans(Generic[Kept]):
+    """Plans by structure. Two tables make the least recently used plans go without a note at each use: what was found in the
+    older table moves to the younger one, and a full younger one replaces the older one."""
+
+    def __init__(self) -> None:
+        self.young: dict[Hashable, Kept] = {}
+        self._old: dict[Hashable, Kept] = {}
+
+    def __len__(self) -> int:
+        return len(self.young.keys() | self._old.keys())
+
+    def clear(self) -> None:
+        """Forgets all plans."""
+        self.young, self._old = {}, {}
+
+    def older(self, key: Hashable) -> Kept | None:
+        """The plan for a key that the younger table has not."""
+        if (found := self._old.get(key)) is not None:
+            self.add(key, found)
+        return found
+
+    def add(self, key: Hashable, made: Kept) -> None:
+        """Keeps a plan."""
+        if len(self.young) >= _KEPT:
+            self.young, self._old = {}, self.young
+        self.young[key] = made
+
+
+_plans: Final[_Plans[Runner]] = _Plans()
+_functions: Final[_Plans[Function]] = _Plans()
+"""Plans of functions: for data of any strides."""
+
+
+def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
+    """The plan for outputs as a function of inputs, which must include every `Input` the outputs need."""
+    key, needed, numbers = gather(outputs)
+    places = {id(node): place for place, node in enumerate(inputs)}
+    missing = [node for node in needed if id(node) not in places]
+    if missing:
+        names = ", ".join(node.name or "an array" for node in missing)
+        raise ValueError(f"the outputs need {names}, which is not among the inputs")
+    order = [places[id(node)] for node in needed]
+    values = [number.value for number in numbers]
+    function = _functions.young.get(key) or _functions.older(key)
+    if function is None:
+        function = _function(outputs, needed, numbers)
+        _functions.add(key, function)
+    if order == list(range(len(inputs))):
+        return lambda arrays, addresses: function(arrays, addresses, values)
+    return lambda arrays, addresses: function([arrays[i] for i in order], [addresses[i] for i in order], values)
+
+
+def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Function:
+    """The plan for outputs as a function of the inputs' data, their addresses, and numbers' values. It keeps no data alive."""
+    if has_narrow(outputs):
+        widened = Widened(outputs, inputs)
+        run_wide = _function(widened.outputs, widened.inputs, numbers)
+        unknown = [0] * len(widened.inputs)
+        return lambda arrays, addresses, values: widened.given(run_wide(widened.taken(arrays), unknown, values))
+    if has_complex(outputs):
+        parts = Parts(outputs, inputs)
+        taken, joined = parts.split.taken, parts.split.joined
+        real = _function(parts.outputs, parts.inputs, numbers)
+        unknown = [0] * len(parts.inputs)
+        return lambda arrays, addresses, values: joined(real(taken(arrays), unknown, values))
+    made = Plan(outputs, inputs, numbers)
+
+    fitting = made.fitting
+
+    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int], values: list[Number]) -> list[NDArray[Any]]:
+        return made(*fitting(arrays, addresses), values)
+
+    return call
+
+
+def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
+    """The text of each kernel that computes the nodes, in the order they run."""
+    if has_narrow(outputs):
+        return kernels(Widened(outputs, ()).outputs)
+    if has_complex(outputs):
+        return kernels(Parts(outputs, ()).outputs)
+    return tuple(p.text for p in Plan(outputs, [n for n in walk(outputs) if isinstance(n, Input)]).programs)
+
+
+def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
+    """The values of nodes whose inputs all have data; `TracedValue` where an input has none."""
+    key, inputs, numbers = gather(outputs)
+    found = _plans.young.get(key) or _plans.older(key)
+    if found is None:
+        if any(node.array is None for node in inputs):
+            raise TracedValue
+        found = _runner(outputs, inputs, numbers)
+        _plans.add(key, found)
+    return found(inputs, numbers)
+
+
+def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Runner:
+    if has_complex(outputs) or has_narrow(outputs) or not all(in_place(array) for array in _arrays(inputs)):
+        function = _function(outputs, inputs, numbers)
+        return lambda inputs, numbers: function(
+            _arrays(inputs), [node.address for node in inputs], [number.value for number in numbers]
+        )
+    made = Plan(outputs, inputs, numbers)
+
+    def call(inputs: Sequence[Input], numbers: Sequence[Scalar]) -> list[NDArray[Any]]:
+        addresses = [node.address or _address(node) for node in inputs]
+        return made(_arrays(inputs), addresses, [number.value for number in numbers])
+
+    return call
+
+
+def _arrays(inputs: Sequence[Input]) -> list[NDArray[Any]]:
+    return [cast("NDArray[Any]", node.array) for node in inputs]
+
+
+def _address(node: Input) -> int:
+    """The address of an input's data, which the node keeps from now on."""
+    address = address_of(cast("NDArray[Any]", node.array))
+    object.__setattr__(node, "address", address)
+    return address
