@@ -55,13 +55,16 @@ def _argument(value: Array | int | float) -> Any:
     return ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_float(value)
 
 
-def build_baseline(directory: Path) -> Baseline | None:
-    """Compiles baseline.c into ``directory``; None without a C compiler that knows its vectors and libmvec."""
+BASELINE = Path(__file__).with_name("baseline.c")
+
+
+def build_baseline(directory: Path, source: Path = BASELINE) -> Baseline | None:
+    """Compiles baseline.c, or a source that includes it, into ``directory``; None without a C compiler that knows its vectors
+    and libmvec."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
     library = directory / "baseline.so"
-    source = Path(__file__).with_name("baseline.c")
     built = subprocess.run(
         [compiler, *FLAGS, str(source), "-o", str(library), *LIBRARIES], capture_output=True, check=False
     )

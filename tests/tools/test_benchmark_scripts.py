@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from solver_kernels import imported
+from solver_kernels import ROOT, imported
 
 pytestmark = pytest.mark.jit
 
@@ -89,3 +92,32 @@ def test_prices_of_the_layout_solver(monkeypatch: pytest.MonkeyPatch, capsys: py
     status, rows, err = run(script, ["--only", "transpose 32-bit"], monkeypatch, capsys)
     assert (status, err) == (0, "")
     assert rows[1][:5] == ["transpose 32-bit 64x64", "1,842", "1,574", "1.17", "1,574"]
+
+
+def test_matrix() -> None:
+    """One row on one thread, in a process of its own, as the option asks; values are checked before they are timed."""
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks" / "matrix"),
+        "--only",
+        "gemv-small",
+        "--repeats",
+        "1",
+        "--threads",
+        "1",
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    rows = [line for line in out.splitlines() if line.startswith("| gemv")]
+    assert len(rows) == 1
+    assert re.search(r"\| 16x16: \d+\.\d\d, 64x16: .*128x32: \d+\.\d\d \| \d+\.\d\d \| (\d+%)? ?\|$", rows[0])
+    assert "1 cores" in out
+    assert re.search(r"6 cells, geometric mean \d+\.\d\d", out)
+
+
+def test_matrix_names_unknown_rows() -> None:
+    command = [sys.executable, str(ROOT / "benchmarks" / "matrix"), "--only", "gemw"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert run.returncode == 1
+    assert run.stderr.startswith("no row or family gemw; there are reductions, movement, ")
