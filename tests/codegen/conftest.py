@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft import dtypes, emulator, reference
 from weft import target as targets
+from weft.codegen import kernel as abi
 from weft.codegen import lay_out, machine_for
 from weft.codegen.llvm.arith import llvm_type, storage_type
 from weft.codegen.llvm.types import I1, I64, Module
@@ -213,15 +214,18 @@ class Differential:
         `weft.codegen.kernel` says."""
         compiled = _compiled(module, targets.host(), Options(disjoint=disjoint))
         code = loader.load(compiled.object, compiled.symbol)
-        slots = b"".join(map(_slot, arguments))
-        block = ctypes.create_string_buffer(slots, max(8, len(slots)))
+        slots = list(map(_slot, arguments))
         scratch = ctypes.create_string_buffer(compiled.scratch + 64)
         aligned = -(-ctypes.addressof(scratch) // 64) * 64
-        counter, record, thread = ctypes.c_int64(0), (ctypes.c_int64 * 8)(), (ctypes.c_int64 * 3)()
         nx, ny, nz = (*grid, 1, 1)[:3]
-        entry = executor.ENTRY(code.address)
-        pointers = (ctypes.addressof(block), aligned, ctypes.addressof(counter))
-        status = entry(*pointers, nx * ny * nz, 1, nx, ny, nz, ctypes.addressof(record), ctypes.addressof(thread))
+        launch = (ctypes.c_int64 * (abi.SLOTS + len(slots)))()
+        launch[abi.TOTAL] = nx * ny * nz
+        launch[abi.CHUNK] = 1
+        for word, size in zip(abi.SIZES, (nx, ny, nz), strict=True):
+            launch[word] = size
+        ctypes.memmove(ctypes.addressof(launch) + 8 * abi.SLOTS, b"".join(slots), 8 * len(slots))
+        thread = (ctypes.c_int64 * 4)(0, 0, 0, aligned)
+        status = executor.ENTRY(code.address)(ctypes.addressof(launch), ctypes.addressof(thread))
         assert status == 0
 
     def module(

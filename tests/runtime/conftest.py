@@ -22,11 +22,21 @@ from weft.runtime.artifacts import Artifact
 from weft.runtime.errors import Site
 
 _ENTRY = """
-define i32 @kernel(ptr %args, ptr %scratch, ptr %next, i64 %total, i64 %chunk, i32 %nx, i32 %ny, i32 %nz, ptr %fault,
-                   ptr %thread) {
+define i32 @kernel(ptr %launch, ptr %thread) {
 entry:
-  %nx64 = sext i32 %nx to i64
-  %ny64 = sext i32 %ny to i64
+  %next = getelementptr i64, ptr %launch, i64 0
+  %fault = getelementptr i64, ptr %launch, i64 8
+  %total_at = getelementptr i64, ptr %launch, i64 16
+  %chunk_at = getelementptr i64, ptr %launch, i64 17
+  %nx_at = getelementptr i64, ptr %launch, i64 18
+  %ny_at = getelementptr i64, ptr %launch, i64 19
+  %args = getelementptr i64, ptr %launch, i64 21
+  %scratch_at = getelementptr i64, ptr %thread, i64 3
+  %total = load i64, ptr %total_at
+  %chunk = load i64, ptr %chunk_at
+  %nx64 = load i64, ptr %nx_at
+  %ny64 = load i64, ptr %ny_at
+  %scratch = load ptr, ptr %scratch_at
   br label %claim
 claim:
   %first = atomicrmw add ptr %next, i64 %chunk monotonic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 import subprocess
 import sys
 import textwrap
@@ -14,37 +15,28 @@ from collections.abc import Callable
 
 import pytest
 
+from weft.codegen import kernel as abi
 from weft.runtime import executor
 from weft.runtime.executor import Pool, thread_count
-from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace, give, take
+from weft.runtime.workspace import HEAD, Workspace, give, take
 
 Program = Callable[[int], int]
 
 
-def entry_of(program: Program, seen: list[tuple[int, ...]] | None = None) -> executor.Entry:
+def entry_of(program: Program, seen: list[tuple[int, int]] | None = None) -> executor.Entry:
     """An entry point that claims programs as the ABI says and calls ``program`` for each; ``seen`` gets its
     arguments."""
     lock = threading.Lock()
 
-    def entry(
-        args: int,
-        scratch: int,
-        counter: int,
-        total: int,
-        chunk: int,
-        nx: int,
-        ny: int,
-        nz: int,
-        record: int,
-        thread: int,
-    ) -> int:
+    def entry(launch: int, thread: int) -> int:
         if seen is not None:
-            seen.append((args, scratch, counter, total, chunk, nx, ny, nz, record, thread))
+            seen.append((launch, thread))
+        words = (ctypes.c_int64 * abi.SLOTS).from_address(launch)
+        total, chunk = words[abi.TOTAL], words[abi.CHUNK]
         while True:
             with lock:
-                cell = ctypes.c_int64.from_address(counter)
-                first = cell.value
-                cell.value = first + chunk
+                first = words[abi.NEXT]
+                words[abi.NEXT] = first + chunk
             if first >= total:
                 return 0
             for p in range(first, min(first + chunk, total)):
@@ -54,10 +46,19 @@ def entry_of(program: Program, seen: list[tuple[int, ...]] | None = None) -> exe
     return entry
 
 
-def workspace() -> Workspace:
-    result = Workspace()
-    ctypes.c_int64.from_address(result.address).value = 0
-    return result
+def run(
+    pool: Pool, entry: executor.Entry, grid: tuple[int, int, int], scratch: int = 0, space: Workspace | None = None
+) -> int:
+    """A launch without arguments, packed as `Executable` does it."""
+    space = space or Workspace()
+    total, chunk, width = pool.share(grid)
+    struct.pack_into(HEAD, space.block, space.offset, space.scratch(scratch), total, chunk, *grid)
+    return pool.run(entry, space, scratch, width)
+
+
+def scratch_of(thread: int) -> int:
+    """The address of the scratch memory that a thread was given."""
+    return ctypes.c_int64.from_address(thread + 8 * abi.SCRATCH).value
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -69,20 +70,34 @@ def test_each_program_runs_once(threads: int, grid: tuple[int, int, int]) -> Non
         counts[p] += 1
         return 0
 
-    assert Pool(threads).run(entry_of(program), workspace(), 0, grid) == 0
+    assert run(Pool(threads), entry_of(program), grid) == 0
     assert counts == dict.fromkeys(range(grid[0] * grid[1] * grid[2]), 1)
 
 
 def test_what_the_entry_point_is_given() -> None:
-    seen: list[tuple[int, ...]] = []
-    space = workspace()
-    Pool(1).run(entry_of(lambda p: 0, seen), space, 100, (2, 3, 4))
-    ((args, scratch, counter, total, chunk, nx, ny, nz, record, thread),) = seen
-    assert (args, counter) == (space.address + ARGUMENTS, space.address)
-    assert (record, thread) == (space.address + RECORD, space.address + THREAD)
-    assert (total, chunk, nx, ny, nz) == (24, 24, 2, 3, 4)
-    assert scratch % 64 == args % 64 == counter % 64 == record % 64 == thread % 64 == 0
-    assert scratch != 0
+    seen: list[tuple[int, int]] = []
+    space = Workspace()
+    run(Pool(1), entry_of(lambda p: 0, seen), (2, 3, 4), 100, space)
+    assert seen == [(space.launch, space.thread)]
+    words = (ctypes.c_int64 * abi.SLOTS).from_address(space.launch)
+    assert [words[i] for i in (abi.TOTAL, abi.CHUNK, *abi.SIZES)] == [24, 24, 2, 3, 4]
+    assert space.launch % 64 == space.thread % 64 == scratch_of(space.thread) % 64 == 0
+    assert scratch_of(space.thread) != 0
+
+
+@pytest.mark.parametrize(
+    ("grid", "threads", "shared"),
+    [
+        ((1, 1, 1), 4, (1, 1, 1)),
+        ((3, 1, 1), 4, (3, 1, 3)),
+        ((10, 10, 10), 1, (1000, 1000, 1)),
+        ((10, 10, 10), 4, (1000, 31, 4)),
+    ],
+)
+def test_how_a_grid_is_shared(grid: tuple[int, int, int], threads: int, shared: tuple[int, int, int]) -> None:
+    """Eight claims a thread, where there are so many programs."""
+    assert Pool(threads).share(grid) == shared
+    assert Pool(7).share(grid, threads) == shared
 
 
 def test_other_threads_take_part() -> None:
@@ -93,20 +108,20 @@ def test_other_threads_take_part() -> None:
         barrier.wait()
         return 0
 
-    assert Pool(2).run(entry_of(program), workspace(), 0, (2, 1, 1)) == 0
+    assert run(Pool(2), entry_of(program), (2, 1, 1)) == 0
 
 
 def test_scratch_is_each_threads_own() -> None:
-    seen: list[tuple[int, ...]] = []
+    seen: list[tuple[int, int]] = []
     barrier = threading.Barrier(2, timeout=20)
 
     def program(p: int) -> int:
         barrier.wait()
         return 0
 
-    Pool(2).run(entry_of(program, seen), workspace(), 64, (2, 1, 1))
-    assert len({call[1] for call in seen}) == 2
-    assert len({call[0] for call in seen}) == 1
+    run(Pool(2), entry_of(program, seen), (2, 1, 1), 64)
+    assert len({scratch_of(thread) for _, thread in seen} - {0}) == 2
+    assert len({launch for launch, _ in seen}) == 1
 
 
 def test_scratch_grows_and_is_kept() -> None:
@@ -126,7 +141,7 @@ def test_status_of_any_thread_counts() -> None:
         barrier.wait()
         return int(p == 1)
 
-    assert Pool(2).run(entry_of(program), workspace(), 0, (2, 1, 1)) == 1
+    assert run(Pool(2), entry_of(program), (2, 1, 1)) == 1
 
 
 def test_a_fault_is_kept_while_another_thread_ends_well(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +162,7 @@ def test_a_fault_is_kept_while_another_thread_ends_well(monkeypatch: pytest.Monk
             barrier.wait()
             return int((threading.get_ident() == caller) is failing)
 
-        assert pool.run(entry_of(program), workspace(), 0, (2, 1, 1)) == 1
+        assert run(pool, entry_of(program), (2, 1, 1)) == 1
 
 
 def test_an_exception_in_a_worker_reaches_the_caller_after_all_have_finished() -> None:
@@ -164,9 +179,9 @@ def test_an_exception_in_a_worker_reaches_the_caller_after_all_have_finished() -
 
     pool = Pool(2)
     with pytest.raises(ArithmeticError, match="program [01]"):
-        pool.run(entry_of(program), workspace(), 0, (2, 1, 1))
+        run(pool, entry_of(program), (2, 1, 1))
     assert len(finished) == 1
-    assert pool.run(entry_of(lambda p: 0), workspace(), 0, (100, 1, 1)) == 0
+    assert run(pool, entry_of(lambda p: 0), (100, 1, 1)) == 0
 
 
 def test_an_exception_in_the_caller_waits_for_the_workers() -> None:
@@ -185,7 +200,7 @@ def test_an_exception_in_the_caller_waits_for_the_workers() -> None:
         return 0
 
     with pytest.raises(KeyboardInterrupt):
-        Pool(2).run(entry_of(program), workspace(), 0, (2, 1, 1))
+        run(Pool(2), entry_of(program), (2, 1, 1))
     assert len(finished) == 1
 
 
@@ -201,7 +216,7 @@ def test_launches_from_several_threads() -> None:
             return 0
 
         for _ in range(20):
-            pool.run(entry_of(program), workspace(), 0, (50, 1, 1))
+            run(pool, entry_of(program), (50, 1, 1))
 
     threads = [threading.Thread(target=launch, args=(i,)) for i in range(6)]
     for thread in threads:
@@ -239,14 +254,14 @@ FORK = """
 import ctypes, os, signal, threading
 from weft.runtime import executor
 
-def entry(args, scratch, counter, total, chunk, nx, ny, nz, record, thread):
+def entry(launch, thread):
     barrier.wait()
     return 0
 
 def launch():
     global barrier
     barrier = threading.Barrier(2, timeout=20)
-    executor.pool().run(entry, executor.Workspace(), 0, (2, 1, 1))
+    executor.pool().run(entry, executor.Workspace(), 0, 2)
 
 launch()
 child = os.fork()

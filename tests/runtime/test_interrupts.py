@@ -6,6 +6,7 @@ import ctypes
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ import weft
 from weft import language as tl
 from weft.codegen import kernel as abi
 from weft.runtime import executor
-from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace
+from weft.runtime.workspace import ARGUMENTS, HEAD, LAUNCH, PROGRAMS, RECORD, THREAD, Workspace
 
 pytestmark = [pytest.mark.jit, pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")]
 
@@ -96,12 +97,10 @@ def counted_by(chunk: int) -> tuple[Workspace, NDArray[np.int32], Callable[[], i
     counts = np.zeros(10, np.int32)
     executable = count.compile(counts, 1).executable
     space = Workspace()
-    base = space.address
-    ctypes.c_int64.from_address(base + ARGUMENTS).value = counts.ctypes.data
+    struct.pack_into(f"{HEAD}Q", space.block, space.offset, 0, 10, chunk, 10, 1, 1, counts.ctypes.data)
 
     def call() -> int:
-        entry = executor.ENTRY(executable.address)
-        return int(entry(base + ARGUMENTS, 0, base, 10, chunk, 10, 1, 1, base + RECORD, base + THREAD))
+        return int(executor.ENTRY(executable.address)(space.launch, space.thread))
 
     return space, counts, call
 
@@ -115,7 +114,7 @@ def test_a_paused_thread_goes_on_where_it_was(chunk: int) -> None:
         space.pause()
         statuses.append(call())
         assert counts.tolist() == [1] * min(10, len(statuses)) + [0] * (10 - len(statuses))
-        asked = ctypes.c_int64.from_address(space.address + THREAD).value
+        asked = ctypes.c_int64.from_address(space.thread + 8 * abi.PAUSE).value
         assert asked == (statuses[-1] == executor.DONE)  # forgotten once obeyed
     assert statuses == [executor.PAUSED] * 10 + [executor.DONE]
 
@@ -143,4 +142,24 @@ def test_the_runtime_knows_what_native_code_returns() -> None:
     names = ("DONE", "FAULT", "STOPPED", "PAUSED")
     assert [getattr(executor, name) for name in names] == [getattr(abi, name) for name in names]
     space = Workspace()
-    assert space.stop_word - space.address == RECORD + 8 * abi.STOP
+    assert space.stop_word - space.launch == 8 * (abi.RECORD + abi.STOP)
+
+
+def test_the_runtime_packs_a_launch_as_native_code_reads_it() -> None:
+    """Each word of the two blocks, by the table of the interface. What no row names is 0."""
+    space = Workspace()
+    assert (space.address % 64, space.thread - space.address, space.launch - space.address) == (0, THREAD, LAUNCH)
+    assert (RECORD - LAUNCH, PROGRAMS - LAUNCH, ARGUMENTS - LAUNCH) == (8 * abi.RECORD, 8 * abi.TOTAL, 8 * abi.SLOTS)
+    ctypes.memset(space.address, 255, ARGUMENTS + 16)
+    struct.pack_into(f"{HEAD}qq", space.block, space.offset, 11, 24, 5, 2, 3, 4, 70, 80)
+    thread = (ctypes.c_int64 * 4).from_address(space.thread)
+    launch = (ctypes.c_int64 * (abi.SLOTS + 2)).from_address(space.launch)
+    assert list(thread) == [{abi.SCRATCH: 11}.get(i, 0) for i in range(4)]
+    named = {
+        abi.TOTAL: 24,
+        abi.CHUNK: 5,
+        **dict(zip(abi.SIZES, (2, 3, 4), strict=True)),
+        abi.SLOTS: 70,
+        abi.SLOTS + 1: 80,
+    }
+    assert list(launch) == [named.get(i, 0) for i in range(abi.SLOTS + 2)]

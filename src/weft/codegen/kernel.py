@@ -2,17 +2,26 @@
 
 The entry point's C signature is the whole interface between generated code and the runtime::
 
-    int32 symbol(int64 *args, char *scratch, int64 *next, int64 total, int64 chunk,
-                 int32 nx, int32 ny, int32 nz, int64 *record, int64 *thread)
+    int32 symbol(int64 *launch, int64 *thread)
 
-``args`` holds one 8-byte slot per run-time argument, in order: addresses of pointers, integers sign- or zero-extended,
-floats as the bits of their type in the low bytes, bools as 0 or 1. A checked kernel finds two more slots per pointer argument
-behind them, in order: its first byte and the one past its last. Every calling thread claims ``chunk`` programs at a time
-(one, whatever ``chunk`` is, in a kernel whose programs may wait for each other) by an atomic add on ``*next`` until
-``total = nx * ny * nz`` is reached; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``.
-``scratch`` is `CompiledKernel.scratch` bytes of this thread's own, aligned to 64.
+A native call by Python's ctypes costs 40 ns for each argument, so what a launch says is in memory. ``launch`` is aligned to 64:
 
-``record`` is 8 int64 of the launch, zeroed before it:
+| word | holds |
+|---|---|
+| 0 (`NEXT`) | the next program that no thread has claimed, 0 before the launch. It has a cache line of its own |
+| 8 to 15 (`RECORD`) | the record, below, zeroed before the launch |
+| 16 (`TOTAL`) | the number of programs, ``nx * ny * nz`` |
+| 17 (`CHUNK`) | how many programs a thread claims at a time |
+| 18, 19, 20 (`SIZES`) | ``nx``, ``ny``, ``nz`` |
+| from 21 (`SLOTS`) | one 8-byte slot per run-time argument, in order |
+
+Slots hold addresses of pointers, integers sign- or zero-extended, floats as the bits of their type in the low bytes, bools as 0
+or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
+
+Every calling thread claims programs (one at a time, whatever word 17 says, in a kernel whose programs may wait for each other)
+by an atomic add on word 0 until all are claimed; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``.
+
+The record is 8 int64:
 
 | word | holds |
 |---|---|
@@ -26,12 +35,13 @@ behind them, in order: its first byte and the one past its last. Every calling t
 A kernel prints by ``void printer(int32 number, int32 x, int32 y, int32 z, void *values)``: the index into
 `CompiledKernel.prints`, the program's ids, and where the elements lie, each in its storage type.
 
-``thread`` is 3 int64 of the calling thread, zeroed before its first call:
+``thread`` is 4 int64 of the calling thread; all but the last are zeroed before its first call:
 
 | word | holds |
 |---|---|
-| 0 | not 0: this thread shall return at the next program boundary. Written by any thread at any time; cleared on return |
-| 1, 2 | the programs that the thread has claimed and not run: from word 1 to before word 2. The next call runs them first |
+| 0 (`PAUSE`) | not 0: return at the next program boundary. Written by any thread at any time; cleared on return |
+| 1, 2 (`POSITION`, `LAST`) | claimed and not run: from word 1 to before word 2. The next call runs these programs first |
+| 3 (`SCRATCH`) | the address of `CompiledKernel.scratch` bytes of this thread's own, aligned to 64 |
 
 The result is one of the values below. After `PAUSED` the same thread calls again with the same arguments.
 """
@@ -53,10 +63,23 @@ STOPPED: Final = 2
 PAUSED: Final = 3
 """The thread was asked to return, and did so at a program boundary."""
 
+NEXT: Final = 0
+RECORD: Final = 8
+TOTAL: Final = 16
+CHUNK: Final = 17
+SIZES: Final = (18, 19, 20)
+SLOTS: Final = 21
+"""The words of ``launch``."""
+
 STOP: Final = 6
-"""The word of ``record`` that stops a launch."""
 PRINTER: Final = 7
-"""The word of ``record`` that has the address of what prints."""
+"""Words of the record."""
+
+PAUSE: Final = 0
+POSITION: Final = 1
+LAST: Final = 2
+SCRATCH: Final = 3
+"""The words of ``thread``."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.printing import Printer
-from weft.runtime.workspace import ARGUMENTS, Workspace, give, take
+from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
 
 class Executable:
@@ -34,7 +34,7 @@ class Executable:
         self.address = self._code.address
         self._entry: executor.Entry = executor.ENTRY(self.address)
         bounds = "QQ" * len(self._pointers) if checked else ""
-        packer = struct.Struct(f"=q{ARGUMENTS - 8}x{slot_format(key)}{bounds}")
+        packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}")
         self._pack = packer.pack_into
         self._slots = (packer.size - ARGUMENTS) // 8
 
@@ -46,15 +46,18 @@ class Executable:
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
+        pool, scratch = executor.pool(), self.artifact.scratch
+        total, chunk, width = pool.share(grid)
         workspace = take(self._slots)
         try:
-            self._pack(workspace.block, workspace.offset, 0, *slots)
+            self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
         except OverflowError:
-            self._pack(workspace.block, workspace.offset, 0, *to_float32(slots))
+            slots = to_float32(slots)
+            self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
         if self.artifact.prints:
-            failed = self._run_printing(workspace, bound, grid)
+            failed = self._run_printing(workspace, width, bound)
         else:
-            failed = executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=(self, bound))
+            failed = pool.run(self._entry, workspace, scratch, width, (self, bound))
         if failed:
             raise self._failure(workspace.fault(), bound)
         give(workspace)  # after an exception a thread may still use it
@@ -62,22 +65,20 @@ class Executable:
     def run(self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object) -> None:
         """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
         empty, code that neither checks nor prints. At most ``threads`` threads run it; ``kept`` is held until none does."""
-        workspace = take(self._slots)
-        self._pack(workspace.block, workspace.offset, 0, *slots)
         pool, scratch = executor.pool(), self.artifact.scratch
-        if threads == 1:
-            failed = pool.alone(self._entry, workspace, scratch, grid)
-        else:
-            failed = pool.run(self._entry, workspace, scratch, grid, threads, kept)
+        total, chunk, width = pool.share(grid, threads)
+        workspace = take(self._slots)
+        self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
+        failed = pool.run(self._entry, workspace, scratch, width, kept)
         if failed:
             raise self._failure(workspace.fault(), Bound())
         give(workspace)  # after an exception a thread may still use it
 
-    def _run_printing(self, workspace: Workspace, bound: Bound, grid: Grid) -> int:
+    def _run_printing(self, workspace: Workspace, width: int, bound: Bound) -> int:
         printer = Printer(self.artifact.prints, workspace)
         kept = (self, bound, printer)
         try:
-            return executor.pool().run(self._entry, workspace, self.artifact.scratch, grid, kept=kept)
+            return executor.pool().run(self._entry, workspace, self.artifact.scratch, width, kept)
         finally:
             if printer.error is not None:
                 raise printer.error

@@ -33,26 +33,12 @@ from queue import SimpleQueue
 from typing import Final, TypeAlias
 
 from weft.runtime.watch import Watch, release
-from weft.runtime.workspace import ARGUMENTS, RECORD, THREAD, Workspace
+from weft.runtime.workspace import Workspace
 
-ENTRY: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int32,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_int64,
-    ctypes.c_int32,
-    ctypes.c_int32,
-    ctypes.c_int32,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-)
-"""The kernel's C signature: args, scratch, next, total, chunk, nx, ny, nz, record, thread -> status."""
+ENTRY: Final = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+"""The kernel's C signature: launch, thread -> status."""
 
-Entry: TypeAlias = Callable[[int, int, int, int, int, int, int, int, int, int], int]
-Programs: TypeAlias = tuple[int, int, int, int, int, int, int]
-"""The arguments from ``next`` to ``record``, which are the same for all threads of a launch."""
+Entry: TypeAlias = Callable[[int, int], int]
 
 DONE: Final = 0
 FAULT: Final = 1
@@ -75,12 +61,10 @@ class Job:
     """
 
     __slots__ = (
-        "_arguments",
         "_caller",
         "_done",
         "_entry",
         "_joined",
-        "_programs",
         "_scratch",
         "closed",
         "error",
@@ -88,12 +72,10 @@ class Job:
         "statuses",
     )
 
-    def __init__(self, entry: Entry, caller: Workspace, scratch: int, programs: Programs, kept: object):
+    def __init__(self, entry: Entry, caller: Workspace, scratch: int, kept: object):
         self._entry = entry
         self._caller = caller
         self._scratch = scratch
-        self._arguments = caller.address + ARGUMENTS
-        self._programs = programs
         self._done = _thread.allocate_lock()
         self._done.acquire()
         self._joined: list[None] = []
@@ -108,8 +90,8 @@ class Job:
         status = DONE
         if not self.closed:  # who is in `_joined` before that is waited for
             try:
-                scratch = workspace.scratch(self._scratch)
-                status = self._entry(self._arguments, scratch, *self._programs, workspace.address + THREAD)
+                workspace.enter(self._scratch)
+                status = self._entry(self._caller.launch, workspace.thread)
             except BaseException as error:  # handed to the caller, which raises it
                 self.error = error
                 self.stop()
@@ -138,33 +120,28 @@ class Pool:
         self._numbers = itertools.count(1)
         self._started = False
 
-    def run(
-        self,
-        entry: Entry,
-        workspace: Workspace,
-        scratch: int,
-        grid: tuple[int, int, int],
-        threads: int | None = None,
-        kept: object = None,
-    ) -> int:
-        """Runs the grid; the arguments are packed in ``workspace``. Returns `FAULT` where a checked access failed, else
-        `DONE`.
+    def share(self, grid: tuple[int, int, int], threads: int | None = None) -> tuple[int, int, int]:
+        """How a grid that is not empty is run: the number of programs, how many of them a thread claims at a time, and the
+        number of threads, at most ``threads``."""
+        total = grid[0] * grid[1] * grid[2]
+        width = min(self.threads if threads is None else threads, total)
+        return total, (total if width <= 1 else max(1, total // (width * _CHUNKS_PER_THREAD))), width
+
+    def run(self, entry: Entry, workspace: Workspace, scratch: int, width: int, kept: object = None) -> int:
+        """Runs the launch that is packed in ``workspace`` on ``width`` threads. Returns `FAULT` where a checked access failed,
+        else `DONE`.
 
         Raises what a signal handler raises, after the launch has stopped. ``kept`` is held until no thread runs the grid.
         """
-        total = grid[0] * grid[1] * grid[2]
-        width = min(self.threads if threads is None else threads, total)
         if width <= 1:
-            return self.alone(entry, workspace, scratch, grid)
-        chunk = max(1, total // (width * _CHUNKS_PER_THREAD))
-        programs = (workspace.address, total, chunk, *grid, workspace.address + RECORD)
-        job = Job(entry, workspace, scratch, programs, kept)
+            return self.alone(entry, workspace)
+        job = Job(entry, workspace, scratch, kept)
         # The code below must not gain a call or a jump outside of a `try`: CPython runs signal handlers there.
         status = DONE
         failure: BaseException | None = None
         try:
             self._offer(job, width - 1)
-            status = self._lead(entry, workspace, scratch, programs)
+            status = self._lead(entry, workspace)
         except BaseException as error:
             failure = error
         try:
@@ -192,26 +169,24 @@ class Pool:
             raise job.error
         return _result([status, *job.statuses])
 
-    def alone(self, entry: Entry, workspace: Workspace, scratch: int, grid: tuple[int, int, int]) -> int:
+    def alone(self, entry: Entry, workspace: Workspace) -> int:
         """`run` in this thread."""
-        x, y, z = grid
-        total, address = x * y * z, workspace.address
-        status = self._lead(entry, workspace, scratch, (address, total, total, x, y, z, address + RECORD))
+        status = self._lead(entry, workspace)
         return status if status == DONE else _result([status])
 
-    def _lead(self, entry: Entry, caller: Workspace, scratch: int, programs: Programs) -> int:
+    def _lead(self, entry: Entry, caller: Workspace) -> int:
         """The caller's part: runs programs until none is left, and gives native code's status. Raises what a signal handler
         raises."""
-        watch = self.watch
-        arguments, scratch, thread = caller.address + ARGUMENTS, caller.scratch(scratch), caller.address + THREAD
+        launch, thread = caller.launch, caller.thread
         if not caller.main:
-            return entry(arguments, scratch, *programs, thread)
+            return entry(launch, thread)
+        watch = self.watch
         status = PAUSED
         while status == PAUSED:
             watch.leading = caller
             if watch.asleep:
                 watch.wake()
-            status = entry(arguments, scratch, *programs, thread)
+            status = entry(launch, thread)
             watch.leading = None
             if watch.armed:
                 watch.disarm()

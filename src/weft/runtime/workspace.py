@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
 from typing import Final
 
-RECORD: Final = 64
-THREAD: Final = 128
-ARGUMENTS: Final = 192
-"""Byte offsets in a workspace of the launch's record, the thread's words and the arguments. The counter is at 0. Each has
-cache lines of its own."""
+THREAD: Final = 0
+LAUNCH: Final = 64
+RECORD: Final = LAUNCH + 64
+PROGRAMS: Final = LAUNCH + 128
+ARGUMENTS: Final = PROGRAMS + 40
+"""Byte offsets in a workspace: the thread's words, and the launch's, which are the counter, the record, the grid and the slots
+of arguments (`weft.codegen.kernel`). Those that are written while a launch runs have cache lines of their own."""
+
+HEAD: Final = f"=24xQ{PROGRAMS - 32}x5q"
+"""The `struct` code of all before the arguments: the address of scratch memory, the number of programs, how many are claimed at
+a time, and the three sizes of the grid. Everything else becomes 0."""
+
 _STOP: Final = RECORD + 8 * 6
 _PRINTER: Final = RECORD + 8 * 7
 _NONE_LEFT: Final = 2**62
 _ALIGNMENT: Final = 64
+_enter: Final = struct.Struct("=24xQ").pack_into
 
 
 class Workspace:
-    """Memory for one native call: the counter, the launch's record, the thread's words and ``slots`` arguments in
+    """Memory for one native call: what ``thread`` and ``launch`` are the addresses of, with room for ``slots`` arguments, in
     ``block``, which a launch packs at ``offset``; and scratch memory, grown on demand. All 64-byte aligned. ``main`` says
     whether it belongs to the main thread."""
 
-    __slots__ = ("block", "offset", "address", "slots", "main", "_scratch", "_scratch_address", "_scratch_size")
+    __slots__ = (
+        "block",
+        "offset",
+        "address",
+        "thread",
+        "launch",
+        "slots",
+        "main",
+        "_scratch",
+        "_scratch_address",
+        "_size",
+    )
 
     def __init__(self, slots: int = 64):
         self.slots = slots
         self.block = ctypes.create_string_buffer(ARGUMENTS + 8 * slots + _ALIGNMENT)
         self.offset = -ctypes.addressof(self.block) % _ALIGNMENT
         self.address = ctypes.addressof(self.block) + self.offset
+        self.thread = self.address + THREAD
+        self.launch = self.address + LAUNCH
         self.main = threading.get_ident() == threading.main_thread().ident
         self._scratch = ctypes.create_string_buffer(_ALIGNMENT)
         self._scratch_address = 0
-        self._scratch_size = 0
+        self._size = 0
 
     def scratch(self, size: int) -> int:
         """The address of ``size`` bytes; 0 for none. Valid until a larger size is asked for."""
-        if size > self._scratch_size:
+        if size > self._size:
             self._scratch = (ctypes.c_char * (size + _ALIGNMENT))()
             self._scratch_address = (ctypes.addressof(self._scratch) + _ALIGNMENT - 1) // _ALIGNMENT * _ALIGNMENT
-            self._scratch_size = size
+            self._size = size
         return self._scratch_address
+
+    def enter(self, scratch: int) -> None:
+        """Makes the thread's words ready for a launch that another workspace describes, and needs ``scratch`` bytes."""
+        _enter(self.block, self.offset, self.scratch(scratch))
 
     def fault(self) -> tuple[int, ...]:
         """The launch's record: whether an access failed, its site, three program ids, the address, stop, and
@@ -55,7 +81,7 @@ class Workspace:
     def stop(self) -> None:
         """Stops the launch: no program is left to claim, and running ones end at the next place where they look."""
         ctypes.c_int64.from_address(self.stop_word).value = 1
-        ctypes.c_int64.from_address(self.address).value = _NONE_LEFT
+        ctypes.c_int64.from_address(self.launch).value = _NONE_LEFT
 
     def set_printer(self, address: int) -> None:
         """Tells native code what prints, until arguments are packed again."""
@@ -63,7 +89,7 @@ class Workspace:
 
     def pause(self) -> None:
         """Asks native code that this thread runs to return at the next program boundary."""
-        ctypes.c_int64.from_address(self.address + THREAD).value = 1
+        ctypes.c_int64.from_address(self.thread).value = 1
 
 
 class _Workspaces(threading.local):

@@ -6,15 +6,29 @@ return. docs/runtime.md has the cost. Inside a program, `Faults.leave_if_stopped
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from llvmlite import ir
 
 from weft.codegen.emit.faults import word
-from weft.codegen.kernel import DONE, PAUSED, STOP, STOPPED
+from weft.codegen.kernel import (
+    CHUNK,
+    DONE,
+    LAST,
+    NEXT,
+    PAUSE,
+    PAUSED,
+    POSITION,
+    RECORD,
+    SCRATCH,
+    SIZES,
+    SLOTS,
+    STOP,
+    STOPPED,
+    TOTAL,
+)
 from weft.codegen.llvm.types import I32, I64, POINTER, Module
 from weft.codegen.llvm.volatile import volatile_load
-
-_PAUSE, _POSITION, _LAST = range(3)
-"""The words of ``thread``."""
 
 
 def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one: bool) -> None:
@@ -23,57 +37,71 @@ def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one:
     Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
     lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
+
+    The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
+    small program.
     """
-    pointers = [POINTER, POINTER, POINTER]
-    entry = ir.Function(module, ir.FunctionType(I32, [*pointers, I64, I64, I32, I32, I32, POINTER, POINTER]), symbol)
+    entry = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER]), symbol)
     entry.attributes.add("nounwind")
-    args, scratch, counter, total, chunk, nx, ny, nz, record, thread = entry.args
-    names = ("start", "claim", "run", "step", "next", "asked", "pause", "failed", "stopped", "done")
-    start, claim, run, step, following, asked, pause, failed, stopped, done = map(entry.append_basic_block, names)
+    launch, thread = entry.args
+    names = ("start", "claim", "divide", "run", "step", "next", "asked", "pause", "failed", "stopped", "done")
+    start, claim, divide, run, step, following, asked, pause, failed, stopped, done = map(
+        entry.append_basic_block, names
+    )
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
 
-    if one_by_one:
-        chunk = one
     builder = ir.IRBuilder(start)
-    wide_x, wide_y = builder.zext(nx, I64), builder.zext(ny, I64)
-    kept, kept_end = (builder.load(word(builder, thread, i), typ=I64, align=8) for i in (_POSITION, _LAST))
-    builder.store(zero, word(builder, thread, _LAST), align=8)
-    builder.cbranch(builder.icmp_signed("<", kept, kept_end), run, claim)
+    record, slots = word(builder, launch, RECORD), word(builder, launch, SLOTS)
+    scratch = builder.load(word(builder, thread, SCRATCH), typ=POINTER, align=8)
+    total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *SIZES))
+    chunk = one if one_by_one else wanted
+    sizes = [builder.trunc(size, I32) for size in wide]
+    kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
+    builder.store(zero, word(builder, thread, LAST), align=8)
+    builder.cbranch(builder.icmp_signed("<", kept, kept_end), divide, claim)
 
     builder.position_at_end(claim)
-    first = builder.atomic_rmw("add", counter, chunk, "monotonic")
+    first = builder.atomic_rmw("add", word(builder, launch, NEXT), chunk, "monotonic")
     end = builder.add(first, chunk)
     claimed_end = builder.select(builder.icmp_signed("<", end, total), end, total)
-    builder.cbranch(builder.icmp_signed("<", first, total), run, done)
+    builder.cbranch(builder.icmp_signed("<", first, total), divide, done)
 
-    builder.position_at_end(run)
-    position, last = builder.phi(I64), builder.phi(I64)
-    for phi, from_kept, from_claim in ((position, kept, first), (last, kept_end, claimed_end)):
+    builder.position_at_end(divide)
+    begin, last = builder.phi(I64), builder.phi(I64)
+    for phi, from_kept, from_claim in ((begin, kept, first), (last, kept_end, claimed_end)):
         phi.add_incoming(from_kept, start)
         phi.add_incoming(from_claim, claim)
-    x = builder.urem(position, wide_x)
-    rest = builder.udiv(position, wide_x)
-    y, z = builder.urem(rest, wide_y), builder.udiv(rest, wide_y)
-    ids = [builder.trunc(v, I32) for v in (x, y, z)]
-    status = builder.call(program, [args, scratch, record, *ids, nx, ny, nz])
+    rest = builder.udiv(begin, wide[0])
+    quotients = (builder.urem(begin, wide[0]), builder.urem(rest, wide[1]), builder.udiv(rest, wide[1]))
+    first_ids = [builder.trunc(v, I32) for v in quotients]
+    builder.branch(run)
+
+    builder.position_at_end(run)
+    position = builder.phi(I64)
+    position.add_incoming(begin, divide)
+    ids = [builder.phi(I32) for _ in first_ids]
+    for phi, value in zip(ids, first_ids, strict=True):
+        phi.add_incoming(value, divide)
+    status = builder.call(program, [slots, scratch, record, *ids, *sizes])
     builder.cbranch(builder.icmp_unsigned("==", status, ir.Constant(I32, 0)), step, failed)
 
     builder.position_at_end(step)
     after = builder.add(position, one)
     stop = volatile_load(builder, word(builder, record, STOP), I64, 8)
-    leave = volatile_load(builder, word(builder, thread, _PAUSE), I64, 8)
+    leave = volatile_load(builder, word(builder, thread, PAUSE), I64, 8)
     builder.cbranch(builder.icmp_unsigned("==", builder.or_(stop, leave), zero), following, asked)
 
     builder.position_at_end(following)
     position.add_incoming(after, following)
-    last.add_incoming(last, following)
+    for phi, value in zip(ids, _counted_on(builder, ids, sizes), strict=True):
+        phi.add_incoming(value, following)
     builder.cbranch(builder.icmp_signed("<", after, last), run, claim)
 
     builder.position_at_end(asked)
     builder.cbranch(builder.icmp_unsigned("!=", stop, zero), stopped, pause)
 
     builder.position_at_end(pause)
-    for at, value in ((_PAUSE, zero), (_POSITION, after), (_LAST, last)):
+    for at, value in ((PAUSE, zero), (POSITION, after), (LAST, last)):
         builder.store(value, word(builder, thread, at), align=8)
     builder.ret(ir.Constant(I32, PAUSED))
 
@@ -83,3 +111,19 @@ def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one:
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
         builder.ret(ir.Constant(I32, result))
+
+
+def _int64(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:
+    return builder.load(word(builder, base, index), typ=I64, align=8)
+
+
+def _counted_on(builder: ir.IRBuilder, ids: Sequence[ir.Value], sizes: Sequence[ir.Value]) -> list[ir.Value]:
+    """The ids of the program that follows, x fastest."""
+    result: list[ir.Value] = []
+    carry: ir.Value = ir.Constant(I32, 1)
+    for number, size in zip(ids, sizes, strict=True):
+        counted = builder.add(number, carry)
+        wraps = builder.icmp_unsigned("==", counted, size)
+        result.append(builder.select(wraps, ir.Constant(I32, 0), counted))
+        carry = builder.zext(wraps, I32)
+    return result
