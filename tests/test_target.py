@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Final
 
+import llvmlite.binding as llvm
 import pytest
 
 from weft.codegen import machine_for
 from weft.codegen.nvidia.machine import GpuMachine
 from weft.layout import vector_machine
-from weft.target import GPU_FEATURES, CpuTarget, GpuTarget, gpu
+from weft.target import GPU_FEATURES, X86_LEVELS, CpuTarget, GpuTarget, gpu, level, vector_bits
 
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
@@ -83,3 +87,84 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> No
     message = f"unknown target '{name}'; weft compiles for sm_80, sm_86, sm_89, sm_90, sm_90a{near}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         gpu(name)
+
+
+FEATURES: Final = frozenset(" ".join([X86_LEVELS["x86-64"], X86_LEVELS["x86-64-v2"]]).split())
+LINUX: Final = "x86_64-unknown-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "count"),
+    [("x86-64", 128, 7), ("x86-64-v2", 128, 14), ("x86-64-v3", 256, 23), ("x86-64-v4", 512, 28)],
+)
+def test_a_level_has_what_those_below_have(name: str, bits: int, count: int) -> None:
+    everything = frozenset(f for features in X86_LEVELS.values() for f in features.split())
+    target = level(name, LINUX, everything)
+    assert (target.cpu, target.vector_bits, len(target.enabled)) == (name, bits, count)
+    assert "sse2" in target.enabled and ("fma" in target.enabled) == (count >= 23)
+
+
+PROGRAM: Final = (Path(__file__).parent / "x86_levels.ll").read_text(encoding="utf-8")
+
+
+def test_llvm_has_the_same_levels() -> None:
+    """The table's features give the code that LLVM gives for the CPU of the level's name."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    known = llvm.Target.from_triple(LINUX)
+    everything = frozenset(f for features in X86_LEVELS.values() for f in features.split())
+    texts: set[str] = set()
+    for name in X86_LEVELS:
+        code = [
+            known.create_target_machine(cpu=cpu, features=features).emit_assembly(llvm.parse_assembly(PROGRAM))
+            for cpu, features in (("x86-64", level(name, LINUX, everything).features), (name, ""))
+        ]
+        assert code[0] == code[1], name
+        texts.add(code[0])
+    assert len(texts) == len(X86_LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "triple", "message"),
+    [
+        ("x86-64-v5", LINUX, "WEFT_TARGET is 'x86-64-v5', expected native, x86-64, x86-64-v2, x86-64-v3, x86-64-v4"),
+        (
+            "x86-64-v3",
+            LINUX,
+            "WEFT_TARGET is 'x86-64-v3', and this CPU lacks avx, avx2, bmi, bmi2, f16c, fma, lzcnt, movbe, xsave",
+        ),
+        (
+            "x86-64",
+            "arm64-apple-darwin24.0.0",
+            "WEFT_TARGET is 'x86-64', expected native: levels are those of x86-64, this machine is arm64-apple-darwin24.0.0",
+        ),
+    ],
+)
+def test_a_level_that_does_not_run_here_is_refused(name: str, triple: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        level(name, triple, FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "bits"),
+    [
+        ("arm64-apple-darwin24.0.0", "", 128),
+        ("aarch64-unknown-linux-gnu", "", 128),
+        ("aarch64-unknown-linux-gnu", "-neon", 64),
+        ("x86_64-pc-windows-msvc", "", 128),
+        ("x86_64-unknown-linux-gnu", "+avx2,+avx", 256),
+        ("riscv64-unknown-linux-gnu", "", 64),
+    ],
+)
+def test_a_machine_has_at_least_the_registers_of_its_architecture(triple: str, features: str, bits: int) -> None:
+    assert vector_bits(features, triple) == bits
+
+
+def test_the_variable_chooses_the_code() -> None:
+    program = "import weft.target as t; print(t.host().cpu, t.host().vector_bits)"
+    environment = {**os.environ, "WEFT_TARGET": "x86-64-v2"}
+    if llvm.get_process_triple().startswith("x86_64"):
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
+        )
+        assert done.stdout == "x86-64-v2 128\n"

@@ -11,6 +11,7 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -30,6 +31,19 @@ _VECTOR_BITS: Final[tuple[tuple[str, int], ...]] = (
 """LLVM feature -> width of a SIMD register, widest first; the first one present decides."""
 
 _SCALAR_BITS: Final = 64
+
+_LEAST: Final[Mapping[str, str]] = {"x86_64": "sse2", "aarch64": "neon"}
+"""Architecture -> the SIMD registers that each of its machines has, also where LLVM lists no features of the machine: it knows
+none of Apple's."""
+
+X86_LEVELS: Final[Mapping[str, str]] = {
+    "x86-64": "64bit cmov cx8 fxsr mmx sse sse2",
+    "x86-64-v2": "cx16 popcnt sahf sse3 sse4.1 sse4.2 ssse3",
+    "x86-64-v3": "avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave",
+    "x86-64-v4": "avx512bw avx512cd avx512dq avx512f avx512vl",
+}
+"""The levels of x86-64 (System V ABI, AMD64 supplement, "Micro-Architecture Levels"), each with what it adds to the one before,
+in LLVM's names."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +70,48 @@ class CpuTarget:
         return machine.vector_machine(self.lanes)
 
 
-def vector_bits(features: str) -> int:
-    """The width in bits of the widest SIMD register among LLVM ``features``; 64 where there is none."""
-    present = set(features.split(","))
-    return next((bits for feature, bits in _VECTOR_BITS if feature in present), _SCALAR_BITS)
+def vector_bits(features: str, triple: str = "") -> int:
+    """The width in bits of the widest SIMD register among LLVM ``features``, and at least of the one that every machine of the
+    triple's architecture has; 64 where there is none."""
+    named = features.split(",")
+    if (least := _LEAST.get(_architecture(triple))) and f"-{least}" not in named:
+        named.append(f"+{least}")
+    return next((bits for feature, bits in _VECTOR_BITS if feature in named), _SCALAR_BITS)
+
+
+def _architecture(triple: str) -> str:
+    """The architecture of a triple by one name: Apple writes ``arm64`` and Windows ``amd64`` where others write ``aarch64`` and
+    ``x86_64``."""
+    name = triple.partition("-")[0].lower()
+    return {"arm64": "aarch64", "arm64e": "aarch64", "amd64": "x86_64"}.get(name, name)
 
 
 @cache
 def host() -> CpuTarget:
-    """This machine."""
+    """The CPU that kernels are compiled for: this machine, or the level of its architecture that ``WEFT_TARGET`` names when it
+    is first asked. `ValueError` where the level is unknown, or beyond what this machine has."""
     import llvmlite.binding as llvm  # 60 ms that a process without kernels need not pay
 
-    features = llvm.get_host_cpu_features().flatten()
-    return CpuTarget(llvm.get_process_triple(), llvm.get_host_cpu_name(), features, vector_bits(features))
+    triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features().flatten()
+    if (name := os.environ.get("WEFT_TARGET", "").strip()) and name != "native":
+        return level(name, triple, frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
+    return CpuTarget(triple, llvm.get_host_cpu_name(), features, vector_bits(features, triple))
+
+
+def level(name: str, triple: str, present: frozenset[str]) -> CpuTarget:
+    """A level of x86-64 on the machine of the triple, whose features are ``present``; `ValueError` where it cannot run."""
+    if _architecture(triple) != "x86_64":
+        raise ValueError(
+            f"WEFT_TARGET is '{name}', expected native: levels are those of x86-64, this machine is {triple}"
+        )
+    if name not in X86_LEVELS:
+        raise ValueError(f"WEFT_TARGET is '{name}', expected native, {', '.join(X86_LEVELS)}")
+    names = list(X86_LEVELS)
+    features = [f for each in names[: names.index(name) + 1] for f in X86_LEVELS[each].split()]
+    if missing := [f for f in features if f not in present]:
+        raise ValueError(f"WEFT_TARGET is '{name}', and this CPU lacks {', '.join(missing)}")
+    text = ",".join(f"+{f}" for f in features)
+    return CpuTarget(triple, name, text, vector_bits(text, triple))
 
 
 @dataclass(frozen=True)

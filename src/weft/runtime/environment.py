@@ -29,6 +29,11 @@ VARIABLES: Final = (
         "`ptxas` on PATH, else in `bin` of CUDA_HOME",
         "the path of ptxas, which says registers and spills; nvdisasm is looked for beside it",
     ),
+    Variable(
+        "WEFT_TARGET",
+        "`native`, this CPU",
+        "the CPU that kernels are compiled for: `x86-64`, `x86-64-v2`, `x86-64-v3` (AVX2, FMA) or `x86-64-v4` (AVX-512)",
+    ),
 )
 """Read by the package."""
 
