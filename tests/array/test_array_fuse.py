@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 
+import weft
 import weft.array as wa
 from weft import dtypes, semantics
-from weft.array.execution import backends
+from weft.array.execution import backends, reference
+from weft.runtime.emulated import EmulatedKernel
 
 
 @pytest.fixture
@@ -287,3 +290,51 @@ def test_repeated_calls_tell_apart_what_promotion_tells_apart() -> None:
         assert times(ones.astype("int8"), ones.astype("float16")).numpy().dtype == np.float16
         assert times(ones[::2], 2).numpy().tolist() == [0.5, 0.5]
     assert times.signatures == 6
+
+
+def test_repeated_calls_take_arrays_that_lie_otherwise() -> None:
+    @wa.fuse
+    def minus(unused: wa.Array, x: wa.Array, y: wa.Array) -> wa.Array:
+        return y - x
+
+    base = np.arange(24, dtype=np.float32)
+    shifted = np.frombuffer(b"\0" + base.tobytes(), np.float32, 24, offset=1)
+    views = (base[:6], base[::4], base[5::-1], shifted[:6], base[6:12], wa.asarray(base[::4]), wa.asarray(base)[:6])
+    for _ in range(2):
+        for x in views:
+            for y in views:
+                expected = np.asarray(y) - np.asarray(x)
+                np.testing.assert_array_equal(minus(y, x, y).numpy(), expected)
+    assert minus.signatures == 1
+
+
+def test_repeated_calls_follow_the_backend_and_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches: list[str] = []
+
+    def counted(owner: Any, name: str, label: str) -> None:
+        known = getattr(owner, name)
+
+        def call(*arguments: Any) -> Any:
+            launches.append(label)
+            return known(*arguments)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(EmulatedKernel, "launch", "emulated")
+    counted(reference, "value_of", "reference")
+    table = wa.asarray(np.arange(3.0))
+
+    @wa.fuse
+    def fused(x: wa.Array) -> wa.Array:
+        return x + table
+
+    for _ in range(2):
+        for place, expected in (
+            (nullcontext(), set[str]()),
+            (wa.use_backend("reference"), {"reference"}),
+            (weft.emulate("sm_90"), {"emulated"}),
+        ):
+            launches.clear()
+            with place:
+                assert fused(np.ones(3)).numpy().tolist() == [1, 2, 3]
+            assert set(launches) == expected

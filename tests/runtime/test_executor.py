@@ -11,7 +11,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -109,6 +109,22 @@ def test_other_threads_take_part() -> None:
         return 0
 
     assert run(Pool(2), entry_of(program), (2, 1, 1)) == 0
+
+
+def test_a_launch_without_a_watch_goes_on_where_one_paused_it() -> None:
+    """A watch may be late: it then pauses or stops the launch that follows in the same workspace."""
+    for statuses, expected in (((executor.PAUSED, executor.DONE), executor.DONE), ((executor.FAULT,), executor.FAULT)):
+        rest = iter(statuses)
+        space, called = Workspace(), list[tuple[int, int]]()
+
+        def entry(launch: int, thread: int, rest: Iterator[int] = rest, called: list[tuple[int, int]] = called) -> int:
+            called.append((launch, thread))
+            return next(rest)
+
+        assert executor.finish(entry, space, executor.PAUSED) == expected
+        assert called == [(space.launch, space.thread)] * len(statuses)
+    with pytest.raises(KeyboardInterrupt):
+        executor.finish(lambda launch, thread: executor.STOPPED, Workspace(), executor.PAUSED)
 
 
 def test_scratch_is_each_threads_own() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from weft.runtime import executor, loader
@@ -73,6 +73,23 @@ class Executable:
         if failed:
             raise self._failure(workspace.fault(), Bound())
         give(workspace)  # after an exception a thread may still use it
+
+    def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:
+        """`run` for one grid, in the calling thread alone, for kernels that take less than a millisecond: a signal that arrives
+        meanwhile is handled when the kernel has ended, so no watch has to look."""
+        pack, entry, scratch, needed = self._pack, self._entry, self.artifact.scratch, self._slots
+        x, y, z = grid
+        total = x * y * z
+
+        def launch(slots: Sequence[Slot]) -> None:
+            workspace = take(needed)
+            pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, total, x, y, z, *slots)
+            status = entry(workspace.launch, workspace.thread)
+            if status and executor.finish(entry, workspace, status):
+                raise self._failure(workspace.fault(), Bound())
+            give(workspace)
+
+        return launch
 
     def _run_printing(self, workspace: Workspace, width: int, bound: Bound) -> int:
         printer = Printer(self.artifact.prints, workspace)

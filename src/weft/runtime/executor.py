@@ -208,6 +208,14 @@ class Pool:
             self._jobs.get().help(workspace)
 
 
+def finish(entry: Entry, workspace: Workspace, status: int) -> int:
+    """What a launch without a watch ends with, after native code returned ``status``. A watch that was late for the launch
+    before may have paused or stopped this one in its place."""
+    while status == PAUSED:
+        status = entry(workspace.launch, workspace.thread)
+    return _result([status])
+
+
 def _result(statuses: Sequence[int]) -> int:
     """What a launch ended with, from what native code returned to each thread."""
     if FAULT in statuses:

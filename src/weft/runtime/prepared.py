@@ -6,7 +6,7 @@ already (`weft.array`) states the signature once, and each launch then packs its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from weft.frontend.signature import Argument
@@ -33,6 +33,10 @@ class Prepared:
     def is_direct(self) -> bool:
         """Whether launches here may leave out what `JITFunction` does: nothing is emulated, and accesses are not checked."""
         return not self.kernel.checked and CURRENT.get() is None
+
+    def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:
+        """`launch` for one grid in the calling thread alone; see `Executable.brief`."""
+        return self.executable.brief(grid)
 
     def launch(self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object) -> None:
         """Runs the kernel on the CPU, with one slot for each parameter; ``kept`` is held until no thread runs it."""

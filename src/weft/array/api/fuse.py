@@ -9,7 +9,6 @@ is traced anew and compiles nothing; pass ``numpy.float32(x)`` for one that chan
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, overload
@@ -22,7 +21,9 @@ from weft.array.building.coercion import is_number, is_scalar
 from weft.array.building.interop import is_array
 from weft.array.building.operations import Value
 from weft.array.execution import backends
+from weft.array.execution.memory import address_of, located
 from weft.array.expression import tracing
+from weft.array.expression.keys import likeness_of
 from weft.array.expression.nodes import Input, walk
 from weft.array.expression.structure import leaves, rebuild, shape_of
 from weft.dtypes import DType
@@ -38,7 +39,11 @@ _KEPT: Final = 4096
 
 
 _Quick: TypeAlias = tuple[tuple[Hashable, ...], list[NDArray[Any]], list[int], Semantics]
-"""Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system."""
+"""Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system. The key says
+all that a plan depends on: strides and alignment too."""
+
+_Ready: TypeAlias = Callable[[list[NDArray[Any]], list[int], Semantics], Any]
+"""A call whose arguments nobody needs to look at."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,25 @@ class _Trace:
 
     def results(self, data: Sequence[NDArray[Any]], addresses: Sequence[int], system: Semantics) -> Any:
         """What the function returns for these arrays."""
-        values = self.run.run(data, addresses)
+        return self._nested(self.run.run(data, addresses, ()), system)
+
+    def ready(self, data: Sequence[NDArray[Any]], results: Any) -> _Ready:
+        """`results` for arrays of the same form as these, of which it gave ``results``."""
+        run = self.run.known(data)
+        if run is None or self.nest is not None:
+            run = run or self.run.run
+            return lambda data, addresses, system: self._nested(run(data, addresses, ()), system)
+        (dtype, weak), node = self.types[0], cast(Input, cast(Array, results).node)
+        shape, likeness = node.shape, likeness_of(node)
+
+        def call(data: list[NDArray[Any]], addresses: list[int], system: Semantics) -> Array:
+            values = run(data, addresses, ())[0]
+            values.setflags(write=False)
+            return Array(Value(Input(shape, dtype, values, "", likeness), weak), system)
+
+        return call
+
+    def _nested(self, values: Sequence[NDArray[Any]], system: Semantics) -> Any:
         if self.nest is None:
             return Array(computed(values[0], *self.types[0]), system)
         made = [Array(computed(v, *kind), system) for v, kind in zip(values, self.types, strict=True)]
@@ -70,7 +93,7 @@ class Fused:
         self._system = None if semantics is None else get(semantics)
         self._backend = backend
         self._traces: dict[Hashable, _Trace] = {}
-        self._quick: dict[Hashable, _Trace] = {}
+        self._quick: dict[Hashable, _Ready] = {}
         functools.update_wrapper(self, function)
 
     @property
@@ -81,8 +104,8 @@ class Fused:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function's result, its leaves computed arrays."""
         quick = None if named or tracing.listening() else self._quick_call(arguments)
-        if quick is not None and (trace := self._quick.get(quick[0])) is not None:
-            return trace.results(*quick[1:])
+        if quick is not None and (ready := self._quick.get(quick[0])) is not None:
+            return ready(quick[1], quick[2], quick[3])
         return self._general(arguments, named, quick)
 
     def _quick_call(self, arguments: tuple[Any, ...]) -> _Quick | None:
@@ -93,24 +116,28 @@ class Fused:
         addresses: list[int] = []
         for leaf in arguments:
             kind = type(cast(object, leaf))
-            if kind is np.ndarray:
-                key += (leaf.dtype, leaf.shape)
-                data.append(leaf)
-                addresses.append(0)
-            elif kind is Array:
+            if kind is Array:
                 value = leaf.value
                 node = value.node
-                system = leaf.semantics if system is None else system
-                if not isinstance(node, Input) or node.array is None or leaf.semantics is not system or value.counts:
+                if type(node) is not Input or node.array is None or value.counts:
                     return None
-                key += (node.dtype, value.weak, node.shape)
+                if system is not leaf.semantics:
+                    if system is not None:
+                        return None
+                    system = leaf.semantics
+                key += (node.likeness or likeness_of(node), value.weak)
                 data.append(node.array)
-                addresses.append(node.address)
+                addresses.append(node.address or located(node))
+            elif kind is np.ndarray:
+                key += (leaf.dtype, leaf.shape, leaf.strides, leaf.flags.aligned)
+                data.append(leaf)
+                addresses.append(address_of(leaf))
             elif kind in _PLAIN:
-                key += (kind, repr(leaf))
+                key += (kind, leaf if kind is not float else repr(leaf))
             else:
                 return None
-        system = system or current()
+        if system is None:
+            system = current()
         key.append(system.name)
         return tuple(key), data, addresses, system
 
@@ -133,9 +160,15 @@ class Fused:
             trace = self._traces[key] = self._trace(system, nest, read)
         nodes = [cast(Input, array.node) for array in arrays]
         data = [cast(NDArray[Any], node.array) for node in nodes]
-        if quick is not None and len(quick[1]) == len(data) and all(map(operator.is_, quick[1], data)):
-            self._quick[quick[0]] = trace
-        return trace.results(data, [node.address for node in nodes], system)
+        results = trace.results(data, [node.address for node in nodes], system)
+        if quick is not None and quick[2] == [located(node) for node in nodes]:
+            self._remember(quick[0], trace.ready(data, results))
+        return results
+
+    def _remember(self, key: Hashable, ready: _Ready) -> None:
+        if len(self._quick) >= _KEPT:
+            self._quick.clear()
+        self._quick[key] = ready
 
     @property
     def _name(self) -> str:

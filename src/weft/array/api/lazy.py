@@ -19,7 +19,7 @@ from weft.array.api.operators import Operators
 from weft.array.building import indexing, interop, operations, recipes
 from weft.array.building.coercion import beside, to_value
 from weft.array.building.operations import Argument, Value
-from weft.array.execution import backends, memory
+from weft.array.execution import backends
 from weft.array.expression import tracing, views
 from weft.array.expression.nodes import SCANS, Input, Node
 from weft.array.expression.support import read_dtype
@@ -369,9 +369,8 @@ def _require_arrays(name: str, arrays: Sequence[object]) -> None:
 
 def computed(result: NDArray[Any], dtype: DType, weak: bool) -> Value:
     """What a backend has computed, as a value that owns it."""
-    address = memory.address_of(result)
     result.setflags(write=False)
-    return Value(Input(result.shape, dtype, array=result, address=address), weak)
+    return Value(Input(result.shape, dtype, result), weak)
 
 
 def asarray(data: object, semantics: str | Semantics | None = None, dtype: object = None) -> Array:

@@ -7,7 +7,6 @@ The system decides the dtype of a list, not NumPy: ``[1, 2]`` is int64 in NumPy,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -48,7 +47,7 @@ def beside(system: Semantics, data: object) -> Value | Constant | Number | None:
         return cast("Constant | Number", counts)
     value = _of_array(system, array, data)
     if type(counts) is not Type:
-        return replace(value, counts=counts)
+        return Value(value.node, value.weak, counts)
     return value if counts.dtype == dtype_of(array.dtype) else Value(convert(value.node, counts.dtype))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_float
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -27,14 +27,16 @@ from weft.semantics import Constant, Number, Operand, Promotion, PromotionError,
 from weft.semantics.meanings import FUNCTIONS, TRUTHS
 
 
-@dataclass(frozen=True, slots=True)
 class Value:
     """A node and whether its type is weak. ``counts`` is what the system takes another library's array for, where that is
-    more than its type."""
+    more than its type. Nothing is ever assigned again; a frozen dataclass would take three times as long to make."""
 
-    node: Node
-    weak: bool = False
-    counts: Type | None = None
+    __slots__ = ("node", "weak", "counts")
+
+    def __init__(self, node: Node, weak: bool = False, counts: Type | None = None) -> None:
+        self.node = node
+        self.weak = weak
+        self.counts = counts
 
     @property
     def type(self) -> Type:

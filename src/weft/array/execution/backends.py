@@ -15,27 +15,39 @@ from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
-from weft.array.expression.nodes import Input, Node, walk
+from weft.array.execution.memory import address_of
+from weft.array.expression.nodes import Input, Node, Scalar, walk
+from weft.semantics import Number
 
-Run: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int]], list[NDArray[Any]]]
-"""From an array for each input, and its address (0 where it is not known), to one for each output."""
+Run: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], Sequence[Number]], list[NDArray[Any]]]
+"""From an array for each input, its address (0 where it is not known), and the numbers, to an array for each output."""
+
+
+def _never(arrays: Sequence[NDArray[Any]]) -> None:
+    """No arrays are known."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A graph compiled: called with one array for each input, gives one for each output."""
+    """A graph compiled: called with one array for each input, gives one for each output. Only `run` takes numbers.
+
+    ``known`` gives a faster `run` for arrays of the same shapes, dtypes, strides and alignment as those that it is asked about,
+    at which it does not look again, and whose addresses it has to be told; None where there is none.
+    """
 
     run: Run
+    known: Callable[[Sequence[NDArray[Any]]], Run | None] = _never
 
     def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
-        return self.run(arrays, [0] * len(arrays))
+        return self.run(arrays, [0] * len(arrays), ())
 
 
 BACKENDS: Final[dict[str, str]] = {
     "native": "weft.array.execution.native",
     "reference": "weft.array.execution.reference",
 }
-"""Each backend's module, which has ``run(outputs)`` (`TracedValue` without data) and ``plan(outputs, inputs)``, a `Run`."""
+"""Each backend's module. It has ``run(outputs)``, which raises `TracedValue` where data are missing, and
+``plan(outputs, inputs, numbers)``, which gives `Compiled`."""
 
 _LOADED: Final[dict[str, Any]] = {}
 """The modules that were asked for."""
@@ -68,15 +80,24 @@ def run(outputs: Sequence[Node], backend: str | None = None) -> list[NDArray[Any
     return _module(backend).run(outputs)
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input], backend: str | None = None) -> Compiled:
-    """The nodes compiled as a function of ``inputs``; data elsewhere in the graph comes along."""
+def plan(
+    outputs: Sequence[Node], inputs: Sequence[Input], backend: str | None = None, numbers: Sequence[Scalar] = ()
+) -> Compiled:
+    """The nodes compiled as a function of ``inputs`` and of the values of ``numbers``, which must be real and of at least 8 bits;
+    other numbers and data in the graph come along."""
     constants = [n for n in walk(outputs) if isinstance(n, Input) and n not in inputs and n.array is not None]
-    run: Run = _module(backend).plan(outputs, [*inputs, *constants])
+    compiled: Compiled = _module(backend).plan(outputs, [*inputs, *constants], numbers)
     if not constants:
-        return Compiled(run)
-    data = [node.array for node in constants if node.array is not None]
-    unknown = [0] * len(data)
-    return Compiled(lambda arrays, addresses: run([*arrays, *data], [*addresses, *unknown]))
+        return compiled
+    run, data = compiled.run, [node.array for node in constants if node.array is not None]
+    places = [address_of(array) for array in data]
+
+    def known(arrays: Sequence[NDArray[Any]]) -> Run | None:
+        if (inner := compiled.known([*arrays, *data])) is None:
+            return None
+        return lambda arrays, addresses, given: inner([*arrays, *data], [*addresses, *places], given)
+
+    return Compiled(lambda arrays, addresses, given: run([*arrays, *data], [*addresses, *places], given), known)
 
 
 def chosen(backend: str | None = None) -> str:

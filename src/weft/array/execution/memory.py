@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -16,6 +17,8 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.array.expression.nodes import Input
+
 SMALLEST: Final = 1 << 20
 """Bytes below which memory is not worth keeping."""
 
@@ -23,9 +26,6 @@ KEPT: Final = 1 << 28
 """Bytes of unused memory that the pool keeps at most."""
 
 _ALIGNMENT: Final = 64
-
-_first_byte: Final = cast("Callable[[Any], ctypes.c_char]", ctypes.c_char.from_buffer)
-_addressof: Final = ctypes.addressof
 
 
 class _Pool:
@@ -84,14 +84,6 @@ def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray[
     return lambda: np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)
 
 
-def address_of(array: NDArray[Any]) -> int:
-    """The address of an array's first element; fast for arrays that are contiguous and may be written."""
-    try:
-        return _addressof(_first_byte(array))
-    except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or of ml_dtypes' types
-        return _field(_pointer(array.__array_struct__, None) + _DATA).value or 0
-
-
 class _ArrayInterface(ctypes.Structure):
     """What NumPy's ``__array_struct__`` points at (PyArrayInterface)."""
 
@@ -112,3 +104,35 @@ _field: Final = ctypes.c_void_p.from_address
 _pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
+
+
+def _by_protocol(array: NDArray[Any]) -> int:
+    """`address_of` by NumPy's protocol, in 0.8 us."""
+    return _field(_pointer(array.__array_struct__, None) + _DATA).value or 0
+
+
+_FIRST: Final = object.__basicsize__
+
+
+def _by_field(array: NDArray[Any]) -> int:
+    """`address_of` by the first field of NumPy's array object (``PyArrayObject_fields.data``), in 0.1 us. C extensions are
+    compiled with the place of that field, so NumPy cannot move it without a new ABI."""
+    return _field(id(array) + _FIRST).value or 0
+
+
+def _known_fields() -> bool:
+    """Whether arrays of this interpreter lie as `_by_field` reads them."""
+    probe = np.arange(6, dtype=np.int16)
+    views = (probe, probe[1:], probe[::-2], probe.reshape(2, 3).T, probe[2:2])
+    return sys.implementation.name == "cpython" and all(_by_field(view) == _by_protocol(view) for view in views)
+
+
+address_of: Final[Callable[[NDArray[Any]], int]] = _by_field if _known_fields() else _by_protocol
+"""The address of an array's first element."""
+
+
+def located(node: Input) -> int:
+    """The address of an input's data, which the node keeps from now on."""
+    address = address_of(cast("NDArray[Any]", node.array))
+    object.__setattr__(node, "address", address)
+    return address

@@ -7,12 +7,14 @@ strides, meanings. The same expression over other arrays and with other numbers 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar, cast
 
 from numpy.typing import NDArray
 
-from weft.array.execution.backends import Run, TracedValue
-from weft.array.execution.memory import address_of
+from weft.array.execution.backends import Compiled, Run, TracedValue
+from weft.array.execution.memory import located
 from weft.array.execution.plans import Plan
 from weft.array.expression.keys import gather
 from weft.array.expression.nodes import Input, Node, Scalar, walk
@@ -24,8 +26,16 @@ from weft.semantics import Number
 _KEPT: Final = 256
 """Plans used most recently that are kept; up to as many more that were used before."""
 
-Function: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], list[Number]], list[NDArray[Any]]]
+Call: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], list[Number]], list[NDArray[Any]]]
 Runner: TypeAlias = Callable[[Sequence[Input], Sequence[Scalar]], list[NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of arrays, addresses and numbers; ``plan`` where the plan is all there is to it."""
+
+    call: Call
+    plan: Plan | None = None
 
 
 Kept = TypeVar("Kept")
@@ -60,50 +70,77 @@ class _Plans(Generic[Kept]):
 
 
 _plans: Final[_Plans[Runner]] = _Plans()
-_functions: Final[_Plans[Function]] = _Plans()
+_functions: Final[_Plans[_Function]] = _Plans()
 """Plans of functions: for data of any strides."""
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
-    """The plan for outputs as a function of inputs, which must include every `Input` the outputs need."""
-    key, needed, numbers = gather(outputs)
+def plan(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar] = ()) -> Compiled:
+    """The plan for outputs as a function of numbers, and of inputs, which must include every `Input` the outputs need."""
+    key, needed, found = gather(outputs)
     places = {id(node): place for place, node in enumerate(inputs)}
     missing = [node for node in needed if id(node) not in places]
     if missing:
         names = ", ".join(node.name or "an array" for node in missing)
         raise ValueError(f"the outputs need {names}, which is not among the inputs")
     order = [places[id(node)] for node in needed]
-    values = [number.value for number in numbers]
+    values_of = _chosen(found, numbers)
     function = _functions.young.get(key) or _functions.older(key)
     if function is None:
-        function = _function(outputs, needed, numbers)
+        function = _function(outputs, needed, found)
         _functions.add(key, function)
-    if order == list(range(len(inputs))):
-        return lambda arrays, addresses: function(arrays, addresses, values)
-    return lambda arrays, addresses: function([arrays[i] for i in order], [addresses[i] for i in order], values)
+    call, made = function.call, function.plan
+    taken = _all if order == list(range(len(inputs))) else partial(_picked, order)
+
+    def known(arrays: Sequence[NDArray[Any]]) -> Run | None:
+        if made is None or not made.fits(taken(arrays)):
+            return None
+        plan = made
+        return lambda arrays, addresses, given: plan(taken(arrays), taken(addresses), values_of(given))
+
+    return Compiled(lambda arrays, addresses, given: call(taken(arrays), taken(addresses), values_of(given)), known)
 
 
-def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Function:
+def _all(given: Sequence[Any]) -> Sequence[Any]:
+    return given
+
+
+def _picked(places: Sequence[int], given: Sequence[Any]) -> Sequence[Any]:
+    return [given[place] for place in places]
+
+
+def _chosen(found: Sequence[Scalar], numbers: Sequence[Scalar]) -> Callable[[Sequence[Number]], list[Number]]:
+    """From values for ``numbers`` to one for each number that was found; the others keep theirs."""
+    places = {id(node): place for place, node in enumerate(numbers)}
+    values = [node.value for node in found]
+    changing = [(i, places[id(node)]) for i, node in enumerate(found) if id(node) in places]
+    if not changing:
+        return lambda given: values
+
+    def chosen(given: Sequence[Number]) -> list[Number]:
+        result = values.copy()
+        for i, place in changing:
+            result[i] = given[place]
+        return result
+
+    return chosen
+
+
+def _function(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> _Function:
     """The plan for outputs as a function of the inputs' data, their addresses, and numbers' values. It keeps no data alive."""
     if has_narrow(outputs):
         widened = Widened(outputs, inputs)
-        run_wide = _function(widened.outputs, widened.inputs, numbers)
+        run_wide = _function(widened.outputs, widened.inputs, numbers).call
         unknown = [0] * len(widened.inputs)
-        return lambda arrays, addresses, values: widened.given(run_wide(widened.taken(arrays), unknown, values))
+        return _Function(lambda arrays, _, values: widened.given(run_wide(widened.taken(arrays), unknown, values)))
     if has_complex(outputs):
         parts = Parts(outputs, inputs)
         taken, joined = parts.split.taken, parts.split.joined
-        real = _function(parts.outputs, parts.inputs, numbers)
+        real = _function(parts.outputs, parts.inputs, numbers).call
         unknown = [0] * len(parts.inputs)
-        return lambda arrays, addresses, values: joined(real(taken(arrays), unknown, values))
+        return _Function(lambda arrays, _, values: joined(real(taken(arrays), unknown, values)))
     made = Plan(outputs, inputs, numbers)
-
     fitting = made.fitting
-
-    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int], values: list[Number]) -> list[NDArray[Any]]:
-        return made(*fitting(arrays, addresses), values)
-
-    return call
+    return _Function(lambda arrays, addresses, values: made(*fitting(arrays, addresses), values), made)
 
 
 def kernels(outputs: Sequence[Node]) -> tuple[str, ...]:
@@ -129,14 +166,14 @@ def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
 
 def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Runner:
     if has_complex(outputs) or has_narrow(outputs) or not all(in_place(array) for array in _arrays(inputs)):
-        function = _function(outputs, inputs, numbers)
+        function = _function(outputs, inputs, numbers).call
         return lambda inputs, numbers: function(
             _arrays(inputs), [node.address for node in inputs], [number.value for number in numbers]
         )
     made = Plan(outputs, inputs, numbers)
 
     def call(inputs: Sequence[Input], numbers: Sequence[Scalar]) -> list[NDArray[Any]]:
-        addresses = [node.address or _address(node) for node in inputs]
+        addresses = [node.address or located(node) for node in inputs]
         return made(_arrays(inputs), addresses, [number.value for number in numbers])
 
     return call
@@ -144,10 +181,3 @@ def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[
 
 def _arrays(inputs: Sequence[Input]) -> list[NDArray[Any]]:
     return [cast("NDArray[Any]", node.array) for node in inputs]
-
-
-def _address(node: Input) -> int:
-    """The address of an input's data, which the node keeps from now on."""
-    address = address_of(cast("NDArray[Any]", node.array))
-    object.__setattr__(node, "address", address)
-    return address

@@ -12,6 +12,7 @@ import linecache
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, cast
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from weft import dtypes
 from weft.array.execution import memory
 from weft.array.execution.host import HostCall, call_of
+from weft.array.execution.memory import address_of
 from weft.array.expression.nodes import Call, Input, Matmul, Node, Scalar
 from weft.array.programs.canonical import Canonical, strides_of
 from weft.array.programs.product import program_of_product
@@ -29,6 +31,7 @@ from weft.array.programs.schedule import Kernel, schedule
 from weft.array.programs.text import FAULTS, Program, program_of
 from weft.frontend.signature import Argument, PointerArgument, ScalarArgument
 from weft.runtime.binding import Grid
+from weft.runtime.emulated import CURRENT as EMULATED
 from weft.runtime.jit import JITFunction
 from weft.runtime.prepared import Prepared
 from weft.semantics import Number
@@ -128,22 +131,39 @@ class Plan:
             for step, (program, (arguments, makes)) in enumerate(zip(programs, made, strict=True))
         ]
 
-        only = len(self._steps) == 1 and not self._steps[0].faults
-        places = [place - self._first for place, _ in self._outputs]
         self._makers = [memory.maker(shape, dtype) for shape, dtype in self._made]
-        self._only = self._steps[0] if only and places == list(range(len(self._made))) else None
+        self._is_brief = self._steps_are_brief([place - self._first for place, _ in self._outputs])
 
-    def __call__(self, arrays: Sequence[NDArray[Any]], addresses: list[int], numbers: list[Any]) -> list[NDArray[Any]]:
+    def _steps_are_brief(self, outputs: list[int]) -> bool:
+        """Whether the plan is one brief launch whose buffers are the outputs, in their order."""
+        if len(self._steps) != 1 or outputs != list(range(len(self._made))):
+            return False
+        (step,) = self._steps
+        native = isinstance(step.kernel, Prepared) and not step.kernel.kernel.checked
+        return native and not step.faults and step.threads == 1
+
+    @cached_property
+    def _launch(self) -> Callable[[list[Any]], None]:
+        """The only launch of a brief plan, which is compiled when it is first asked for."""
+        (step,) = self._steps
+        launch, order = cast(Prepared, step.kernel).brief(step.grid), step.order
+        return lambda values: launch(order(values))
+
+    def __call__(
+        self, arrays: Sequence[NDArray[Any]], addresses: Sequence[int], numbers: Sequence[Any]
+    ) -> list[NDArray[Any]]:
         """The outputs, for arrays that `fitting` has passed and the numbers, each in the order that the plan was made with."""
-        if self._only is not None:
-            return self._launch(self._only, arrays, [*addresses, *numbers, *self._constants])
+        if self._is_brief and EMULATED.get() is None:
+            made = [make() for make in self._makers]
+            self._launch([*addresses, *numbers, *self._constants, *map(address_of, made)])
+            return made
         values = [*addresses, *numbers, *self._constants]
         buffers: dict[int, NDArray[Any]] = {}
         first = self._first
         for step in self._steps:
             for place in step.makes:
-                buffers[place] = made = self._makers[place - first]()
-                values.append(memory.address_of(made))
+                buffers[place] = new = self._makers[place - first]()
+                values.append(address_of(new))
             if step.faults or isinstance(step.kernel, HostCall) or not step.kernel.is_direct:
                 self._run(step, values, arrays, buffers)
             else:
@@ -154,23 +174,13 @@ class Plan:
             buffers[place] = self._makers[place - first]()
         return [_shaped(buffers[place], shape) for place, shape in self._outputs]
 
-    def _launch(self, step: _Step, arrays: Sequence[NDArray[Any]], values: list[Any]) -> list[NDArray[Any]]:
-        """The only step of a plan, whose buffers are the outputs, in their order."""
-        made = [make() for make in self._makers]
-        values += [memory.address_of(array) for array in made]
-        if isinstance(step.kernel, Prepared) and step.kernel.is_direct:
-            step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, made))
-        else:
-            self._run(step, values, arrays, dict(enumerate(made, self._first)))
-        return made
-
     def _run(
         self, step: _Step, values: list[Any], arrays: Sequence[NDArray[Any]], buffers: dict[int, NDArray[Any]]
     ) -> None:
         """A launch with any arguments, anywhere."""
         flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32)
         if isinstance(step.kernel, Prepared) and step.kernel.is_direct:
-            values[self._first - 1] = memory.address_of(flags)
+            values[self._first - 1] = address_of(flags)
             step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, buffers, flags))
         else:
             known = {**dict(enumerate(arrays)), self._first - 1: flags, **buffers}
@@ -181,6 +191,13 @@ class Plan:
             error, message = next(raised for name, raised in _ERRORS.items() if found & FAULTS[name])
             raise error(message)
 
+    def fits(self, arrays: Sequence[NDArray[Any]]) -> bool:
+        """Whether the plan takes these arrays as they are."""
+        return all(
+            array.strides == strides and array.flags.aligned and array.shape == shape and array.dtype == dtype
+            for array, (shape, dtype, strides) in zip(arrays, self._inputs, strict=True)
+        )
+
     def fitting(self, arrays: Sequence[NDArray[Any]], addresses: Sequence[int]) -> tuple[list[NDArray[Any]], list[int]]:
         """The arrays, copied where their strides are not those of the inputs, and their addresses, of which 0 is not known;
         `ValueError` for other shapes or dtypes."""
@@ -189,10 +206,10 @@ class Plan:
         for array, address, (shape, dtype, strides) in zip(arrays, addresses, self._inputs, strict=True):
             if array.strides == strides and array.flags.aligned and array.shape == shape and array.dtype == dtype:
                 fitting.append(array)
-                known.append(address or memory.address_of(array))
+                known.append(address or address_of(array))
             else:
                 fitting.append(_copied(len(fitting), array, shape, dtype))
-                known.append(memory.address_of(fitting[-1]))
+                known.append(address_of(fitting[-1]))
         return fitting, known
 
 

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array.execution.backends import Run, TracedValue
+from weft.array.execution.backends import Compiled, TracedValue
 from weft.array.execution.called import called
 from weft.array.expression.nodes import Apply, Call, Convert, Input, Matmul, Node, Reduce, Reshape, Scalar, View, walk
+from weft.semantics import Number
 from weft.semantics.evaluate import convert, evaluate
 
 Values = dict[int, NDArray[Any]]
@@ -28,13 +29,15 @@ def run(outputs: Sequence[Node]) -> list[NDArray[Any]]:
     return _run(outputs, {})
 
 
-def plan(outputs: Sequence[Node], inputs: Sequence[Input]) -> Run:
-    """The nodes as a function of ``inputs``."""
+def plan(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar]) -> Compiled:
+    """The nodes as a function of ``inputs`` and ``numbers``."""
 
-    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int]) -> list[NDArray[Any]]:
-        return _run(outputs, {id(node): array for node, array in zip(inputs, arrays, strict=True)})
+    def call(arrays: Sequence[NDArray[Any]], addresses: Sequence[int], given: Sequence[Number]) -> list[NDArray[Any]]:
+        data = {id(node): array for node, array in zip(inputs, arrays, strict=True)}
+        values = {id(n): np.asarray(value, n.dtype.numpy) for n, value in zip(numbers, given, strict=True)}
+        return _run(outputs, {**data, **values})
 
-    return call
+    return Compiled(call)
 
 
 def _run(outputs: Sequence[Node], given: Values) -> list[NDArray[Any]]:

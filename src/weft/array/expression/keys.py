@@ -7,6 +7,7 @@ a rule depends on a number's value, the expression was built by that rule and ha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
@@ -35,9 +36,9 @@ def _of_one(node: Node) -> Gathered | None:
     x, y = node.arguments
     if isinstance(x, Input):
         if isinstance(y, Input) and x is not y:
-            return Gathered((node.shape, node.dtype, node.meaning, _memory(x), _memory(y)), [x, y], [])
+            return Gathered((node.shape, node.dtype, node.meaning, likeness_of(x), likeness_of(y)), [x, y], [])
         if isinstance(y, Scalar):
-            return Gathered((node.shape, node.dtype, node.meaning, _memory(x), _number(y)), [x], [y])
+            return Gathered((node.shape, node.dtype, node.meaning, likeness_of(x), _number(y)), [x], [y])
     return None
 
 
@@ -52,7 +53,7 @@ def _of_any(outputs: Sequence[Node]) -> Gathered:
         if id(node) in places:
             continue
         if isinstance(node, Input):
-            row: Hashable = _memory(node)
+            row: Hashable = likeness_of(node)
             inputs.append(node)
         elif isinstance(node, Scalar):
             row = _number(node)
@@ -67,14 +68,30 @@ def _of_any(outputs: Sequence[Node]) -> Gathered:
             row = (type(node), form_of(node), *[places[id(operand)] for operand in operands])
         places[id(node)] = len(rows)
         rows.append(row)
-    return Gathered((*rows, *[places[id(node)] for node in outputs]), inputs, numbers)
+    return Gathered((*rows, tuple([places[id(node)] for node in outputs])), inputs, numbers)
 
 
-def _memory(node: Input) -> Hashable:
+_KEPT: Final = 4096
+"""Kinds of inputs after which all are forgotten."""
+
+_LIKENESSES: Final[dict[Hashable, int]] = {}
+_NUMBERS: Final = itertools.count(1)
+
+
+def likeness_of(node: Input) -> int:
+    """A number that stands for an input's shape, dtype, strides and whether its elements are aligned: inputs of one number can
+    take each other's place in a plan. No number ever stands for another kind."""
+    if known := node.likeness:
+        return known
     array = node.array
-    if array is None:
-        return node.shape, node.dtype
-    return node.shape, node.dtype, array.strides if array.flags.aligned else None
+    strides = None if array is None else array.strides if array.flags.aligned else ()
+    row = (node.shape, node.dtype, strides)
+    if (found := _LIKENESSES.get(row)) is None:
+        if len(_LIKENESSES) >= _KEPT:
+            _LIKENESSES.clear()
+        found = _LIKENESSES.setdefault(row, next(_NUMBERS))
+    object.__setattr__(node, "likeness", found)
+    return found
 
 
 def _number(node: Scalar) -> Hashable:

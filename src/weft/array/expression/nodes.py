@@ -46,17 +46,20 @@ class Input(Node):
     array: NDArray[Any] | None = None
     name: str = ""
     address: int = 0
-    """Of the first element, where whoever made the node knows it; see `memory.address_of`."""
+    """Of the first element, or 0 until it is asked for; see `memory.located`."""
+    likeness: int = 0
+    """What `keys.likeness_of` says, or 0 until it is asked for."""
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: DType, array: NDArray[Any] | None = None, name: str = "", address: int = 0
+        self, shape: tuple[int, ...], dtype: DType, array: NDArray[Any] | None = None, name: str = "", likeness: int = 0
     ) -> None:
         fields = self.__dict__  # in half the time of a frozen dataclass
         fields["shape"] = shape
         fields["dtype"] = dtype
         fields["array"] = array
         fields["name"] = name
-        fields["address"] = address
+        fields["address"] = 0
+        fields["likeness"] = likeness
 
 
 @dataclass(frozen=True, eq=False)
