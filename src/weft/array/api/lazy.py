@@ -331,12 +331,14 @@ def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], .
 
 def values_of(array: Array) -> NDArray[Any]:
     """The values as `Array.numpy` gives them, for weft's own use: `tracing.departures` does not hear of it."""
-    node = array.node
-    if not isinstance(node, Input) or node.array is None:
-        (values,) = _compute([array], None)
+    value = array.value
+    node = value.node
+    if type(node) is Input and node.array is not None:
+        view = node.array.view()
     else:
-        values = node.array
-    view = values.view()
+        (values,) = backends.run([node])
+        array._value = computed(values, node.dtype, value.weak)  # pyright: ignore[reportPrivateUsage]
+        view = values.view()
     view.setflags(write=False)
     return view
 

@@ -44,14 +44,18 @@ _DIGITS: Final = sorted({d.mantissa + 1 for d in dtypes.KNOWN if d.is_float})
 @dataclass(frozen=True, slots=True)
 class _Recipe:
     """``steps`` over the operands and the nodes before; the last one is the result, which is ``weak`` or not. ``system`` is kept,
-    so that nothing else gets its identity."""
+    so that nothing else gets its identity. ``direct``: it is one operation on all operands, in their order."""
 
     steps: tuple[_Step, ...]
     weak: bool
     system: Semantics
+    direct: bool
 
     def make(self, *operands: Node, number: Number = 0) -> Value:
         """The value for these operands."""
+        if self.direct:
+            shape, dtype, meaning, _, _ = self.steps[0]
+            return Value(Apply(shape, dtype, meaning, operands), self.weak)
         nodes = list(operands)
         for shape, dtype, meaning, places, kind in self.steps:
             if kind is Scalar:
@@ -120,7 +124,9 @@ def _made(
     if (steps := _steps(system, value.node, operands, number)) is not None and value.counts is None:
         if len(_recipes) >= _KEPT:
             _recipes.clear()
-        _recipes[key] = _Recipe(steps, value.weak, system)
+        _, _, _, places, kind = steps[0]
+        direct = len(steps) == 1 and kind is Apply and places == tuple(range(len(operands)))
+        _recipes[key] = _Recipe(steps, value.weak, system, direct)
     return value
 
 

@@ -21,6 +21,7 @@ from weft.array.expression.nodes import Input, Node, Scalar, walk
 from weft.array.programs.canonical import in_place
 from weft.array.programs.narrow import Widened, has_narrow
 from weft.array.programs.parts import Parts, has_complex
+from weft.runtime.emulated import CURRENT as EMULATED
 from weft.semantics import Number
 
 _KEPT: Final = 256
@@ -95,7 +96,17 @@ def plan(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Sca
         if made is None or not made.fits(taken(arrays)):
             return None
         plan = made
-        return lambda arrays, addresses, given: plan(taken(arrays), taken(addresses), values_of(given))
+        if not plan.is_brief:
+            return lambda arrays, addresses, given: plan(taken(arrays), taken(addresses), values_of(given))
+
+        def brief(
+            arrays: Sequence[NDArray[Any]], addresses: Sequence[int], given: Sequence[Number]
+        ) -> list[NDArray[Any]]:
+            if EMULATED.get() is None:
+                return plan.brief(taken(addresses), values_of(given))
+            return plan(taken(arrays), taken(addresses), values_of(given))
+
+        return brief
 
     return Compiled(lambda arrays, addresses, given: call(taken(arrays), taken(addresses), values_of(given)), known)
 
@@ -171,10 +182,14 @@ def _runner(outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[
             _arrays(inputs), [node.address for node in inputs], [number.value for number in numbers]
         )
     made = Plan(outputs, inputs, numbers)
+    is_brief = made.is_brief
 
     def call(inputs: Sequence[Input], numbers: Sequence[Scalar]) -> list[NDArray[Any]]:
         addresses = [node.address or located(node) for node in inputs]
-        return made(_arrays(inputs), addresses, [number.value for number in numbers])
+        values = [number.value for number in numbers]
+        if is_brief and EMULATED.get() is None:
+            return made.brief(addresses, values)
+        return made(_arrays(inputs), addresses, values)
 
     return call
 

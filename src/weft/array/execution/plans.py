@@ -53,7 +53,7 @@ class _Step:
     those that nothing reads after it. ``arguments`` is what the slots stand for, as places in the values."""
 
     kernel: Prepared | HostCall
-    order: Callable[[list[Any]], tuple[Any, ...]]
+    order: Callable[[Sequence[Any]], tuple[Any, ...]]
     arguments: tuple[int, ...]
     grid: Grid
     threads: int | None
@@ -132,10 +132,10 @@ class Plan:
         ]
 
         self._makers = [memory.maker(shape, dtype) for shape, dtype in self._made]
-        self._is_brief = self._steps_are_brief([place - self._first for place, _ in self._outputs])
+        self.is_brief = self._steps_are_brief([place - self._first for place, _ in self._outputs])
+        """Whether the plan is one brief launch whose buffers are the outputs, in their order. On the CPU `brief` runs it."""
 
     def _steps_are_brief(self, outputs: list[int]) -> bool:
-        """Whether the plan is one brief launch whose buffers are the outputs, in their order."""
         if len(self._steps) != 1 or outputs != list(range(len(self._made))):
             return False
         (step,) = self._steps
@@ -143,20 +143,35 @@ class Plan:
         return native and not step.faults and step.threads == 1
 
     @cached_property
-    def _launch(self) -> Callable[[list[Any]], None]:
-        """The only launch of a brief plan, which is compiled when it is first asked for."""
+    def brief(self) -> Callable[[Sequence[int], Sequence[Any]], list[NDArray[Any]]]:
+        """A brief plan on the CPU: from addresses and numbers to the outputs. The caller keeps the inputs alive. The kernel is
+        compiled when this is first asked for."""
         (step,) = self._steps
         launch, order = cast(Prepared, step.kernel).brief(step.grid), step.order
-        return lambda values: launch(order(values))
+        makers, constants = self._makers, self._constants
+        if len(makers) == 1:
+            (make,) = makers
+
+            def one(addresses: Sequence[int], numbers: Sequence[Any]) -> list[NDArray[Any]]:
+                made = make()
+                launch(order((*addresses, *numbers, *constants, address_of(made))))
+                return [made]
+
+            return one
+
+        def several(addresses: Sequence[int], numbers: Sequence[Any]) -> list[NDArray[Any]]:
+            made = [make() for make in makers]
+            launch(order((*addresses, *numbers, *constants, *map(address_of, made))))
+            return made
+
+        return several
 
     def __call__(
         self, arrays: Sequence[NDArray[Any]], addresses: Sequence[int], numbers: Sequence[Any]
     ) -> list[NDArray[Any]]:
         """The outputs, for arrays that `fitting` has passed and the numbers, each in the order that the plan was made with."""
-        if self._is_brief and EMULATED.get() is None:
-            made = [make() for make in self._makers]
-            self._launch([*addresses, *numbers, *self._constants, *map(address_of, made)])
-            return made
+        if self.is_brief and EMULATED.get() is None:
+            return self.brief(addresses, numbers)
         values = [*addresses, *numbers, *self._constants]
         buffers: dict[int, NDArray[Any]] = {}
         first = self._first
@@ -240,11 +255,11 @@ def _program(kernel: Kernel) -> Program | HostCall:
             return program_of(kernel)
 
 
-def _picker(places: tuple[int, ...]) -> Callable[[list[Any]], tuple[Any, ...]]:
+def _picker(places: tuple[int, ...]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     if len(places) == 1:
         (place,) = places
         return lambda values: (values[place],)
-    return cast("Callable[[list[Any]], tuple[Any, ...]]", itemgetter(*places))
+    return cast("Callable[[Sequence[Any]], tuple[Any, ...]]", itemgetter(*places))
 
 
 def _prepared(program: Program | HostCall) -> Prepared | HostCall:

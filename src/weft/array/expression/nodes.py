@@ -68,6 +68,12 @@ class Scalar(Node):
 
     value: Number = 0
 
+    def __init__(self, shape: tuple[int, ...], dtype: DType, value: Number = 0) -> None:
+        fields = self.__dict__  # in half the time of a frozen dataclass
+        fields["shape"] = shape
+        fields["dtype"] = dtype
+        fields["value"] = value
+
 
 @dataclass(frozen=True, eq=False)
 class Apply(Node):
