@@ -41,4 +41,5 @@ def test_invariant_loads_need_the_promise_and_no_check() -> None:
     """A load may move past a store to another array only where the arrays are disjoint; a checked one reports in order."""
     for checked, disjoint in ((False, False), (True, False), (False, True), (True, True)):
         passes = machine_for(host()).passes(Options(checked=checked, disjoint=disjoint))
-        assert (passes[-1].name == "mark-invariant-loads") == (disjoint and not checked)
+        for name in ("mark-invariant-loads", "pack-dots"):
+            assert (name in [one.name for one in passes]) == (disjoint and not checked)

@@ -1,4 +1,4 @@
-"""Reads textual tile IR: modules of `func`, `scf`, `tile` and `gpu` ops, as `str` prints them.
+"""Reads textual tile IR: modules of `func`, `scf`, `tile`, `cpu` and `gpu` ops, as `str` prints them.
 
 `str(module)` writes the text. What `parse` reads prints as the same text; source locations are not part of it.
 """
@@ -12,6 +12,7 @@ from xdsl.dialects.scf import Scf
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from weft.ir.cpu import Cpu
 from weft.ir.gpu import Gpu
 from weft.ir.tile import Tile
 
@@ -20,7 +21,7 @@ def parse(text: str, name: str = "<text>") -> ModuleOp:
     """Return the verified module of ``text``. `ValueError` says what is wrong with it, after ``name`` and, for a syntax error,
     line and column."""
     context = Context()
-    for dialect in (Builtin, Func, Scf, Tile, Gpu):
+    for dialect in (Builtin, Func, Scf, Tile, Cpu, Gpu):
         context.load_dialect(dialect)
     try:
         module = Parser(context, text, name).parse_module()

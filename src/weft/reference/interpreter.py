@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft import dtypes
-from weft.ir import gpu, tile
+from weft.ir import cpu, gpu, tile
 from weft.ir.location import describe
 from weft.ir.types import dtype_of, is_pointer, shape_of
 from weft.reference import collective, elementwise, numbers
@@ -44,6 +44,8 @@ class Program:
     values: dict[SSAValue, Array] = field(default_factory=dict[SSAValue, Array])
     first_zero: bool = False
     buffers: Buffers = field(default_factory=Buffers)
+    panels: list[dict[int, Array]] = field(default_factory=list[dict[int, Array]])
+    """What the panels hold, step by step; the address of a panel is its place here."""
 
     def site(self, op: Operation) -> Site:
         """The op as this program executes it, for messages."""
@@ -417,6 +419,32 @@ def _(program: Program, op: gpu.BarrierOp, operands: Values) -> Values:
     return []
 
 
+# Panels
+
+
+@_means(cpu.ClaimOp)
+def _(program: Program, op: cpu.ClaimOp, operands: Values) -> Values:
+    """A new panel: no other is kept."""
+    program.panels.append({})
+    return [np.array(len(program.panels) - 1, np.int64), np.array(True)]
+
+
+@_means(cpu.PackOp)
+def _(program: Program, op: cpu.PackOp, operands: Values) -> Values:
+    value, panel, at = operands
+    program.panels[int(panel)][int(at)] = value
+    return []
+
+
+@_means(cpu.MultiplyOp)
+def _(program: Program, op: cpu.MultiplyOp, operands: Values) -> Values:
+    left, right, depth, acc = operands
+    steps = range(int(depth) // op.multiple.value.data)
+    for at in steps:
+        acc = collective.dot(dtype_of(op.acc), program.panels[int(left)][at], program.panels[int(right)][at], acc)
+    return [acc]
+
+
 # Collectives
 
 
@@ -490,6 +518,8 @@ def _(program: Program, op: scf.WhileOp, operands: Values) -> Steps[Values]:
 
 
 if _UNDEFINED := [
-    op.name for op in (*tile.Tile.operations, *gpu.Gpu.operations) if op not in _MEANINGS and op is not tile.YieldOp
+    op.name
+    for op in (*tile.Tile.operations, *cpu.Cpu.operations, *gpu.Gpu.operations)
+    if op not in _MEANINGS and op is not tile.YieldOp
 ]:
     raise ValueError(f"weft.reference: no meaning for {', '.join(_UNDEFINED)}")

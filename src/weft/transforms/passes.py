@@ -26,6 +26,7 @@ from weft.transforms.nvidia.operands import MatchOperands
 from weft.transforms.nvidia.pipeline import PipelineLoads
 from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.nvidia.strips import CutStrips
+from weft.transforms.pack_dots import PackDots
 from weft.transforms.simplify import Simplify
 from weft.transforms.widen_dot import WidenDot
 
@@ -43,6 +44,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Licm,
         MarkInvariantLoads,
         MatchOperands,
+        PackDots,
         PipelineLoads,
         PlaceBarriers,
         RaiseFlags,

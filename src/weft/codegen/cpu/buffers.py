@@ -78,6 +78,8 @@ class BufferPool:
         self._entry = entry
         self._scratch = scratch
         self.used = 0
+        self.offset_of_last = 0
+        """Where in scratch memory the latest piece begins."""
 
     def allocate(self, element: Element, layout: LinearLayout) -> Buffer:
         """A new buffer; its contents are undefined."""
@@ -91,6 +93,7 @@ class BufferPool:
 
     def bytes(self, size: int) -> ir.Value:
         """A pointer to so many bytes of scratch memory."""
+        self.offset_of_last = self.used
         pointer = self._entry.gep(self._scratch, [ir.Constant(I64, self.used)], source_etype=I8)
         self.used += -(-size // 64) * 64
         return pointer

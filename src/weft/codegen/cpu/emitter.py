@@ -20,6 +20,7 @@ from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
 from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.panels import pack
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import RegisterIndex
@@ -32,7 +33,7 @@ from weft.codegen.emit.control import ScalarSlot
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm.types import I32
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.types import is_tile, layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
@@ -236,6 +237,8 @@ class Emitter(Registers):
                 self.remember(op.result, index, self._accesses.load(op, index))
             case tile.StoreOp():
                 self._accesses.store(op, index)
+            case cpu.PackOp():
+                pack(self, op, index)
             case _:
                 assert isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp), f"{op.name} is no root of a register loop"
                 self.remember(op.result, index, self._accesses.atomic(op, index))

@@ -27,16 +27,19 @@ from weft.codegen.kernel import (
     STOPPED,
     TOTAL,
 )
-from weft.codegen.llvm.types import I32, I64, POINTER, Module
+from weft.codegen.llvm.types import I8, I32, I64, POINTER, Module
 from weft.codegen.llvm.volatile import volatile_load
 
 
-def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one: bool) -> None:
+def emit_entry(
+    module: Module, symbol: str, program: ir.Function, *, one_by_one: bool, cleared: Sequence[int] = ()
+) -> None:
     """Emit the function that the runtime calls, around ``program``, which runs one program.
 
     Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
     lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
+    ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first.
 
     The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
     small program.
@@ -53,6 +56,8 @@ def emit_entry(module: Module, symbol: str, program: ir.Function, *, one_by_one:
     builder = ir.IRBuilder(start)
     record, slots = word(builder, launch, RECORD), word(builder, launch, SLOTS)
     scratch = builder.load(word(builder, thread, SCRATCH), typ=POINTER, align=8)
+    for offset in cleared:
+        builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *SIZES))
     chunk = one if one_by_one else wanted
     sizes = [builder.trunc(size, I32) for size in wide]

@@ -16,6 +16,8 @@ from weft.codegen.cpu import machinery
 from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.exchange import emit_conversion
 from weft.codegen.cpu.microkernel import emit_dot
+from weft.codegen.cpu.panels import claim
+from weft.codegen.cpu.product import multiply
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.context import Lowering
 from weft.codegen.emit.control import CONTROL
@@ -24,7 +26,7 @@ from weft.codegen.emit.scalars import SCALARS
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
 from weft.codegen.llvm.types import I64, POINTER
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.location import positions
 from weft.ir.types import layout_of, shape_of
 
@@ -105,5 +107,7 @@ LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     tile.ProcessorOp: machinery.processor,
     tile.ConvertLayoutOp: _convert,
     tile.DotOp: _dot,
+    cpu.ClaimOp: claim,
+    cpu.MultiplyOp: multiply,
 }
 """What the CPU does for each op that is an item of a block's schedule."""

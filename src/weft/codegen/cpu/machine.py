@@ -39,6 +39,7 @@ from weft.transforms.dce import Dce
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts, VectorRules
+from weft.transforms.pack_dots import PackDots
 from weft.transforms.widen_dot import WidenDot
 
 
@@ -52,13 +53,14 @@ class CpuMachine:
 
     def passes(self, options: Options) -> tuple[ModulePass, ...]:
         """The passes to laid-out tile IR."""
+        disjoint = options.disjoint and not options.checked
         return (
             *PIPELINE,
             WidenDot(),
             AssignLayouts(VectorRules(self.target.lanes)),
             Cse(),
             Dce(),
-            *([MarkInvariantLoads()] if options.disjoint and not options.checked else []),
+            *([MarkInvariantLoads(), PackDots(self.target.vector_bits), Dce()] if disjoint else []),
         )
 
     def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
@@ -77,7 +79,7 @@ class CpuMachine:
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         scratch_bytes = emitter.emit_function(kernel, arguments)
-        emit_entry(module, symbol, program, one_by_one=waits(kernel))
+        emit_entry(module, symbol, program, one_by_one=waits(kernel), cleared=emitter.cleared)
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
         return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
 

@@ -74,7 +74,7 @@ def emit_dot(emit: Emit, target: CpuTarget, op: tile.DotOp, a: Buffer, b: Buffer
     (m, k), n = shape_of(op.a), shape_of(op.b)[1]
     block = register_block(target, dtype, m, n)
     kernel = _Microkernel(emit, dtype, block, (a, b, result), strides, (m, n, k))
-    with _maybe_loop(emit, n // (block.columns * block.lanes)) as j, _maybe_loop(emit, m // block.rows) as i:
+    with maybe_loop(emit, n // (block.columns * block.lanes)) as j, maybe_loop(emit, m // block.rows) as i:
         kernel.emit(i, j)
     if m * n < result.lanes:
         _spread(emit, result, m * n)
@@ -123,7 +123,7 @@ class _Microkernel:
             address = self._at(c, None, r * self.n + v * block.lanes)
             builder.store(builder.load(address, typ=self.vector, align=align), slot)
         unroll = min(UNROLL_K, self.k)
-        with _maybe_loop(self._context, self.k // unroll) as step:
+        with maybe_loop(self._context, self.k // unroll) as step:
             k = None if step is None else builder.mul(step, ir.Constant(I64, unroll))
             a_k = self._at(a, None if k is None else builder.mul(k, ir.Constant(I64, self.a_strides[1])), 0)
             b_k = self._at(b, None if k is None else builder.mul(k, ir.Constant(I64, self.n)), 0)
@@ -157,7 +157,7 @@ class _Microkernel:
         return result
 
 
-class _maybe_loop:
+class maybe_loop:
     """A loop over ``trips`` iterations giving its counter, or nothing at all (None) for a single one."""
 
     def __init__(self, emit: Emit, trips: int):

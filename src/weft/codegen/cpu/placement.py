@@ -32,7 +32,7 @@ from weft.codegen.cpu.schedule import (
 )
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.rearranging import crossed
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.types import is_tile, layout_of
 
 
@@ -121,7 +121,7 @@ class BufferPlacement:
         """Lets a dot accumulate in place: its accumulator's buffer becomes the result's, where no other op reads the old value;
         and where the result is what the loop carries, the carried tile itself is that buffer."""
         for op in block.ops:
-            if not isinstance(op, tile.DotOp):
+            if not isinstance(op, tile.DotOp | cpu.MultiplyOp):
                 continue
             if op.acc.has_one_use() and op.acc in schedule.buffered:
                 schedule.shared[op.acc] = op.result
@@ -133,7 +133,7 @@ class BufferPlacement:
     def _carry_in_place(self, root: WriteBack, item: RegisterLoop, schedule: Schedule) -> None:
         dot = root.value.owner
         if (
-            not isinstance(dot, tile.DotOp)
+            not isinstance(dot, tile.DotOp | cpu.MultiplyOp)
             or not root.value.has_one_use()
             or layout_of(root.value) != layout_of(root.carried)
         ):

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.rearranging import crossed, halves, joined
 from weft.codegen.emit.views import columns_of_view, view_columns
-from weft.ir import tile
+from weft.ir import cpu, tile
 from weft.ir.direct import defining_op, operands_of
 from weft.ir.types import is_tile, layout_of
 from weft.layout import LinearLayout
@@ -118,6 +118,8 @@ def space_of(root: Root) -> LinearLayout:
             return layout_of(root.pointer)
         case tile.GatherOp():
             return layout_of(root.result)
+        case cpu.PackOp():
+            return layout_of(root.value)
         case _:
             if isinstance(root, tile.HistogramOp):
                 return layout_of(root.source)
@@ -129,12 +131,14 @@ def is_root(op: Operation) -> bool:
     """Whether an op on tiles must happen at its place in a register loop."""
     if tile.is_access(op):
         return is_tile(op.pointer) and not is_invariant(op)
-    return type(op) in (tile.ReduceOp, tile.ScanOp, tile.GatherOp, tile.HistogramOp)
+    return type(op) in (tile.ReduceOp, tile.ScanOp, tile.GatherOp, tile.HistogramOp, cpu.PackOp)
 
 
 def moves_data(op: Operation) -> bool:
     """Whether the op reads whole tiles from buffers and writes a whole tile, or prints one."""
-    return type(op) in (tile.DotOp, tile.PrintOp) or (type(op) is tile.ConvertLayoutOp and view_columns(op) is None)
+    return type(op) in (tile.DotOp, cpu.MultiplyOp, tile.PrintOp) or (
+        type(op) is tile.ConvertLayoutOp and view_columns(op) is None
+    )
 
 
 def reads_whole(op: Operation, value: SSAValue) -> bool:
@@ -165,6 +169,7 @@ def _is_recomputed(kind: type) -> bool | None:
         tile.GatherOp,
         tile.HistogramOp,
         tile.DotOp,
+        cpu.MultiplyOp,
     )
 
 

@@ -1,0 +1,106 @@
+"""Panels of dot operands in a thread's scratch memory: which one a program gets, and how tiles are written there.
+
+A claim has so many slots in the scratch memory of each thread, and before them a table of the keys that they were filled for:
+
+    int64 filled            claims so far that had to be filled; the entry point sets it to 0 when a thread begins a launch
+    int64 keys[n][slots]    key by key, so that one vector comparison a key finds the slot
+
+The next slot to be filled is ``filled % slots``: the oldest. So a panel with the same keys is one of an earlier program of this
+thread, in this launch. What it was computed from is memory that the launch does not write (`weft.transforms.nests`).
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.values import Registers
+from weft.codegen.emit.element import Element, element_of_value
+from weft.codegen.llvm.types import I1, I8, I64
+from weft.ir.cpu import ClaimOp, PackOp, Panel
+from weft.ir.types import dtype_of, layout_of, shape_of
+
+_LINE = 64
+
+
+def claim(registers: Registers, op: ClaimOp) -> None:
+    """The panel's address, and whether it has to be filled."""
+    builder = registers.builder
+    slots, size, keys = op.slots.value.data, op.bytes.value.data, list(op.keys)
+    size = -(-size // _LINE) * _LINE
+    if not keys:
+        registers.scalars[op.address] = builder.ptrtoint(registers.pool.bytes(size), I64)
+        registers.scalars[op.stale] = ir.Constant(I1, 1)
+        return
+    table = registers.pool.bytes(_LINE + 8 * slots * len(keys))
+    registers.cleared.append(registers.pool.offset_of_last)
+    panels = registers.pool.bytes(slots * size)
+    wanted = [_as_integer(registers, key) for key in keys]
+    filled = builder.load(table, typ=I64, align=8)
+    row = ir.VectorType(I64, slots) if slots > 1 else I64
+    places = [builder.gep(table, [ir.Constant(I64, _LINE + 8 * slots * i)], source_etype=I8) for i in range(len(keys))]
+    number = ir.Constant(row, list(range(slots))) if slots > 1 else ir.Constant(I64, 0)
+    same = [builder.icmp_unsigned("<", number, registers.splat(filled, slots) if slots > 1 else filled)]
+    for place, key in zip(places, wanted, strict=True):
+        held = builder.load(place, typ=row, align=8)
+        same.append(builder.icmp_unsigned("==", held, registers.splat(key, slots) if slots > 1 else key))
+    found = reduce(builder.and_, same)
+    bits = builder.zext(builder.bitcast(found, ir.IntType(slots)) if slots > 1 else found, I64)
+    stale = builder.icmp_unsigned("==", bits, ir.Constant(I64, 0))
+    oldest = builder.and_(filled, ir.Constant(I64, slots - 1))
+    slot = builder.select(stale, oldest, builder.cttz(bits, ir.Constant(I1, 0)))
+    with builder.if_then(stale):
+        for place, key in zip(places, wanted, strict=True):
+            builder.store(key, builder.gep(place, [slot], source_etype=I64), align=8)
+        builder.store(builder.add(filled, ir.Constant(I64, 1)), table, align=8)
+    offset = builder.mul(slot, ir.Constant(I64, size))
+    registers.scalars[op.address] = builder.add(builder.ptrtoint(panels, I64), offset)
+    registers.scalars[op.stale] = stale
+
+
+def _as_integer(registers: Registers, key: SSAValue) -> ir.Value:
+    """The bits of a scalar in an int64."""
+    builder = registers.builder
+    value = element_of_value(key).to_storage(builder, registers.scalar(key))
+    if isinstance(value.type, ir.IntType):
+        return value if value.type.width == 64 else builder.zext(value, I64)
+    width = 8 * dtype_of(key).itemsize
+    bits = builder.bitcast(value, ir.IntType(width))
+    return bits if width == 64 else builder.zext(bits, I64)
+
+
+def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
+    """Writes one register of a step's tile."""
+    builder, element = registers.builder, Element(dtype_of(op.value))
+    address = registers.scalar(op.panel)
+    panel, size = op.geometry, element.size
+    steps = builder.mul(
+        registers.scalar(op.at), ir.Constant(I64, shape_of(op.value)[panel.axis] * max(1, panel.width) * size)
+    )
+    address = builder.add(address, steps)
+    offset, const = ir.Constant(I64, 0), 0
+    for columns, stride in _places(op, panel):
+        dynamic, fixed = index.through(columns).emit(builder)
+        const += fixed * stride * size
+        if dynamic is not None:
+            offset = builder.add(offset, builder.mul(dynamic, ir.Constant(I64, stride * size)))
+    place = builder.inttoptr(builder.add(address, builder.add(offset, ir.Constant(I64, const))), ir.PointerType())
+    vector = element.to_storage(builder, registers.vector(op.value, index))
+    builder.store(vector, place, align=min(_LINE, size * layout_of(op.value).in_size("lane")))
+
+
+def _places(op: PackOp, panel: Panel) -> list[tuple[list[int], int]]:
+    """The parts of a register's offset in the panel: the images of its number's bits, and what one is worth in elements."""
+    layout, (_, columns) = layout_of(op.value), shape_of(op.value)
+    low = columns.bit_length() - 1
+    rows_of = [c >> low for c in layout.columns("register")]
+    columns_of = [c & columns - 1 for c in layout.columns("register")]
+    across, along = (rows_of, columns_of) if panel.axis == 1 else (columns_of, rows_of)
+    if not panel.width:
+        return [(across, panel.pitch(dtype_of(op.value).itemsize)), (along, 1)]
+    bits = panel.width.bit_length() - 1
+    within, group = [c & panel.width - 1 for c in across], [c >> bits for c in across]
+    return [(within, 1), (along, panel.width), (group, panel.width * panel.depth)]

@@ -1,0 +1,215 @@
+"""Dot nests: loops that carry accumulators through dots and do nothing else.
+
+A loop is a nest if all of these hold:
+
+1. Its step is a positive constant.
+2. Each tile that it carries is the accumulator of one dot, which nothing else reads, and the loop carries the dot's result.
+3. Each scalar that it carries grows by an amount that the loop does not change.
+4. The body has no effects, and its loads are invariant (`weft.transforms.invariant_loads`).
+5. What the operands are computed from has no dot: it would be computed again for each operand that needs it.
+
+Then an operand's tile is a function of the iteration's number and of values from outside the loop, and it may be computed at any
+time, in any order, and once for several programs: its *keys* are the scalars from which it is computed and that programs may
+disagree about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import func, scf
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+
+from weft.ir import tile
+from weft.ir.types import dtype_of, shape_of
+from weft.transforms.constants import number_of
+from weft.transforms.effects import Effect, effect_of
+from weft.transforms.invariant_loads import is_invariant
+
+
+@dataclass(frozen=True)
+class Nest:
+    """A loop, its dots by the position of what they accumulate, and by how much each carried scalar grows (None: it stays)."""
+
+    loop: scf.ForOp
+    step: int
+    dots: dict[int, tile.DotOp]
+    growth: dict[int, SSAValue | None]
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What an operand's tile is computed from: ops before the loop and in its body, in order, and ``keys``, which are None where
+    programs cannot compare: a tile that is computed otherwise is part of it."""
+
+    outside: tuple[Operation, ...]
+    inside: tuple[Operation, ...]
+    keys: tuple[SSAValue, ...] | None
+
+
+def nest_of(loop: scf.ForOp) -> Nest | None:
+    """The loop as a nest; None where it is not."""
+    body, step = loop.body.block, number_of(loop.step)
+    end = body.last_op
+    if not isinstance(end, scf.YieldOp) or not isinstance(step, int) or step <= 0 or not _counts(loop.lb):
+        return None
+    dots: dict[int, tile.DotOp] = {}
+    growth: dict[int, SSAValue | None] = {}
+    for i, (argument, value) in enumerate(zip(body.args[1:], end.operands, strict=True)):
+        if shape_of(argument):
+            dot = value.owner
+            if not isinstance(dot, tile.DotOp) or dot.acc is not argument:
+                return None
+            if not argument.has_one_use() or not value.has_one_use() or dot.parent_block() is not body:
+                return None
+            dots[i] = dot
+        else:
+            grown = _growth(argument, value, body)
+            if grown is None:
+                return None
+            growth[i] = None if grown is argument else grown
+    if not dots or not all(is_pure(op) for op in body.ops if op is not end):
+        return None
+    return Nest(loop, step, dots, growth)
+
+
+def _counts(value: SSAValue) -> bool:
+    dtype = dtype_of(value)
+    return dtype.is_integer and dtype.signed and dtype.bits in (32, 64)
+
+
+def _growth(argument: SSAValue, value: SSAValue, body: Block) -> SSAValue | None:
+    """What is added in each iteration; the argument itself where it stays as it is, None for any other change."""
+    if value is argument:
+        return argument
+    op = value.owner
+    if not isinstance(op, tile.BinaryOp) or op.kind.data != "add" or not dtype_of(value).is_integer:
+        return None
+    if argument not in (op.lhs, op.rhs) or op.lhs is op.rhs:
+        return None
+    amount = op.rhs if op.lhs is argument else op.lhs
+    return None if is_inside(amount, body) else amount
+
+
+def is_inside(value: SSAValue, body: Block) -> bool:
+    """Whether a value is made in a block or in one that is nested in it."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
+    while block is not None:
+        if block is body:
+            return True
+        block = block.parent_block()
+    return False
+
+
+def same_trips(loop: scf.ForOp) -> bool:
+    """Whether all programs of a launch run the loop equally often."""
+    return is_same_everywhere(loop.lb) and is_same_everywhere(loop.ub)
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an op and all in its regions may be computed at any time: without effects, and reading what does not change."""
+    if any(not is_pure(inner) for region in op.regions for block in region.blocks for inner in block.ops):
+        return False
+    if isinstance(op, scf.YieldOp | tile.YieldOp):
+        return True
+    if isinstance(op, tile.LoadOp):
+        return is_invariant(op)
+    return bool(op.regions) or effect_of(op) is Effect.NONE
+
+
+def slice_of(value: SSAValue, nest: Nest) -> Slice:
+    """The slice of an operand."""
+    body = nest.loop.body.block
+    inside: dict[Operation, None] = {}
+    outside: dict[Operation, None] = {}
+    keys: dict[SSAValue, None] = {}
+    comparable = True
+    seen: set[SSAValue] = set()
+    pending = [value]
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        if is_inside(current, body):
+            op = current.owner
+            if not isinstance(op, Operation):
+                pending.extend(_carried_from(current, nest))
+            elif op.parent_block() is body:  # what stands in its regions comes with it
+                inside[op] = None
+                pending.extend(_read_by(op))
+        elif not shape_of(current):
+            if not is_same_everywhere(current):
+                keys[current] = None
+        elif isinstance(op := current.owner, Operation) and _may_repeat(op):
+            outside[op] = None
+            pending.extend(_read_by(op))
+        else:
+            comparable = False
+    if not comparable:
+        outside.clear()
+    return Slice(_in_order(outside), _in_order(inside), tuple(keys) if comparable else None)
+
+
+def _carried_from(argument: SSAValue, nest: Nest) -> Iterable[SSAValue]:
+    """What an argument of the loop's body depends on."""
+    assert isinstance(argument, BlockArgument), "a value without an op is an argument"
+    loop, i = nest.loop, argument.index - 1
+    if argument.block is not loop.body.block:
+        return ()
+    if i < 0:
+        return (loop.lb,)
+    grown = nest.growth.get(i)
+    return (loop.iter_args[i],) if grown is None else (loop.iter_args[i], grown)
+
+
+def _read_by(op: Operation) -> list[SSAValue]:
+    """What an op reads, in its regions too."""
+    return [operand for inner in op.walk() for operand in inner.operands]
+
+
+def _may_repeat(op: Operation) -> bool:
+    """Whether the op may be computed again in the loop's place."""
+    return isinstance(op, tile.TileOp) and not isinstance(op, tile.DotOp) and not op.regions and is_pure(op)
+
+
+def is_same_everywhere(value: SSAValue) -> bool:
+    """Whether a scalar is the same for all programs of a launch: computed from arguments alone."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        op = current.owner
+        if isinstance(op, Block):
+            if not isinstance(op.parent_op(), func.FuncOp):
+                return False
+            continue
+        if isinstance(op, tile.ProgramIdOp) or not isinstance(op, tile.TileOp) or op.regions or not is_pure(op):
+            return False
+        pending.extend(op.operands)
+    return True
+
+
+def _in_order(ops: Mapping[Operation, None]) -> tuple[Operation, ...]:
+    """Ops in an order in which each comes after those that it reads, by the blocks they stand in."""
+    order: list[Operation] = []
+    placed: set[Operation] = set()
+    for start in ops:
+        pending = [start]
+        while pending:
+            op = pending[-1]
+            sources = [
+                source for value in _read_by(op) if isinstance(source := value.owner, Operation) and source is not op
+            ]
+            missing = [source for source in sources if source in ops and source not in placed]
+            if op in placed or not missing:
+                pending.pop()
+                if op not in placed:
+                    placed.add(op)
+                    order.append(op)
+            else:
+                pending.extend(missing)
+    return tuple(order)

@@ -1,0 +1,447 @@
+"""Dot nests over panels: loops that qualify and loops that must not, against NumPy on whole numbers, where every sum is exact.
+
+Each kernel says whether its loop is a nest: its LLVM IR has the multiplication of panels (the block ``summed``) or has not.
+"""
+
+# Kernels give constexpr variables plain values, which no type checker can know to be right.
+# pyright: reportAssignmentType=false, reportArgumentType=false, reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false, reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import weft
+import weft.language as tl
+from sampling import grid
+
+Array = NDArray[Any]
+
+
+def whole(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> Array:
+    """Small whole numbers."""
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+def products_of_panels(kernel: Any, *arguments: Any, **constants: Any) -> int:
+    """How many multiplications of panels a kernel becomes."""
+    return len(re.findall(r"^summed(?:\.\d+)?:", kernel.compile(*arguments, **constants).llvm, re.MULTILINE))
+
+
+@weft.jit
+def product(
+    a_ptr: Any, b_ptr: Any, c_ptr: Any, M: Any, N: Any, K: Any, a_row: Any, a_column: Any, b_row: Any, b_column: Any,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WRAP: tl.constexpr, ACC: tl.constexpr, OTHER: tl.constexpr,
+) -> None:  # fmt: skip
+    columns = tl.cdiv(N, BN)
+    pid = tl.program_id(0)
+    m = pid // columns * BM + tl.arange(0, BM)
+    n = pid % columns * BN + tl.arange(0, BN)
+    k = tl.arange(0, BK)
+    row, column = (m % M, n % N) if WRAP else (m, n)
+    a_tile = a_ptr + row[:, None] * a_row + k[None, :] * a_column
+    b_tile = b_ptr + k[:, None] * b_row + column[None, :] * b_column
+    acc = tl.zeros((BM, BN), ACC)
+    for i in range(tl.cdiv(K, BK)):
+        if WRAP:
+            a = tl.load(a_tile, mask=k[None, :] < K - i * BK, other=0)
+            b = tl.load(b_tile, mask=k[:, None] < K - i * BK, other=0)
+        else:
+            a = tl.load(a_tile, mask=(m < M)[:, None] & (k[None, :] < K - i * BK), other=OTHER)
+            b = tl.load(b_tile, mask=(k[:, None] < K - i * BK) & (n < N)[None, :], other=0)
+        acc = tl.dot(a, b, acc)
+        a_tile += BK * a_column
+        b_tile += BK * b_row
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+TYPES = {
+    "float32": (np.float32, np.float32, tl.float32),
+    "float64": (np.float64, np.float64, tl.float64),
+    "float16": (np.float16, np.float32, tl.float32),
+    "bfloat16": (ml_dtypes.bfloat16, np.float32, tl.float32),
+    "int8": (np.int8, np.int32, tl.int32),
+}
+TILES = ((16, 16, 16), (32, 16, 32), (16, 32, 64), (64, 32, 16), (128, 64, 32))
+
+
+@pytest.mark.parametrize(
+    ("name", "tile", "wrap", "turned"),
+    grid(11, tuple(TYPES), TILES, (False, True), ("", "a", "b")),
+)
+def test_matmul(name: str, tile: tuple[int, int, int], wrap: bool, turned: str) -> None:
+    """Cut-off tiles on all sides, wrap-arounds, and operands whose columns are contiguous."""
+    dtype, sums, acc = TYPES[name]
+    m, n, k = 75, 50, 70
+    a = whole((k, m), dtype, 1).T if turned == "a" else whole((m, k), dtype, 1)
+    b = whole((n, k), dtype, 2).T if turned == "b" else whole((k, n), dtype, 2)
+    out = np.full((m, n), 99, sums)
+    programs = (weft.cdiv(m, tile[0]) * weft.cdiv(n, tile[1]),)
+    strides = [step // x.itemsize for x in (a, b) for step in x.strides]
+    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {"WRAP": wrap, "ACC": acc, "OTHER": 0}
+    arguments = (a, b, out, m, n, k, *strides)
+    product[programs](*arguments, **constants)
+    assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
+    assert products_of_panels(product, *arguments, **constants) == 1
+
+
+def test_what_masked_elements_have() -> None:
+    """``other`` is part of the operand where rows end, though not of any element that is stored."""
+    a, b, out = whole((20, 40)), whole((40, 20), seed=1), np.zeros((20, 20), np.float32)
+    product[(4,)](a, b, out, 20, 20, 40, 40, 1, 20, 1, BM=16, BN=16, BK=16, WRAP=False, ACC=tl.float32, OTHER=3)
+    # beyond K the left operand has 3 and the right 0
+    assert np.array_equal(out, a @ b)
+
+
+@pytest.mark.parametrize("k", [0, 1, 16, 17, 2048, 2049, 5000])
+def test_any_depth(k: int) -> None:
+    """No iteration, one, and more than a panel holds."""
+    a, b, out = whole((16, k)), whole((k, 16), seed=1), np.full((16, 16), 99, np.float32)
+    product[(1,)](a, b, out, 16, 16, k, k, 1, 16, 1, BM=16, BN=16, BK=16, WRAP=False, ACC=tl.float32, OTHER=0)
+    assert np.array_equal(out, a @ b)
+
+
+@pytest.mark.parametrize("order", ["rows", "columns"])
+def test_more_panels_than_a_thread_keeps(order: str) -> None:
+    """70 panels of one operand, twice around: each is evicted before it is asked for again."""
+    m, n, k = 32, 70 * 16, 20
+    a, b, out = whole((m, k)), whole((k, n), seed=1), np.zeros((m, n), np.float32)
+    if order == "columns":
+        m, n, a, b, out = n, m, b.T.copy(), a.T.copy(), np.zeros((n, m), np.float32)
+    programs = (weft.cdiv(m, 16) * weft.cdiv(n, 16),)
+    product[programs](a, b, out, m, n, k, k, 1, n, 1, BM=16, BN=16, BK=16, WRAP=False, ACC=tl.float32, OTHER=0)
+    assert np.array_equal(out, a @ b)
+
+
+def test_panels_are_of_one_launch() -> None:
+    """What arrays hold between launches is seen: a panel of an earlier launch is not used."""
+    a, b, out = whole((16, 32)), whole((32, 16), seed=1), np.zeros((16, 16), np.float32)
+    for seed in range(3):
+        a[:] = whole((16, 32), seed=seed)
+        b[:] = whole((32, 16), seed=seed + 10)
+        product[(1,)](a, b, out, 16, 16, 32, 32, 1, 16, 1, BM=16, BN=16, BK=16, WRAP=False, ACC=tl.float32, OTHER=0)
+        assert np.array_equal(out, a @ b)
+
+
+@weft.jit
+def batched(a_ptr: Any, b_ptr: Any, c_ptr: Any, scales: Any, K: Any, STEP: tl.constexpr, START: tl.constexpr) -> None:
+    """Programs in three dimensions, of which the operands depend on different ones; a scale that each program loads."""
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    i, k = tl.arange(0, 16), tl.arange(0, 16)
+    scale = tl.load(scales + z)
+    acc = tl.zeros((16, 16), tl.float32) + x
+    for at in range(START, K, STEP):
+        a = tl.load(a_ptr + (y * 16 + i)[:, None] * K + (at + k)[None, :], mask=(at + k)[None, :] < K, other=0)
+        b = tl.load(b_ptr + ((x * K + at + k)[:, None]) * 16 + i[None, :], mask=(at + k)[:, None] < K, other=0)
+        acc = tl.dot(a * scale, b, acc)
+    place = ((z * tl.num_programs(1) + y) * tl.num_programs(0) + x) * 256
+    tl.store(c_ptr + place + i[:, None] * 16 + i[None, :], acc)
+
+
+@pytest.mark.parametrize(("step", "start"), [(16, 0), (16, 3), (7, 1), (16, 11)])
+def test_keys_are_what_operands_depend_on(step: int, start: int) -> None:
+    """Overlapping steps, a start that is no multiple of anything, and an accumulator that does not begin with zeros."""
+    k = 60
+    a, b, scales = whole((3, 16, k)), whole((2, k, 16), seed=1), np.array([1, 2, -1, 2], np.float32)
+    out = np.zeros((4, 3, 2, 16, 16), np.float32)
+    batched[(2, 3, 4)](a, b, out, scales, k, STEP=step, START=start)
+    times = np.array([sum(s <= at < s + 16 for s in range(start, k, step)) for at in range(k)])
+    expected = np.einsum("z,yik,k,xkj->zyxij", scales, a, times, b) + np.arange(2)[:, None, None]
+    assert np.array_equal(out, expected)
+    assert products_of_panels(batched, a, b, out, scales, k, STEP=step, START=start) == 1
+
+
+@weft.jit
+def triangle(a_ptr: Any, b_ptr: Any, c_ptr: Any, K: Any, DOWN: tl.constexpr) -> None:
+    """Programs whose loops have other lengths, over one right operand."""
+    i, k = tl.arange(0, 16), tl.arange(0, 16)
+    pid = tl.program_id(0)
+    first = (tl.num_programs(0) - 1 - pid if DOWN else 0) * 16
+    last = K if DOWN else (pid + 1) * 16
+    acc = tl.zeros((16, 16), tl.float32)
+    place = 0
+    for at in range(first, last, 16):
+        a = tl.load(a_ptr + (pid * 16 + i)[:, None] * K + (at + k)[None, :])
+        acc = tl.dot(a, tl.load(b_ptr + (place + k)[:, None] * 16 + i[None, :]), acc)
+        place += 16
+    tl.store(c_ptr + (pid * 16 + i)[:, None] * 16 + i[None, :], acc)
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_programs_with_loops_of_other_lengths(down: bool) -> None:
+    """A panel that a shorter loop filled does not serve a longer one."""
+    k = 5 * 16
+    a, b, out = whole((k, k)), whole((k, 16), seed=1), np.zeros((k, 16), np.float32)
+    triangle[(5,)](a, b, out, k, DOWN=down)
+    for first in range(0, k, 16):
+        row, length = a[first : first + 16], first + 16
+        expected = (row[:, k - length :] if down else row[:, :length]) @ b[:length]
+        assert np.array_equal(out[first : first + 16], expected)
+    assert products_of_panels(triangle, a, b, out, k, DOWN=down) == 1
+
+
+@weft.jit
+def gated(a_ptr: Any, b_ptr: Any, c_ptr: Any, d_ptr: Any, K: Any, last: Any) -> None:
+    """Two dots with one operand in common; what the loop carries is read after it."""
+    i, k = tl.arange(0, 16), tl.arange(0, 32)
+    gate, up = tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32)
+    at = 5
+    for start in range(0, K, 32):
+        a = tl.load(a_ptr + i[:, None] * K + (start + k)[None, :])
+        gate = tl.dot(a, tl.load(b_ptr + (start + k)[:, None] * 32 + i[None, :]), gate)
+        up = tl.dot(a, tl.load(b_ptr + (start + k)[:, None] * 32 + 16 + i[None, :]), up)
+        at += 3
+    tl.store(c_ptr + i[:, None] * 16 + i[None, :], gate)
+    tl.store(d_ptr + i[:, None] * 16 + i[None, :], up)
+    tl.store(last, at)
+
+
+def test_two_accumulators() -> None:
+    a, b, last = whole((16, 96)), whole((96, 32), seed=1), np.zeros(1, np.int32)
+    c, d = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    gated[(1,)](a, b, c, d, 96, last)
+    assert np.array_equal(c, (a @ b)[:, :16])
+    assert np.array_equal(d, (a @ b)[:, 16:])
+    assert last[0] == 5 + 3 * 3
+    assert products_of_panels(gated, a, b, c, d, 96, last) == 2
+
+
+@weft.jit
+def powers(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """An operand from outside the loop, which is no function of scalars: a tile that another dot gives."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    a = tl.dot(tl.load(a_ptr + at), tl.load(a_ptr + at))
+    acc = tl.load(c_ptr + at)
+    for j in range(n):
+        acc = tl.dot(a, tl.load(b_ptr + j * 256 + at), acc)
+    tl.store(c_ptr + at, acc)
+
+
+def test_operands_from_outside_the_loop() -> None:
+    a, b, c = whole((16, 16)), whole((5, 16, 16), seed=1), whole((16, 16), seed=2)
+    expected = c + sum(a @ a @ x for x in b)
+    powers[(1,)](a, b, c, 5)
+    assert np.array_equal(c, expected)
+    assert products_of_panels(powers, a, b, c, 5) == 1
+
+
+# ---- loops that are no nests -----------------------------------------------------------------------------------------
+
+
+@weft.jit
+def reads_its_sum(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc, total = tl.zeros((16, 16), tl.float32), 0.0
+    for j in range(n):
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+        total += tl.sum(acc)
+    tl.store(c_ptr + at, acc + total)
+
+
+@weft.jit
+def reads_the_old_sum(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc, total = tl.zeros((16, 16), tl.float32), 0.0
+    for j in range(n):
+        total += tl.sum(acc)
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+    tl.store(c_ptr + at, acc + total)
+
+
+@weft.jit
+def stores_what_it_loads(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """Each iteration writes the left operand of the next."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for j in range(n):
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+        tl.store(a_ptr + (j + 1) * 256 + at, tl.load(b_ptr + j * 256 + at) + j)
+    tl.store(c_ptr + at, acc)
+
+
+@weft.jit
+def steps_grow(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    place = 1
+    for _ in range(n):
+        acc = tl.dot(tl.load(a_ptr + (place - 1) * 256 + at), tl.load(b_ptr + (place - 1) * 256 + at), acc)
+        place *= 2
+    tl.store(c_ptr + at, acc)
+
+
+@weft.jit
+def leaves_early(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    j = 0
+    while j < n:
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+        if tl.sum(acc) > 50:
+            break
+        j += 1
+    tl.store(c_ptr + at, acc)
+
+
+@weft.jit
+def scales_its_sum(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """As in attention: the accumulator changes between dots."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for j in range(n):
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc * 2)
+    tl.store(c_ptr + at, acc)
+
+
+@weft.jit
+def multiplies_its_sum(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """The sum so far is an operand of another dot."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc, second = tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32)
+    for j in range(n):
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+        second = tl.dot(acc, tl.load(b_ptr + at), second)
+    tl.store(c_ptr + at, second)
+
+
+@weft.jit
+def multiplies_the_old_sum(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc, second = tl.zeros((16, 16), tl.float32), tl.zeros((16, 16), tl.float32)
+    for j in range(n):
+        second = tl.dot(acc, tl.load(b_ptr + at), second)
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+    tl.store(c_ptr + at, second)
+
+
+@weft.jit
+def stores_between_loops(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    """The loop of dots has no effects, but what it loads changes before it runs again."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for _ in range(2):
+        acc = tl.zeros((16, 16), tl.float32)
+        for j in range(n):
+            acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+        tl.store(a_ptr + at, acc)
+    tl.store(c_ptr + at, acc)
+
+
+def expect_twice(a: Array, b: Array, n: int) -> Array:
+    for _ in range(2):
+        a[0] = sum(a[j] @ b[j] for j in range(n))
+    return a[0]
+
+
+def expect_product(a: Array, b: Array, n: int, *, old: bool) -> Array:
+    sums = list(itertools.accumulate((a[j] @ b[j] for j in range(n)), initial=np.zeros((16, 16), np.float32)))
+    zero = np.zeros((16, 16), np.float32)
+    return sum((s @ b[0] for s in (sums[:-1] if old else sums[1:])), zero)
+
+
+def expect_total(a: Array, b: Array, n: int, *, old: bool) -> Array:
+    sums = list(itertools.accumulate((a[j] @ b[j] for j in range(n)), initial=np.zeros((16, 16), np.float32)))
+    return sums[-1] + sum(s.sum() for s in (sums[:-1] if old else sums[1:]))
+
+
+def expect_stored(a: Array, b: Array, n: int) -> Array:
+    lefts = [a[0], *(b[j] + j for j in range(n))]
+    return sum((lefts[j] @ b[j] for j in range(n)), np.zeros((16, 16), np.float32))
+
+
+def expect_early(a: Array, b: Array, n: int) -> Array:
+    acc = np.zeros((16, 16), np.float32)
+    for j in range(n):
+        acc = acc + a[j] @ b[j]
+        if acc.sum() > 50:
+            break
+    return acc
+
+
+def expect_scaled(a: Array, b: Array, n: int) -> Array:
+    acc = np.zeros((16, 16), np.float32)
+    for j in range(n):
+        acc = acc * 2 + a[j] @ b[j]
+    return acc
+
+
+NO_NESTS: dict[str, tuple[Any, Any]] = {
+    "reads its sum": (reads_its_sum, lambda a, b, n: expect_total(a, b, n, old=False)),
+    "reads the old sum": (reads_the_old_sum, lambda a, b, n: expect_total(a, b, n, old=True)),
+    "multiplies its sum": (multiplies_its_sum, lambda a, b, n: expect_product(a, b, n, old=False)),
+    "multiplies the old sum": (multiplies_the_old_sum, lambda a, b, n: expect_product(a, b, n, old=True)),
+    "stores between loops": (stores_between_loops, expect_twice),
+    "stores what it loads": (stores_what_it_loads, expect_stored),
+    "steps grow": (steps_grow, lambda a, b, n: sum(a[2**j - 1] @ b[2**j - 1] for j in range(n))),
+    "leaves early": (leaves_early, expect_early),
+    "scales its sum": (scales_its_sum, expect_scaled),
+}
+
+
+@pytest.mark.parametrize("name", NO_NESTS)
+def test_loops_that_are_no_nests(name: str) -> None:
+    kernel, expected = NO_NESTS[name]
+    a, b, c = whole((9, 16, 16)), whole((9, 16, 16), seed=1), np.zeros((16, 16), np.float32)
+    wanted = expected(a.copy(), b, 3)
+    assert products_of_panels(kernel, a, b, c, 3) == 0
+    kernel[(1,)](a, b, c, 3)
+    assert np.array_equal(c, wanted)
+
+
+def sum_of_products(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any) -> None:
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    acc = tl.zeros((16, 16), tl.float32)
+    for j in range(n):
+        acc = tl.dot(tl.load(a_ptr + j * 256 + at), tl.load(b_ptr + j * 256 + at), acc)
+    tl.store(c_ptr + at, acc)
+
+
+def test_arrays_that_overlap() -> None:
+    """No load is invariant where the launch cannot promise that arrays are disjoint."""
+    memory, b = whole((4 * 256 + 16,)), whole((3, 16, 16), seed=1)
+    a, c = memory[: 3 * 256].reshape(3, 16, 16), memory[2 * 256 + 16 : 3 * 256 + 16].reshape(16, 16)
+    expected = sum(a[j] @ b[j] for j in range(3))
+    assert products_of_panels(weft.jit(sum_of_products), a, b, c, 3) == 0
+    weft.jit(sum_of_products)[(1,)](a, b, c, 3)
+    assert np.array_equal(c, expected)
+
+
+def test_checked_kernels_name_the_access() -> None:
+    """A checked kernel keeps its loads in place, and reports the one that is out of bounds."""
+    a, b, c = whole((2, 16, 16)), whole((3, 16, 16), seed=1), np.zeros((16, 16), np.float32)
+    checked = weft.jit(checked=True)(sum_of_products)
+    assert products_of_panels(checked, a, b, c, 3) == 0
+    with pytest.raises(weft.OutOfBoundsError, match="a_ptr"):
+        checked[(1,)](a, b, c, 3)
+
+
+def test_the_number_of_threads_does_not_matter() -> None:
+    """Bit for bit, with sums that depend on their order."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((128, 128), dtype=np.float32) for _ in range(2))
+    found: list[Array] = []
+    for tile in ((16, 16, 16), (32, 32, 64), (64, 16, 32)):
+        out = np.zeros((128, 128), np.float32)
+        constants = dict(zip(("BM", "BN", "BK"), tile, strict=True))
+        programs = (128 // tile[0] * (128 // tile[1]),)
+        product[programs](a, b, out, 128, 128, 128, 128, 1, 128, 1, **constants, WRAP=False, ACC=tl.float32, OTHER=0)
+        found.append(out)
+    assert all(np.array_equal(out, found[0]) for out in found)
