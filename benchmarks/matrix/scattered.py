@@ -63,8 +63,8 @@ def row_add_kernel(values, index, out, n, COLUMNS: tl.constexpr, ROWS: tl.conste
 
 @weft.jit
 def bag_kernel(table, index, out, bags, length, COLUMNS: tl.constexpr, BAGS: tl.constexpr, BN: tl.constexpr):
-    rows = tl.program_id(0) * BAGS + tl.arange(0, BAGS)
-    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    rows = tl.program_id(1) * BAGS + tl.arange(0, BAGS)
     total = tl.zeros((BAGS, BN), tl.float32)
     for k in range(length):
         at = tl.load(index + rows * length + k, mask=rows < bags, other=0)
@@ -158,7 +158,7 @@ def embedding_bag(name: str, bags: int, length: int, entries: int, columns: int)
         table, index = normal(entries, columns), integers(bags * length, entries, np.int64).reshape(bags, length)
 
         def run(out, rows, bn):
-            grid = (weft.cdiv(bags, rows), columns // bn)
+            grid = (columns // bn, weft.cdiv(bags, rows))
             bag_kernel[grid](table, index, out, bags, length, COLUMNS=columns, BAGS=rows, BN=bn)
 
         return Row(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar, Final
 
 import llvmlite.binding as llvm
@@ -35,7 +37,7 @@ from weft.frontend import (
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.options import Options
-from weft.runtime import executor, loader
+from weft.runtime import exclusion, executor, loader
 from weft.target import APPROXIMATIONS, GpuTarget, Target
 
 Array = NDArray[Any]
@@ -243,9 +245,10 @@ class Differential:
         reference.run(module, [a.item() if is_number(a) else a for a in expected], grid)
         arrays = [place for place, a in enumerate(arguments) if is_array(a)]
         aliased = len({id(arguments[place]) for place in arrays}) < len(arrays)
-        for disjoint in (False,) if aliased else promises:
+        for disjoint, shared in product((False,) if aliased else promises, (False, True)[: 1 + _has_atomics(module)]):
             found = copies(arguments)
-            self.native(module, found, grid, disjoint=disjoint)
+            with others_have_atomics(shared):
+                self.native(module, found, grid, disjoint=disjoint)
             for place in arrays:
                 a, b = found[place], expected[place]
                 off = ulps_apart(a, b) > ulps
@@ -275,6 +278,20 @@ class Differential:
         runtime = {n: v for n, v in arguments.items() if is_array(v) or is_number(v)}
         after = self.module(self.build(kernel, **arguments), list(runtime.values()), grid, ulps, promises)
         return dict(zip(runtime, after, strict=True))
+
+
+@contextmanager
+def others_have_atomics(shared: bool = True) -> Generator[None]:
+    """As while another thread runs a kernel with atomics: native code then uses atomic instructions, else plain ones."""
+    lock = ctypes.c_int64.from_address(exclusion.ADDRESS)
+    lock.value += shared
+    yield
+    lock.value -= shared
+    assert lock.value == 0
+
+
+def _has_atomics(module: ModuleOp) -> bool:
+    return any(isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp) for op in module.walk())
 
 
 def _chooses_zeros(module: ModuleOp) -> bool:

@@ -42,14 +42,14 @@ N, SIZE = 32, 8
 @jit
 def atomic(p: Any, value: Any, mask: Any, KIND: tl.constexpr) -> Any:
     if KIND == "max":
-        return tl.atomic_max(p, value, mask=mask)
+        return tl.atomic_max(p, value, mask=mask, sem="relaxed")
     if KIND == "min":
-        return tl.atomic_min(p, value, mask=mask)
+        return tl.atomic_min(p, value, mask=mask, sem="relaxed")
     if KIND == "and":
-        return tl.atomic_and(p, value, mask=mask)
+        return tl.atomic_and(p, value, mask=mask, sem="relaxed")
     if KIND == "or":
-        return tl.atomic_or(p, value, mask=mask)
-    return tl.atomic_xor(p, value, mask=mask)
+        return tl.atomic_or(p, value, mask=mask, sem="relaxed")
+    return tl.atomic_xor(p, value, mask=mask, sem="relaxed")
 
 
 @jit
@@ -102,6 +102,56 @@ def test_what_memory_holds_afterwards(differ: Differential, case: tuple[str, DTy
     found = {name: after[name].tolist() for name in ("x", "own", "old")}
     assert found == {"x": numbers["x"], "own": numbers["own"], "old": old}
     assert numbers["own"] != old
+
+
+@jit
+def swap(x: Any, at: Any, expected: Any, values: Any, old: Any, N: tl.constexpr) -> None:
+    """At addresses of their own in any order, then at consecutive ones."""
+    i = tl.arange(0, N)
+    where = x + tl.load(at + i)
+    tl.store(old + i, tl.atomic_cas(where, tl.load(expected + i), tl.load(values + i), sem="relaxed"))
+    tl.store(old + N + i, tl.atomic_cas(x + i, tl.load(expected + i), tl.load(values + i), sem="relaxed"))
+
+
+@pytest.mark.parametrize("n", [1, 4, 16, 64])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int64"])
+def test_swaps_of_tiles(differ: Differential, dtype: str, n: int) -> None:
+    random = np.random.default_rng(n)
+    x = random.integers(0, 3, n).astype(dtype)
+    at = random.permutation(n).astype(np.int32)
+    expected, values = random.integers(0, 3, n).astype(dtype), random.integers(5, 9, n).astype(dtype)
+    after = differ(swap, promises=[True], x=x, at=at, expected=expected, values=values, old=np.zeros(2 * n, dtype), N=n)
+    first = x.copy()
+    first[at] = np.where(x[at] == expected, values, x[at])
+    assert after["old"].tolist() == [*x[at].tolist(), *first.tolist()]
+    assert after["x"].tolist() == np.where(first == expected, values, first).tolist()
+
+
+@jit
+def add_rows(x: Any, at: Any, values: Any, old: Any, columns: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    """Rows of consecutive addresses, some of them cut off, some of them the same; and one number for each row."""
+    rows, inside = tl.arange(0, M), tl.arange(0, N)[None, :]
+    where = x + tl.load(at + rows)[:, None] * N + inside
+    tl.store(old + rows[:, None] * N + inside, tl.load(x + inside) + tl.zeros((M, N), tl.int32))
+    tl.atomic_add(where, tl.load(values + rows[:, None] * N + inside), mask=inside < (columns - rows % 2)[:, None])
+    tl.atomic_add(x + rows * 2, tl.load(values + rows))
+
+
+@pytest.mark.parametrize("m", [1, 2, 8, 32])
+@pytest.mark.parametrize("n", [2, 4, 8, 16, 64])
+def test_rows_that_meet(differ: Differential, m: int, n: int) -> None:
+    random = np.random.default_rng(m * n)
+    x, values = random.integers(0, 99, m * n).astype(np.int32), random.integers(0, 99, m * n).astype(np.int32)
+    at = random.integers(0, (m + 1) // 2, m).astype(np.int32)
+    columns = np.int32(max(1, n - 3))
+    old = np.zeros(m * n, np.int32)
+    after = differ(add_rows, promises=[True], x=x, at=at, values=values, old=old, columns=columns, M=m, N=n)
+    expected = x.reshape(m, n).copy()
+    for row, place in enumerate(at):
+        expected[place, : columns - row % 2] += values.reshape(m, n)[row, : columns - row % 2]
+    flat = expected.reshape(-1)
+    flat[: 2 * m : 2] += values[:m]
+    assert after["x"].tolist() == flat.tolist()
 
 
 def test_the_types_are_those_of_the_ops() -> None:

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from weft.runtime import pages
+from weft.runtime import exclusion, pages
 from weft.runtime.elf import UNDEFINED, LinkRefused, Object, Relocation, Symbol, read
 
 SUPPORTED: Final = sys.platform == "linux" and platform.machine() == "x86_64"
@@ -132,7 +132,10 @@ def _image(
 
 @cache
 def _address_of(name: str) -> int:
-    """The address of a symbol of the process or of a mathematics library. Raises `LinkRefused` where there is none."""
+    """The address of weft's own symbol, or of one of the process or of a mathematics library. Raises `LinkRefused` where there is
+    none."""
+    if name == exclusion.SYMBOL:
+        return exclusion.ADDRESS
     for library in LIBRARIES:
         try:
             found = ctypes.cast(getattr(ctypes.CDLL(library), name), ctypes.c_void_p).value

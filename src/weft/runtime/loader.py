@@ -17,7 +17,7 @@ import weakref
 from functools import cache
 from typing import Any, Final
 
-from weft.runtime import linker
+from weft.runtime import exclusion, linker
 from weft.runtime.elf import LinkRefused
 
 _MATH_LIBRARIES: Final[dict[str, tuple[str, ...]]] = {"linux": ("libm.so.6", "libmvec.so.1")}
@@ -86,6 +86,7 @@ def _load_by_llvm(code: bytes, symbol: str) -> LoadedCode:
     with _lock:
         jit = _jit()
         builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(symbol)
+        builder.import_symbol(exclusion.SYMBOL, exclusion.ADDRESS)
         try:
             tracker = builder.link(jit, f"weft{next(_numbers)}")
         except RuntimeError as error:

@@ -6,9 +6,9 @@ Kernels tell a waiting program that data is ready by a plain store through one p
     tl.store(flag, 1)                            ->   tile.store %flag, %one release
 
 The waiting program reads the flag with an access that acquires (a volatile load, an atomic). All programs of a grid run
-the same kernel, so the pass marks every store of one element in a kernel that has such an access, and none in others, where
-no program can see in which order memory was written. A store of several elements raises no flag by itself: use an
-atomic, or put `tl.debug_barrier` before it.
+the same kernel, so the pass marks every store of one element in a kernel that has such an access and uses what it reads, and
+none in others, where no program can see in which order memory was written. A store of several elements raises no flag by
+itself: use an atomic, or put `tl.debug_barrier` before it.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ class RaiseFlags(ModulePass):
 
 
 def waits(root: Operation) -> bool:
-    """Whether a kernel may learn that another program has reached some point: it has an access that reads and acquires."""
-    orderings = (tile.ordering_of(op) for op in ops_in(root))
-    return any(ordering is not None and ordering.reads and ordering.acquires for ordering in orderings)
+    """Whether a kernel may learn that another program has reached some point: it has an access that reads and acquires. An atomic
+    whose old value nothing uses teaches nothing."""
+    return any(_learns(op) for op in ops_in(root))
+
+
+def _learns(op: Operation) -> bool:
+    if isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp) and op.result.first_use is None:
+        return False
+    ordering = tile.ordering_of(op)
+    return ordering is not None and ordering.reads and ordering.acquires

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import TypeAlias
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
+from weft.codegen.cpu import updates
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.kernel import AccessSite
@@ -29,8 +30,6 @@ from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of
 from weft.layout import LinearLayout, Runs, runs_of
-
-Atomic: TypeAlias = tile.AtomicRmwOp | tile.AtomicCasOp
 
 SHORTEST_RUN = 4
 """Runs of at least this many elements are worth a vector access each."""
@@ -182,10 +181,83 @@ class Accesses:
         return self._builder.and_(mask, constant) if duplicate else mask
 
     def atomic(self, op: Atomic, index: RegisterIndex) -> ir.Value:
-        """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off)."""
-        values = [self._emitter.vector(v, index) for v in _values(op)]
-        initial = ir.Constant(values[0].type, None)
-        return self._lane_by_lane(op, index, values, lambda at, v: self._update(op, at, v), initial)
+        """One register of an atomic; gives the old values (in all lanes, duplicates too; 0 where masked off), or zeros where
+        nothing uses them."""
+        emitter = self._emitter
+        values = [emitter.vector(v, index) for v in updates.operands(op)]
+        zeros = ir.Constant(values[0].type, None)
+        initial = None if op.result.first_use is None else zeros
+
+        def by_instructions() -> ir.Value:
+            return self._lane_by_lane(op, index, values, lambda at, v: self._update(op, at, v), initial)
+
+        if emitter.alone is None:
+            old = by_instructions()
+        else:
+            emitter.vector(op.pointer, index)  # here, where it dominates both ways
+            plainly = self._plainly(op, index, values, initial)
+            old = self._either(emitter.alone, plainly, by_instructions, initial)
+        return zeros if initial is None else old
+
+    def _plainly(
+        self, op: Atomic, index: RegisterIndex, values: Sequence[ir.Value], initial: ir.Value | None
+    ) -> Callable[[], ir.Value]:
+        """What updates one register of an atomic by plain loads and stores, and gives the old values. What it needs is emitted
+        now."""
+        emitter, builder = self._emitter, self._builder
+        shape, layout = self._shape(op.pointer), layout_of(op.pointer)
+        mask = self._mask(op.mask, index)
+        ordering = tile.ordering_of(op)
+
+        def ordered(update: Callable[[], ir.Value]) -> Callable[[], ir.Value]:
+            def between() -> ir.Value:
+                if ordering is not None and ordering.releases:
+                    atomics.barrier(builder)
+                old = update()
+                if ordering is not None and ordering.acquires:
+                    atomics.barrier(builder)
+                return old
+
+            return between
+
+        if shape.run >= SHORTEST_RUN:
+            starts = [builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER) for start in shape.starts]
+            bits = emitter.target.vector_bits
+            return ordered(lambda: updates.update_runs(builder, op, shape, starts, mask, values, bits))
+        addresses = emitter.vector(op.pointer, index)
+
+        def in_turn() -> ir.Value:
+            return updates.update_lanes(builder, op, layout, addresses, values)
+
+        def active_ones() -> ir.Value:
+            return self._lane_by_lane(
+                op, index, values, lambda at, v: updates.update_element(builder, op, at, v), initial
+            )
+
+        if mask is None:
+            return ordered(in_turn)
+        return ordered(lambda: self._either(all_lanes(builder, mask), in_turn, active_ones, initial))
+
+    def _either(
+        self,
+        condition: ir.Value,
+        then: Callable[[], ir.Value],
+        otherwise: Callable[[], ir.Value],
+        initial: ir.Value | None,
+    ) -> ir.Value:
+        """What one of two ways to emit gives; of no use where ``initial`` is None."""
+        builder = self._builder
+        ways: list[tuple[ir.Value, ir.Block]] = []
+        with builder.if_else(condition, likely=True) as branches:
+            for branch, emit in zip(branches, (then, otherwise), strict=True):
+                with branch, self._emitter.scope():
+                    ways.append((emit(), builder.block))
+        if initial is None:
+            return ir.Constant(I32, 0)
+        result = builder.phi(initial.type)
+        for value, block in ways:
+            result.add_incoming(value, block)
+        return result
 
     def _volatile(self, op: tile.LoadOp, index: RegisterIndex, element: Element) -> ir.Value:
         """One register of a volatile load."""
@@ -293,7 +365,7 @@ class Accesses:
         emitter = self._emitter
         mask = None if op.mask is None else emitter.scalar(op.mask)
         self._check_scalar(op, mask)
-        values = [emitter.scalar(v) for v in _values(op)]
+        values = [emitter.scalar(v) for v in updates.operands(op)]
 
         def update() -> ir.Value:
             return self._update(op, self._builder.inttoptr(emitter.scalar(op.pointer), POINTER), values)
@@ -360,11 +432,6 @@ class Accesses:
 def _operation(op: tile.Access) -> str:
     """What the language calls the access."""
     return f"atomic_{op.kind.data}" if isinstance(op, tile.AtomicRmwOp) else op.name.removeprefix("tile.")
-
-
-def _values(op: Atomic) -> list[SSAValue]:
-    """What an atomic combines with memory."""
-    return [op.expected, op.value] if isinstance(op, tile.AtomicCasOp) else [op.value]
 
 
 def _first(builder: ir.IRBuilder, addresses: ir.Value, active: ir.Value) -> ir.Value:

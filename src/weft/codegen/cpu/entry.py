@@ -33,8 +33,9 @@ from weft.codegen.llvm.volatile import volatile_load
 
 def emit_entry(
     module: Module, symbol: str, program: ir.Function, *, one_by_one: bool, cleared: Sequence[int] = ()
-) -> None:
-    """Emit the function that the runtime calls, around ``program``, which runs one program.
+) -> ir.Function:
+    """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
+    calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
 
     Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
     lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
@@ -116,6 +117,7 @@ def emit_entry(
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
         builder.ret(ir.Constant(I32, result))
+    return entry
 
 
 def _int64(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:

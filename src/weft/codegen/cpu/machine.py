@@ -21,6 +21,7 @@ from xdsl.passes import ModulePass
 from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
 from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.cpu.entry import emit_entry
+from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
@@ -78,8 +79,16 @@ class CpuMachine:
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
+        alone = may_be_alone(kernel) and not options.checked
+        if alone:
+            emitter.alone = has_alone(emitter.entry, record)
         scratch_bytes = emitter.emit_function(kernel, arguments)
-        emit_entry(module, symbol, program, one_by_one=waits(kernel), cleared=emitter.cleared)
+        guarded = enters(kernel)
+        run = emit_entry(
+            module, f"{symbol}.run" if guarded else symbol, program, one_by_one=waits(kernel), cleared=emitter.cleared
+        )
+        if guarded:
+            emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
         return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
 

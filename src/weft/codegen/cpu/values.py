@@ -86,6 +86,8 @@ class Registers(Emit):
         """Masks of which some hold elements that are false, in the code that is being emitted."""
         self.cleared: list[int] = []
         """Offsets in scratch memory of int64 words that are 0 when a thread begins a launch."""
+        self.alone: ir.Value | None = None
+        """Whether the program's thread has all atomics of the process to itself; None where it never has."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""

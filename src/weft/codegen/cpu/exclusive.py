@@ -1,0 +1,200 @@
+"""Atomics without atomic instructions, while no other thread of the process runs a kernel that has any.
+
+An atomic instruction costs some 20 cycles an element, a plain addition one, and a row of addresses is one vector. So a thread
+that has all atomics to itself updates memory plainly. Whether it has is a lock of the process, `LOCK`, whose first word holds
+
+| value | meaning |
+|---|---|
+| 0 | no thread is in a kernel with atomics |
+| up to `MOST_SHARED` | so many threads are, and use atomic instructions |
+| the address of a launch's record | one thread of that launch is, and updates plainly |
+
+and whose word `WAITING` counts the threads that would enter. Each kernel with atomics, or with programs that wait for others,
+enters and leaves in its entry point. These rules keep the lock from changing what a kernel may rely on:
+
+1. *No waiting inside.* A kernel whose programs may wait, or that prints (Python runs then), never has the lock alone.
+2. *A program at most.* At the start of a program a thread that has the lock alone shares it where another thread waits.
+3. *One process.* Atomics with ``scope="sys"`` use atomic instructions always: memory may be shared with other processes.
+
+A launch takes the lock alone where one thread runs it, or a few whose kernel does little but atomics: then one is faster than
+those that send cache lines to each other, and the others leave the grid to it. `most_chunks` says how many are a few.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from llvmlite import ir
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+from weft.codegen.emit.faults import word
+from weft.codegen.kernel import CHUNK, DONE, LAST, POSITION, RECORD, TOTAL
+from weft.codegen.llvm.atomics import release_store
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module
+from weft.ir import tile
+from weft.ir.direct import ops_in
+from weft.ir.types import shape_of
+from weft.transforms.flags import waits
+
+LOCK: Final = "weft_atomics"
+"""The symbol of the lock, 16 words of 8 bytes that `weft.runtime.exclusion` keeps."""
+
+WAITING: Final = 8
+MOST_SHARED: Final = 4095
+
+_CLAIMS: Final = 8
+"""Chunks that a thread claims (`weft.runtime.executor`)."""
+
+_FEW: Final = ((3, 8), (16, 2))
+"""By which factor at most the accesses of a kernel are more elements than its atomics, and how many threads of it are slower
+than one. An atomic instruction on a line that other threads write takes 20 to 60 times as long as a plain access."""
+
+_REPEATED: Final = (scf.ForOp, scf.WhileOp, tile.DotOp, tile.ScanOp)
+"""Ops whose work the number of elements does not tell."""
+
+
+def enters(kernel: Operation) -> bool:
+    """Whether a kernel must know the lock: it has atomics, or stores and loads that others may meet by theirs."""
+    return waits(kernel) or any(_is_atomic(op) for op in ops_in(kernel))
+
+
+def may_be_alone(kernel: Operation) -> bool:
+    """Whether a kernel may update plainly: rules 1 and 3."""
+    ops = list(ops_in(kernel))
+    atomics = [op for op in ops if _is_atomic(op)]
+    return (
+        any(shape_of(op.pointer) for op in atomics if isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp))
+        and all(op.scope.data != "sys" for op in atomics if isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp))
+        and not waits(kernel)
+        and not any(isinstance(op, tile.PrintOp) for op in ops)
+    )
+
+
+def most_chunks(kernel: Operation) -> int:
+    """The most chunks of a grid of the kernel that one thread runs alone sooner than several do; 1 where several are sooner."""
+    ops = list(ops_in(kernel))
+    sizes = [(prod(shape_of(op.pointer)), _is_atomic(op)) for op in ops if tile.is_access(op)]
+    atomic, every = (sum(size for size, is_atomic in sizes if is_atomic or whole) for whole in (False, True))
+    if any(isinstance(op, _REPEATED) for op in ops):
+        return 1
+    threads = next((threads for factor, threads in _FEW if every <= factor * atomic), 0)
+    return max(1, (threads + 1) * _CLAIMS - 1)
+
+
+def _is_atomic(op: Operation) -> bool:
+    return isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp)
+
+
+def _words(builder: ir.IRBuilder) -> tuple[ir.Value, ir.Value]:
+    """The addresses of the lock's two words."""
+    lock = builder.module.globals.get(LOCK) or ir.GlobalVariable(builder.module, ir.ArrayType(I64, 2 * WAITING), LOCK)
+    base = builder.inttoptr(builder.ptrtoint(lock, I64), POINTER)  # its own type names its words
+    return base, word(builder, base, WAITING)
+
+
+def _read(builder: ir.IRBuilder, address: ir.Value) -> ir.Value:
+    return builder.load_atomic(address, "monotonic", 8, typ=I64)
+
+
+def has_alone(builder: ir.IRBuilder, record: ir.Value) -> ir.Value:
+    """Whether the program's thread has the lock alone. For the start of a program: there it gives way (rule 2)."""
+    function = ir.Function(builder.module, ir.FunctionType(I1, [POINTER]), f"{LOCK}.has_alone")
+    function.linkage = "internal"
+    function.attributes.add("alwaysinline")
+    start, mine, yes, share, no = map(function.append_basic_block, ("start", "mine", "yes", "share", "no"))
+    inner = ir.IRBuilder(start)
+    lock, waiting = _words(inner)
+    inner.cbranch(inner.icmp_unsigned("==", _read(inner, lock), inner.ptrtoint(function.args[0], I64)), mine, no)
+    inner.position_at_end(mine)
+    inner.cbranch(inner.icmp_unsigned("==", _read(inner, waiting), ir.Constant(I64, 0)), yes, share)
+    inner.position_at_end(yes)
+    inner.ret(ir.Constant(I1, 1))
+    inner.position_at_end(share)
+    release_store(inner, ir.Constant(I64, 1), lock, 8)
+    inner.branch(no)
+    inner.position_at_end(no)
+    inner.ret(ir.Constant(I1, 0))
+    return builder.call(function, [record])
+
+
+def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, most: int) -> None:
+    """Emit the entry point of a kernel that `enters`: it enters, calls ``run``, which runs programs, and leaves.
+
+    Where the kernel may be ``alone``, it is in a launch of at most ``most`` chunks. A thread that finds another of its launch
+    alone has nothing to do, unless it keeps programs that it has claimed.
+    """
+    run.linkage = "internal"
+    run.attributes.add("alwaysinline")
+    entry = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER]), symbol)
+    entry.attributes.add("nounwind")
+    launch, thread = entry.args
+    names = (
+        "start",
+        "look",
+        "take",
+        "seen",
+        "share",
+        "taken",
+        "other",
+        "wait",
+        "waited",
+        "inside",
+        "alone",
+        "shared",
+        "none",
+    )
+    start, look, take, seen, share, taken, other, wait, waited, inside, leave_alone, leave_shared, none = map(
+        entry.append_basic_block, names
+    )
+    zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
+    builder = ir.IRBuilder(start)
+    lock, waiting = _words(builder)
+    record = builder.ptrtoint(word(builder, launch, RECORD), I64)
+    total, chunk, kept, kept_end = (
+        builder.load(word(builder, base, i), typ=I64, align=8)
+        for base, i in ((launch, TOTAL), (launch, CHUNK), (thread, POSITION), (thread, LAST))
+    )
+    keeps = builder.icmp_signed("<", kept, kept_end)
+    few = builder.mul(chunk, ir.Constant(I64, most))
+    wanted = builder.select(builder.icmp_signed("<=", total, few), record, one) if alone else one
+    builder.branch(look)
+
+    builder.position_at_end(look)
+    held = _read(builder, lock)
+    builder.cbranch(builder.icmp_unsigned("==", held, zero), take, seen)
+    builder.position_at_end(take)
+    free = builder.cmpxchg(lock, zero, wanted, "acquire", "monotonic")
+    builder.cbranch(builder.extract_value(free, 1), inside, look)
+    builder.position_at_end(seen)
+    builder.cbranch(builder.icmp_unsigned("<", held, ir.Constant(I64, MOST_SHARED)), share, taken)
+    builder.position_at_end(share)
+    joined = builder.cmpxchg(lock, held, builder.add(held, one), "acquire", "monotonic")
+    builder.cbranch(builder.extract_value(joined, 1), inside, look)
+    builder.position_at_end(taken)
+    ours = builder.icmp_unsigned("==", held, record)
+    builder.cbranch(builder.and_(ours, builder.not_(keeps)), none, other)
+    builder.position_at_end(other)
+    builder.atomic_rmw("add", waiting, one, "monotonic")
+    builder.branch(wait)
+    builder.position_at_end(wait)
+    if module.triple.startswith("x86"):
+        pause = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause")
+        builder.call(pause, [])
+    builder.cbranch(builder.icmp_unsigned("<=", _read(builder, lock), ir.Constant(I64, MOST_SHARED)), waited, wait)
+    builder.position_at_end(waited)
+    builder.atomic_rmw("sub", waiting, one, "monotonic")
+    builder.branch(look)
+
+    builder.position_at_end(inside)
+    status = builder.call(run, [launch, thread])
+    builder.cbranch(builder.icmp_unsigned("==", _read(builder, lock), record), leave_alone, leave_shared)
+    builder.position_at_end(leave_alone)
+    release_store(builder, zero, lock, 8)
+    builder.ret(status)
+    builder.position_at_end(leave_shared)
+    builder.atomic_rmw("sub", lock, one, "release")
+    builder.ret(status)
+    builder.position_at_end(none)
+    builder.ret(ir.Constant(I32, DONE))

@@ -1,0 +1,93 @@
+"""Atomics of one register, while the thread has all atomics to itself (`weft.codegen.cpu.exclusive`): plain loads and stores.
+
+Lanes whose addresses ascend by one element are distinct, so a run of them is updated as a vector. Other lanes may meet at an
+address and are updated one after the other, without branches where all are active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.masked import concatenated, masked_load
+from weft.codegen.llvm.types import I32, POINTER, intrinsic, like, shuffle, splat
+from weft.ir import tile
+from weft.ir.types import dtype_of
+from weft.layout import LinearLayout, Runs
+
+Atomic: TypeAlias = tile.AtomicRmwOp | tile.AtomicCasOp
+
+
+def operands(op: Atomic) -> tuple[SSAValue, ...]:
+    """What an atomic combines with memory."""
+    return (op.expected, op.value) if isinstance(op, tile.AtomicCasOp) else (op.value,)
+
+
+def update_element(builder: ir.IRBuilder, op: Atomic, address: ir.Value, values: Sequence[ir.Value]) -> ir.Value:
+    """One element; gives its old value."""
+    old = builder.load(address, typ=values[0].type, align=dtype_of(op.value).itemsize)
+    builder.store(_combined(builder, op, old, values), address, align=dtype_of(op.value).itemsize)
+    return old
+
+
+def update_runs(
+    builder: ir.IRBuilder,
+    op: Atomic,
+    shape: Runs,
+    starts: Sequence[ir.Value],
+    mask: ir.Value | None,
+    values: Sequence[ir.Value],
+    register_bits: int,
+) -> ir.Value:
+    """Runs of consecutive elements from the addresses ``starts`` on, one run after the other; gives the old values of all lanes,
+    zeros where ``mask`` is false."""
+    size = dtype_of(op.value).itemsize
+    parts: list[ir.Value] = []
+    for first, address in zip(shape.starts, starts, strict=True):
+        lanes = [first + j for j in range(shape.run)]
+        own = [shuffle(builder, value, lanes) for value in values]
+        if mask is None:
+            old = builder.load(address, typ=own[0].type, align=size)
+            builder.store(_combined(builder, op, old, own), address, align=size)
+        else:
+            active = shuffle(builder, mask, lanes)
+            old = masked_load(builder, address, active, splat(0, own[0].type), size, register_bits)
+            new = [_combined(builder, op, old, own), address, ir.Constant(I32, size), active]
+            intrinsic(builder, "masked.store", new, ir.VoidType(), [old.type, POINTER])
+        parts.append(old)
+    return shuffle(builder, concatenated(builder, parts), shape.lane_of)
+
+
+def update_lanes(
+    builder: ir.IRBuilder,
+    op: Atomic,
+    layout: LinearLayout,
+    addresses: ir.Value,
+    values: Sequence[ir.Value],
+) -> ir.Value:
+    """All lanes but duplicates, in order; gives the old values, in a duplicate its original's."""
+    result: ir.Value = ir.Constant(values[0].type, None)
+    duplicate = layout.duplicate_mask("lane")
+    for lane in range(layout.in_size("lane")):
+        if lane & duplicate:
+            continue
+        at = ir.Constant(I32, lane)
+        address = builder.inttoptr(builder.extract_element(addresses, at), POINTER)
+        old = update_element(builder, op, address, [builder.extract_element(value, at) for value in values])
+        result = builder.insert_element(result, old, at)
+    return shuffle(builder, result, [lane & ~duplicate for lane in range(layout.in_size("lane"))])
+
+
+def _combined(builder: ir.IRBuilder, op: Atomic, old: ir.Value, values: Sequence[ir.Value]) -> ir.Value:
+    """What memory holds afterwards, in the shape of the operands."""
+    if isinstance(op, tile.AtomicRmwOp):
+        kind = op.kind.data
+        return values[0] if kind == "xchg" else arith.binary(builder, kind, dtype_of(op.value), old, values[0])
+    expected, value = values
+    bits = like(old, ir.IntType(8 * dtype_of(op.value).itemsize))
+    same = builder.icmp_unsigned("==", builder.bitcast(old, bits), builder.bitcast(expected, bits))
+    return builder.select(same, value, old)

@@ -1,0 +1,212 @@
+"""Atomics that a thread has to itself: who has them, who gives way, and that no update is lost between launches of many threads.
+
+A kernel says how it runs: it stores the first word of the lock, which lies in an array of the test's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft.codegen.cpu import exclusive
+from weft.runtime import exclusion, executor
+
+pytestmark = pytest.mark.jit
+
+PROGRAMS = 64
+LOCK: Any = np.ctypeslib.as_array((ctypes.c_int64 * 16).from_address(exclusion.ADDRESS))
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    yield
+    assert not LOCK.any(), "all have left"
+
+
+@weft.jit
+def plain(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.atomic_add(counts + at, 1)
+    tl.store(out + tl.program_id(0), tl.load(lock))
+
+
+@weft.jit
+def for_systems(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.atomic_add(counts + at, 1, scope="sys")
+    tl.store(out + tl.program_id(0), tl.load(lock))
+
+
+@weft.jit
+def waiting(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.atomic_add(counts + at, 1)
+    tl.store(out + tl.program_id(0), tl.load(lock, volatile=True))
+
+
+@weft.jit
+def learning(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    old = tl.atomic_add(counts + at, 1)
+    tl.store(out + tl.program_id(0), tl.load(lock) + tl.minimum(tl.min(old, axis=0), 0))
+
+
+@weft.jit
+def printing(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    tl.atomic_add(counts + at, 1)
+    tl.store(out + tl.program_id(0), tl.load(lock))
+    tl.device_print("here", tl.program_id(0))
+
+
+@weft.jit
+def looping(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    at = tl.arange(0, N)
+    for i in range(2):
+        tl.atomic_add(counts + at, i, sem="relaxed")
+    tl.store(out + tl.program_id(0), tl.load(lock))
+
+
+@weft.jit
+def scalar(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    for i in range(N):
+        tl.atomic_add(counts + i, 1, sem="relaxed")
+    tl.store(out + tl.program_id(0), tl.load(lock))
+
+
+def launched(kernel: Any, threads: int, monkeypatch: pytest.MonkeyPatch, n: int = 32) -> Any:
+    """What the lock held in each program of a launch by so many threads."""
+    pool = executor.Pool(threads)
+    monkeypatch.setattr(executor, "pool", lambda: pool)
+    out, counts = np.zeros(PROGRAMS, np.int64), np.zeros(n, np.int32)
+    kernel[(PROGRAMS,)](out, counts, LOCK, N=n)
+    assert (counts == PROGRAMS).all()
+    return out
+
+
+def test_the_runtime_and_code_generation_agree() -> None:
+    assert exclusion.SYMBOL == exclusive.LOCK
+    assert exclusion.ADDRESS % 64 == 0
+    assert LOCK.itemsize * exclusive.WAITING == 64
+
+
+@pytest.mark.parametrize("kernel", [plain, looping], ids=["plain", "looping"])
+def test_one_thread_has_them_alone(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = launched(kernel, 1, monkeypatch)
+    assert out[0] > exclusive.MOST_SHARED
+    assert len(set(out.tolist())) == 1
+
+
+def test_a_kernel_of_atomics_leaves_the_grid_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = launched(plain, 4, monkeypatch)
+    assert out[0] > exclusive.MOST_SHARED
+    assert len(set(out.tolist())) == 1
+
+
+@pytest.mark.parametrize("kernel", [for_systems, waiting, learning, printing, scalar], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_they_share(kernel: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may use the memory, another program is waited for, or Python runs within."""
+    assert set(launched(kernel, threads, monkeypatch).tolist()) <= {*range(1, threads + 1)}
+
+
+def test_a_loop_shares_where_several_threads_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(launched(looping, 2, monkeypatch).tolist()) <= {1, 2}
+
+
+def test_it_gives_way_to_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    LOCK[exclusive.WAITING] = 1
+    try:
+        out = launched(plain, 1, monkeypatch)
+    finally:
+        LOCK[exclusive.WAITING] = 0
+    assert set(out.tolist()) == {1}
+
+
+def test_it_shares_with_those_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    LOCK[0] = 3
+    try:
+        out = launched(plain, 1, monkeypatch)
+        assert LOCK[0] == 3
+    finally:
+        LOCK[0] = 0
+    assert set(out.tolist()) == {4}
+
+
+@weft.jit
+def scatter(x: Any, at: Any, N: tl.constexpr) -> None:
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.atomic_add(x + tl.load(at + i), 1, sem="relaxed")
+
+
+@weft.jit
+def consecutive(x: Any, at: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, N), 1)
+
+
+@weft.jit
+def one_by_one(x: Any, at: Any, N: tl.constexpr) -> None:
+    for i in range(N):
+        tl.atomic_add(x + tl.load(at + tl.program_id(0) * N + i), 1)
+
+
+@weft.jit
+def by_compare(x: Any, at: Any, N: tl.constexpr) -> None:
+    for i in range(N):
+        p = x + tl.load(at + tl.program_id(0) * N + i)
+        old = tl.load(p, volatile=True)
+        while tl.atomic_cas(p, old, old + 1) != old:
+            old = tl.load(p, volatile=True)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_update_is_lost_between_launches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six threads launch kernels of each kind on one array."""
+    pool = executor.Pool(threads)
+    monkeypatch.setattr(executor, "pool", lambda: pool)
+    size, n, launches = 16, 16, 40
+    x, at = np.zeros(size, np.int64), (np.arange(PROGRAMS * n) * 7 % size).astype(np.int32)
+    kernels: list[Any] = [scatter, scatter, consecutive, one_by_one, by_compare, scatter]
+    for kernel in set(kernels):
+        kernel[(PROGRAMS,)](x, at, N=n)
+    x[:] = 0
+    errors: list[BaseException] = []
+
+    def launch(kernel: Any) -> None:
+        try:
+            for _ in range(launches):
+                kernel[(PROGRAMS,)](x, at, N=n)
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=launch, args=(kernel,)) for kernel in kernels]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors
+    assert x.tolist() == [len(kernels) * launches * PROGRAMS * n // size] * size
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_finds_the_lock_free() -> None:
+    LOCK[0] = 5
+    try:
+        child = os.fork()
+        if child == 0:
+            os._exit(int(LOCK[0]))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert LOCK[0] == 5
+    finally:
+        LOCK[0] = 0
