@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import weft
 import weft.array as wa
 from weft import dtypes, semantics
 from weft.array.execution import backends, reference
+from weft.array.expression import tracing
 from weft.runtime.emulated import EmulatedKernel
 
 
@@ -177,6 +179,71 @@ def test_an_argument_that_is_no_argument() -> None:
             return x
 
         f(set[int]())
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A setting that equals others which are written differently."""
+
+    by: float
+
+
+def test_settings_that_are_equal_and_not_the_same_are_told_apart(backend: str) -> None:
+    @wa.fuse(semantics="jax")
+    def over(x: wa.Array, rate: Rate) -> wa.Array:
+        return x / rate.by
+
+    @wa.fuse(semantics="jax")
+    def times(x: wa.Array, rate: Rate) -> wa.Array:
+        return x * rate.by
+
+    x, i = np.ones(2, np.float32), np.ones(2, np.int8)
+    assert [over(x, Rate(by)).numpy().tolist() for by in (0.0, -0.0)] == [[np.inf] * 2, [-np.inf] * 2]
+    assert [times(i, Rate(by)).dtype for by in (1, 1.0, True)] == [dtypes.int8, dtypes.float64, dtypes.int8]
+    assert times.signatures == 3
+    times(i, Rate(1))
+    assert times.signatures == 3
+
+
+def test_named_tuples_of_one_name_are_told_apart(backend: str) -> None:
+    one = NamedTuple("Pair", [("x", Any), ("y", Any)])
+    other = NamedTuple("Pair", [("y", Any), ("x", Any)])
+
+    @wa.fuse
+    def minus(pair: Any) -> wa.Array:
+        return pair.x - pair.y
+
+    for _ in range(2):
+        assert minus(one(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [2, 2]
+        assert minus(other(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [-2, -2]
+
+
+def test_systems_of_one_name_are_told_apart() -> None:
+    numpy, known = semantics.get("numpy"), cast(Any, semantics.get("torch"))
+    torch: semantics.Semantics = replace(known, name=numpy.name)
+
+    @wa.fuse
+    def half(x: wa.Array) -> wa.Array:
+        return x / 2
+
+    for _ in range(3):
+        for array in (np.array([3], np.int32), wa.asarray([3], numpy, "int32")):
+            assert half(array).dtype == dtypes.float64
+            moved = array if isinstance(array, np.ndarray) else wa.asarray(array.numpy(), torch)
+            with semantics.use(torch):
+                assert half(moved).dtype == dtypes.float32
+
+
+def test_a_fused_call_takes_no_values_out(backend: str) -> None:
+    @wa.fuse
+    def more(x: wa.Array) -> wa.Array:
+        return x + 1
+
+    x = wa.asarray(np.ones(2))
+    with tracing.departures() as left:
+        for _ in range(3):
+            x = more(x + 1)
+    assert left == []
 
 
 def test_fused_functions_refuse_arrays_of_another_system() -> None:

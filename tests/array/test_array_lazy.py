@@ -203,6 +203,24 @@ def test_values_are_read_only_and_data_are_shared() -> None:
     assert array[0] == 1
 
 
+def test_computing_gives_values_that_nobody_can_write(backend: str) -> None:
+    array = np.ones(3, np.float32)
+    a = wa.asarray(array)
+    for values in (*wa.compute(a, a + 1, a[::2]), *wa.compute(a)):
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 5
+    assert array.tolist() == [1, 1, 1]
+    assert array.flags.writeable
+
+
+def test_an_array_keeps_its_form_whatever_becomes_of_the_object_it_was_made_of(backend: str) -> None:
+    data = np.arange(4.0)
+    a = wa.asarray(data)
+    data.resize((2, 2), refcheck=False)  # in place, as is ``data.shape = 2, 2``
+    assert a.numpy().tolist() == [0, 1, 2, 3]
+    assert (a + 1).numpy().tolist() == [1, 2, 3, 4]
+
+
 def test_an_expression_used_twice_is_one_node(backend: str) -> None:
     a = wa.asarray(np.arange(4.0)).sum()
     assert (a + a).item() == 12.0

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.array.api.lazy import Array, asarray, compute, computed, system_of
+from weft.array.api.lazy import Array, asarray, computed, settle, system_of
 from weft.array.building.coercion import is_number, is_scalar
 from weft.array.building.interop import is_array
 from weft.array.building.operations import Value
@@ -50,6 +50,8 @@ _Ready: TypeAlias = Callable[[list[NDArray[Any]], list[int], Semantics], Any]
 class _Trace:
     """One compiled signature: ``nest`` is what the function returned, its leaves the outputs of ``run`` in order."""
 
+    system: Semantics
+    """Kept, so that nothing else gets its identity, which is part of the key."""
     run: backends.Compiled
     nest: object
     types: tuple[tuple[DType, bool], ...]
@@ -138,7 +140,7 @@ class Fused:
                 return None
         if system is None:
             system = current()
-        key.append(system.name)
+        key.append(id(system))
         return tuple(key), data, addresses, system
 
     def _general(self, arguments: tuple[Any, ...], named: dict[str, Any], quick: _Quick | None) -> Any:
@@ -151,8 +153,8 @@ class Fused:
         arrays = _arrays(read)
         if tracing.listening() or any(_traced(array) for array in arrays):  # each operation is observed
             return self._call(system, nest, read)
-        compute(*arrays, backend=self._backend)
-        key = (system.name, backends.chosen(self._backend), shape_of(nest), tuple(self._token(leaf) for leaf in read))
+        settle(arrays, self._backend)
+        key = (id(system), backends.chosen(self._backend), shape_of(nest), tuple(self._token(leaf) for leaf in read))
         if (trace := self._traces.get(key)) is None:
             if len(self._traces) >= _KEPT:
                 self._traces.clear()
@@ -193,7 +195,9 @@ class Fused:
         outputs = [asarray(leaf, None if isinstance(leaf, Array) else system) for leaf in leaves(result)]
         system_of(self._name, outputs, system)
         run = backends.plan([array.node for array in outputs], inputs, self._backend)
-        return _Trace(run, rebuild(result, lambda _: None), tuple((array.dtype, array.weak) for array in outputs))
+        return _Trace(
+            system, run, rebuild(result, lambda _: None), tuple((array.dtype, array.weak) for array in outputs)
+        )
 
     def _token(self, leaf: object) -> Hashable:
         if isinstance(leaf, Array):
@@ -204,7 +208,8 @@ class Fused:
             raise TypeError(
                 f"{self._name}() takes arrays, numbers and hashable values, found {type(leaf).__name__}"
             ) from None
-        return (type(leaf), repr(leaf) if isinstance(leaf, (float, complex)) else leaf)
+        written = "" if type(leaf).__repr__ is object.__repr__ else repr(leaf)  # 0.0 equals -0.0, and 1 equals 1.0
+        return (type(leaf), written if isinstance(leaf, (float, complex)) else (leaf, written))
 
 
 @overload

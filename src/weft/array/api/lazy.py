@@ -323,10 +323,12 @@ def kernels(*arrays: Array) -> tuple[str, ...]:
 
 def compute(*arrays: Array, backend: str | None = None) -> tuple[NDArray[Any], ...]:
     """The values of several arrays, computed together, so that what they share is computed once. ``backend`` is ``native``
-    (generated kernels) or ``reference`` (NumPy, slowly and obviously); by default the one of `weft.array.use_backend`."""
+    (generated kernels) or ``reference`` (NumPy, slowly and obviously); by default the one of `weft.array.use_backend`. They are
+    read-only, since the arrays keep them."""
     _require_arrays("compute", arrays)
     tracing.left("weft.array.compute")
-    return tuple(_computed(arrays, backend))
+    settle(arrays, backend)
+    return tuple(map(values_of, arrays))
 
 
 def values_of(array: Array) -> NDArray[Any]:
@@ -343,20 +345,15 @@ def values_of(array: Array) -> NDArray[Any]:
     return view
 
 
-def _computed(arrays: Sequence[Array], backend: str | None) -> list[NDArray[Any]]:
+def settle(arrays: Sequence[Array], backend: str | None = None) -> None:
+    """Computes those of the arrays that are expressions, together; afterwards the nodes of all are data."""
     waiting = [array for array in arrays if not _is_computed(array.node)]
-    if waiting:
-        _compute(waiting, backend)
-    return [cast("NDArray[Any]", cast(Input, array.node).array) for array in arrays]
-
-
-def _compute(arrays: Sequence[Array], backend: str | None) -> list[NDArray[Any]]:
-    """Computes arrays that are expressions."""
-    values = [array.value for array in arrays]
+    if not waiting:
+        return
+    values = [array.value for array in waiting]
     results = backends.run([value.node for value in values], backend)
-    for array, value, result in zip(arrays, values, results, strict=True):
+    for array, value, result in zip(waiting, values, results, strict=True):
         array._value = computed(result, value.node.dtype, value.weak)  # pyright: ignore[reportPrivateUsage]
-    return results
 
 
 def _is_computed(node: Node) -> bool:

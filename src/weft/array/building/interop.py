@@ -29,7 +29,7 @@ def read(value: object) -> NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError("asarray found a masked array, whose mask it would ignore; pass .data or .filled()")
     if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(cast(Any, value))
+        return np.asarray(cast(Any, value)).view()  # an array's shape and type can be changed in place
     if hasattr(value, "__cuda_array_interface__"):
         raise TypeError("asarray found an array in CUDA memory; copy it to the CPU first")
     refusal: Exception | None = None

@@ -32,7 +32,7 @@ def shape_of(value: Any) -> Hashable:
         return None
     nest = cast(Any, value)
     names: tuple[Hashable, ...] = tuple(nest) if isinstance(value, dict) else ()
-    return type(nest).__name__, names, tuple(map(shape_of, _items(nest)))
+    return cast(Any, type(nest)), names, tuple(map(shape_of, _items(nest)))
 
 
 def _items(nest: Any) -> list[Any]:
