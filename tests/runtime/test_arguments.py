@@ -245,7 +245,7 @@ def test_subclasses_and_empty_arrays(tmp_path: Any) -> None:
     assert bound.extents[0][0] == bound.extents[0][1]
 
 
-SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(1, 8)).map(lambda p: (p[0], p[0] + p[1])), max_size=5)
+SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda p: (p[0], p[0] + p[1])), max_size=6)
 
 
 @settings(max_examples=200, deadline=None)

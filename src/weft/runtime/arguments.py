@@ -16,7 +16,8 @@ tokens turned into a `Signature`. The rules (Triton's, with NumPy's types):
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Final, TypeAlias, cast
@@ -28,6 +29,7 @@ from weft.dtypes import DType
 from weft.frontend.signature import Argument, ConstantArgument, PointerArgument, ScalarArgument, TupleParts, part_names
 from weft.frontend.source import KernelFunction
 from weft.language.core import ConstexprFunction, constexpr
+from weft.runtime.addresses import address_of
 from weft.runtime.descriptors import TensorDescriptor, expanded
 from weft.runtime.memory import Memory, MemoryRefused, is_numpy_array, is_numpy_scalar, memory_of
 
@@ -66,15 +68,11 @@ TOKENS: Final[dict[Argument, Token]] = {argument: token for token, (argument, _)
 
 _WITH_NUMPY: Final = tuple(d for d in dtypes.ELEMENTS if not d.saturates)
 _PLAIN: Final[dict[np.dtype[Any], tuple[str, str]]] = {d.numpy: _POINTERS[d] for d in _WITH_NUMPY}
-_EXPORTED: Final = frozenset(d.numpy for d in _WITH_NUMPY if d.numpy.isbuiltin == 1)
-"""Types whose arrays NumPy lets through the buffer protocol, the cheap way to an address: ml_dtypes' are not among them."""
 
 _OF_NUMPY: Final[dict[Any, DType]] = {spelled: d for d in _WITH_NUMPY for spelled in (d.numpy, d.numpy.type)}
 """``np.float32`` and ``np.dtype("float32")`` -> the dtype."""
 
-_first_byte: Final[Callable[[Any], ctypes.c_char]] = ctypes.c_char.from_buffer
-_addressof: Final = ctypes.addressof
-_CONSTANT_TYPES: Final = frozenset({int, bool, str, type(None)})
+CONSTANT_TYPES: Final = frozenset({int, bool, str, type(None)})
 """Types whose equal values are interchangeable, which is not so for floats (0.0 and -0.0)."""
 
 
@@ -120,12 +118,11 @@ def bind(kernel: str, parameters: Sequence[Parameter], values: Iterable[Any]) ->
     for parameter, value in zip(parameters, values, strict=True):
         kind = cast("type[object]", type(value))
         if parameter.constexpr:
-            key((kind, value) if kind in _CONSTANT_TYPES else _constant_token(kernel, parameter.name, value))
+            key((kind, value) if kind in CONSTANT_TYPES else constant_token(kernel, parameter.name, value))
         elif (
             kind is np.ndarray and value.flags.carray and (size := value.nbytes) and (tokens := _PLAIN.get(value.dtype))
         ):
-            exported = value.dtype in _EXPORTED
-            address: int = _addressof(_first_byte(value)) if exported else value.__array_interface__["data"][0]
+            address = address_of(value)
             key(tokens[parameter.align and address % _ALIGNMENT == 0])
             slots(address)
             extents((address, address + size))
@@ -240,15 +237,15 @@ def _describe(value: Any) -> str:
     return f"{type(value).__name__} {text}" if len(text) <= 40 else type(value).__name__
 
 
-def _constant_token(kernel: str, name: str, value: Any) -> Token:
+def constant_token(kernel: str, name: str, value: Any) -> Token:
     """A hashable that tells apart the constants that mean different things: 1, True and 1.0; 0.0 and -0.0."""
     if isinstance(value, constexpr):
-        return _constant_token(kernel, name, value.value)
+        return constant_token(kernel, name, value.value)
     kind = cast("type[object]", type(value))
     if isinstance(value, tuple):
-        return (kind, tuple(_constant_token(kernel, name, item) for item in cast("tuple[Any, ...]", value)))
+        return (kind, tuple(constant_token(kernel, name, item) for item in cast("tuple[Any, ...]", value)))
     if is_numpy_scalar(value) and isinstance(number := value.item(), (bool, int, float)):
-        return (kind, _constant_token(kernel, name, number))
+        return (kind, constant_token(kernel, name, number))
     if isinstance(value, float):
         return (kind, value.hex())
     array_like = not isinstance(value, type) and any(hasattr(value, a) for a in ("__array_interface__", "__dlpack__"))
@@ -271,7 +268,7 @@ def specialised(kernel: str, signature: Mapping[str, Argument], apart: bool) -> 
     parameters = [Parameter(name, isinstance(argument, ConstantArgument)) for name, argument in signature.items()]
     bound = Bound(values, parameters)
     bound.key = [
-        _constant_token(kernel, name, argument.value) if isinstance(argument, ConstantArgument) else TOKENS[argument]
+        constant_token(kernel, name, argument.value) if isinstance(argument, ConstantArgument) else TOKENS[argument]
         for name, argument in signature.items()
     ]
     bound.extents = [] if apart else [None, None]
@@ -283,15 +280,19 @@ def disjoint(extents: Sequence[tuple[int, int] | None]) -> bool:
     if len(extents) < 2:
         return True
     known = [extent for extent in extents if extent is not None]
-    if len(known) < len(extents):
-        return False
-    known.sort()
-    end = -1
-    for low, high in known:
-        if low < end:
-            return False
-        end = high
-    return True
+    return len(known) == len(extents) and apart([low for low, _ in known], [high for _, high in known])
+
+
+def apart(lows: list[int], highs: list[int]) -> bool:
+    """Whether no two ranges ``[low, high)`` share a byte, given where they begin and where they end; sorts both lists.
+
+    Ranges are apart if and only if, with ends and beginnings sorted each by themselves, each end but the last is at most the
+    next beginning. Where that fails, two ranges hold the byte at that beginning: more have begun than have ended. Empty ranges
+    share nothing.
+    """
+    lows.sort()
+    highs.sort()
+    return all(map(operator.le, highs, lows[1:]))
 
 
 def signature_of(parameters: Sequence[Parameter], key: Sequence[Token], values: Sequence[Any]) -> dict[str, Argument]:

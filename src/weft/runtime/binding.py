@@ -9,7 +9,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from functools import cached_property
+from typing import Any, Final, TypeAlias, cast
 
 from weft import dtypes
 from weft.frontend.source import MISSING, KernelFunction
@@ -176,6 +177,19 @@ class ParameterList:
             if not option.allowed(value):
                 raise TypeError(f"{self.kernel}(): {name} must be {option.words}, found {value!r}")
 
+    @cached_property
+    def arranged(self) -> Callable[..., tuple[tuple[Any, ...], dict[str, Any]]]:
+        """`values` and the remaining keywords, unchecked, by Python's own rules for calls; `TypeError` where a call does not fit,
+        or where Python has no function with such parameters."""
+        given = {f"_default_{name}": value for name, value in self.defaults.items()}
+        listed = [f"{name}=_default_{name}" if name in self.defaults else name for name in self.names]
+        rest = "_" * (1 + max(map(len, self.names), default=0))
+        values = "".join(f"{name}, " for name in self.names)
+        try:
+            return eval(f"lambda {', '.join([*listed, f'**{rest}'])}: (({values}), {rest})", given)
+        except SyntaxError:  # a default before a parameter without one, as keyword-only parameters may have it
+            return _fits_nothing
+
     def options(self, keywords: Mapping[str, Any]) -> LaunchOptions:
         """The launch options among keywords that `values` has checked, without those that have their default."""
         if keywords.keys() <= self._known:  # in every launch: one look in C
@@ -187,6 +201,10 @@ class ParameterList:
         )
 
 
+def _fits_nothing(*args: Any, **keywords: Any) -> Any:
+    raise TypeError("see ParameterList.values")
+
+
 def _listed(names: Sequence[str]) -> str:
     quoted = [f"'{name}'" for name in names]
     if len(quoted) == 1:
@@ -196,6 +214,10 @@ def _listed(names: Sequence[str]) -> str:
 
 def grid_of(kernel: str, grid: int | Sequence[int]) -> Grid:
     """The grid's three sizes, missing ones 1; `TypeError` or `ValueError` for what is no grid."""
+    if type(grid) is tuple and len(found := cast("tuple[object, ...]", grid)) == 1:  # as in most launches
+        first = found[0]
+        if type(first) is int and 0 <= first <= _MAX_DIMENSION:
+            return first, 1, 1
     sizes: list[Any] = [*grid] if isinstance(grid, (tuple, list)) else [grid]
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"kernel '{kernel}': a grid has 1 to 3 dimensions, found {len(sizes)}: {grid!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from weft.runtime import executor, loader
 from weft.runtime.arguments import Bound, Parameter, Slot, Token, slot_format, to_float32
@@ -13,6 +14,11 @@ from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
+
+_ONE: Final = (1, 1, 1)
+"""The grid of one program."""
+_ALONE: Final = (1, 1, 1)
+"""What `Pool.share` says of it: one program, one at a time, one thread."""
 
 
 class Executable:
@@ -30,6 +36,8 @@ class Executable:
         self.artifact = replace(artifact, object=b"")  # the object is some 4 KiB, and no launch reads it
         runtime = [(p.name, token) for p, token in zip(parameters, key, strict=True) if isinstance(token, str)]
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
+        self._scratch = artifact.scratch
+        self._prints = artifact.prints
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
         self._entry: executor.Entry = executor.ENTRY(self.address)
@@ -46,32 +54,28 @@ class Executable:
         slots = bound.slots
         if self.checked:
             slots = slots + self._bounds(bound)
-        pool, scratch = executor.pool(), self.artifact.scratch
-        total, chunk, width = pool.share(grid)
-        workspace = take(self._slots)
-        try:
-            self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
-        except OverflowError:
-            slots = to_float32(slots)
-            self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
-        if self.artifact.prints:
-            failed = self._run_printing(workspace, width, bound)
-        else:
-            failed = pool.run(self._entry, workspace, scratch, width, (self, bound))
-        if failed:
-            raise self._failure(workspace.fault(), bound)
-        give(workspace)  # after an exception a thread may still use it
+        self.run(slots, grid, None, (self, bound), bound)
 
-    def run(self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object) -> None:
+    def run(
+        self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object, bound: Bound | None = None
+    ) -> None:
         """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
-        empty, code that neither checks nor prints. At most ``threads`` threads run it; ``kept`` is held until none does."""
-        pool, scratch = executor.pool(), self.artifact.scratch
-        total, chunk, width = pool.share(grid, threads)
+        empty; ``bound`` is for messages. At most ``threads`` threads run it; ``kept`` is held until none does."""
+        pool, scratch = executor.pool(), self._scratch
+        total, chunk, width = _ALONE if grid == _ONE else pool.share(grid, threads)
         workspace = take(self._slots)
-        self._pack(workspace.block, workspace.offset, workspace.scratch(scratch), total, chunk, *grid, *slots)
-        failed = pool.run(self._entry, workspace, scratch, width, kept)
+        memory = workspace.scratch(scratch) if scratch else 0
+        try:
+            self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *slots)
+        except OverflowError:
+            self._pack(workspace.block, workspace.offset, memory, total, chunk, *grid, *to_float32(slots))
+        if self._prints:
+            failed = self._run_printing(workspace, width, kept)
+        else:
+            run = pool.run if width > 1 else pool.alone
+            failed = run(self._entry, workspace, scratch, width, kept)
         if failed:
-            raise self._failure(workspace.fault(), Bound())
+            raise self._failure(workspace.fault(), bound or Bound())
         give(workspace)  # after an exception a thread may still use it
 
     def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:
@@ -91,11 +95,10 @@ class Executable:
 
         return launch
 
-    def _run_printing(self, workspace: Workspace, width: int, bound: Bound) -> int:
-        printer = Printer(self.artifact.prints, workspace)
-        kept = (self, bound, printer)
+    def _run_printing(self, workspace: Workspace, width: int, kept: object) -> int:
+        printer = Printer(self._prints, workspace)
         try:
-            return executor.pool().run(self._entry, workspace, self.artifact.scratch, width, kept)
+            return executor.pool().run(self._entry, workspace, self._scratch, width, (kept, printer))
         finally:
             if printer.error is not None:
                 raise printer.error

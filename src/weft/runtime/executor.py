@@ -169,7 +169,7 @@ class Pool:
             raise job.error
         return _result([status, *job.statuses])
 
-    def alone(self, entry: Entry, workspace: Workspace) -> int:
+    def alone(self, entry: Entry, workspace: Workspace, scratch: int = 0, width: int = 1, kept: object = None) -> int:
         """`run` in this thread."""
         status = self._lead(entry, workspace)
         return status if status == DONE else _result([status])
@@ -181,6 +181,7 @@ class Pool:
         if not caller.main:
             return entry(launch, thread)
         watch = self.watch
+        handler = watch.handler
         status = PAUSED
         while status == PAUSED:
             watch.leading = caller
@@ -188,7 +189,7 @@ class Pool:
                 watch.wake()
             status = entry(launch, thread)
             watch.leading = None
-            if watch.armed:
+            if handler.installed:
                 watch.disarm()
         return status
 

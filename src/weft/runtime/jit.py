@@ -12,7 +12,7 @@ import inspect
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
 
@@ -21,7 +21,7 @@ from weft.frontend.source import KernelFunction, References
 from weft.ir.errors import CompilationError
 from weft.options import Options
 from weft.runtime import compiler
-from weft.runtime.arguments import Bound, bind, disjoint, signature_of
+from weft.runtime.arguments import Bound, Slot, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
 from weft.runtime.cuda import CardKernel, card_of
 from weft.runtime.cuda_device import device
@@ -31,6 +31,7 @@ from weft.runtime.errors import OutOfResources
 from weft.runtime.executable import Executable
 from weft.runtime.handles import CompiledHandle, GpuHandle
 from weft.runtime.keywords import check_keywords
+from weft.runtime.shortcuts import Compiled, Route
 from weft.runtime.views import refuse_unknown_strides
 from weft.semantics import Semantics
 from weft.semantics import get as get_semantics
@@ -46,6 +47,17 @@ Place: TypeAlias = GpuTarget | int | None
 Launchable: TypeAlias = Executable | EmulatedKernel | CardKernel
 
 GridOf: TypeAlias = Grid | Callable[[dict[str, Any]], int | Sequence[int]]
+
+Found: TypeAlias = tuple[Executable, Sequence[Slot]]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Facts that a route does not know yet."""
+
+    route: Route
+    facts: Hashable
+
 
 _TRUE: Final = frozenset({"1", "on", "true", "yes"})
 
@@ -94,8 +106,8 @@ class JITFunction(KernelFunction):
         self.debug = debug
         self.knows_strides = False
         self._unspecialised = (tuple(do_not_specialize), tuple(do_not_specialize_on_alignment))
-        self._executables: dict[Hashable, Launchable] = {}
-        self._compiled_from: References | None = None
+        self._executables = Compiled()
+        self._compiled_from = References()
         self._lock = threading.RLock()
 
     @property
@@ -132,11 +144,71 @@ class JITFunction(KernelFunction):
     ) -> None:
         """Runs the kernel: in the emulator on ``target``, or where the arrays are. ``profiles`` gets what an emulated launch
         did."""
+        lesson = None
+        if target is None and (arranged := self._arranged(args, keywords)) is not None:
+            values, options = arranged
+            grid = self._sizes(grid, values)
+            found = self._found(values, options)
+            if isinstance(found, tuple):
+                if grid[0] and grid[1] and grid[2]:
+                    executable, slots = found
+                    executable.run(slots, grid, None, (executable, values))
+                return
+            lesson = found
         executable, bound, sizes = self._prepared(target, grid, args, keywords)
+        if lesson is not None:
+            self._learn(lesson, executable, bound)
         if sizes[0] and sizes[1] and sizes[2]:
             profile = executable.launch(bound, sizes)
             if profiles is not None and profile is not None:
                 profiles.append(profile)
+
+    def _sizes(self, grid: GridOf, values: Sequence[Any]) -> Grid:
+        """The sizes of a launch's grid, given a value for each parameter."""
+        if callable(grid):
+            return grid_of(self.name, grid(dict(zip(self._list.names, values, strict=True))))
+        return grid
+
+    def _arranged(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """A value for each parameter, and the other keywords, unchecked; None where the long way has to say what is wrong."""
+        try:
+            return self._list.arranged(*args, **keywords)
+        except TypeError:
+            return None
+
+    def _found(self, values: tuple[Any, ...], options: dict[str, Any]) -> Found | Lesson | None:
+        """The code and slots of a launch on this machine's CPU, where a route leads to them; a lesson where one could. What is
+        wrong with arguments the long way says."""
+        try:
+            kinds: tuple[Any, ...] = tuple(map(type, values))
+            kind = (*kinds, *options.items(), *map(type, options.values())) if options else kinds
+            route = self._executables.routes.get(kind)
+            if route is None:
+                if not self.checked:
+                    self._executables.add_route(kind, self.name, self._list.parameters, values)
+                return None
+            if CURRENT.get() is not None or self._compiled_from.moved():
+                return None
+            looked = route.look(*values)
+        except (TypeError, RuntimeError):
+            return None
+        if looked is None:
+            return None
+        facts, slots = looked
+        known = route.known.get(facts)
+        if known is None:
+            return Lesson(route, facts)
+        executable, pick = known
+        return executable, slots if pick is None else pick(slots)
+
+    def _learn(self, lesson: Lesson, executable: Launchable, bound: Bound) -> None:
+        """Remembers where facts lead, unless the code was forgotten since, or needs more than slots."""
+        if isinstance(executable, Executable) and not executable.checked:
+            with self._lock:
+                if any(known is executable for known in self._executables.values()):
+                    lesson.route.learn(lesson.facts, executable, bound.key)
 
     def _prepared(
         self, target: GpuTarget | None, grid: GridOf, args: tuple[Any, ...], keywords: Mapping[str, Any]
@@ -144,8 +216,7 @@ class JITFunction(KernelFunction):
         """The code for a launch, its arguments and its grid."""
         parameters = self._list
         values = parameters.values(args, keywords)
-        if callable(grid):
-            grid = grid_of(self.name, grid(dict(zip(parameters.names, values, strict=True))))
+        grid = self._sizes(grid, values)
         bound = bind(self.name, parameters.parameters, values)
         place: Place = target or CURRENT.get()
         if bound.views:
@@ -166,7 +237,7 @@ class JITFunction(KernelFunction):
         return profiles[0]
 
     def _executable(self, place: Place, bound: Bound, launch: LaunchOptions) -> Launchable:
-        if self._compiled_from is not None and self._compiled_from.moved():
+        if self._compiled_from.moved():
             self._forget()
         apart = disjoint(bound.extents)
         key = (place, apart, launch, *bound.key)
@@ -177,7 +248,7 @@ class JITFunction(KernelFunction):
                 return found
             signature = signature_of(bound.parameters, bound.key, list(bound.values))
             try:
-                if self._compiled_from is None:
+                if not self._compiled_from.texts:
                     self._compiled_from = self.references()
                 made = self._make(place, signature, Options(self.checked, apart, launch), bound)
             except (
@@ -218,7 +289,7 @@ class JITFunction(KernelFunction):
         """Notes what globals and helpers are now, and forgets code that was compiled for others."""
         with self._lock:
             before, self._compiled_from = self._compiled_from, self.references()
-            if before is None or before.texts != self._compiled_from.texts:
+            if before.texts != self._compiled_from.texts:
                 self._executables.clear()
 
     @overload

@@ -23,6 +23,7 @@ import numpy as np
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.runtime.addresses import address_of
 
 _CPU: Final = 1
 _CUDA: Final = frozenset({2, 13})
@@ -129,7 +130,7 @@ def numpy_memory(array: np.ndarray[Any, Any]) -> Memory:
         dtype = dtypes.from_numpy(array.dtype)
     except ValueError:
         raise MemoryRefused(f"found a NumPy array of {array.dtype}; {_KNOWN}") from None
-    address = int(array.__array_interface__["data"][0])
+    address = address_of(array)
     extent = extent_of(address, array.shape, array.strides, array.itemsize)
     return Memory(address, dtype, extent, not array.flags.writeable, array, array.shape, array.strides)
 

@@ -39,8 +39,8 @@ def release(lock: _thread.LockType) -> None:
 class Watch:
     """Looks every ``seconds`` whether ``leading``, the workspace of the main thread's launch, is in native code.
 
-    The thread starts with the first launch, and sleeps while nothing is launched (``asleep``). ``armed`` says that
-    SIGINT stops the launch; the main thread then calls `disarm` when it is back.
+    The thread starts with the first launch, and sleeps while nothing is launched (``asleep``). While
+    ``handler`` is installed, SIGINT stops the launch; the main thread then calls `disarm` when it is back.
     """
 
     def __init__(self, seconds: float = 0.05):
@@ -50,7 +50,7 @@ class Watch:
         self._wakeup = _thread.allocate_lock()
         self._wakeup.acquire()
         self._started = False
-        self._handler = StopOnSignal()
+        self.handler = StopOnSignal()
 
     def wake(self) -> None:
         """Have the thread look."""
@@ -61,17 +61,12 @@ class Watch:
         release(self._wakeup)
 
     @property
-    def armed(self) -> bool:
-        """Whether SIGINT stops the launch."""
-        return self._handler.installed
-
-    @property
     def _watching(self) -> bool:
         return self.leading is not None
 
     def disarm(self) -> None:
         """Have SIGINT do what it did before."""
-        self._handler.remove()
+        self.handler.remove()
 
     def _work(self) -> None:
         idle = 0
@@ -79,9 +74,9 @@ class Watch:
             if (workspace := self.leading) is not None:
                 idle = 0
                 if os.name == "posix":
-                    self._handler.install(workspace.stop_word)
+                    self.handler.install(workspace.stop_word)
                 workspace.pause()
-                if not self._watching:  # the main thread may have looked at `armed` before
+                if not self._watching:  # the main thread may have looked at the handler before
                     self.disarm()
             elif (idle := idle + 1) > _IDLE_LOOKS:
                 idle = 0

@@ -18,7 +18,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from weft.frontend.signature import Argument
-from weft.frontend.source import KernelFunction
+from weft.frontend.source import KernelFunction, References
 from weft.ir.errors import CompilationError as WeftCompilationError
 from weft.language.core import ConstexprFunction, constexpr_function
 from weft.options import Options
@@ -199,7 +199,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__dict__["_lines"] = ((decorators + textwrap.dedent(new_src)).splitlines(keepends=True), first)
         for kernel in _KERNELS:  # this function may be an argument of others
             kernel._executables.clear()
-            kernel._compiled_from = None
+            kernel._compiled_from = References()
             kernel.device_caches.clear()
 
     def _forget(self) -> None:
