@@ -12,6 +12,7 @@ from xdsl.passes import ModulePass
 from weft.transforms.assertions import CollectAssertions
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
+from weft.transforms.delay_sums import DelaySums
 from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
@@ -40,6 +41,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Cse,
         CutStrips,
         Dce,
+        DelaySums,
         LayOutBuffers,
         Licm,
         MarkInvariantLoads,

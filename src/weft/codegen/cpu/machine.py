@@ -37,6 +37,7 @@ from weft.transforms import PIPELINE
 from weft.transforms.axis import analyse, base_arguments
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
+from weft.transforms.delay_sums import DelaySums
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts, VectorRules
@@ -58,6 +59,7 @@ class CpuMachine:
         return (
             *PIPELINE,
             WidenDot(),
+            DelaySums(self.target.lanes),
             AssignLayouts(VectorRules(self.target.lanes)),
             Cse(),
             Dce(),
