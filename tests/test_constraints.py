@@ -8,6 +8,8 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from weft import semantics
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -33,3 +35,10 @@ def test_every_requirement_has_an_exact_version_in_its_range() -> None:
 def test_ranges_of_the_package_leave_room() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert [r for r in project["dependencies"] if "==" in r] == []
+
+
+def test_numpys_rules_are_those_of_the_exact_versions() -> None:
+    """`tests/semantics/test_semantics_numpy_live.py` compares them with NumPy under these versions only."""
+    versions = exact()
+    title = f"NumPy {versions['numpy']} with the types of ml_dtypes {versions['ml-dtypes']}"
+    assert semantics.get("numpy").title == title

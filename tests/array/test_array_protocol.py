@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 import types
 import warnings
@@ -113,7 +114,7 @@ SAME: list[tuple[str, Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize(("name", "call"), SAME, ids=[name for name, _ in SAME])
 def test_numpys_functions_under_numpys_rules_are_numpys(name: str, call: Callable[[Any], Any]) -> None:
-    expected = call(DATA)
+    expected = np.asarray(call(DATA))  # before NumPy 2.4 a count is an int
     with wa.use_backend("reference"):
         found = call(wa.asarray(DATA, "numpy"))
         assert isinstance(found, wa.Array), name
@@ -319,3 +320,35 @@ def test_there_is_no_buffer() -> None:
         memoryview(wa.asarray(ONE))  # pyright: ignore[reportArgumentType]
     assert not any(hasattr(wa.Array, name) for name in ("__array_interface__", "__array_struct__", "__buffer__"))
     assert isinstance(wa.Array.__array_function__, types.FunctionType)
+
+
+@pytest.mark.parametrize("name", protocol.IN_C)
+def test_parameters_of_functions_in_c_are_numpys(name: str) -> None:
+    """Names, places and defaults, as NumPy 2.4 says them."""
+    try:
+        said = inspect.signature(getattr(np, name))
+    except ValueError:
+        pytest.skip(f"NumPy {np.__version__} does not say the parameters of {name}")
+    ours = inspect.signature(protocol.IN_C[name])
+    assert [(p.name, p.kind, p.default) for p in ours.parameters.values()] == [
+        (p.name, p.kind, p.default) for p in said.parameters.values()
+    ]
+
+
+def test_functions_in_c_need_not_say_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before NumPy 2.4 they do not."""
+    said = inspect.signature
+
+    def before(called: Any) -> inspect.Signature:
+        if inspect.isbuiltin(getattr(called, "_implementation", None)):
+            raise ValueError(f"no signature found for builtin {called}")
+        return said(called)
+
+    monkeypatch.setattr(inspect, "signature", before)
+    protocol._parameters.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    x: Any = wa.asarray(DATA, semantics="numpy")
+    assert NP.where(x > 50, x, 1).numpy().tolist() == [[200, 1, 100], [1, 1, 255]]
+    assert np.concatenate([x, x], axis=1).shape == (2, 6)
+    assert NP.dot(x, 2).numpy().tolist() == [[144, 14, 200], [6, 0, 254]]
+    assert np.empty_like(x).shape == (2, 3)
+    protocol._parameters.cache_clear()  # pyright: ignore[reportPrivateUsage]

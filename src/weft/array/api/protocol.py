@@ -144,9 +144,43 @@ def _lazy() -> Any:
     return importlib.import_module("weft.array.api.lazy")
 
 
+def _where(condition: Any, x: Any = None, y: Any = None, /) -> None: ...
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> None: ...
+
+
+def _concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> None: ...
+
+
+def _empty_like(
+    prototype: Any,
+    /,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> None: ...
+
+
+IN_C: Final[Mapping[str, Callable[..., None]]] = {
+    "where": _where,
+    "dot": _dot,
+    "concatenate": _concatenate,
+    "concat": _concatenate,
+    "empty_like": _empty_like,
+}
+"""The parameters of NumPy's functions in C that have a counterpart: before NumPy 2.4 these functions do not say them."""
+
+
 @cache
 def _parameters(called: Callable[..., Any]) -> tuple[inspect.Parameter, ...]:
-    return tuple(inspect.signature(called).parameters.values())
+    own = getattr(called, "__module__", "") == "numpy"
+    return tuple(inspect.signature(IN_C.get(called.__name__, called) if own else called).parameters.values())
 
 
 def _bound(called: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]) -> list[_Given]:

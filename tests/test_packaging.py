@@ -1,0 +1,24 @@
+"""What the source distribution holds: MANIFEST.in names every tracked file, so that a packager can run the tests from it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OWN = {"src", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"}
+"""What setuptools includes by itself."""
+LEFT_OUT = {".ci", ".gitignore"}
+"""Of use in the repository only."""
+
+
+def test_the_source_distribution_holds_every_tracked_file() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("the tracked files are known in a checkout only")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    tracked = {line.partition("/")[0] for line in listed.splitlines()}
+    lines = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()
+    named = {name for line in lines if line.startswith(("include ", "graft ")) for name in line.split()[1:]}
+    assert tracked - OWN - LEFT_OUT == named
