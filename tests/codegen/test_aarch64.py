@@ -9,14 +9,16 @@ C6): the suffix ``a`` acquires, ``l`` releases; behind it stands ``b`` or ``h`` 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
+from xdsl.dialects import func
 
 import weft.language as tl
 from sampling import grid
 from weft import dtypes
-from weft.codegen import emit_assembly
+from weft.codegen import emit_assembly, lay_out, machine_for
 from weft.dtypes import DType
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
@@ -42,22 +44,28 @@ def target(name: str) -> CpuTarget:
 
 
 def assembly(kernel: KernelFunction, machine: str, dtype: DType = dtypes.int32, **constants: Any) -> str:
-    """The assembly of a kernel whose parameters are arrays of one type and ``n``, but for the constants."""
+    """The assembly of a program of a kernel whose parameters are arrays of one type and ``n``, but for the constants; without the
+    entry point, which has atomics of its own."""
     signature: dict[str, Argument] = {
         p.name: ScalarArgument(dtypes.int32) if p.name == "n" else PointerArgument(dtype, aligned=True)
         for p in kernel.parameters
     } | {name: ConstantArgument(value) for name, value in constants.items()}
-    return emit_assembly(build_module(kernel, signature), target(machine), Options(disjoint=True))
+    module = build_module(kernel, signature)
+    lay_out(module, target(machine), Options(disjoint=True))
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    compiler = machine_for(target(machine))
+    emitted = compiler.emit(function, Options(disjoint=True))
+    emitted.module.get_global(f"{kernel.name}.program").linkage = "external"  # else only its inlined copy is left
+    label = re.compile(rf'^"?_?{kernel.name}(\.program)?"?:', re.MULTILINE)
+    text = compiler.assembly(emitted)
+    starts = {bool(found[1]): found.end() for found in label.finditer(text)}
+    return text[starts[True] :].partition(".globl")[0]
 
 
 def ordered(text: str) -> list[str]:
-    """The instructions that are atomic, exclusive, or have an order, but for those that claim programs, through ``x0``."""
-    what = r"^\s+((?:ldadd|ldclr|ldset|ldeor|ld[su]max|ld[su]min|swp|cas|ld[ax]|ldap|stl|stx)\w*|dmb\s+\w+)(.*)"
-    return [
-        " ".join(name.split())
-        for name, operands in re.findall(what, text, re.MULTILINE)
-        if not operands.endswith("[x0]")
-    ]
+    """The instructions that are atomic, exclusive, or have an order."""
+    what = r"^\s+((?:ldadd|ldclr|ldset|ldeor|ld[su]max|ld[su]min|swp|cas|ld[ax]|ldap|stl|stx)\w*|dmb\s+\w+)"
+    return [" ".join(name.split()) for name in re.findall(what, text, re.MULTILINE)]
 
 
 @jit
@@ -179,6 +187,20 @@ def test_a_barrier_is_an_instruction(machine: str) -> None:
     text = assembly(separated, machine, N=4)
     assert ordered(text) == ["dmb ish"]
     assert re.search(r"str\s+q\d+.*dmb\s+ish.*str\s+q\d+", text, re.DOTALL)
+
+
+@jit
+def scattered(x: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, N), 1, sem="relaxed")
+
+
+@pytest.mark.parametrize("machine", ONE_INSTRUCTION)
+def test_the_lock_of_atomics_is_taken_and_left_in_order(machine: str) -> None:
+    """Plain updates stand inside where a thread is alone, so taking acquires, and sharing and leaving release. Without an order are
+    the two counts of who waits, the claim of programs, and the kernel's own atomic."""
+    module = build_module(scattered, {"x": PointerArgument(dtypes.int32), "N": ConstantArgument(4)})
+    found = Counter(ordered(emit_assembly(module, target(machine), Options())))
+    assert found == {"casa": 2, "stlr": 2, "ldaddl": 1, "ldadd": 4}
 
 
 # ---- vectors ---------------------------------------------------------------------------------------------------------
