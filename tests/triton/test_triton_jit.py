@@ -50,7 +50,11 @@ def test_a_launch_returns_the_compiled_kernel() -> None:
     assert (kernel.n_regs, kernel.n_spills) == (32, 0)
     assert kernel.metadata.shared == 1  # programs divide by both
     assert kernel.src.signature == {"x": "*fp32", "out": "*fp32", "factor": "fp32", "n": "i32", "BLOCK": "constexpr"}
-    assert kernel is scale[(3,)](x, out, 3.0, 70, BLOCK=32, num_warps=8)
+    for factor in (3.0, 4.0, 5.0):  # the third time by a route
+        assert kernel is scale[(3,)](x, out, factor, 70, BLOCK=32, num_warps=8, waves_per_eu=2)
+        np.testing.assert_array_equal(out, factor * x)
+    assert kernel is scale[(0,)](x, out, 6.0, 70, BLOCK=32, num_warps=8, waves_per_eu=2)
+    np.testing.assert_array_equal(out, 5 * x)
 
 
 def test_a_compiled_kernel_launches() -> None:
@@ -277,7 +281,9 @@ def test_another_source() -> None:
     assert kernel.cache_key != before
 
 
-def test_hooks_see_arguments_and_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("known", [0, 3])
+def test_hooks_see_arguments_and_metadata(known: int) -> None:
+    """Also after so many launches of the same kind."""
     seen: list[Any] = []
 
     def metadata(grid: Any, metadata: Any, args: Any) -> dict[str, Any]:
@@ -296,11 +302,14 @@ def test_hooks_see_arguments_and_metadata(monkeypatch: pytest.MonkeyPatch) -> No
     def before(*args: Any, **keywords: Any) -> None:
         seen.append(len(args))
 
+    for _ in range(known):
+        kernel[(2,)](np.zeros(1, np.int32), 5)
     kernel.add_pre_run_hook(before)
     knobs.runtime.launch_enter_hook.add(enter)
     knobs.runtime.launch_exit_hook.add(leave)
     try:
         kernel[(2,)](np.zeros(1, np.int32), 5)
+        kernel[(0,)](np.zeros(1, np.int32), 5)
     finally:
         knobs.runtime.launch_enter_hook.remove(enter)
         knobs.runtime.launch_exit_hook.remove(leave)
@@ -311,7 +320,7 @@ def test_hooks_see_arguments_and_metadata(monkeypatch: pytest.MonkeyPatch) -> No
         "grid": (2, 1, 1),
         "warps": 4,
     }
-    assert seen[2:] == ["kernel"]
+    assert seen[2:] == ["kernel", 2]
 
 
 def test_compile() -> None:
@@ -468,11 +477,14 @@ def asserting(x: Any):
 
 def test_the_setting_debug_counts_before_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.zeros(1, np.int32)
-    asserting[(1,)](x, debug=False)
+    for _ in range(4):
+        asserting[(1,)](x, debug=False)
     monkeypatch.setattr(knobs.runtime, "debug", True)
-    for keywords in ({}, {"debug": False}):
+    for keywords in 3 * ({}, {"debug": False}):
         with pytest.raises(RuntimeError, match="is 1"):
             asserting[(1,)](x, **keywords)
+    monkeypatch.undo()
+    asserting[(1,)](x, debug=False)
 
 
 def test_failed_assertions_are_told_as_on_a_card(capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from weft.frontend.signature import Argument
@@ -23,7 +23,7 @@ from weft.ir.errors import CompilationError as WeftCompilationError
 from weft.language.core import ConstexprFunction, constexpr_function
 from weft.options import Options
 from weft.runtime.arguments import Bound, bind, disjoint, signature_of, specialised
-from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, grid_of
+from weft.runtime.binding import LAUNCH_OPTIONS, NOT_OPTIONS, Grid, grid_of
 from weft.runtime.emulated import CURRENT
 from weft.runtime.errors import DeviceAssertionError as WeftAssertionError
 from weft.runtime.errors import OutOfResources as WeftOutOfResources
@@ -37,6 +37,9 @@ from weft.triton.runtime import preloading
 from weft.triton.runtime.driver import driver
 from weft.triton.runtime.parameters import KernelParam
 from weft.triton.runtime.tensors import MockTensor, TensorWrapper, reinterpret
+
+if TYPE_CHECKING:
+    from weft.emulator import Profile
 
 __all__ = [
     "ConstexprFunction", "JITCallable", "JITFunction", "KernelInterface", "KernelParam", "MockTensor", "TensorWrapper",
@@ -224,6 +227,23 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """
         for hook in self.pre_run_hooks:
             hook(*args, **keywords)
+        lesson = None
+        if not warmup and (arranged := self._arranged(args, keywords)) is not None:
+            values, options = arranged
+            asked: Any = grid if callable(grid) else grid_of(self.name, grid)
+            grid = self._sizes(asked, values)
+            found = self._found(values, options | {"debug": True} if knobs.runtime.debug else options)
+            if isinstance(found, tuple):
+                executable, slots = found
+                kernel = self._known().get(executable)
+                if kernel is not None:
+                    if grid[0] and grid[1] and grid[2]:
+                        self._launched(
+                            kernel, grid, values, lambda: executable.run(slots, grid, None, (executable, values))
+                        )
+                    return kernel
+            else:
+                lesson = found
         if keywords or knobs.runtime.debug:
             keywords = self._accepted(keywords)
         chosen: Any = grid if callable(grid) else grid_of(self.name, grid)
@@ -235,20 +255,26 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         except WeftOutOfResources as error:
             raise out_of_resources(error) from None
         kernel = self._compiled(executable, bound, keywords, warmup)
+        if lesson is not None:
+            self._learn(lesson, executable, bound)
         if not warmup and sizes[0] and sizes[1] and sizes[2]:
-            entered = knobs.runtime.launch_enter_hook
-            if entered is not None and getattr(entered, "calls", True):
-                kernel.announce(entered, sizes, bound.values)
-            try:
-                profile = executable.launch(bound, sizes)
-            except WeftAssertionError as error:
-                raise assertion_failed(error) from None
-            if profile is not None:
-                LAUNCHES.add(profile)
-            left = knobs.runtime.launch_exit_hook
-            if left is not None and getattr(left, "calls", True):
-                kernel.announce(left, sizes, bound.values)
+            self._launched(kernel, sizes, bound.values, lambda: executable.launch(bound, sizes))
         return kernel
+
+    def _launched(self, kernel: Any, sizes: Grid, values: Iterable[Any], launch: Callable[[], Profile | None]) -> None:
+        """Launches, and tells those who listen."""
+        entered = knobs.runtime.launch_enter_hook
+        if entered is not None and getattr(entered, "calls", True):
+            kernel.announce(entered, sizes, values)
+        try:
+            profile = launch()
+        except WeftAssertionError as error:
+            raise assertion_failed(error) from None
+        if profile is not None:
+            LAUNCHES.add(profile)
+        left = knobs.runtime.launch_exit_hook
+        if left is not None and getattr(left, "calls", True):
+            kernel.announce(left, sizes, values)
 
     def preload(self, specialization_data: str) -> Any:
         """Compiles for what ``jit_cache_hook`` was told (``compile["specialization_data"]``), in another process, too.
@@ -296,9 +322,13 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             raise OutOfResources(warps * _WARP, MOST_THREADS, "threads")
         return result
 
+    def _known(self) -> dict[Any, Any]:
+        """The compiled kernels of the current device by executables."""
+        return self.device_caches[driver.active.get_current_device()][0]
+
     def _compiled(self, executable: Any, bound: Bound, keywords: Mapping[str, Any], warmup: bool) -> Any:
         """The compiled kernel of an executable: the same object in each launch."""
-        cache = self.device_caches[driver.active.get_current_device()][0]
+        cache = self._known()
         found = cache.get(executable)
         if found is None:
             from weft.triton.compiler.compiler import ASTSource, CompiledKernel
