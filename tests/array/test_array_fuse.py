@@ -206,16 +206,23 @@ def test_settings_that_are_equal_and_not_the_same_are_told_apart(backend: str) -
 
 
 def test_named_tuples_of_one_name_are_told_apart(backend: str) -> None:
-    one = NamedTuple("Pair", [("x", Any), ("y", Any)])
-    other = NamedTuple("Pair", [("y", Any), ("x", Any)])
+    class Pair(NamedTuple):
+        x: Any
+        y: Any
+
+    class Swapped(NamedTuple):
+        y: Any
+        x: Any
+
+    Swapped.__name__ = "Pair"
 
     @wa.fuse
     def minus(pair: Any) -> wa.Array:
         return pair.x - pair.y
 
     for _ in range(2):
-        assert minus(one(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [2, 2]
-        assert minus(other(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [-2, -2]
+        assert minus(Pair(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [2, 2]
+        assert minus(Swapped(np.full(2, 5.0), np.full(2, 3.0))).numpy().tolist() == [-2, -2]
 
 
 def test_systems_of_one_name_are_told_apart() -> None:

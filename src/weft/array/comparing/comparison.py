@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from weft.array.comparing.disparity import Disparity
-from weft.array.expression.tracing import BRANCH
+from weft.array.expression.tracing import BRANCH, Located
 from weft.dtypes import DType
 from weft.extensions import extension
 from weft.semantics import Number
@@ -132,18 +132,13 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(Located):
     """The operations of one line of Python, in the order of their execution. ``source`` is its text, or empty."""
 
     file: str
     line: int
     source: str
     operations: tuple[Operation, ...]
-
-    @property
-    def location(self) -> str:
-        """``file:line``."""
-        return f"{self.file}:{self.line}"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -184,7 +179,7 @@ class Stop:
 
 
 @dataclass(frozen=True)
-class Exit:
+class Exit(Located):
     """Where the function took values out of ``systems``: which ``way`` (``numpy.asarray``, ``float()``). What it computed of them
     outside follows no system's rules and is not compared. A `branch` only asked whether a value is true, which is compared
     with the value; it denies no agreement."""
@@ -194,11 +189,6 @@ class Exit:
     line: int
     source: str
     systems: tuple[str, ...]
-
-    @property
-    def location(self) -> str:
-        """``file:line``."""
-        return f"{self.file}:{self.line}"
 
     @property
     def branch(self) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -22,15 +22,9 @@ from weft.array.expression.nodes import Node
 from weft.semantics import Operand, Promotion
 
 
-@dataclass(frozen=True)
-class Event:
-    """One operation: its canonical name, its operands as the system saw them, its outcome (the exception where it was
-    refused), the node it gave (None where it was refused), and the user's ``file`` and ``line``."""
+class Located:
+    """What stands at a ``line`` of a ``file``."""
 
-    op: str
-    operands: tuple[Operand, ...]
-    outcome: Promotion | Exception
-    node: Node | None
     file: str
     line: int
 
@@ -41,7 +35,20 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Departure:
+class Event(Located):
+    """One operation: its canonical name, its operands as the system saw them, its outcome (the exception where it was
+    refused), the node it gave (None where it was refused), and the user's ``file`` and ``line``."""
+
+    op: str
+    operands: tuple[Operand, ...]
+    outcome: Promotion | Exception
+    node: Node | None
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Departure(Located):
     """Values of an array that left the system: which ``way`` (``.numpy()``, ``float()``), in the user's ``file`` and ``line``."""
 
     way: str
@@ -52,6 +59,8 @@ class Departure:
 BRANCH: Final = "bool()"
 """The way of a value that decides a branch."""
 
+Found = TypeVar("Found")
+
 _HERE: Final = str(Path(__file__).parents[1])
 _NUMPY: Final = str(Path(np.__file__).parent)
 _DEPARTURES: Final[ContextVar[list[Departure] | None]] = ContextVar(
@@ -61,14 +70,19 @@ _EVENTS: Final[ContextVar[list[Event] | None]] = ContextVar("weft.array.expressi
 
 
 @contextmanager
-def record() -> Generator[list[Event]]:
-    """The operations of the ``with`` block, in order; of nested blocks, the inner one listens."""
-    events: list[Event] = []
-    token = _EVENTS.set(events)
+def _listed(variable: ContextVar[list[Found] | None]) -> Generator[list[Found]]:
+    """A list to which others add in the ``with`` block; of nested blocks, the inner one's."""
+    found: list[Found] = []
+    token = variable.set(found)
     try:
-        yield events
+        yield found
     finally:
-        _EVENTS.reset(token)
+        variable.reset(token)
+
+
+def record() -> AbstractContextManager[list[Event]]:
+    """The operations of the ``with`` block, in order; of nested blocks, the inner one listens."""
+    return _listed(_EVENTS)
 
 
 def listening() -> bool:
@@ -82,15 +96,9 @@ def note(op: str, operands: Sequence[Operand], outcome: Promotion | Exception, n
         events.append(Event(op, tuple(operands), outcome, node, *caller()))
 
 
-@contextmanager
-def departures() -> Generator[list[Departure]]:
+def departures() -> AbstractContextManager[list[Departure]]:
     """The values that leave the system in the ``with`` block, in order."""
-    found: list[Departure] = []
-    token = _DEPARTURES.set(found)
-    try:
-        yield found
-    finally:
-        _DEPARTURES.reset(token)
+    return _listed(_DEPARTURES)
 
 
 def left(way: str) -> None:
