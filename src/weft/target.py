@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -70,6 +71,43 @@ class CpuTarget:
         return machine.vector_machine(self.lanes)
 
 
+@dataclass(frozen=True)
+class Product:
+    """An instruction that multiplies panels: the LLVM features that it ``needs``, and the types of the operands and of the
+    sums by name. Its operands are tiles of ``rows`` by ``bytes``, of which ``group`` products go into one sum at once; 0 rows
+    for the multiply-add of vectors, which any machine has."""
+
+    name: str
+    needs: frozenset[str] = frozenset()
+    operands: str = ""
+    sums: str = ""
+    group: int = 1
+    rows: int = 0
+    bytes: int = 0
+
+
+FMA: Final = Product("fma")
+
+PRODUCTS: Final[Mapping[str, Product]] = {
+    one.name: one
+    for one in (
+        Product("amx.bf16", frozenset({"amx-tile", "amx-bf16"}), "bfloat16", "float32", group=2, rows=16, bytes=64),
+        Product("amx.int8", frozenset({"amx-tile", "amx-int8"}), "int8", "int32", group=4, rows=16, bytes=64),
+        FMA,
+    )
+}
+"""The instructions that multiply panels, best first. ``amx.bf16`` takes subnormal operands and sums as zeros, as the other
+bfloat16 instructions of x86 do; its products are exact, and sums are rounded to float32 each (Intel SDM, TDPBF16PS)."""
+
+
+def product_for(features: frozenset[str], operands: str, sums: str) -> Product:
+    """The best instruction for operands and sums of these types; else `FMA`, on operands cast to the type of the sums."""
+    fitting = (
+        one for one in PRODUCTS.values() if (one.operands, one.sums) == (operands, sums) and one.needs <= features
+    )
+    return next(fitting, FMA)
+
+
 def vector_bits(features: str, triple: str = "") -> int:
     """The width in bits of the widest SIMD register among LLVM ``features``, and at least of the one that every machine of the
     triple's architecture has; 64 where there is none."""
@@ -95,7 +133,22 @@ def host() -> CpuTarget:
     triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features().flatten()
     if (name := os.environ.get("WEFT_TARGET", "").strip()) and name != "native":
         return level(name, triple, frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
+    if "+amx-tile" in features and not _tiles_permitted():
+        features = features.replace("+amx-", "-amx-")
     return CpuTarget(triple, llvm.get_host_cpu_name(), features, vector_bits(features, triple))
+
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+"""Linux's system call, its ``ARCH_REQ_XCOMP_PERM``, and the number of AMX's state (Documentation/arch/x86/xstate.rst)."""
+
+
+def _tiles_permitted() -> bool:
+    """Asks Linux for this process's use of AMX's tile registers; their state makes signal frames larger, so it may refuse."""
+    import ctypes
+
+    if not sys.platform.startswith("linux"):
+        return False
+    return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
 def level(name: str, triple: str, present: frozenset[str]) -> CpuTarget:

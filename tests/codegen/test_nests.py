@@ -10,9 +10,13 @@ Each kernel says whether its loop is a nest: its LLVM IR has the multiplication 
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import subprocess
+import sys
 from typing import Any
 
+import llvmlite.binding as llvm
 import ml_dtypes
 import numpy as np
 import pytest
@@ -21,6 +25,12 @@ from numpy.typing import NDArray
 import weft
 import weft.language as tl
 from sampling import grid
+from weft import dtypes
+from weft import target as targets
+from weft.codegen.compile import emit_assembly
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.options import Options
+from weft.target import PRODUCTS, X86_LEVELS, CpuTarget
 
 Array = NDArray[Any]
 
@@ -431,6 +441,139 @@ def test_checked_kernels_name_the_access() -> None:
     assert products_of_panels(checked, a, b, c, 3) == 0
     with pytest.raises(weft.OutOfBoundsError, match="a_ptr"):
         checked[(1,)](a, b, c, 3)
+
+
+# ---- the machine's own instructions ----------------------------------------------------------------------------------
+
+
+def assembly_of(name: str, tile: tuple[int, int, int], features: frozenset[str]) -> str:
+    """The assembly of `product` for a CPU of x86-64's level 4 with more features."""
+    dtype, sums_, acc = TYPES[name]
+    numpy_types = {np.float32: dtypes.float32, np.int32: dtypes.int32}
+    operand = PointerArgument(dtypes.from_numpy(np.dtype(dtype)), aligned=True)
+    signature: dict[str, Argument] = {
+        parameter: ScalarArgument(dtypes.int32) for parameter in ("M", "N", "K", "a_row", "b_row")
+    }
+    signature |= {"a_ptr": operand, "b_ptr": operand, "c_ptr": PointerArgument(numpy_types[sums_], aligned=True)}
+    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {
+        "WRAP": False,
+        "ACC": acc,
+        "OTHER": 0,
+        "a_column": 1,
+        "b_column": 1,
+    }
+    signature |= {parameter: ConstantArgument(value) for parameter, value in constants.items()}
+    module = build_module(KernelFunction(product.fn), signature)
+    levels = " ".join(X86_LEVELS.values()).split()
+    text = ",".join(f"+{f}" for f in [*levels, *sorted(features)])
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", text, 512)
+    return emit_assembly(module, target, Options(disjoint=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "tile", "instruction"),
+    [
+        ("bfloat16", (32, 32, 32), "tdpbf16ps"),
+        ("bfloat16", (16, 16, 16), "tdpbf16ps"),
+        ("int8", (32, 16, 64), "tdpbssd"),
+        ("float16", (32, 32, 32), None),
+        ("float32", (32, 32, 32), None),
+    ],
+)
+def test_instructions(name: str, tile: tuple[int, int, int], instruction: str | None) -> None:
+    """Tiles are configured once a launch, and given back; a machine without the instruction does not get it."""
+    features = frozenset(feature for product in PRODUCTS.values() for feature in product.needs)
+    text = assembly_of(name, tile, features)
+    used = {found for found in ("tdpbf16ps", "tdpbssd") if f"\t{found}" in text}
+    assert used == ({instruction} if instruction else set())
+    assert text.count("ldtilecfg") == bool(instruction)
+    assert ("tilerelease" in text) == bool(instruction)
+    for missing in features:
+        others = assembly_of(name, tile, features - {missing})
+        product_ = next((p for p in PRODUCTS.values() if p.operands == name), None)
+        assert ("ldtilecfg" in others) == (product_ is not None and missing not in product_.needs)
+
+
+LEVELS = """
+import numpy as np, weft, ml_dtypes
+from codegen.test_nests import TYPES, product, whole
+for name, (dtype, sums, acc) in TYPES.items():
+    a, b, out = whole((40, 70), dtype, 1), whole((70, 50), dtype, 2), np.zeros((40, 50), sums)
+    constants = dict(BM=32, BN=16, BK=16, WRAP=True, ACC=acc, OTHER=0)
+    product[(8,)](a, b, out, 40, 50, 70, 70, 1, 50, 1, **constants)
+    assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64)), name
+print("right")
+"""
+
+
+@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+def test_lower_levels_of_the_machine(level: str) -> None:
+    """What this machine computes without its best instructions."""
+    try:
+        targets.level(level, llvm.get_process_triple(), targets.host().enabled)
+    except ValueError as error:
+        pytest.skip(str(error))
+    environment = {**os.environ, "WEFT_TARGET": level, "WEFT_CACHE": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", LEVELS], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "right\n", done.stderr
+
+
+@pytest.mark.parametrize(("m", "n", "k", "tile"), [(50, 40, 300, (32, 32, 16)), (64, 64, 1500, (16, 16, 32))])
+def test_bfloat16_of_any_size(m: int, n: int, k: int, tile: tuple[int, int, int]) -> None:
+    """Sums of bfloat16 products are those of float32 up to the rounding of each addition, in whatever order."""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
+    out = np.zeros((m, n), np.float32)
+    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True))
+    programs = (weft.cdiv(m, tile[0]) * weft.cdiv(n, tile[1]),)
+    product[programs](a, b, out, m, n, k, k, 1, n, 1, **constants, WRAP=False, ACC=tl.float32, OTHER=0)
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    bound = k * 2.0**-24 * (np.abs(a64) @ np.abs(b64))
+    assert np.all(np.abs(out - a64 @ b64) <= bound)
+
+
+@pytest.mark.parametrize("name", ["int8", "bfloat16"])
+def test_the_extremes_of_narrow_operands(name: str) -> None:
+    """-128 * -128 summed 2,000 times is exact in int32, and so is 255 * 255 of bfloat16 in float32."""
+    dtype, sums_, acc = TYPES[name]
+    least, k = (-128, 2000) if name == "int8" else (255, 256)
+    a, b, out = np.full((16, k), least, dtype), np.full((k, 16), least, dtype), np.zeros((16, 16), sums_)
+    product[(1,)](a, b, out, 16, 16, k, k, 1, 16, 1, BM=16, BN=16, BK=64, WRAP=False, ACC=acc, OTHER=0)
+    assert np.all(out == k * least**2)
+
+
+@pytest.mark.parametrize("name", ["int8", "bfloat16"])
+def test_depths_that_are_no_whole_tiles(name: str) -> None:
+    """The rest of a tile is zeros, whatever the scratch memory held."""
+    dtype, sums_, acc = TYPES[name]
+    fill = 127 if name == "int8" else np.inf
+    for k in (512, 16, 48):
+        a, b, out = whole((16, k), dtype, 1), whole((k, 16), dtype, 2), np.zeros((16, 16), sums_)
+        if k == 512:
+            a[:], b[:] = fill, fill
+        product[(1,)](a, b, out, 16, 16, k, k, 1, 16, 1, BM=16, BN=16, BK=16, WRAP=False, ACC=acc, OTHER=0)
+        if k < 512:
+            assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
+
+
+@weft.jit
+def computed(a_ptr: Any, b_ptr: Any, c_ptr: Any, K: Any) -> None:
+    """An operand of so much work that its loop would not be unrolled, but for the rows that are packed together."""
+    i, k = tl.arange(0, 16), tl.arange(0, 64)
+    acc = tl.zeros((16, 64), tl.int32)
+    for at in range(0, K, 64):
+        a = tl.load(a_ptr + i[:, None] * K + (at + k)[None, :])
+        b = tl.load(b_ptr + (at + k)[:, None] * 64 + k[None, :], mask=(at + k)[:, None] < K - 5, other=0).to(tl.int32)
+        for _ in tl.static_range(40):
+            b = (b + 64) % 128 - 64
+        acc = tl.dot(a, b.to(tl.int8), acc)
+    tl.store(c_ptr + i[:, None] * 64 + k[None, :], acc)
+
+
+def test_operands_of_much_work() -> None:
+    a, b, out = whole((16, 128), np.int8), whole((128, 64), np.int8, 1), np.zeros((16, 64), np.int32)
+    computed[(1,)](a, b, out, 128)
+    assert np.array_equal(out, a[:, :-5].astype(np.int32) @ b[:-5].astype(np.int32))
 
 
 def test_the_number_of_threads_does_not_matter() -> None:

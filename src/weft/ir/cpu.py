@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import I64, IntegerAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -49,13 +49,14 @@ class Panel:
     """Where an operand's elements lie. ``axis`` is the contracted one of a tile, and ``depth``, a power of two, is how far the
     panel goes along it. At depth k and other coordinate x the offset, in elements, is
 
-        width 0:  x * (depth + padding) + k
-        width w:  ((x // w) * depth + k) * w + x % w
+        width 0:           x * (depth + padding) + k
+        width w, group g:  ((x // w) * (depth // g) + k // g) * w * g + (x % w) * g + k % g
     """
 
     axis: int
     depth: int
     width: int
+    group: int = 1
 
     def pitch(self, itemsize: int) -> int:
         """Elements between rows, by rows."""
@@ -71,7 +72,7 @@ def _number(attribute: IntegerAttr[I64]) -> int:
 
 
 def _panel_properties(prefix: str, panel: Panel) -> dict[str, IntegerAttr[I64]]:
-    numbers = {"axis": panel.axis, "depth": panel.depth, "width": panel.width}
+    numbers = {"axis": panel.axis, "depth": panel.depth, "width": panel.width, "group": panel.group}
     return {f"{prefix}{name}": IntegerAttr(number, i64) for name, number in numbers.items()}
 
 
@@ -116,6 +117,7 @@ class PackOp(TileOp):
     axis = prop_def(IntegerAttr[I64])
     depth = prop_def(IntegerAttr[I64])
     width = prop_def(IntegerAttr[I64])
+    group = prop_def(IntegerAttr[I64])
     traits = traits_def(MemoryWriteEffect())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$value `to` $panel `[` $at `]` attr-dict `:` type($value)"
@@ -126,7 +128,7 @@ class PackOp(TileOp):
     @property
     def geometry(self) -> Panel:
         """Where the elements go."""
-        return Panel(_number(self.axis), _number(self.depth), _number(self.width))
+        return Panel(_number(self.axis), _number(self.depth), _number(self.width), _number(self.group))
 
     def verify_(self) -> None:
         if len(shape_of(self.value)) != 2 or is_pointer(self.value):
@@ -135,7 +137,8 @@ class PackOp(TileOp):
 
 @irdl_op_definition
 class MultiplyOp(TileOp):
-    """``acc`` plus the product of two panels over the first ``depth`` elements of the contracted axis."""
+    """``acc`` plus the product of two panels over the first ``depth`` elements of the contracted axis, by an instruction of
+    `weft.target.PRODUCTS`."""
 
     name = "cpu.multiply"
     T: ClassVar = VarConstraint("T", AnyAttr())
@@ -147,6 +150,8 @@ class MultiplyOp(TileOp):
     left_width = prop_def(IntegerAttr[I64])
     right_depth = prop_def(IntegerAttr[I64])
     right_width = prop_def(IntegerAttr[I64])
+    right_group = prop_def(IntegerAttr[I64])
+    instruction = prop_def(StringAttr)
     multiple = prop_def(IntegerAttr[I64])
     result = result_def(T)
     traits = traits_def(MemoryReadEffect())
@@ -161,18 +166,23 @@ class MultiplyOp(TileOp):
         acc: SSAValue,
         panels: tuple[Panel, Panel],
         multiple: int,
+        instruction: str,
     ):
-        """``multiple`` divides the depth."""
+        """``multiple`` is the depth of a step."""
         numbers = {
             "left_depth": panels[0].depth,
             "left_width": panels[0].width,
             "right_depth": panels[1].depth,
             "right_width": panels[1].width,
+            "right_group": panels[1].group,
             "multiple": multiple,
         }
         super().__init__(
             operands=[left, right, depth, acc],
-            properties={name: IntegerAttr(number, i64) for name, number in numbers.items()},
+            properties={
+                "instruction": StringAttr(instruction),
+                **{name: IntegerAttr(number, i64) for name, number in numbers.items()},
+            },
             result_types=[acc.type],
         )
 
@@ -181,7 +191,7 @@ class MultiplyOp(TileOp):
         """Where the operands' elements are."""
         return (
             Panel(1, _number(self.left_depth), _number(self.left_width)),
-            Panel(0, _number(self.right_depth), _number(self.right_width)),
+            Panel(0, _number(self.right_depth), _number(self.right_width), _number(self.right_group)),
         )
 
     def verify_(self) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialects import scf
@@ -28,107 +27,31 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft import dtypes
 from weft.ir import tile
-from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp, Panel
+from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.direct import ops_in
-from weft.ir.types import dtype_of, layout_of, scalar, shape_of
-from weft.layout import vector
-from weft.transforms.constants import constant_trips
-from weft.transforms.nests import Nest, Slice, nest_of, same_trips, slice_of
-
-PANEL_BYTES: Final = 1 << 18
-"""What a panel takes at most, unless one step takes more: two are in the second-level cache while they are multiplied."""
-DEEPEST: Final = 2048
-"""The greatest depth of a panel, in elements, unless one step takes more."""
-SLOTS_BYTES: Final = 1 << 23
-MOST_SLOTS: Final = 64
-"""A thread keeps as many panels of an operand as take `SLOTS_BYTES`, and at most so many. Memory is taken when one is filled.
-Reading a panel from the third-level cache hides behind the multiplication. Packing it again does not: with a quarter of these
-bytes a product of 1024^3 took 1.2 (tiles of 16) and 1.4 times (128) as long."""
+from weft.ir.types import dtype_of, scalar, shape_of
+from weft.transforms.factors import Factors, Operand, factors_of
+from weft.transforms.nests import Nest, nest_of, same_trips
 
 
 @dataclass(frozen=True)
 class PackDots(ModulePass):
-    """Makes multiplications of panels of dot nests; ``vector_bits`` is a vector register's width."""
+    """Makes multiplications of panels of dot nests. ``vector_bits`` is a vector register's width, and ``features`` are those of
+    LLVM that the machine has, by commas."""
 
     name = "pack-dots"
 
     vector_bits: int = 512
+    features: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for loop in [inner for inner in ops_in(op) if isinstance(inner, scf.ForOp)]:
             nest = nest_of(loop)
             if nest is None:
                 continue
-            operands = _operands(nest, self.vector_bits)
-            if operands is not None:
-                _Rewriting(nest, operands).run()
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A dot's operand: its tiles, what they are computed from, and its panel."""
-
-    value: SSAValue
-    slice: Slice
-    panel: Panel
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of a panel."""
-        return self.panel.bytes(shape_of(self.value)[1 - self.panel.axis], dtype_of(self.value).itemsize)
-
-
-Pair = tuple[Operand, Operand]
-
-
-def _operands(nest: Nest, vector_bits: int) -> dict[int, Pair] | None:
-    """The operands of a nest's dots; None where a tile does not have the layout that packing expects."""
-    found: dict[int, Pair] = {}
-    known: dict[tuple[SSAValue, int], Operand] = {}
-    depths: list[int] = []
-    for dot in nest.dots.values():
-        (m, k), n = shape_of(dot.a), shape_of(dot.b)[1]
-        depths.append(_depth(max(m, n), k, dtype_of(dot.acc).itemsize))
-    depth = min(depths)
-    trips, step = constant_trips(nest.loop), shape_of(next(iter(nest.dots.values())).a)[1]
-    if trips is not None:
-        depth = min(depth, step << max(trips - 1, 0).bit_length())
-    for i, dot in nest.dots.items():
-        lanes = layout_of(dot.acc).in_size("lane")
-        (m, k), n = shape_of(dot.a), shape_of(dot.b)[1]
-        by_rows, by_columns = (
-            layout_of(dot.a) == vector((m, k), lanes),
-            layout_of(dot.a) == vector((m, k), lanes, (0, 1)),
-        )
-        plain = layout_of(dot.b) == vector((k, n), lanes) and layout_of(dot.acc) == vector((m, n), lanes)
-        if not plain or n < lanes or k != step:
-            return None
-        if by_rows and k >= lanes:
-            left = Panel(1, depth, 0)
-        elif by_columns and m >= lanes:
-            left = Panel(1, depth, lanes)
-        else:
-            return None
-        across = min(n, max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits))
-        pair: list[Operand] = []
-        for value, panel in ((dot.a, left), (dot.b, Panel(0, depth, across))):
-            if (value, panel.axis) not in known:
-                known[value, panel.axis] = Operand(value, slice_of(value, nest), panel)
-                if any(
-                    isinstance(inner, tile.DotOp) for op in known[value, panel.axis].slice.inside for inner in op.walk()
-                ):
-                    return None
-            pair.append(known[value, panel.axis])
-        found[i] = (pair[0], pair[1])
-    return found
-
-
-def _depth(size: int, step: int, itemsize: int) -> int:
-    """How deep panels of ``size`` elements across are, a power of two."""
-    depth = step
-    while 2 * depth <= DEEPEST and 2 * depth * size * itemsize <= PANEL_BYTES:
-        depth *= 2
-    return depth
+            factors = factors_of(nest, self.vector_bits, frozenset(self.features.split(",")))
+            if factors is not None:
+                _Rewriting(nest, factors).run()
 
 
 class _Inserter:
@@ -170,20 +93,22 @@ class _Inserter:
 class _Rewriting:
     """The rewriting of one nest."""
 
-    def __init__(self, nest: Nest, operands: dict[int, Pair]):
+    def __init__(self, nest: Nest, factors: dict[int, Factors]):
         self._nest = nest
         self._loop = nest.loop
-        self._operands = operands
-        some = next(iter(operands.values()))[0]
+        self._factors = factors
+        some = next(iter(factors.values())).left
         self._k = shape_of(some.value)[1]
         self._steps = some.panel.depth // self._k
+        self._whole = max(1, *(each.chunk // self._k for each in factors.values()))
+        """The least number of steps that are whole tiles of every instruction."""
 
     def _at(self, block: Block) -> _Inserter:
         return _Inserter(InsertPoint.at_end(block), self._loop)
 
     def run(self) -> None:
         """Rewrites the loop."""
-        loop, positions = self._loop, list(self._operands)
+        loop, positions = self._loop, list(self._factors)
         before = _Inserter(InsertPoint.before(loop), loop)
         total = self._trips(before)
         zero, steps = before.number(0), before.number(self._steps)
@@ -197,20 +122,23 @@ class _Rewriting:
         inside = self._at(body)
         start = body.args[0]
         count = inside.binary("min", inside.binary("sub", total, start), inside.number(self._steps))
+        padded = count
+        if self._whole > 1:
+            up = inside.binary("add", count, inside.number(self._whole - 1))
+            padded = inside.binary("and", up, inside.number(-self._whole))
         panels: dict[int, SSAValue] = {}
-        for pair in self._operands.values():
-            for operand in pair:
+        for each in self._factors.values():
+            for operand in (each.left, each.right):
                 if id(operand) not in panels:
-                    panels[id(operand)] = self._panel(inside, operand, start, count)
-        depth = inside.binary("mul", count, inside.number(self._k))
-        sums = [
-            inside.add(
-                MultiplyOp(panels[id(left)], panels[id(right)], depth, argument, (left.panel, right.panel), self._k)
-            ).results[0]
-            for (left, right), argument in zip(self._operands.values(), body.args[1:], strict=True)
-        ]
-        for i, value in zip(positions, sums, strict=True):
-            value.op.location = self._nest.dots[i].location
+                    panels[id(operand)] = self._panel(inside, operand, start, count, padded)
+        sums: list[SSAValue] = []
+        for (i, each), argument in zip(self._factors.items(), body.args[1:], strict=True):
+            depth = inside.binary("mul", padded if each.chunk > 1 else count, inside.number(self._k))
+            left, right = panels[id(each.left)], panels[id(each.right)]
+            places = each.left.panel, each.right.panel
+            op = MultiplyOp(left, right, depth, argument, places, self._k, each.instruction.name)
+            sums.append(inside.add(op).results[0])
+            op.location = self._nest.dots[i].location
         inside.add(scf.YieldOp(*sums))
         for i, grown in self._nest.growth.items():
             if loop.res[i].first_use is not None:
@@ -234,14 +162,12 @@ class _Rewriting:
             return initial
         return at.binary("add", initial, at.binary("mul", at.cast(trip, initial.type), grown))
 
-    def _panel(self, at: _Inserter, operand: Operand, start: SSAValue, count: SSAValue) -> SSAValue:
-        """The panel with ``count`` tiles of an operand from iteration ``start`` on, filled where it is not there."""
+    def _panel(self, at: _Inserter, operand: Operand, start: SSAValue, count: SSAValue, padded: SSAValue) -> SSAValue:
+        """The panel with ``count`` tiles of an operand from iteration ``start`` on, then zeros up to ``padded`` tiles; filled
+        where it is not there."""
         keys = operand.slice.keys
-        slots = 1
-        while keys is not None and slots < MOST_SLOTS and 2 * slots * operand.bytes <= SLOTS_BYTES:
-            slots *= 2
         length = [] if same_trips(self._loop) else [count]
-        claim = ClaimOp([] if keys is None else [*keys, start, *length], operand.bytes, slots)
+        claim = ClaimOp([] if keys is None else [*keys, start, *length], operand.bytes, operand.slots)
         at.add(claim)
         then = Block()
         at.add(scf.IfOp(claim.stale, [], Region(then)))
@@ -250,6 +176,13 @@ class _Rewriting:
         filling.clone(operand.slice.outside, values)
         body = Block(arg_types=[scalar(dtypes.int64)])
         filling.add(scf.ForOp(filling.number(0), count, filling.number(1), [], Region(body)))
+        if self._whole > 1:
+            rest = Block(arg_types=[scalar(dtypes.int64)])
+            filling.add(scf.ForOp(count, padded, filling.number(1), [], Region(rest)))
+            ending = self._at(rest)
+            zeros = ending.add(tile.ConstantOp(0, operand.value.type)).results[0]
+            ending.add(PackOp(zeros, claim.address, rest.args[0], operand.panel))
+            ending.add(scf.YieldOp())
         filling.add(scf.YieldOp())
         packing = self._at(body)
         trip = packing.binary("add", start, body.args[0])

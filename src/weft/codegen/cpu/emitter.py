@@ -216,6 +216,7 @@ class Emitter(Registers):
             by_rows=by_rows,
             unrolled=loop.crossed_bits,
             versions=mask_versions(self, loop),
+            together=loop.grouped_bits.bit_count(),
         )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+from weft.codegen.cpu import amx
 from weft.codegen.emit.faults import word
 from weft.codegen.kernel import (
     CHUNK,
@@ -32,7 +33,13 @@ from weft.codegen.llvm.volatile import volatile_load
 
 
 def emit_entry(
-    module: Module, symbol: str, program: ir.Function, *, one_by_one: bool, cleared: Sequence[int] = ()
+    module: Module,
+    symbol: str,
+    program: ir.Function,
+    *,
+    one_by_one: bool,
+    cleared: Sequence[int] = (),
+    tiles: bool = False,
 ) -> ir.Function:
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
@@ -40,7 +47,8 @@ def emit_entry(
     Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
     lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
-    ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first.
+    ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first. ``tiles``: the program uses
+    AMX's tile registers, which are made ready before the first program and given back after the last.
 
     The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
     small program.
@@ -57,6 +65,8 @@ def emit_entry(
     builder = ir.IRBuilder(start)
     record, slots = word(builder, launch, RECORD), word(builder, launch, SLOTS)
     scratch = builder.load(word(builder, thread, SCRATCH), typ=POINTER, align=8)
+    if tiles:
+        amx.configure(builder)
     for offset in cleared:
         builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *SIZES))
@@ -109,15 +119,23 @@ def emit_entry(
     builder.position_at_end(pause)
     for at, value in ((PAUSE, zero), (POSITION, after), (LAST, last)):
         builder.store(value, word(builder, thread, at), align=8)
-    builder.ret(ir.Constant(I32, PAUSED))
+    _leave(builder, PAUSED, tiles)
 
     builder.position_at_end(failed)
     builder.store(one, word(builder, record, STOP), align=8)
+    if tiles:
+        amx.release(builder)
     builder.ret(status)
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
-        builder.ret(ir.Constant(I32, result))
+        _leave(builder, result, tiles)
     return entry
+
+
+def _leave(builder: ir.IRBuilder, result: int, tiles: bool) -> None:
+    if tiles:
+        amx.release(builder)
+    builder.ret(ir.Constant(I32, result))
 
 
 def _int64(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:

@@ -100,12 +100,14 @@ def over_registers(
     by_rows: bool = False,
     unrolled: int = 0,
     versions: Versions | None = None,
+    together: int = 0,
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
     two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the lowest
     are. With ``versions`` each group of unrolled registers is emitted in both. The ragged one is a loop over its registers, each
-    of them in both versions again, unless something goes along an axis, which has accumulators for the copies."""
+    of them in both versions again, unless something goes along an axis, which has accumulators for the copies, or registers that
+    differ by so many of the ``unrolled`` bits are wanted ``together``."""
     used, inner = used_registers(layout), axis_registers(layout, axis)
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -113,6 +115,7 @@ def over_registers(
         inner_bits = axis_bits(layout, "register", axis)
     outer_bits = [1 << j for j in range(used.bit_length()) if (used & ~inner) >> j & 1]
     allowed, in_loops = (_unrolled_bits(budget, work) for budget in (UNROLL_BUDGET, LOOP_BUDGET))
+    allowed = max(allowed, together)
     if by_rows and axis is not None:
         beside = bits_below(layout, axis)
         rows, others = ([b for b in outer_bits if bool(b & beside) == inside] for inside in (True, False))
@@ -140,7 +143,7 @@ def over_registers(
                 versions(at, lambda: body(at, 0, None), lambda: body(at, 0, None))
 
         last = RegisterIndex(index.const ^ f2.apply(low, (1 << unroll) - 1), index.terms)
-        versions(last, whole, whole if along or not unroll else one_by_one)
+        versions(last, whole, whole if along or together or not unroll else one_by_one)
 
     def run_inner(outer: RegisterIndex) -> None:
         if not high:

@@ -63,7 +63,11 @@ class CpuMachine:
             AssignLayouts(VectorRules(self.target.lanes)),
             Cse(),
             Dce(),
-            *([MarkInvariantLoads(), PackDots(self.target.vector_bits), Dce()] if disjoint else []),
+            *(
+                [MarkInvariantLoads(), PackDots(self.target.vector_bits, ",".join(sorted(self.target.enabled))), Dce()]
+                if disjoint
+                else []
+            ),
         )
 
     def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
@@ -86,9 +90,9 @@ class CpuMachine:
             emitter.alone = has_alone(emitter.entry, record)
         scratch_bytes = emitter.emit_function(kernel, arguments)
         guarded = enters(kernel)
-        run = emit_entry(
-            module, f"{symbol}.run" if guarded else symbol, program, one_by_one=waits(kernel), cleared=emitter.cleared
-        )
+        name = f"{symbol}.run" if guarded else symbol
+        cleared, tiles = emitter.cleared, emitter.uses_tiles
+        run = emit_entry(module, name, program, one_by_one=waits(kernel), cleared=cleared, tiles=tiles)
         if guarded:
             emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))

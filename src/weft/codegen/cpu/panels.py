@@ -17,11 +17,14 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.schedule import grouped_registers
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
-from weft.codegen.llvm.types import I1, I8, I64
+from weft.codegen.llvm.masked import concatenated
+from weft.codegen.llvm.types import I1, I8, I64, POINTER, shuffle
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.layout.algebra import f2
 
 _LINE = 64
 
@@ -73,23 +76,41 @@ def _as_integer(registers: Registers, key: SSAValue) -> ir.Value:
 
 
 def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
-    """Writes one register of a step's tile."""
-    builder, element = registers.builder, Element(dtype_of(op.value))
+    """Writes one register of a step's tile; of registers in a group all, when the last of them comes."""
+    builder, element, panel = registers.builder, Element(dtype_of(op.value)), op.geometry
+    bits = grouped_registers(op)
+    last = sum(bits)
+    assert not any(image & last for _, images in index.terms for image in images), "groups are unrolled"
+    vector = element.to_storage(builder, registers.vector(op.value, index))
+    if index.const & last != last:
+        return
+    first = RegisterIndex(index.const & ~last, index.terms)
+    place = _place(registers, op, panel, first, element.size)
+    align = element.size * layout_of(op.value).in_size("lane")
+    if bits:
+        numbers = [f2.apply(bits, j) for j in range(panel.group)]
+        indices = [RegisterIndex(first.const | number, index.terms) for number in numbers]
+        parts = [element.to_storage(builder, registers.vector(op.value, each)) for each in indices]
+        lanes = layout_of(op.value).in_size("lane")
+        order = [part * lanes + lane for lane in range(lanes) for part in range(panel.group)]
+        joined = concatenated(builder, parts)
+        vector, align = shuffle(builder, joined, order), align * panel.group
+    builder.store(vector, place, align=min(_LINE, align))
+
+
+def _place(registers: Registers, op: PackOp, panel: Panel, index: RegisterIndex, size: int) -> ir.Value:
+    """Where a register begins."""
+    builder = registers.builder
     address = registers.scalar(op.panel)
-    panel, size = op.geometry, element.size
-    steps = builder.mul(
-        registers.scalar(op.at), ir.Constant(I64, shape_of(op.value)[panel.axis] * max(1, panel.width) * size)
-    )
-    address = builder.add(address, steps)
+    step = shape_of(op.value)[panel.axis] * max(1, panel.width) * size
+    address = builder.add(address, builder.mul(registers.scalar(op.at), ir.Constant(I64, step)))
     offset, const = ir.Constant(I64, 0), 0
     for columns, stride in _places(op, panel):
         dynamic, fixed = index.through(columns).emit(builder)
         const += fixed * stride * size
         if dynamic is not None:
             offset = builder.add(offset, builder.mul(dynamic, ir.Constant(I64, stride * size)))
-    place = builder.inttoptr(builder.add(address, builder.add(offset, ir.Constant(I64, const))), ir.PointerType())
-    vector = element.to_storage(builder, registers.vector(op.value, index))
-    builder.store(vector, place, align=min(_LINE, size * layout_of(op.value).in_size("lane")))
+    return builder.inttoptr(builder.add(address, builder.add(offset, ir.Constant(I64, const))), POINTER)
 
 
 def _places(op: PackOp, panel: Panel) -> list[tuple[list[int], int]]:
@@ -103,4 +124,5 @@ def _places(op: PackOp, panel: Panel) -> list[tuple[list[int], int]]:
         return [(across, panel.pitch(dtype_of(op.value).itemsize)), (along, 1)]
     bits = panel.width.bit_length() - 1
     within, group = [c & panel.width - 1 for c in across], [c >> bits for c in across]
-    return [(within, 1), (along, panel.width), (group, panel.width * panel.depth)]
+    deep = [c // panel.group for c in along]
+    return [(within, panel.group), (deep, panel.width * panel.group), (group, panel.width * panel.depth)]

@@ -15,12 +15,13 @@ from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.microkernel import RegisterBlock, maybe_loop
+from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import I8, I64, POINTER, intrinsic
 from weft.dtypes import DType
 from weft.ir.cpu import MultiplyOp
 from weft.ir.types import dtype_of, shape_of
-from weft.target import CpuTarget
+from weft.target import FMA, CpuTarget
 
 UNROLL = 4
 """Elements of the contracted axis for which the innermost loop is unrolled."""
@@ -41,7 +42,10 @@ def multiply(registers: Registers, op: MultiplyOp) -> None:
         registers.fill(op.acc, result)
     elif registers.buffers[op.acc].pointer is not result.pointer:
         registers.copy(registers.buffers[op.acc], result)
-    _Product(registers, op, result).emit()
+    if op.instruction.data == FMA.name:
+        _Product(registers, op, result).emit()
+    else:
+        multiply_tiles(registers, op, result)
     registers.buffers[op.result] = result
 
 

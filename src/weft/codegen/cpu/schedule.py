@@ -91,10 +91,25 @@ class RegisterLoop:
         """The highest bit by which each flip finds its register. Where they are unrolled, which half of the flip a register is in
         is known, and both halves are read once."""
         added = {columns[-1] for at in self.needs.values() for columns in at if columns and columns is not WHOLE}
-        bits = 0
+        bits = self.grouped_bits
         for each in added:
             bits |= 1 << each.bit_length() >> 1
         return bits & used_registers(self.layout)
+
+    @property
+    def grouped_bits(self) -> int:
+        """The bits by which registers differ that are packed together. They must be unrolled in every version of the body."""
+        packs = [root for root in self.roots if isinstance(root, cpu.PackOp)]
+        found = {bit for pack in packs for bit in grouped_registers(pack)}
+        return sum(found)
+
+
+def grouped_registers(op: cpu.PackOp) -> list[int]:
+    """The register bits of a tile that move within a group of the panel, lowest first."""
+    layout, panel = layout_of(op.value), op.geometry
+    below = sum(bits for _, bits in layout.outputs[panel.axis + 1 :])
+    places = {column: 1 << j for j, column in enumerate(layout.columns("register"))}
+    return [places[bit << below] for bit in (1 << j for j in range(panel.group.bit_length() - 1))]
 
 
 Item: TypeAlias = RegisterLoop | Operation

@@ -88,6 +88,8 @@ class Registers(Emit):
         """Offsets in scratch memory of int64 words that are 0 when a thread begins a launch."""
         self.alone: ir.Value | None = None
         """Whether the program's thread has all atomics of the process to itself; None where it never has."""
+        self.uses_tiles = False
+        """Whether the kernel uses the tile registers of AMX."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""

@@ -1,0 +1,133 @@
+"""How the dots of a nest are multiplied: the instruction, the operands' panels, and how deep they are.
+
+An instruction that takes narrow operands (`weft.target.PRODUCTS`) gets them as they were before they were cast to the sums' type.
+Its tiles may be deeper than a step: then the panel ends with steps of zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from xdsl.ir import SSAValue
+
+from weft.ir import tile
+from weft.ir.cpu import Panel
+from weft.ir.types import dtype_of, layout_of, shape_of
+from weft.layout import vector
+from weft.target import FMA, Product, product_for
+from weft.transforms.constants import constant_trips
+from weft.transforms.nests import Nest, Slice, slice_of
+
+PANEL_BYTES: Final = 1 << 18
+"""What a panel takes at most, unless one step takes more: two are in the second-level cache while they are multiplied."""
+DEEPEST: Final = 2048
+"""The greatest depth of a panel, in elements, unless one step takes more."""
+SLOTS_BYTES: Final = 1 << 23
+MOST_SLOTS: Final = 64
+"""A thread keeps as many panels of an operand as take `SLOTS_BYTES`, and at most so many. Memory is taken when one is filled.
+Reading a panel from the third-level cache hides behind the multiplication. Packing it again does not: with a quarter of these
+bytes a product of 1024^3 took 1.2 (tiles of 16) and 1.4 times (128) as long."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A dot's operand: its tiles, what they are computed from, and its panel."""
+
+    value: SSAValue
+    slice: Slice
+    panel: Panel
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of a panel."""
+        return self.panel.bytes(shape_of(self.value)[1 - self.panel.axis], dtype_of(self.value).itemsize)
+
+    @property
+    def slots(self) -> int:
+        """How many panels a thread keeps."""
+        slots = 1
+        while self.slice.keys is not None and slots < MOST_SLOTS and 2 * slots * self.bytes <= SLOTS_BYTES:
+            slots *= 2
+        return slots
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A dot of a nest: its operands and the instruction that multiplies them."""
+
+    left: Operand
+    right: Operand
+    instruction: Product
+
+    @property
+    def chunk(self) -> int:
+        """The depth that the instruction takes at once; 1 where any will do."""
+        return max(1, self.instruction.bytes // dtype_of(self.left.value).itemsize)
+
+
+def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[int, Factors] | None:
+    """The factors of each dot; None where a tile does not have the layout that packing expects, or an operand is computed from a
+    dot (rule 5)."""
+    steps = {shape_of(dot.a)[1] for dot in nest.dots.values()}
+    if len(steps) > 1 or not all(map(_is_plain, nest.dots.values())):
+        return None
+    chosen = {i: _instruction(dot, features) for i, dot in nest.dots.items()}
+    depth = min(_depth(nest, dot, chosen[i]) for i, dot in nest.dots.items())
+    known: dict[tuple[SSAValue, Panel], Operand] = {}
+    found: dict[int, Factors] = {}
+    for i, dot in nest.dots.items():
+        pair: list[Operand] = []
+        lanes, narrow = layout_of(dot.acc).in_size("lane"), chosen[i] is not FMA
+        across = lanes if narrow else max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits)
+        left = Panel(1, depth, 0 if _by_rows(dot) else lanes)
+        right = Panel(0, depth, min(shape_of(dot.b)[1], across), chosen[i].group)
+        for value, panel in ((dot.a, left), (dot.b, right)):
+            source = _narrow(value) if narrow else value
+            operand = known.setdefault((source, panel), Operand(source, slice_of(source, nest), panel))
+            if any(isinstance(inner, tile.DotOp) for op in operand.slice.inside for inner in op.walk()):
+                return None
+            pair.append(operand)
+        found[i] = Factors(pair[0], pair[1], chosen[i])
+    return found
+
+
+def _by_rows(dot: tile.DotOp) -> bool:
+    lanes = layout_of(dot.acc).in_size("lane")
+    return layout_of(dot.a) == vector(shape_of(dot.a), lanes)
+
+
+def _is_plain(dot: tile.DotOp) -> bool:
+    """Whether the tiles have the layouts of row-major vectors, the left operand perhaps of column-major ones, and no vector spans
+    two rows."""
+    lanes = layout_of(dot.acc).in_size("lane")
+    (m, k), n = shape_of(dot.a), shape_of(dot.b)[1]
+    plain = layout_of(dot.b) == vector((k, n), lanes) and layout_of(dot.acc) == vector((m, n), lanes)
+    left = k >= lanes if _by_rows(dot) else m >= lanes and layout_of(dot.a) == vector((m, k), lanes, (0, 1))
+    return plain and left and n >= lanes
+
+
+def _narrow(value: SSAValue) -> SSAValue:
+    """An operand before it was cast to the type of the sums."""
+    return value.owner.source if isinstance(value.owner, tile.CastOp) else value
+
+
+def _instruction(dot: tile.DotOp, features: frozenset[str]) -> Product:
+    a, b = (dtype_of(_narrow(value)) for value in (dot.a, dot.b))
+    m, n = shape_of(dot.acc)
+    if a != b or not _by_rows(dot):
+        return FMA
+    found = product_for(features, a.name, dtype_of(dot.acc).name)
+    return found if m >= found.rows and n >= found.rows else FMA
+
+
+def _depth(nest: Nest, dot: tile.DotOp, instruction: Product) -> int:
+    """How deep the panels of a dot are, a power of two."""
+    (m, step), n = shape_of(dot.a), shape_of(dot.b)[1]
+    size = dtype_of(dot.acc).itemsize if instruction is FMA else dtype_of(_narrow(dot.a)).itemsize
+    trips = constant_trips(nest.loop)
+    enough = DEEPEST if trips is None else step << max(trips - 1, 0).bit_length()
+    depth = max(step, instruction.bytes // size)
+    while 2 * depth <= min(DEEPEST, enough) and 2 * depth * max(m, n) * size <= PANEL_BYTES:
+        depth *= 2
+    return depth
