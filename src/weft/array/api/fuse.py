@@ -21,12 +21,13 @@ from weft.array.building.coercion import is_number, is_scalar
 from weft.array.building.interop import is_array
 from weft.array.building.operations import Value
 from weft.array.execution import backends
-from weft.array.execution.memory import address_of, located
+from weft.array.execution.memory import located
 from weft.array.expression import tracing
 from weft.array.expression.keys import likeness_of
 from weft.array.expression.nodes import Input, walk
 from weft.array.expression.structure import leaves, rebuild, shape_of
 from weft.dtypes import DType
+from weft.runtime.addresses import address_of
 from weft.semantics import Semantics, get
 from weft.semantics.context import current, use
 

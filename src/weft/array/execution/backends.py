@@ -15,8 +15,8 @@ from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
 
-from weft.array.execution.memory import address_of
 from weft.array.expression.nodes import Input, Node, Scalar, walk
+from weft.runtime.addresses import address_of
 from weft.semantics import Number
 
 Run: TypeAlias = Callable[[Sequence[NDArray[Any]], Sequence[int], Sequence[Number]], list[NDArray[Any]]]

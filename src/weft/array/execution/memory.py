@@ -6,9 +6,7 @@ provides large memory page by page and zeroed, which costs more than a cheap ker
 
 from __future__ import annotations
 
-import ctypes
 import math
-import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array.expression.nodes import Input
+from weft.runtime.addresses import address_of
 
 SMALLEST: Final = 1 << 20
 """Bytes below which memory is not worth keeping."""
@@ -82,53 +81,6 @@ def maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray[
     if size < SMALLEST:
         return partial(np.empty, shape, dtype)
     return lambda: np.asarray(_Lease(_pool.take(size), size)).view(dtype).reshape(shape)
-
-
-class _ArrayInterface(ctypes.Structure):
-    """What NumPy's ``__array_struct__`` points at (PyArrayInterface)."""
-
-    _fields_ = (
-        ("two", ctypes.c_int),
-        ("nd", ctypes.c_int),
-        ("typekind", ctypes.c_char),
-        ("itemsize", ctypes.c_int),
-        ("flags", ctypes.c_int),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("data", ctypes.c_void_p),
-    )
-
-
-_DATA: Final = _ArrayInterface.data.offset
-_field: Final = ctypes.c_void_p.from_address
-_pointer: Final = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
-    ("PyCapsule_GetPointer", ctypes.pythonapi)
-)
-
-
-def _by_protocol(array: NDArray[Any]) -> int:
-    """`address_of` by NumPy's protocol, in 0.8 us."""
-    return _field(_pointer(array.__array_struct__, None) + _DATA).value or 0
-
-
-_FIRST: Final = object.__basicsize__
-
-
-def _by_field(array: NDArray[Any]) -> int:
-    """`address_of` by the first field of NumPy's array object (``PyArrayObject_fields.data``), in 0.1 us. C extensions are
-    compiled with the place of that field, so NumPy cannot move it without a new ABI."""
-    return _field(id(array) + _FIRST).value or 0
-
-
-def _known_fields() -> bool:
-    """Whether arrays of this interpreter lie as `_by_field` reads them."""
-    probe = np.arange(6, dtype=np.int16)
-    views = (probe, probe[1:], probe[::-2], probe.reshape(2, 3).T, probe[2:2])
-    return sys.implementation.name == "cpython" and all(_by_field(view) == _by_protocol(view) for view in views)
-
-
-address_of: Final[Callable[[NDArray[Any]], int]] = _by_field if _known_fields() else _by_protocol
-"""The address of an array's first element."""
 
 
 def located(node: Input) -> int:

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from weft import dtypes
 from weft.array.execution import memory
 from weft.array.execution.host import HostCall, call_of
-from weft.array.execution.memory import address_of
 from weft.array.expression.nodes import Call, Input, Matmul, Node, Scalar
 from weft.array.programs.canonical import Canonical, strides_of
 from weft.array.programs.product import program_of_product
@@ -30,6 +29,7 @@ from weft.array.programs.reductions import slot_dtype
 from weft.array.programs.schedule import Kernel, schedule
 from weft.array.programs.text import FAULTS, Program, program_of
 from weft.frontend.signature import Argument, PointerArgument, ScalarArgument
+from weft.runtime.addresses import address_of
 from weft.runtime.binding import Grid
 from weft.runtime.emulated import CURRENT as EMULATED
 from weft.runtime.jit import JITFunction
