@@ -37,6 +37,10 @@ UNROLL_BUDGET = 1024
 """The most work (`weft.codegen.cpu.cost.work`), over all unrolled copies of a body together, that unrolling may bring into one
 basic block."""
 
+SHORT_BUDGET = 192
+"""As `UNROLL_BUDGET`, for all registers along an axis inside the loop over the others. Without a loop of their own their
+accumulators are registers, and the processor mispredicts no end of it."""
+
 LOOP_BUDGET = 96
 """As `UNROLL_BUDGET`, for a loop that is left in the end. More copies were no faster, and took LLVM up to twice the time."""
 
@@ -124,7 +128,8 @@ def over_registers(
         return
     small = is_small(layout) and used.bit_count() <= allowed
     wanted = (unrolled & inner).bit_count() or min(UNROLL_BITS if along else PLAIN_BITS, in_loops)
-    unroll = min(len(inner_bits) if small else wanted, len(inner_bits), allowed)
+    short = bool(along) and len(inner_bits) <= _unrolled_bits(SHORT_BUDGET, work)
+    unroll = min(len(inner_bits) if small or short else wanted, len(inner_bits), allowed)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:

@@ -6,13 +6,15 @@ leaves the result in every lane that the axis covered: exactly the duplicates th
 
     registers r0 r1 r2 r3 ..   ->  acc0 = r0 . r4 . .., acc1 = r1 . r5 . ..   ->  acc   ->  acc . shuffle(acc) . ..
 
-There is no identity element: the first iteration *sets* the accumulators (a select on the loop counter), since a user's
-combine function has none to offer and -inf is not one for max in the presence of NaN.
+Accumulators begin with the identity of the combine function, where it is one operation that has one (`_IDENTITIES`). Else the
+first iteration *sets* them (a select on the loop counter): a user's combine function has none to offer, and -inf is not one for
+max in the presence of NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from llvmlite import ir
 from xdsl.ir import SSAValue
@@ -22,10 +24,25 @@ from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import commutes, evaluate
-from weft.codegen.llvm.types import I32, shuffle
+from weft.codegen.llvm.types import I32, constant, shuffle
 from weft.ir import tile
-from weft.ir.types import layout_of, shape_of
+from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout.families.distributed import without_axis
+
+_IDENTITIES: Final[dict[str, float]] = {"add": 0, "or": 0, "xor": 0, "mul": 1, "and": -1}
+"""The number that an operation of two equal types leaves any other as it is with; for a sum of floats it is -0.0."""
+
+
+def _identity(op: tile.ReduceOp) -> ir.Constant | None:
+    """The identity of a reduction, in every lane of a register; None where it has none."""
+    single = op.single_op
+    if single is None or single.kind.data not in _IDENTITIES or len(op.sources) != 1:
+        return None
+    dtype, number = dtype_of(op.sources[0]), _IDENTITIES[single.kind.data]
+    if dtype.is_float and not dtype.has_negative_zero:
+        return None
+    lanes = layout_of(op.sources[0]).in_size("lane")
+    return constant(dtype, -0.0 if dtype.is_float and not number else number, lanes)
 
 
 class Reduction:
@@ -43,6 +60,7 @@ class Reduction:
         self._slots: list[list[ir.Value]] = []
         self._direct: list[list[ir.Value]] = []
         self._looped = False
+        self._identity = _identity(op)
 
     def start(self, copies: int, *, looped: bool) -> None:
         """Begins a result register; ``copies`` accumulators, kept across a loop if ``looped``."""
@@ -51,6 +69,10 @@ class Reduction:
         if looped:
             types = [ir.VectorType(e, n) for e, n in (self._lane_type(s) for s in self.op.sources)]
             self._slots = [[self._registers.entry.alloca(t) for t in types] for _ in range(copies)]
+            if self._identity is not None:
+                for (slot,) in self._slots:
+                    self._registers.builder.store(self._identity, slot)
+                return
             for slot, type_ in ((slot, t) for slots in self._slots for slot, t in zip(slots, types, strict=True)):
                 # The first iteration combines this before it discards the result; undefined bits could divide by zero.
                 self._registers.builder.store(ir.Constant(type_, None), slot)
@@ -66,6 +88,9 @@ class Reduction:
             return
         slots = self._slots[copy]
         combined = evaluate(self._registers, self.op.combine.block, [*self._load(slots), *elements])
+        if self._identity is not None:
+            self._registers.builder.store(combined[0], slots[0])
+            return
         for slot, element, new in zip(slots, elements, combined, strict=True):
             builder.store(builder.select(first, element, new), slot)
 
