@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import weft.array as wa
-from weft.semantics import PromotionError
+from weft.semantics import PromotionError, ops
 
 NAN, INF = math.nan, math.inf
 BACKENDS = ("reference", "native")
@@ -132,6 +132,63 @@ ROWS.extend(
         row("jax", "fmod", (i32, [5]), (np.bool_, [False]), gives=[0]),
     ]
 )
+# XLA's functions of numbers below the normal range; those that it computes of others, with a rounding after each.
+E4, E5, T = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, TINY
+ROWS.extend(
+    [
+        row("jax@0.10", "heaviside", (f32, [T / 2, -T / 2, T]), (f32, [0.25, T / 2, 0.25]), gives=[0.25, T / 2, 1.0]),
+        row("jax@0.10", "fmax", (f32, [0.0, T / 2, T / 2]), (f32, [-T / 2, 0.0, T]), gives=[-T / 2, 0.0, T]),
+        row("jax@0.10", "fmin", (f32, [0.0, -T / 2]), (f32, [T / 2, 0.0]), gives=[T / 2, 0.0]),
+        row("jax@0.10", "fmin", (f32, [T / 2, -T / 2]), 49.0, gives=[0.0, -0.0]),
+        row("jax@0.10", "fmin", 49.0, (f32, [T / 2, -T / 2]), gives=[T / 2, -T / 2]),
+        row("jax@0.10", "fmin", (f32, [T / 2]), (np.int8, [2]), gives=[0.0]),
+        row("jax@0.10", "fmin", (np.int8, [2]), (f32, [T / 2]), gives=[T / 2]),
+        row("jax@0.10", "fmax", (f32, [T / 2]), (BF16, [-2.0]), gives=[T / 2]),
+        row("jax@0.10", "/", (f32, [T / 2, -T / 2]), 0.1, gives=[0.0, -0.0]),
+        row("jax@0.10", "/", (f32, [-T]), 3, gives=[-0.0]),
+        row("jax@0.10", "/", (f64, [-1e-308]), -1, gives=[0.0]),
+        row("jax@0.10", "**", (f32, [T / 2]), 1, gives=[T / 2]),
+        row("jax@0.10", "**", (f32, [T / 2]), 1.0, gives=[0.0]),
+        row("jax@0.10", "copysign", 1e-40, (f32, [-1.0]), gives=[-0.0]),
+        row("jax-x32@0.10", "copysign", 1e-40, (f32, [-1.0]), gives=[-9.99994610111476e-41]),
+        row("jax@0.10", "atan2", (f32, [1.0, T]), (f32, [3e38, 4.0]), gives=[0.0, 0.0]),
+        row("jax@0.10", "not", (f32, [T / 2, T]), gives=[True, False]),
+        row("jax@0.10", "not", (BF16, [T / 2, T]), gives=[False, False]),
+        row("jax@0.10", "logical_and", (f32, [T / 2, T]), (f32, [1.0, 1.0]), gives=[False, True]),
+        row("jax@0.10", "+", (f32, [T / 2, 1.0]), (f64, [1e-300, 0.0]), gives=[1e-300, 1.0]),
+        row("jax@0.10", "reciprocal", (f32, [3e38, T / 2]), gives=[0.0, INF]),
+        row("jax@0.10", "tanh", (f32, [T / 2]), gives=[T / 2]),
+        row("jax@0.10", "tanh", (f64, [1e-308]), gives=[0.0]),
+        row("jax@0.10", "log1p", (f32, [T / 2, -T / 2]), gives=[0.0, -0.0]),
+        row("jax@0.10", "expm1", (f32, [T / 2]), gives=[T / 2]),
+        row("jax@0.10", "lgamma", (f32, [T / 2, T]), gives=[INF, 87.3365478515625]),
+        row("jax@0.10", "hypot", (f32, [T / 2, T]), (f32, [T / 2, 0.0]), gives=[0.0, T]),
+        row(
+            "jax@0.10", "**", (f32, [0.0, 0.0, -1.0, 2.0]), (f32, [T / 2, -T / 2, T / 2, T / 2]), gives=[0, INF, NAN, 1]
+        ),
+        row("jax@0.10", "**", (f32, [T / 2, T / 2, -T / 2]), (f32, [2.0, -1.0, 3.0]), gives=[0.0, INF, -0.0]),
+        row("jax@0.10", "cbrt", (f32, [T / 2, -T / 4]), gives=[-5.595173541877215e-16, -5.595173541877215e-16]),
+        row("jax@0.10", "cbrt", (f64, [1e-308, -1e-308]), gives=[0.0, -0.0]),
+        row("jax@0.10", "asin", (f32, [1.9 * T, -1.9 * T, 2 * T]), gives=[0.0, -0.0, 2 * T]),
+        row("jax", "asin", (f32, [1.9 * T]), gives=[float(f32(1.9 * T))]),
+        row("jax@0.10", "exp2", (BF16, [100.5, 7.25]), gives=[1.5251421283995885e30, 148.0]),
+        row("jax@0.10", "exp2", (f16, [10.5, -5.7]), gives=[1453.0, 0.01922607421875]),
+        row("jax@0.10", "sigmoid", (E4, [-448.0, -6.0, 0.5]), gives=[NAN, 0.001953125, 0.625]),
+        row("jax@0.10", "sigmoid", (E5, [-448.0, -6.0, 0.5]), gives=[0.0, 0.00244140625, 0.625]),
+        row("jax@0.10", "logaddexp", (E4, [96.0, 448.0, 3.5]), (E4, [-448.0, -448.0, 2.0]), gives=[-352.0, 0.0, 3.75]),
+        row("jax@0.10", "logaddexp", (E5, [-1.75, 0.5]), (E5, [0.0, 0.625]), gives=[0.1875, 1.25]),
+        row("jax@0.10", "logaddexp2", (E4, [96.0, 448.0, 1.5]), (E4, [-448.0, -448.0, 2.25]), gives=[-352.0, 0.0, 3.0]),
+        row("jax@0.10", "sum", (f32, [1.5 * T, -T]), gives=[0.0]),
+        row("jax@0.10", "sum", (f32, [T / 2]), gives=[T / 2]),
+        row("jax", "sum", (f32, [1.5 * T, -T]), gives=[T / 2]),
+        row("jax@0.10", "mean", (f32, [T, -T / 2]), gives=[0.0]),
+        row("jax@0.10", "max", (f32, [-T / 2, -T]), gives=[-0.0]),
+        row("jax@0.10", "argmin", (f32, [T / 2, T / 4, T]), gives=[0]),
+        row("jax@0.10", "cumsum", (f32, [T / 2, T, -T / 2]), gives=[0.0, T, T]),
+        row("jax@0.10", "any", (f32, [T / 2, 0.0]), gives=[False]),
+        row("jax@0.10", "any", (BF16, [T / 2, 0.0]), gives=[True]),
+    ]
+)
 
 
 def read(system: str, operand: Operand) -> Any:
@@ -153,9 +210,35 @@ def test_what_the_packages_compute(
     system: str, op: str, operands: list[Operand], gives: list[Any], backend: str
 ) -> None:
     with np.errstate(all="ignore"):
-        expression = wa.apply(op, *(read(system, operand) for operand in operands))
+        read_ = [read(system, operand) for operand in operands]
+        expression = read_[0].reduce(op) if op in ops.REDUCTIONS else wa.apply(op, *read_)
         (found,) = wa.compute(expression, backend=backend)
+    assert same(found.reshape(len(gives)), gives), found.tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("source", "values", "target", "gives"),
+    [
+        (f32, [T / 2, T], f64, [0.0, T]),
+        (BF16, [T / 2, T], f64, [0.0, T]),
+        (f64, [T / 2, 1e-310, -T], f32, [0.0, 0.0, -T]),
+        (f64, [T / 2, 1 + 2.0**-8 + 2.0**-40], BF16, [0.0, 1.0]),  # by way of float32, so rounded twice
+        (f32, [T / 2, T], np.bool_, [False, True]),
+        (BF16, [T / 2, 0.0], np.bool_, [True, False]),
+        (f32, [T / 2], BF16, [T / 2]),
+        (BF16, [T / 2], f32, [T / 2]),
+    ],
+)
+def test_xla_converts_without_subnormals(
+    source: Any, values: list[float], target: Any, gives: list[float], backend: str
+) -> None:
+    array = wa.asarray(np.array(values, source), "jax@0.10")
+    (found,) = wa.compute(array.astype(target), backend=backend)
     assert same(found, gives), found.tolist()
+    if target is np.bool_:
+        (chosen,) = wa.compute(wa.where(array, 1, 2), backend=backend)
+        assert chosen.tolist() == [1 if holds else 2 for holds in gives]
 
 
 # NaN, infinities, and what lies beyond the type: NumPy's and PyTorch's loops give what x86's instructions do.
@@ -253,3 +336,18 @@ def test_numpys_clip_passes_over_bounds_outside_the_type(backend: str) -> None:
             wa.clip(x, low, high)
     (found,) = wa.compute(wa.clip(x, min=-5), wa.clip(x, max=300), backend=backend)[:1]
     assert found.tolist() == [1, 200]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("op", "gives"), [("sinh", 107321938149376.0), ("cosh", 107321938149376.0)])
+def test_xla_takes_hyperbolic_functions_of_float32_by_a_sum_in_the_exponent(
+    op: str, gives: float, backend: str
+) -> None:
+    """The exact value is 107321787154432 (rounded), 18 units less; two of them are the exponentials' own."""
+    argument = np.array([33.0], np.float32)
+    with wa.use_backend(backend):
+        found = wa.apply(op, wa.asarray(argument, "jax@0.10")).numpy()
+        exact = wa.apply(op, wa.asarray(argument, "jax")).numpy()
+    unit = np.spacing(np.float32(gives))
+    assert abs(found[0] - np.float32(gives)) <= 2 * unit
+    assert abs(exact[0] - 107321787154432.0) <= 2 * unit

@@ -99,11 +99,7 @@ PLANS: Final[dict[str, tuple[Plan, ...]]] = {
     "dali": (Plan("dali@2", "dali", 64, 16, scalars=True, constants=("9", "~9"), numbers=FEW_NUMBERS, nonzero=True),),
     "triton": (Plan("triton@3.9", "triton", 500, 60, scalars=True, elements=3, grid=64),),
     "torch": (Plan("torch", "torch", 5000, 500, scalars=True, numbers=(*NUMBERS, "1j"), nonzero=True),),
-    "max": (
-        Plan(
-            "max@26", "max", 1000, 12, scalars=True, constants=("9", "~9"), nonzero=True, sample=12, grid=64, valued=12
-        ),
-    ),
+    "max": (Plan("max@26", "max", 1000, 200, scalars=True, constants=("9", "~9"), nonzero=True, sample=200, grid=64),),
     "numpy": (Plan("numpy", "numpy", 5000, 500, constants=("1",), numbers=(*NUMBERS, "1j")),),
 }
 """Package -> what its versions in weft are asked."""

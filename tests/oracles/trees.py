@@ -116,6 +116,8 @@ class _Draw:
             found = self.system.resolve(op, *asked)
         except (PromotionError, ValueError):
             return None
+        if any(step.rule == "not compiled" for step in found.steps):  # it would cost a graph the values of all others
+            return None
         return found.type if {found.operands, found.result} <= {*_types(self.plan)} else None
 
 

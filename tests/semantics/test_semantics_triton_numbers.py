@@ -21,6 +21,7 @@ NUMBERS: list[float] = [-7, 7, 2, -2, True, 2**31, -(2**31), 3, -7.5, 0.25, 2.5]
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "//": lambda x, y: x // y,
     "%": operator.mod,
+    "cdiv": lambda x, y: (x + (y - 1)) // y,  # Triton 3.9 at compile time: cdiv(-7, 3) is -2, cdiv(7.5, 2) is 4.0
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,

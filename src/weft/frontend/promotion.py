@@ -6,6 +6,7 @@ number itself), and the answer may be a type that a kernel may not have; both ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft import dtypes
@@ -53,6 +54,8 @@ def resolve(b: Builder, op: str, *values: Value) -> Promotion:
     """What ``op`` (in any spelling of `weft.semantics.ops`) is for the values; `PromotionError` where the semantics refuses it,
     `CompilationError` where it does not have it."""
     operands = [operand(b, value, op) for value in values]
+    if op in ("*", "/"):
+        operands = _repeated(values, operands)
     try:
         promotion = b.semantics.resolve(op, *operands)
     except ValueError as error:
@@ -64,10 +67,23 @@ def resolve(b: Builder, op: str, *values: Value) -> Promotion:
     return promotion
 
 
+def _repeated(values: Sequence[Value], operands: Sequence[Operand]) -> list[Operand]:
+    """The operands of ``*`` and ``/``, with those that broadcasting repeats marked as such: XLA divides by them otherwise."""
+    shapes = [value.shape for value in values if isinstance(value, Tensor) and value.shape]
+    if len(shapes) < 2 or shapes[0] == shapes[1]:
+        return list(operands)
+    rank = max(map(len, shapes))
+    common = tuple(map(max, zip(*((*(1,) * (rank - len(shape)), *shape) for shape in shapes), strict=True)))
+    return [
+        Type(value.dtype, value.weak, repeated=value.shape != common) if isinstance(value, Tensor) else asked
+        for value, asked in zip(values, operands, strict=True)
+    ]
+
+
 def convert(b: Builder, value: Value, dtype: DType, shape: tuple[int, ...] = ()) -> Tensor:
     """A tile converted, or a compile-time number made in ``shape`` at once."""
     if isinstance(value, Tensor):
-        return b.cast(value, dtype)
+        return meanings.CONVERSIONS[b.semantics.conversion(value.dtype, dtype)](b, value, dtype)
     number: Any = b.semantics.number(value, dtype)
     return b.constant(number, dtype, shape)
 

@@ -1,8 +1,8 @@
-"""The three conversions between element types that systems name, in NumPy, written for clarity and not for speed, as is
+"""The conversions between element types that systems name, in NumPy, written for clarity and not for speed, as is
 `weft.semantics.evaluate`.
 
-They differ in how a float becomes an integer, and in whether narrowing integers wrap. Every number goes through Python's
-integers or fractions, so that it is rounded once, and to formats that NumPy does not have.
+They differ in how a float becomes an integer, in whether narrowing integers wrap, and in what becomes of subnormal numbers.
+Every number goes through Python's integers or fractions, so that it is rounded once, and to formats that NumPy does not have.
 """
 
 from __future__ import annotations
@@ -98,8 +98,30 @@ def _rounded(value: float, dtype: DType) -> int:
     return _saturate(whole if value > 0 else -whole, dtype)
 
 
+def flush(x: Array, dtype: DType) -> Array:
+    """Numbers below the type's normal range as zeros of their sign. Types whose subnormals are normal numbers of the type they
+    are computed in keep them."""
+    compute = dtype.compute
+    if dtype.bias < compute.bias:
+        return x
+    return np.where(np.abs(x) < np.finfo(compute.numpy).tiny, np.copysign(np.zeros_like(x), x), x)
+
+
+def _flushed(x: Array, source: DType, target: DType) -> Array:
+    """XLA's conversion of a float: ``x`` without subnormal numbers, and those of the outcome are zeros too."""
+    x = flush(x.astype(source.compute.numpy), source)
+    if target == dtypes.bfloat16:
+        with np.errstate(over="ignore"):
+            x = x.astype(np.float32)
+    elif not target.is_float:
+        return x
+    wide = flush(convert("convert", x, target).astype(target.compute.numpy), target)
+    return wide.astype(target.numpy)
+
+
 _FLOAT_TO_INTEGER: Final[Mapping[str, Callable[[float, DType], int]]] = {
     "convert": _truncated,
+    "convert_flushed": _truncated,
     "convert_wrap": _truncated_as_x86,
     "convert_wrap_saturated": _truncated_as_x86,
     "convert_round": _rounded,
@@ -120,6 +142,8 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
             return x.astype(target.numpy)
     if source.is_complex:
         return np.asarray(x != 0) if target.is_bool else convert(meaning, np.real(x), target)
+    if meaning == "convert_flushed" and source.is_float:
+        return convert("convert", _flushed(x, source, target), target)
     if target.is_float:
         if meaning == "convert_wrap_saturated" and target == dtypes.float8_e4m3fn:
             x = np.clip(x.astype(np.float64), -target.largest, target.largest)

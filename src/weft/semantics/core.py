@@ -153,7 +153,11 @@ class Semantics(ABC):
 
     @abstractmethod
     def cast(self, source: DType, target: DType) -> Promotion:
-        """The explicit conversion; its meaning is one of ``convert``, ``convert_wrap``, ``convert_round``."""
+        """The explicit conversion; its meaning is one of the conversions of `meanings.MEANINGS`."""
+
+    def conversion(self, source: DType, target: DType) -> str:
+        """What happens to an operand on its way to the type it is computed in, and to the outcome on its way to the result's."""
+        return "convert"
 
     def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
         """``clamp(value, low, high)``."""

@@ -42,7 +42,10 @@ LITERALS: Final[tuple[Number, ...]] = (True, 3, -1, 300, 2**31, 2**40, 2.5, 0.1,
 """The literals that are asked about: one of each kind; integers that leave uint8, unsigned types, int32, uint32; floats that are
 exact, rounded, beyond float32. The complex one only where both systems have complex types."""
 
-OPS: Final[tuple[str, ...]] = (*ops.BINARY, *ops.LOGICAL, *ops.UNARY, *ops.REDUCTIONS)
+OPS: Final[tuple[str, ...]] = (
+    *(*ops.BINARY, *ops.LOGICAL, *ops.FAMILY_BINARY),
+    *(*ops.UNARY, *ops.FAMILY_UNARY, *ops.REDUCTIONS, *ops.FAMILY_REDUCTIONS),
+)
 """The operations that are asked about."""
 
 _VALUES_ONLY: Final = frozenset({*ops.COMPARISONS, "argmax", "argmin", "any", "all"})
@@ -306,7 +309,7 @@ def dtype_of(node: Operand) -> DType:
 def _answer(system: Semantics, op: str, operands: tuple[Operand, ...]) -> Outcome:
     """As `outcome`, for operands that need no reading (there are tens of thousands)."""
     try:
-        if op in ops.REDUCTIONS:
+        if op in ops.REDUCTIONS or op in ops.FAMILY_REDUCTIONS:
             return system.reduction(op, *operands)
         return system.unary(op, *operands) if len(operands) == 1 else system.binary(op, *operands)
     except PromotionError as error:

@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from weft.dtypes import DType
 from weft.semantics import family
-from weft.semantics.conversions import convert, dtype_of, integers, wrap, wrapped
+from weft.semantics.conversions import convert, dtype_of, flush, integers, wrap, wrapped
 from weft.semantics.meanings import MEANINGS
-from weft.semantics.packages import FORMULAS, ORDERS, flush
+from weft.semantics.packages import FORMULAS, ORDERS
 
 __all__ = ["convert", "evaluate"]
 
@@ -96,6 +96,7 @@ INTEGERS: Final[dict[str, Integer]] = {
     "floor_divide": lambda x, y, _: x // y if y else 0,
     "floor_divide_xla": _floor_xla,
     "ceil_divide": lambda x, y, t: _toward_zero(wrap(x + y - 1, t), y),
+    "ceil_divide_floor": lambda x, y, t: wrap(x + y - 1, t) // y if y else 0,
     "truncate_remainder": lambda x, y, _: x - y * _toward_zero(x, y),
     **dict.fromkeys(("floor_remainder", "floor_remainder_signed"), lambda x, y, _: x % y if y else 0),
     "truncate_remainder_zero": lambda x, y, _: x - y * _toward_zero(x, y) if y else 0,
@@ -172,6 +173,7 @@ FLOATS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "mul": np.multiply,
     "divide": np.true_divide,
     "floor_divide": np.floor_divide,
+    "ceil_divide_floor": lambda x, y: np.floor_divide(x + (y - 1), y),
     "truncate_remainder": np.fmod,
     "truncate_remainder_zero": np.fmod,
     "floor_remainder": _remainder,
@@ -292,7 +294,7 @@ def evaluate(
         meaning = CHECKED[meaning]
     with np.errstate(all="ignore"):
         if meaning not in FORMULAS and meaning.endswith("_flushed"):
-            return _flushed(meaning.removesuffix("_flushed"), dtype, arrays)
+            return _flushed(meaning.removesuffix("_flushed"), dtype, arrays, axis, propagate_nan)
         if meaning in REDUCTIONS:
             return _reduce(meaning, dtype, arrays[0], axis, propagate_nan)
         if meaning == "concat":
@@ -300,14 +302,16 @@ def evaluate(
         return _elementwise(meaning, dtype, arrays)
 
 
-def _flushed(meaning: str, dtype: DType, arrays: list[Array]) -> Array:
+def _flushed(
+    meaning: str, dtype: DType, arrays: list[Array], axis: int | tuple[int, ...] | None, propagate_nan: bool
+) -> Array:
     """A meaning of floats, whose subnormal operands and results are zeros."""
 
     def flushed(x: Array) -> Array:
         return flush(x.astype(dtype.compute.numpy), dtype).astype(x.dtype)
 
-    result = evaluate(meaning, *map(flushed, arrays))
-    return result if meaning in COMPARISONS else flushed(result)
+    result = evaluate(meaning, *map(flushed, arrays), axis=axis, propagate_nan=propagate_nan)
+    return flushed(result) if result.dtype == arrays[0].dtype else result
 
 
 def _elementwise(meaning: str, dtype: DType, arrays: list[Array]) -> Array:

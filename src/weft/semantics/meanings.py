@@ -39,7 +39,11 @@ FLUSHED: Final[tuple[str, ...]] = (
     *("truncate_remainder", "truncate_remainder_zero"),
     *COMPARISONS,
     *("minimum_nan", "maximum_nan", "clamp", "sign", "square", "floor", "ceil", "power", "logaddexp"),
-    *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "erf", "sigmoid"),
+    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "exp2_xla", "log", "log2", "log10", "tanh", "erf"),
+    *("sigmoid", "sigmoid_xla", "logaddexp_xla", "logaddexp2_xla"),
+    *("log1p", "sinh", "sinh_xla", "atan2", "asin", "asinh", "atanh", "lgamma", "reciprocal", "hypot", "heaviside"),
+    *("identity", "minimum", "maximum"),
+    *("sum", "prod", "mean", "max", "min", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"),
 )
 """The meanings of floats with a form under which numbers below the type's normal range are zeros of their sign."""
 
@@ -71,6 +75,7 @@ MEANINGS: Final[dict[str, str]] = {
     " of floats each step is rounded to the type, at last to the nearest whole number, halves away from 0",
     "floor_divide_checked": "the same, but a zero divisor of integers is an error",
     "ceil_divide": "(x + (y - 1)) with truncate_divide by y",
+    "ceil_divide_floor": "(x + (y - 1)) with floor_divide by y",
     "truncate_remainder": "x - y * (x / y rounded toward zero): the sign is the dividend's; integer x rem 0 is x",
     "truncate_remainder_checked": "the same, but a zero divisor of integers is an error, and so is MIN rem -1 of 32 and 64 bits",
     "truncate_remainder_zero": "truncate_remainder, but integer x rem 0 is 0",
@@ -101,11 +106,14 @@ MEANINGS: Final[dict[str, str]] = {
     "maximum": "the greater; the number where one side is NaN",
     "minimum_nan": "the lesser; NaN where one side is NaN",
     "maximum_nan": "the greater; NaN where one side is NaN",
+    "minimum_chosen": "minimum, but compared as if operands below the normal range were zeros; one of the operands is the result",
+    "maximum_chosen": "maximum, but compared as if operands below the normal range were zeros; one of the operands is the result",
     "minimum_less": "x where x < y, else y, so y where one side is NaN",
     "maximum_greater": "x where x > y, else y, so y where one side is NaN",
     "select": "x where the condition holds, else y",
     "atan2": "the angle of the point (y, x)",
     "logaddexp": "log(exp(x) + exp(y)) without overflow",
+    "logaddexp_xla": "max(x, y) + log1p(exp(-|x - y|)), each step rounded to the type; x + y where x - y is NaN",
     "clamp": "min(max(value, low), high)",
     "clamp_compare": "low where value < low, else value, then high where that is greater: NaN stays, as a bound it is no bound",
     "matmul": "the matrix product, accumulated in the type (narrow floats: in float32); of bools or and and",
@@ -121,6 +129,10 @@ MEANINGS: Final[dict[str, str]] = {
     "square": "x * x; integers wrap",
     "real": "the real part",
     **dict.fromkeys(FUNCTIONS, "the function of floats"),
+    "exp2_xla": "exp(x * log(2)), each step rounded to the type",
+    "sigmoid_xla": "1 / (1 + exp(-x)), each step rounded to the type",
+    "cosh_xla": "exp(x + log(1/2)) + exp(-x + log(1/2))",
+    "sinh_xla": "exp(x + log(1/2)) - exp(-x + log(1/2)); below 1 the mean of e and e / (e + 1), where e is expm1(x)",
     "rsqrt_newton": "the same, but by x86's estimate and a step of Newton's: NaN for 0 and infinity, -infinity for subnormals",
     "floor": "the greatest integer not above x",
     "ceil": "the least integer not below x",
@@ -137,6 +149,7 @@ MEANINGS: Final[dict[str, str]] = {
     "copysign": "x with the sign of y",
     "heaviside": "0 below zero, 1 above, y at zero; NaN for NaN",
     "heaviside_compare": "the same, but 0 for NaN",
+    "logaddexp2_xla": "max(x, y) + log1p(exp2_xla(-|x - y|)) * (1 / log(2)), as logaddexp_xla",
     "logaddexp2": "log2(2 ** x + 2 ** y) without overflow",
     "sum": "the sum of the elements, in the type",
     "prod": "the product of the elements, in the type",
@@ -157,6 +170,8 @@ MEANINGS: Final[dict[str, str]] = {
     "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
     "convert_wrap_saturated": "the same, but to float8_e4m3fn what is beyond the largest number is that number, infinity too",
+    "convert_flushed": "convert, but of float32, float64 and bfloat16 numbers below the normal range are zeros, before and after;"
+    " float64 becomes bfloat16 by way of float32",
     "convert_round": "to an integer: nearest, halves away from 0, saturating; NaN: convert_wrap; integers saturate; bool rounds",
     **{
         f"{name}_{side}_integer": f"the same, but a negative {side} operand, an integer, is less than every float"
@@ -167,5 +182,9 @@ MEANINGS: Final[dict[str, str]] = {
         f"{name}_flushed": "the same, but operands and results of floats below the normal range are zeros"
         for name in FLUSHED
     },
+    "heaviside_flushed": "heaviside, but x below the normal range is a zero; y stays",
+    "power_flushed": "power, but a base below the normal range is half the least number, and such results are zeros",
+    "cbrt_flushed": "cbrt, but of numbers below the normal range XLA's number: -5.6e-16 of float32 and bfloat16, 0 of float64",
+    "asin_flushed": "asin, but numbers whose half is below the normal range are zeros",
 }
 """Every meaning and its definition."""

@@ -6,6 +6,7 @@ result there; the caller rounds it. What a package rounds on the way is rounded 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.semantics.conversions import flush
 
 Array: TypeAlias = NDArray[Any]
 Formula = Callable[..., Array]
@@ -25,13 +27,107 @@ def _step(x: Array, dtype: DType) -> Array:
     return x.astype(dtype.numpy).astype(x.dtype)
 
 
-def flush(x: Array, dtype: DType) -> Array:
-    """Numbers below the type's normal range as zeros of their sign. Types whose subnormals are normal numbers of the type they
-    are computed in keep them."""
-    compute = dtype.compute
-    if dtype.bias < compute.bias:
-        return x
-    return np.where(np.abs(x) < np.finfo(compute.numpy).tiny, np.copysign(np.zeros_like(x), x), x)
+def _wide_step(x: Array, dtype: DType) -> Array:
+    """``x`` rounded to the element type as XLA does: to 8 bits by way of float16."""
+    return _step(x.astype(np.float16).astype(x.dtype) if dtype.bits <= 8 else x, dtype)
+
+
+def _calculus(function: Callable[[Any], Any], x: Array) -> Array:
+    """A function of calculus in float64, rounded to the compute type."""
+    return np.asarray(function(x.astype(np.float64))).astype(x.dtype)
+
+
+def _exp2_xla(dtype: DType, x: Array) -> Array:
+    ln2 = _wide_step(np.asarray(math.log(2)).astype(x.dtype), dtype)
+    return _wide_step(_calculus(np.exp, _wide_step(x * ln2, dtype)), dtype)
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    """Half of ``exp(x)`` and of ``exp(-x)``, by a sum in the exponent."""
+    log_half = x.dtype.type(math.log(0.5))
+    return _calculus(np.exp, x + log_half), _calculus(np.exp, -x + log_half)
+
+
+def _cosh_xla(dtype: DType, x: Array) -> Array:
+    rising, falling = _halves(x)
+    return rising + falling
+
+
+def _sinh_xla(dtype: DType, x: Array) -> Array:
+    rising, falling = _halves(x)
+    near = _calculus(np.expm1, x)
+    small = x.dtype.type(0.5) * (near + near / (near + 1))
+    return np.where(np.abs(x) < 1, small, rising - falling)
+
+
+def _sigmoid_xla(dtype: DType, x: Array) -> Array:
+    return _wide_step(1 / _wide_step(1 + _wide_step(_calculus(np.exp, -x), dtype), dtype), dtype)
+
+
+def _added_exponentials(dtype: DType, x: Array, y: Array, small: Callable[[Array], Array]) -> Array:
+    """``max(x, y) + small(-|x - y|)``; where the difference is NaN, the sum."""
+    distance = _wide_step(x - y, dtype)
+    most = np.where(np.isnan(x) | (x > y), x, y)
+    total = _wide_step(most + small(-np.abs(distance)), dtype)
+    return np.where(np.isnan(distance), _wide_step(x + y, dtype), total)
+
+
+def _logaddexp_xla(dtype: DType, x: Array, y: Array) -> Array:
+    def small(z: Array) -> Array:
+        return _wide_step(_calculus(np.log1p, _wide_step(_calculus(np.exp, z), dtype)), dtype)
+
+    return _added_exponentials(dtype, x, y, small)
+
+
+def _logaddexp2_xla(dtype: DType, x: Array, y: Array) -> Array:
+    def small(z: Array) -> Array:
+        per_ln2 = _wide_step(np.asarray(1 / math.log(2)).astype(x.dtype), dtype)
+        return _wide_step(per_ln2 * _wide_step(_calculus(np.log1p, _exp2_xla(dtype, z)), dtype), dtype)
+
+    return _added_exponentials(dtype, x, y, small)
+
+
+def _power_flushed(dtype: DType, x: Array, y: Array) -> Array:
+    """XLA's ``pow``: the logarithm of a subnormal base is that of half the least number."""
+    wide = dtype.compute
+    small = (np.abs(x) < np.finfo(wide.numpy).tiny) & (x != 0)
+    base, exponent = x.astype(np.float64), y.astype(np.float64)
+    least = wide.bias + wide.mantissa  # half the least number has this exponent, which float64 lacks: two factors
+    first, second = (np.power(2.0**-part, exponent) for part in (least // 2, least - least // 2))
+    of_half = np.power(np.copysign(1.0, base), exponent) * (first * second)
+    result = np.where(small, of_half, np.power(base, exponent)).astype(x.dtype)
+    return flush(result, dtype)
+
+
+def _cbrt_flushed(dtype: DType, x: Array) -> Array:
+    if dtype.compute == dtypes.float64:
+        return _calculus(np.cbrt, flush(x, dtype))
+    small = (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0)
+    return np.where(small, x.dtype.type(CBRT_OF_SUBNORMAL), _calculus(np.cbrt, x))
+
+
+CBRT_OF_SUBNORMAL: Final = -5.595173541877215e-16
+"""XLA's cube root of every float32 below the normal range, of both signs."""
+
+
+def _asin_flushed(dtype: DType, x: Array) -> Array:
+    """XLA's ``2 * atan2(x, 1 + sqrt(1 - x * x))``: of a small number the quotient is its half."""
+    half = flush(x / 2, dtype)
+    return np.where(half == 0, half, _calculus(np.arcsin, x))
+
+
+def _preferred(compare: Callable[[Array, Array], Any]) -> Formula:
+    """``x`` where it compares so with ``y``, both flushed, or where ``y`` is NaN; the operand itself is the result."""
+
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        return np.where(np.isnan(y) | compare(flush(x, dtype), flush(y, dtype)), x, y)
+
+    return formula
+
+
+def _heaviside_flushed(dtype: DType, x: Array, y: Array) -> Array:
+    x = flush(x, dtype)
+    return np.where(np.isnan(x), x, np.where(x == 0, y, (x > 0).astype(x.dtype)))
 
 
 def _moves(rest: Array, y: Array) -> NDArray[np.bool_]:
@@ -86,7 +182,7 @@ def _multiply_reciprocal(dtype: DType, x: Array, y: Array) -> Array:
 
 
 def _multiply_reciprocal_flushed(dtype: DType, x: Array, y: Array) -> Array:
-    return x * flush(_step(1 / y, dtype), dtype)
+    return flush(flush(x, dtype) * flush(_step(1 / y, dtype), dtype), dtype)
 
 
 def _multiply_reciprocal_left_bool(dtype: DType, x: Array, y: Array) -> Array:
@@ -152,6 +248,18 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "floor_remainder_signed": _floor_remainder_signed,
     "floor_remainder_flushed": _floor_remainder_flushed,
     **dict.fromkeys(("truncate_remainder_flushed", "truncate_remainder_zero_flushed"), _truncate_remainder_flushed),
+    "exp2_xla": _exp2_xla,
+    "sigmoid_xla": _sigmoid_xla,
+    "logaddexp_xla": _logaddexp_xla,
+    "logaddexp2_xla": _logaddexp2_xla,
+    "power_flushed": _power_flushed,
+    "cbrt_flushed": _cbrt_flushed,
+    "asin_flushed": _asin_flushed,
+    "minimum_chosen": _preferred(np.less),
+    "maximum_chosen": _preferred(np.greater),
+    "cosh_xla": _cosh_xla,
+    "sinh_xla": _sinh_xla,
+    "heaviside_flushed": _heaviside_flushed,
     "multiply_reciprocal": _multiply_reciprocal,
     "multiply_reciprocal_flushed": _multiply_reciprocal_flushed,
     "multiply_reciprocal_left_bool": _multiply_reciprocal_left_bool,

@@ -15,7 +15,7 @@ from weft.array.building.operations import Argument, Value, as_operand
 from weft.array.building.picking import along_axis
 from weft.array.building.whole import call, data, filling, moved, noted
 from weft.array.expression import views
-from weft.array.expression.conversion import convert
+from weft.array.expression.conversion import in_type
 from weft.array.expression.nodes import Node
 from weft.dtypes import DType
 from weft.semantics import Number, Operand, Promotion, PromotionError, Semantics, Type
@@ -28,7 +28,7 @@ def concatenate(system: Semantics, arguments: Sequence[Argument], axis: Supports
     op = "concatenate"
 
     def build(promotion: Promotion) -> Node:
-        nodes = [convert(a.node, promotion.operands) for a in arguments if isinstance(a, Value)]
+        nodes = [in_type(system, a.node, promotion.operands) for a in arguments if isinstance(a, Value)]
         if axis is None:
             nodes, along = [views.reshape(node, (node.size,)) for node in nodes], 0
         else:
@@ -47,7 +47,7 @@ def stack(system: Semantics, arguments: Sequence[Argument], axis: SupportsIndex)
     operands = [Type(a.node.dtype, a.weak) if isinstance(a, Value) else as_operand(a) for a in arguments]
 
     def build(promotion: Promotion) -> Node:
-        nodes = [convert(a.node, promotion.operands) for a in arguments if isinstance(a, Value)]
+        nodes = [in_type(system, a.node, promotion.operands) for a in arguments if isinstance(a, Value)]
         shapes = {node.shape for node in nodes}
         if len(shapes) > 1:
             raise ValueError(f"'stack' takes arrays of one shape, found {_shapes(nodes)}")

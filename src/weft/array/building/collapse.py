@@ -7,10 +7,11 @@ A mean is no reduction of its own but a sum and a division, done in the type in 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from weft import dtypes
 from weft.array.expression import views
-from weft.array.expression.conversion import convert
+from weft.array.expression.conversion import convert, in_type
 from weft.array.expression.nodes import SCANS, Apply, Matmul, Node, Reduce, Scalar
 from weft.semantics import Promotion, PromotionError, Semantics, Type
 
@@ -18,10 +19,14 @@ from weft.semantics import Promotion, PromotionError, Semantics, Type
 def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, axes: tuple[int, ...]) -> Node:
     """``op`` over ``axes`` (ascending) of the elements converted to the promotion's operands; its outcome is not yet
     converted to the promotion's result. ``argmax``, ``argmin`` and scans take one axis."""
-    elements = convert(source, promotion.operands)
+    elements = in_type(system, source, promotion.operands)
     count = math.prod(source.shape[a] for a in axes)
+    if promotion.meaning.endswith("_flushed") and count > 1:  # the element of one is only moved
+        plain = replace(promotion, meaning=promotion.meaning.removesuffix("_flushed"))
+        outcome = reduction(system, plain, _flushed(elements), op, axes)
+        return _flushed(outcome) if outcome.dtype == elements.dtype else outcome
     if op in ("any", "all"):
-        return _reduce(convert(elements, dtypes.bool_), op, axes)
+        return _reduce(in_type(system, elements, dtypes.bool_), op, axes)
     if op == "mean":
         return _mean(system, elements, axes, count)
     if op in ("max", "min", "argmax", "argmin"):
@@ -34,6 +39,11 @@ def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, ax
         meaning = f"{op}_nan" if op in ("cummax", "cummin") and elements.dtype.is_float else op
         return Reduce(source.shape, elements.dtype, source=elements, meaning=meaning, axes=axes)
     return _reduce(elements, op, axes)
+
+
+def _flushed(node: Node) -> Node:
+    """The node without numbers below the normal range."""
+    return Apply(node.shape, node.dtype, meaning="identity_flushed", arguments=(node,))
 
 
 def product(left: Node, right: Node) -> Node:

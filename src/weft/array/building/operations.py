@@ -18,7 +18,7 @@ import numpy as np
 from weft import dtypes
 from weft.array.building import collapse
 from weft.array.expression import tracing, views
-from weft.array.expression.conversion import convert
+from weft.array.expression.conversion import convert, in_type
 from weft.array.expression.nodes import SCANS, Apply, Node, Scalar
 from weft.array.expression.support import UnsupportedDType, require
 from weft.array.programs.parts import COMPUTED
@@ -92,7 +92,7 @@ def unary(system: Semantics, op: str, argument: Value) -> Value:
     """``op argument`` for an op of `ops.UNARY`."""
 
     def build(promotion: Promotion) -> Node:
-        source = convert(argument.node, promotion.operands)
+        source = in_type(system, argument.node, promotion.operands)
         return source if promotion.meaning == "identity" else _apply(op, promotion, [source])
 
     return _resolve(system, op, (argument,), build)
@@ -145,7 +145,7 @@ def matmul(system: Semantics, lhs: Value, rhs: Value) -> Value:
     """The matrix product with NumPy's rules for dimensions: vectors are a row on the left, a column on the right."""
 
     def build(promotion: Promotion) -> Node:
-        left, right = (convert(side.node, promotion.operands) for side in (lhs, rhs))
+        left, right = (in_type(system, side.node, promotion.operands) for side in (lhs, rhs))
         return collapse.product(left, right)
 
     return _resolve(system, "matmul", (lhs, rhs), build)
@@ -183,7 +183,7 @@ def composed(
     """A reduction that ``make`` builds of others, from elements of the type the system computes in."""
 
     def build(promotion: Promotion) -> Node:
-        return make(convert(value.node, promotion.operands), axes)
+        return make(in_type(system, value.node, promotion.operands), axes)
 
     result = _resolve(system, op, (value,), build)
     return Value(views.expand_dims(result.node, axes), result.weak) if keepdims else result
@@ -219,16 +219,19 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
     except (PromotionError, OverflowError, TypeError, ValueError) as error:
         tracing.note(op, operands, error)
         raise
-    node = convert(build(promotion), promotion.result)
+    node = in_type(system, build(promotion), promotion.result)
     tracing.note(op, operands, promotion, node)
     return Value(node, promotion.weak)
 
 
+_REPEATING: Final = ("*", "/", "fmin", "fmax")
+"""The operations that XLA computes otherwise where an operand is repeated."""
+
+
 def _operands(op: str, arguments: Sequence[Argument]) -> list[Operand]:
-    """The arguments as the system is asked about them; of those of ``*`` and ``/`` it is told whether broadcasting repeats
-    them."""
+    """The arguments as the system is asked about them; of those of `_REPEATING` it is told whether broadcasting repeats them."""
     operands = [as_operand(a) for a in arguments]
-    if op not in ("*", "/") or not all(isinstance(a, Value) for a in arguments):
+    if op not in _REPEATING or not all(isinstance(a, Value) for a in arguments):
         return operands
     values = [a for a in arguments if isinstance(a, Value)]
     if values[0].node.shape == values[1].node.shape:
@@ -261,7 +264,7 @@ def _apply(op: str, promotion: Promotion, arguments: Sequence[Node]) -> Node:
 def meet(system: Semantics, argument: Argument, dtype: DType) -> Node:
     """The argument in the type that promotion has chosen."""
     if isinstance(argument, Value):
-        return convert(argument.node, dtype)
+        return in_type(system, argument.node, dtype)
     if isinstance(argument, Constant):
         return convert(scalar(system, argument.value, argument.dtype), dtype)
     return scalar(system, argument, dtype)

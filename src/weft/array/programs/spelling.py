@@ -25,6 +25,8 @@ _NUMBERS: Final[Mapping[str, float]] = {
     "one": 1.0,
     "inf": math.inf,
     "pi": math.pi,
+    "half": 0.5,
+    "log_half": math.log(0.5),
     "per_ln2": 1 / math.log(2),
 }
 """The numbers that texts name."""
@@ -32,7 +34,8 @@ _NUMBERS: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True)
 class Spelling:
-    """One meaning: ``{0}`` and ``{1}`` are its operands, names like ``{zero}`` numbers of their type, ``{own}`` the type."""
+    """One meaning: ``{0}`` and ``{1}`` are its operands, ``{small0}`` the first without subnormal numbers, names like ``{zero}``
+    numbers of their type, ``{own}`` the type."""
 
     floats: str = ""
     integers: str = ""
@@ -46,6 +49,10 @@ _NEVER: Final = "({0} != {0})"
 _LOGADDEXP2: Final = (
     'tl.where({0} == {1}, {0} + {one}, tl.meaning("maximum_nan", {0}, {1}) + '
     "libdevice.log1p(tl.exp2(-tl.abs({0} - {1}))) * {per_ln2})"
+)
+_SINH_XLA: Final = (
+    "tl.where(tl.abs({0}) < {one}, {half} * (libdevice.expm1({0}) + libdevice.expm1({0}) / (libdevice.expm1({0}) + {one})), "
+    "tl.exp({0} + {log_half}) - tl.exp(-{0} + {log_half}))"
 )
 
 SPELLINGS: Final[Mapping[str, Spelling]] = {
@@ -90,16 +97,32 @@ SPELLINGS: Final[Mapping[str, Spelling]] = {
     ),
     "heaviside_compare": Spelling("tl.where({0} == {zero}, {1}, tl.where({0} > {zero}, {one}, {zero}))"),
     "logaddexp2": Spelling(_LOGADDEXP2),
+    "cosh_xla": Spelling("tl.exp({0} + {log_half}) + tl.exp(-{0} + {log_half})"),
+    "sinh_xla": Spelling(_SINH_XLA),
+    "heaviside_flushed": Spelling(
+        "tl.where({small0} == {zero}, {1}, tl.where({0} < {zero}, {zero}, tl.where({0} > {zero}, {one}, {0})))"
+    ),
+    "asin_flushed": Spelling(
+        'tl.where(tl.meaning("identity_flushed", {0} * {half}) == {zero}, {0} * {zero}, libdevice.asin({0}))'
+    ),
 }
 """Each meaning's text."""
+
+
+def _flushed(value: str) -> str:
+    return f'tl.meaning("identity_flushed", {value})'
 
 
 def spell(meaning: str, dtype: DType, values: Sequence[str]) -> str | None:
     """The text of a meaning of operands of ``dtype``; None for one that has no entry. Narrow floats are widened, and what
     is computed of them rounded once."""
-    if (entry := SPELLINGS.get(meaning)) is None:
-        return None
     own = spelled(dtype)
+    if (entry := SPELLINGS.get(meaning)) is None:
+        plain = meaning.removesuffix("_flushed")
+        if plain == meaning or plain not in SPELLINGS:
+            return None
+        text = spell(plain, dtype, [_flushed(value) for value in values])
+        return None if text is None else _flushed(f"({text})")
     if not dtype.is_float:
         zero, one = (literal(bool(n) if dtype.is_bool else n, dtype) for n in (0, 1))
         of_zero = literal(reciprocal(dtype, 0), dtype)
@@ -107,5 +130,5 @@ def spell(meaning: str, dtype: DType, values: Sequence[str]) -> str | None:
     wide = dtype.compute
     given = values if wide == dtype else [f"{value}.to({spelled(wide)})" for value in values]
     numbers = {name: literal(value, wide) for name, value in _NUMBERS.items()}
-    text = entry.floats.format(*given, **numbers)
+    text = entry.floats.format(*given, small0=_flushed(given[0]), **numbers)
     return text if wide == dtype or meaning in QUESTIONS else f'tl.meaning("convert", {text}, {own})'

@@ -126,6 +126,7 @@ UNARY: Final[dict[str, Entry]] = {
     "square": _all(_square),
     **{name: _entry(_unary(name)) for name in _FUNCTIONS},
     "sigmoid": _entry(_wide(floats.sigmoid)),
+    **{name: _entry(packages.FLOATS[name]) for name in ("exp2_xla", "sigmoid_xla")},
     **{name: _integral(_identity, floats=_unary(name)) for name in ("floor", "ceil")},
 }
 """The meanings of one operand."""
@@ -139,6 +140,7 @@ BINARY: Final[dict[str, Entry]] = {
     "floor_divide_stepped": _entry(packages.FLOATS["floor_divide_stepped"]),
     "floor_divide_xla": _entry(packages.FLOATS["floor_divide_xla"], integers.floor_divide_xla, integers.or_not),
     "ceil_divide": _integral(integers.ceil_divide),
+    "ceil_divide_floor": _entry(_wide(floats.ceil_divide_floor), integers.ceil_divide_floor, integers.ceil_divide),
     **dict.fromkeys(("truncate_remainder", "truncate_remainder_checked"), _all(_binary("rem"))),
     **dict.fromkeys(
         ("truncate_remainder_zero", "truncate_remainder_zero_checked"),
@@ -170,6 +172,8 @@ BINARY: Final[dict[str, Entry]] = {
     "maximum_greater": _integral(_binary("max"), floats=_prefer("gt")),
     "atan2": _entry(_binary("atan2")),
     "logaddexp": _entry(_wide(floats.logaddexp)),
+    **{name: _entry(packages.FLOATS[name]) for name in ("logaddexp_xla", "logaddexp2_xla")},
+    **{name: _entry(packages.FLOATS[name]) for name in ("minimum_chosen", "maximum_chosen")},
 }
 """The meanings of two operands."""
 
@@ -198,14 +202,23 @@ TABLES: Final[Mapping[int, Mapping[str, Entry]]] = {
 }
 """How many operands -> the meanings of so many."""
 
-NOT_ELEMENTWISE: Final[Mapping[str, str]] = {
-    **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin", "cumsum")},
-    **dict.fromkeys(("prod", "mean", "any", "all", "var", "std", "logsumexp"), "use tl.reduce"),
-    "cumprod": "use tl.cumprod",
-    **dict.fromkeys(("cummax", "cummin"), "use tl.associative_scan"),
-    "matmul": "use tl.dot",
-    "concat": "store the parts one after the other",
-}
+
+def _and_flushed(table: Mapping[str, str]) -> Mapping[str, str]:
+    """The advice for a meaning is that for its form without subnormal numbers too."""
+    return dict(table) | {f"{name}_flushed": table[name] for name in FLUSHED if name in table}
+
+
+NOT_ELEMENTWISE: Final[Mapping[str, str]] = _and_flushed(
+    {
+        **{name: f"use tl.{name}" for name in ("sum", "max", "min", "argmax", "argmin", "cumsum")},
+        **dict.fromkeys(("prod", "mean", "any", "all", "var", "std", "logsumexp"), "use tl.reduce"),
+        "cumprod": "use tl.cumprod",
+        **dict.fromkeys(("cummax", "cummin"), "use tl.associative_scan"),
+        "matmul": "use tl.dot",
+        "concat": "store the parts one after the other",
+    }
+)
+
 """The meanings that are no function of single elements, and what kernels use instead."""
 
 LIBDEVICE: Final[Mapping[str, str]] = {
@@ -217,15 +230,18 @@ LIBDEVICE: Final[Mapping[str, str]] = {
 }
 """The meanings that are functions of libdevice in the kernel language, by their names there."""
 
-COMPOSED: Final[Mapping[str, str]] = {
-    **{name: f"use libdevice.{function}" for name, function in LIBDEVICE.items()},
-    "isposinf": "write x == float('inf')",
-    "isneginf": "write x == -float('inf')",
-    "reciprocal": "write 1 / x",
-    **dict.fromkeys(("imag", "conj", "angle", "angle_real"), "compute it of the parts"),
-    **dict.fromkeys(("heaviside", "heaviside_compare"), "use tl.where"),
-    "logaddexp2": 'use tl.meaning("logaddexp", x, y) of x and y times log(2)',
-}
+COMPOSED: Final[Mapping[str, str]] = _and_flushed(
+    {
+        **{name: f"use libdevice.{function}" for name, function in LIBDEVICE.items()},
+        **{f"{name}_xla": f"use libdevice.{name}" for name in ("sinh", "cosh")},
+        "isposinf": "write x == float('inf')",
+        "isneginf": "write x == -float('inf')",
+        "reciprocal": "write 1 / x",
+        **dict.fromkeys(("imag", "conj", "angle", "angle_real"), "compute it of the parts"),
+        **dict.fromkeys(("heaviside", "heaviside_compare"), "use tl.where"),
+        "logaddexp2": 'use tl.meaning("logaddexp", x, y) of x and y times log(2)',
+    }
+)
 """The meanings that kernels write with other functions, and how."""
 
 _CLASSES: Final[Mapping[str, str]] = {FLOAT: "floats", INTEGER: "integers", BOOL: "bools"}

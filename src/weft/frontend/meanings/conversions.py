@@ -10,7 +10,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.meanings.integers import constant
-from weft.frontend.meanings.packages import saturated
+from weft.frontend.meanings.packages import flush, saturated
 from weft.frontend.values import Tensor
 
 
@@ -75,10 +75,23 @@ def _convert_wrap_saturated(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     return _convert_wrap(b, x, dtype)
 
 
+def _convert_flushed(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """XLA's conversion of floats: subnormal numbers are zeros, before and after."""
+    if not x.dtype.is_float or x.dtype == dtype:
+        return b.cast(x, dtype)
+    source = flush(b, b.cast(x, x.dtype.compute), x.dtype)
+    if dtype == dtypes.bfloat16:
+        source = b.cast(source, dtypes.float32)
+    if not dtype.is_float:
+        return b.cast(source, dtype)
+    return b.cast(flush(b, b.cast(b.cast(source, dtype), dtype.compute), dtype), dtype)
+
+
 CONVERSIONS: Final[Mapping[str, Callable[[Builder, Tensor, DType], Tensor]]] = {
     "convert": lambda b, x, dtype: b.cast(x, dtype),
     "convert_wrap": _convert_wrap,
     "convert_wrap_saturated": _convert_wrap_saturated,
+    "convert_flushed": _convert_flushed,
     "convert_round": _convert_round,
 }
 """Each conversion of `weft.semantics.meanings`."""

@@ -38,6 +38,11 @@ def floor_divide(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     return b.select(b.compare("eq", y, zero), quotient, near)
 
 
+def ceil_divide_floor(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """``(x + (y - 1)) / y`` brought to the whole number below."""
+    return floor_divide(b, b.binary("add", x, b.binary("sub", y, constant(b, 1.0, y))), y)
+
+
 def logaddexp(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """``max + log1p(exp(-|x - y|))``; equal operands, infinities among them, give ``x + log 2``."""
     distance = b.unary("abs", b.binary("sub", x, y))

@@ -82,6 +82,11 @@ def ceil_divide(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     return b.binary("div", b.binary("add", x, b.binary("sub", y, constant(b, 1, y))), y)
 
 
+def ceil_divide_floor(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """``(x + (y - 1)) / y`` rounded toward minus infinity."""
+    return floor_divide(b, b.binary("add", x, b.binary("sub", y, constant(b, 1, y))), y)
+
+
 def or_not(b: Builder, x: Tensor, y: Tensor) -> Tensor:
     """``x | ~y``: bools divided, with all ones for a zero divisor."""
     return b.binary("or", x, b.unary("not", y))

@@ -5,6 +5,7 @@ Each takes operands of one element type and computes in its compute type; `_Step
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.meanings.integers import constant
 from weft.frontend.values import Tensor
+from weft.semantics.packages import CBRT_OF_SUBNORMAL
 
 Emit = Callable[..., Tensor]
 
@@ -31,6 +33,14 @@ class _Steps:
     def step(self, x: Tensor) -> Tensor:
         """``x`` rounded to the element type."""
         return self.wide(self.b.cast(x, self.dtype))
+
+    def xla_step(self, x: Tensor) -> Tensor:
+        """``x`` rounded to the element type as XLA does: to 8 bits by way of float16."""
+        return self.step(self.b.cast(x, dtypes.float16) if self.dtype.bits <= 8 else x)
+
+    def number(self, value: float, x: Tensor) -> Tensor:
+        """A number of the compute type."""
+        return constant(self.b, value, x)
 
     def flush(self, x: Tensor) -> Tensor:
         """Numbers below the normal range as zeros of their sign."""
@@ -114,13 +124,85 @@ def _truncate_remainder_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
     return s.b.binary("rem", x, s.flush(y))
 
 
+def _exp2_xla(s: _Steps, x: Tensor) -> Tensor:
+    product = s.xla_step(s.b.binary("mul", x, s.xla_step(s.number(math.log(2), x))))
+    return s.xla_step(s.b.unary("exp", product))
+
+
+def _sigmoid_xla(s: _Steps, x: Tensor) -> Tensor:
+    b, one = s.b, s.number(1.0, x)
+    exponential = s.xla_step(b.unary("exp", b.unary("neg", x)))
+    return s.xla_step(b.binary("div_rn", one, s.xla_step(b.binary("add", one, exponential))))
+
+
+def _added_exponentials(small: Callable[[_Steps, Tensor], Tensor]) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
+    """``max(x, y) + small(-|x - y|)``; where the difference is NaN, the sum."""
+
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        b = s.b
+        distance = s.xla_step(b.binary("sub", x, y))
+        most = b.select(b.compare("gt", x, y), x, y)
+        total = s.xla_step(b.binary("add", most, small(s, b.unary("neg", b.unary("abs", distance)))))
+        return b.select(b.compare("ne", distance, distance), s.xla_step(b.binary("add", x, y)), total)
+
+    return emit
+
+
+def _log1p_of_exp(s: _Steps, x: Tensor) -> Tensor:
+    return s.xla_step(s.b.unary("log1p", s.xla_step(s.b.unary("exp", x))))
+
+
+def _log2_of_one_and_exp2(s: _Steps, x: Tensor) -> Tensor:
+    per_ln2 = s.xla_step(s.number(1 / math.log(2), x))
+    return s.xla_step(s.b.binary("mul", per_ln2, s.xla_step(s.b.unary("log1p", _exp2_xla(s, x)))))
+
+
+def _is_small(s: _Steps, x: Tensor) -> Tensor:
+    """Whether a number is subnormal, but no zero."""
+    b, flushed = s.b, s.flush(x)
+    return b.compare("ne", flushed, x) if flushed is not x else b.constant(False, dtypes.bool_, x.shape)
+
+
+def _power_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+    """XLA's ``pow``: the logarithm of a subnormal base is that of half the least number."""
+    b, wide = s.b, s.dtype.compute
+    small = b.binary("and", _is_small(s, x), b.compare("eq", x, x))
+    sign = b.select(b.compare("lt", x, s.number(0.0, x)), s.number(-1.0, x), s.number(1.0, x))
+    exponent = wide.bias + wide.mantissa  # half the least number has this one, and no place in the type: two factors
+    least = (2.0 ** -(exponent // 2), 2.0 ** -(exponent - exponent // 2))
+    first, second = (b.binary("pow", s.number(factor, y), y) for factor in least)
+    of_half = b.binary("mul", b.binary("pow", sign, y), b.binary("mul", first, second))
+    return s.flush(b.select(small, of_half, b.binary("pow", x, y)))
+
+
+def _cbrt_flushed(s: _Steps, x: Tensor) -> Tensor:
+    b = s.b
+    if s.dtype.compute == dtypes.float64:
+        return b.unary("cbrt", s.flush(x))
+    small = b.binary("and", _is_small(s, x), b.compare("eq", x, x))
+    return b.select(small, s.number(CBRT_OF_SUBNORMAL, x), b.unary("cbrt", x))
+
+
+def _preferred(kind: str) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
+    """``x`` where it compares so with ``y``, both flushed, or where ``y`` is NaN; the operand itself is the result."""
+
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        b = s.b
+        chosen = b.binary("or", b.compare("ne", y, y), b.compare(kind, s.flush(x), s.flush(y)))
+        return b.select(chosen, x, y)
+
+    return emit
+
+
 def _multiply_reciprocal(narrow: DType | None = None, flushed: bool = False) -> Emit:
     """``x * (1 / y)``; the reciprocal is rounded to ``narrow``, or to the element type."""
 
     def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
         inverse = s.b.binary("div_rn", constant(s.b, 1.0, y), y)
         inverse = s.step(inverse) if narrow is None else s.wide(s.b.cast(inverse, narrow))
-        return s.b.binary("mul", x, s.flush(inverse) if flushed else inverse)
+        if flushed:
+            return s.flush(s.b.binary("mul", s.flush(x), s.flush(inverse)))
+        return s.b.binary("mul", x, inverse)
 
     return _narrow(emit)
 
@@ -189,6 +271,14 @@ FLOATS: Final[Mapping[str, Emit]] = {
     **dict.fromkeys(
         ("truncate_remainder_flushed", "truncate_remainder_zero_flushed"), _narrow(_truncate_remainder_flushed)
     ),
+    "exp2_xla": _narrow(_exp2_xla),
+    "sigmoid_xla": _narrow(_sigmoid_xla),
+    "logaddexp_xla": _narrow(_added_exponentials(_log1p_of_exp)),
+    "logaddexp2_xla": _narrow(_added_exponentials(_log2_of_one_and_exp2)),
+    "power_flushed": _narrow(_power_flushed),
+    "cbrt_flushed": _narrow(_cbrt_flushed),
+    "minimum_chosen": _narrow(_preferred("lt")),
+    "maximum_chosen": _narrow(_preferred("gt")),
     "multiply_reciprocal": _multiply_reciprocal(),
     "multiply_reciprocal_flushed": _multiply_reciprocal(flushed=True),
     "multiply_reciprocal_left_bool": _narrow(_multiply_reciprocal_left_bool),
@@ -218,6 +308,11 @@ def flushed(emit: Emit, compares: bool) -> Emit:
         return result if compares else flush(result)
 
     return around
+
+
+def flush(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """A tile of ``dtype``'s compute type with numbers below the normal range of ``dtype`` as zeros."""
+    return _Steps(b, dtype).flush(x)
 
 
 def integer_side(kind: str, left: bool) -> Emit:

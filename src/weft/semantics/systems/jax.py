@@ -127,6 +127,8 @@ class JaxSemantics(Semantics):
 
     def binary(self, op: str, lhs: Operand, rhs: Operand) -> Promotion:
         promotion = self._binary(op, lhs, rhs)
+        if op == "**" and _integer_exponent(rhs) == 1:
+            return promotion  # no product: the base is the result
         if op == "fmod" and promotion.meaning == "truncate_remainder_zero" and all(map(_is_bool, (lhs, rhs))):
             return replace(promotion, meaning="truncate_remainder")  # jnp.fmod looks for zeros in integers only
         return self._as_xla(promotion, op, lhs, rhs)
@@ -140,7 +142,8 @@ class JaxSemantics(Semantics):
         joined, steps = self._join((lhs, rhs))
         if op == "matmul":
             self._check_matmul((lhs, rhs), joined)
-        if op == "heaviside" and _is_number(lhs):  # as the package: a literal on the left passes its weakness on
+        if op == "heaviside" and (_is_number(lhs) or isinstance(lhs, Constant)):
+            # As the package: what is no array on the left leaves the join its weakness.
             rule = replace(rule, strong=False)
         promotion = self._apply(op, rule, joined, steps)
         if op in family.LOGICAL:
@@ -183,7 +186,7 @@ class JaxSemantics(Semantics):
             joined, steps = Node(default), (*steps, step)
         strong = op == "isfinite" and not _is_inexact(dtype)
         promotion = self._apply(op, replace(rule, strong=rule.strong or strong), joined, steps)
-        return replace(promotion, meaning=family.meaning(op, promotion.operands))
+        return self._as_xla(replace(promotion, meaning=family.meaning(op, promotion.operands)))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         rule = _look_up(jax_ops.REDUCTIONS, op, self.name)
@@ -193,13 +196,14 @@ class JaxSemantics(Semantics):
         if op in ("argmax", "argmin"):
             index = self._canonical(dtypes.int64)
             step = Step("result", f"{op} gives indices of type {index}")
-            return replace(promotion, result=index, weak=False, steps=(*promotion.steps, step))
+            indices = replace(promotion, result=index, weak=False, steps=(*promotion.steps, step))
+            return self._as_xla(indices)
         if (op in ("sum", "prod") and not _is_inexact(dtype)) or (op in ("cumsum", "cumprod") and dtype.is_bool):
             unsigned = dtype.is_integer and not dtype.signed
             wide = self._canonical(dtypes.uint64 if unsigned else dtypes.int64)
             step = Step("widening", f"{op} of {dtype} is computed in {wide}")
             return replace(promotion, operands=wide, result=wide, steps=(*promotion.steps, step))
-        return promotion
+        return self._as_xla(promotion)
 
     def ternary(self, op: str, value: Operand, low: Operand, high: Operand) -> Promotion:
         if op != "clamp":
@@ -213,13 +217,22 @@ class JaxSemantics(Semantics):
     def cast(self, source: DType, target: DType) -> Promotion:
         dtype = self._canonical(target)
         steps = () if dtype == target else (Step("x32", f"{target} is {dtype}, 64-bit types are disabled"),)
-        return Promotion(dtype, dtype, "convert", steps=steps)
+        meaning = self.conversion(source, dtype)
+        if meaning != "convert":
+            steps = (*steps, Step("XLA", "numbers below the normal range are zeros"))
+        return Promotion(dtype, dtype, meaning, steps=steps)
+
+    def conversion(self, source: DType, target: DType) -> str:
+        return "convert_flushed" if self.xla and (source, target) in _FLUSHED_CONVERSIONS else "convert"
 
     def number(self, value: Number, dtype: DType) -> Number:
         """As `Semantics.number`; a number on its way to a 16-bit float, or to any type where 64-bit types are disabled, is
         rounded to float32 first. An exponent beyond all floats is infinite."""
         if dtype.is_float and isinstance(value, int) and abs(value) >= _INFINITE:
             return math.inf if value > 0 else -math.inf
+        flushed = self.xla and self.x64 and dtype in (dtypes.float32, dtypes.bfloat16)
+        if flushed and isinstance(value, float) and 0 < abs(value) < 2.0**-126:
+            return math.copysign(0.0, value)  # XLA converts it, out of float64
         sixteen = dtype.is_float and dtype.bits == 16
         if isinstance(value, complex):
             return value if self.x64 else complex(_float32(value.real), _float32(value.imag))
@@ -362,9 +375,17 @@ class JaxSemantics(Semantics):
     def _as_xla(self, promotion: Promotion, op: str = "", *operands: Operand) -> Promotion:
         """The promotion with what XLA's code for a CPU does to the values, in the package's systems."""
         dtype, meaning = promotion.operands, promotion.meaning
-        if not self.xla or dtype not in _XLA_FLOATS:
+        if not self.xla or not dtype.is_float:
             return promotion
         steps: list[Step] = []
+        if meaning in ("sinh", "cosh") and dtype == dtypes.float32:
+            meaning = f"{meaning}_xla"
+            steps.append(Step("XLA", f"{meaning}: the exponential of a sum with log(1/2)"))
+        if meaning in _STEPPED and (dtype.bits <= 16 or meaning == "exp2"):
+            meaning = _STEPPED[meaning]
+            steps.append(Step("XLA", f"{meaning}: computed in several steps, each rounded to {dtype}"))
+        if dtype not in _XLA_FLOATS:
+            return replace(promotion, meaning=meaning, steps=(*promotion.steps, *steps))
         direct = dtype != dtypes.bfloat16  # computed in float32, where the patterns below are not found
         if direct and op == "/" and _is_repeated(*operands):  # in bfloat16 both quotients round to the same number
             meaning = "multiply_reciprocal"
@@ -374,7 +395,10 @@ class JaxSemantics(Semantics):
             if masks and (meaning == "mul" or masks[0] == "left"):
                 meaning = f"{meaning}_{masks[0]}_bool"
                 steps.append(Step("XLA", "a product with an array of bools is a choice: zero where the bool is false"))
-        if meaning in FLUSHED and dtype != dtypes.float16:
+        if op in ("fmin", "fmax") and dtype != dtypes.float16 and not _is_number_everywhere(*operands):
+            meaning = f"{meaning}_chosen"
+            steps.append(Step("XLA", "the operands are compared as if those below the normal range were zeros"))
+        if meaning in FLUSHED and dtype not in _KEEPS.get(meaning, (dtypes.float16,)):
             meaning = f"{meaning}_flushed"
             steps.append(Step("XLA", f"{dtype} numbers below the normal range are zeros"))
         return replace(promotion, meaning=meaning, steps=(*promotion.steps, *steps))
@@ -431,6 +455,14 @@ def _is_repeated(dividend: Operand, divisor: Operand) -> bool:
     return not isinstance(divisor, DType) and (not isinstance(divisor, Type) or divisor.scalar or divisor.repeated)
 
 
+def _is_number_everywhere(left: Operand, right: Operand) -> bool:
+    """Whether XLA sees at once that the right side of ``fmin`` is no NaN, or asks that of one number only: it then takes the
+    lesser by an instruction."""
+    if _is_repeated(left, right) or isinstance(right, (bool, int, float, complex, Constant)):
+        return True
+    return not (right if isinstance(right, DType) else right.dtype).is_float
+
+
 def _is_bool(operand: Operand) -> bool:
     """Whether the operand is of bools, in any form."""
     if isinstance(operand, (bool, int, float, complex)):
@@ -459,6 +491,23 @@ def _integer_exponent(operand: Operand) -> int | None:
 
 _XLA_FLOATS: Final = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 """The floats whose arithmetic `JaxSemantics._as_xla` knows."""
+
+_STEPPED: Final[Mapping[str, str]] = {name: f"{name}_xla" for name in ("exp2", "sigmoid", "logaddexp", "logaddexp2")}
+"""The functions that XLA computes of others, rounding between them; of 32 bits and more only ``exp2`` shows it."""
+
+_KEEPS: Final[Mapping[str, tuple[DType, ...]]] = {
+    "identity": _XLA_FLOATS,
+    "tanh": (dtypes.float16, dtypes.bfloat16, dtypes.float32),
+}
+"""The types in which a meaning of `FLUSHED` keeps subnormal numbers, where that is not float16 alone."""
+
+_FLUSHED_CONVERSIONS: Final = frozenset(
+    {
+        *((dtypes.float32, dtypes.float64), (dtypes.bfloat16, dtypes.float64), (dtypes.float64, dtypes.float32)),
+        *((dtypes.float64, dtypes.bfloat16), (dtypes.float32, dtypes.bool_), (dtypes.float64, dtypes.bool_)),
+    }
+)
+"""Between which types XLA takes subnormal numbers for zeros; bfloat16 and float32 it converts by their bits."""
 
 _INFINITE: Final = 2**1024
 """Where integers are beyond float64."""

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from weft import dtypes
@@ -378,7 +378,9 @@ class TritonSemantics(Semantics):
         raise AssertionError(f"{self.name}: no rule for {a} and {b}, though the last rule takes every pair")
 
     def _ceil_divide(self, left: Side, right: Side) -> Promotion:
-        """``(x + (y - 1)) // y``, each operator by its own rules."""
+        """``(x + (y - 1)) // y``, each operator by its own rules: Python's where both are numbers of the compile time."""
+        if not isinstance(left, DType) and not isinstance(right, DType):
+            return replace(self._numbers("//", left + (right - 1), right), meaning="ceil_divide_floor")
         less = self._binary("-", right, 1).result if isinstance(right, DType) else right - 1
         above = self._binary("+", left, less)
         quotient = self._binary("//", above.result, right)
