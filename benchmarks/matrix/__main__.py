@@ -4,6 +4,8 @@
 ratio is its time over that of the best peer: below 1 weft is faster. The summary has the geometric mean and the worst cells
 over all rows, and for each row the slowest tile shape over the fastest.
 
+With one thread the clock is the process's processor time, which other work on the machine does not lengthen.
+
 To add rows, write a module with a ``ROWS`` of them and name it in `FAMILIES`.
 """
 
@@ -18,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,25 +95,25 @@ def check(row: Row) -> None:
             raise ArithmeticError(f"{row.name}: {label} is off by up to {worst}")
 
 
-def timed(runner: Runner, calls: int) -> float:
+def timed(runner: Runner, calls: int, clock: Callable[[], float]) -> float:
     """Microseconds of one run, right after an untimed one."""
     time.sleep(REST)
     runner.run()
-    start = time.perf_counter()
+    start = clock()
     for _ in range(calls):
         runner.run()
-    return (time.perf_counter() - start) / calls * 1e6
+    return (clock() - start) / calls * 1e6
 
 
-def measure(row: Row, repeats: int, limits: machine.Limits | None) -> Result:
+def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callable[[], float]) -> Result:
     """Medians over interleaved repeats."""
     check(row)
     runners = {("tiles", t): r for t, r in row.tiles.items()} | {("peers", p): r for p, r in row.peers.items()}
-    calls = {key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1)))) for key, runner in runners.items()}
+    calls = {key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock)))) for key, runner in runners.items()}
     times: dict[tuple[str, str], list[float]] = {key: [] for key in runners}
     for _ in range(repeats):
         for key, runner in runners.items():
-            times[key].append(timed(runner, calls[key]))
+            times[key].append(timed(runner, calls[key], clock))
     result = Result(row.name)
     for (kind, name), series in times.items():
         getattr(result, kind)[name] = statistics.median(series)
@@ -167,6 +170,7 @@ def main() -> int:
     sys.path[:0] = [str(here), str(here.parent)]
     import machine
 
+    clock = time.process_time if options.threads == 1 else time.perf_counter
     known = families()
     if options.list:
         print("\n".join(f"{name}: {', '.join(rows)}" for name, rows in known.items()))
@@ -177,7 +181,7 @@ def main() -> int:
         limits = machine.measure_limits(c) if c else None
         for name, build in chosen(known, options.only).items():
             row = build(c)
-            results.append(measure(row, options.repeats, limits))
+            results.append(measure(row, options.repeats, limits, clock))
             print(f"{name} {time_of(min(results[-1].tiles.values()))}", file=sys.stderr, flush=True)
             peers = ", ".join(f"{p} {time_of(t)}" for p, t in results[-1].peers.items())
             tiles = ", ".join(f"{t} {time_of(v)}" for t, v in results[-1].tiles.items())
