@@ -15,7 +15,7 @@ import pytest
 from weft.codegen import machine_for
 from weft.codegen.nvidia.machine import GpuMachine
 from weft.layout import vector_machine
-from weft.target import GPU_FEATURES, X86_LEVELS, CpuTarget, GpuTarget, gpu, level, vector_bits
+from weft.target import GPU_FEATURES, X86_LEVELS, CpuTarget, GpuTarget, gpu, level, object_triple, vector_bits
 
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
@@ -168,3 +168,20 @@ def test_the_variable_chooses_the_code() -> None:
             [sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True
         )
         assert done.stdout == "x86-64-v2 128\n"
+
+
+@pytest.mark.parametrize(
+    ("triple", "expected", "addressing"),
+    [
+        ("x86_64-unknown-linux-gnu", "x86_64-unknown-linux-gnu", ("pic", "default")),
+        ("arm64-apple-darwin24.0.0", "arm64-apple-darwin24.0.0", ("pic", "default")),
+        ("x86_64-pc-windows-msvc", "x86_64-pc-windows-msvc-elf", ("static", "large")),
+        ("aarch64-pc-windows-msvc", "aarch64-pc-windows-msvc-elf", ("static", "large")),
+        ("x86_64-pc-windows-msvc-elf", "x86_64-pc-windows-msvc-elf", ("static", "large")),
+        ("x86_64-w64-windows-gnu", "x86_64-w64-windows-gnu-elf", ("static", "large")),
+    ],
+)
+def test_objects_for_windows_are_elf(triple: str, expected: str, addressing: tuple[str, str]) -> None:
+    """Linked by RuntimeDyld, which takes no COFF of weft's and may put sections far apart."""
+    assert object_triple(triple) == expected
+    assert CpuTarget(expected, "generic", "", 128).addressing == addressing

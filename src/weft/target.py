@@ -64,6 +64,12 @@ class CpuTarget:
         return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
 
     @property
+    def addressing(self) -> tuple[str, str]:
+        """LLVM's relocation and code models. On Windows addresses are absolute, of 64 bits: the linker there may put code and its
+        constants more than 2 GiB apart."""
+        return ("static", "large") if _is_windows(self.triple) else ("pic", "default")
+
+    @property
     def model(self) -> MachineModel:
         """What the planner knows of the machine."""
         from weft.layout.planning import machine  # not at import: a launch of a cached kernel plans nothing
@@ -117,6 +123,19 @@ def vector_bits(features: str, triple: str = "") -> int:
     return next((bits for feature, bits in _VECTOR_BITS if feature in named), _SCALAR_BITS)
 
 
+def object_triple(triple: str) -> str:
+    """The triple that code is compiled for in a process of ``triple``: with Windows' calling convention, in ELF objects.
+
+    RuntimeDyld, LLVM's linker there, fails on COFF: constants are symbols that it does not find, and ``_fltused`` is in no
+    library. JITLink, which takes COFF, is not in llvmlite on Windows.
+    """
+    return f"{triple}-elf" if _is_windows(triple) and not triple.endswith("-elf") else triple
+
+
+def _is_windows(triple: str) -> bool:
+    return "-windows-" in f"{triple}-"
+
+
 def _architecture(triple: str) -> str:
     """The architecture of a triple by one name: Apple writes ``arm64`` and Windows ``amd64`` where others write ``aarch64`` and
     ``x86_64``."""
@@ -130,7 +149,7 @@ def host() -> CpuTarget:
     is first asked. `ValueError` where the level is unknown, or beyond what this machine has."""
     import llvmlite.binding as llvm  # 60 ms that a process without kernels need not pay
 
-    triple, features = llvm.get_process_triple(), llvm.get_host_cpu_features().flatten()
+    triple, features = object_triple(llvm.get_process_triple()), llvm.get_host_cpu_features().flatten()
     if (name := os.environ.get("WEFT_TARGET", "").strip()) and name != "native":
         return level(name, triple, frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
     if "+amx-tile" in features and not _tiles_permitted():

@@ -123,7 +123,7 @@ def host() -> Compiler:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = frozenset(name for name, present in llvm.get_host_cpu_features().items() if present)
-    return Compiler(llvm.get_host_cpu_name(), features, llvm.get_default_triple())
+    return Compiler(llvm.get_host_cpu_name(), features, targets.object_triple(llvm.get_default_triple()))
 
 
 @pytest.fixture(scope="session")

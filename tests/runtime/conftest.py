@@ -20,6 +20,7 @@ from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.artifacts import Artifact
 from weft.runtime.errors import Site
+from weft.target import host
 
 _ENTRY = """
 define i32 @kernel(ptr %launch, ptr %thread) {
@@ -78,7 +79,8 @@ def assemble(program: str) -> bytes:
     llvm.initialize_native_asmprinter()
     module = llvm.parse_assembly(_ENTRY + program + "}\n")
     module.verify()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, reloc="pic", codemodel="small")
+    reloc, code_model = host().addressing
+    machine = llvm.Target.from_triple(host().triple).create_target_machine(opt=1, reloc=reloc, codemodel=code_model)
     return machine.emit_object(module)
 
 

@@ -1,7 +1,7 @@
 """`numpy` against the NumPy that runs here, for every type: the rules are ours, the answers must be its.
 
-NumPy's rules change between versions (``floor`` of integers in 2.1), so other versions than those that the title names are skipped:
-NumPy 2.0.2 failed 37 of these tests.
+NumPy's rules change between versions (``floor`` of integers in 2.1): NumPy 2.0.2 failed 37 of these tests. They are skipped under
+other versions than those that the title names.
 
 The types a ufunc computes in come from its ``resolve_dtypes``, results and refusals from executing it on arrays of ones.
 """

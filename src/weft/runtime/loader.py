@@ -2,8 +2,10 @@
 
 Weft's own linker (`weft.runtime.linker`) takes what compilation makes on Linux and x86-64. LLVM's LLJIT takes the rest. There an
 object is a library of its own, under a name that is never reused, so equal symbols of two kernels do not meet. JITLink lays an
-object's sections side by side, so their distances fit 32 bits whatever large arrays are mapped. Undefined symbols (libm,
-libmvec) resolve from the process, into which the mathematics libraries are loaded first.
+object's sections side by side, so their distances fit 32 bits whatever large arrays are mapped. On Windows llvmlite has
+RuntimeDyld in JITLink's place, which does not; code there has 64-bit addresses (`weft.target.CpuTarget.addressing`). Both make
+pages executable when they are no longer writable. Undefined symbols (libm, libmvec) resolve from the process, into which the
+mathematics libraries are loaded first.
 
 Code is unloaded when the last reference to its `LoadedCode` goes. `loaded` counts what is loaded.
 """
@@ -19,6 +21,7 @@ from typing import Any, Final
 
 from weft.runtime import exclusion, linker
 from weft.runtime.elf import LinkRefused
+from weft.target import object_triple
 
 _MATH_LIBRARIES: Final[dict[str, tuple[str, ...]]] = {"linux": ("libm.so.6", "libmvec.so.1")}
 """Libraries to load before linking, by `sys.platform`. One that is absent matters only to kernels that name its
@@ -66,10 +69,10 @@ def _jit() -> Any:
             llvm.load_library_permanently(library)
         except RuntimeError:
             continue
-    machine = llvm.Target.from_default_triple().create_target_machine(
+    machine = llvm.Target.from_triple(object_triple(llvm.get_process_triple())).create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
     )
-    return llvm.create_lljit_compiler(machine, use_jit_link=sys.platform != "win32")  # COFF is new to JITLink
+    return llvm.create_lljit_compiler(machine, use_jit_link=sys.platform != "win32")  # llvmlite has no JITLink there
 
 
 def load(code: bytes, symbol: str) -> LoadedCode:

@@ -129,8 +129,9 @@ def _initialise() -> None:
 def target_machine(target: CpuTarget) -> Any:
     """LLVM's machine for a target."""
     _initialise()
+    reloc, code_model = target.addressing
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="default", jit=True
+        cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=code_model, jit=True
     )
 
 
