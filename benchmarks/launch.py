@@ -1,8 +1,8 @@
 """What a launch costs before and after the kernel's own work: kernels that do almost nothing, beside the calls that limit it.
 
 Run as ``python benchmarks/launch.py``; with PyTorch installed also on its tensors. The aims: under 5 us with 5 arrays, under
-10 us with 20; PyTorch's tensors within 1.5 times of that; a grid of a million empty programs under 1 ms. The rows are taken in
-turns, so that what else the machine does meets all of them.
+10 us with 20; PyTorch's tensors within 1.5 times of that; a captured launch (`kernel[grid].bind`) under 1 us; a grid of a
+million empty programs under 1 ms. The rows are taken in turns, so that what else the machine does meets all of them.
 """
 
 from __future__ import annotations
@@ -77,6 +77,8 @@ def rows(kernels: dict[int, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "5 arrays, num_warps=8", lambda: few[(1,)](*five, 100, 200, 1.5, BLOCK=256, num_warps=8)
     yield "5 arrays, grid a function", lambda: few[grid](*five, 100, 200, 1.5, BLOCK=256)
     yield "5 arrays of bfloat16", lambda: few[(1,)](*narrow, 100, 200, 1.5, 256)
+    yield "5 arrays, captured", few[(1,)].bind(*five, 100, 200, 1.5, 256)
+    yield "20 arrays, captured", many[(1,)].bind(*arrays, 100, 200, 1.5, 256)
     yield "5 strided views", lambda: few[(1,)](*views, 100, 200, 1.5, 256)
     yield "20 arrays", lambda: many[(1,)](*arrays, 100, 200, 1.5, 256)
     yield "5 arrays, 2 programs", lambda: few[(2,)](*five, 100, 200, 1.5, 256)
@@ -88,6 +90,7 @@ def rows(kernels: dict[int, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
         tensors = [torch.zeros(1024) for _ in range(20)]
         yield "5 tensors", lambda: few[(1,)](*tensors[:5], 100, 200, 1.5, 256)
         yield "20 tensors", lambda: many[(1,)](*tensors, 100, 200, 1.5, 256)
+        yield "5 tensors, captured", few[(1,)].bind(*tensors[:5], 100, 200, 1.5, 256)
         yield "limit: torch.add(x, y, out=z)", lambda: torch.add(tensors[0], tensors[1], out=tensors[2])
 
 

@@ -96,6 +96,30 @@ def waiting_program() -> None:
         interrupted(partial(launcher, flag), KeyboardInterrupt)
 
 
+def captured() -> None:
+    """A captured launch, of a program that waits, and what it does after that."""
+    flag, x = np.zeros(1, np.int32), np.zeros(256, np.int32)
+    again = waits[(1,)].bind(flag)
+    for _ in range(2):
+        interrupted(again, KeyboardInterrupt)
+        flag[0] = 1
+        again()
+        flag[0] = 0
+    grid = add_one[(1,)].bind(x, 256, 256)
+    later(0.2)
+    launches = 0
+    try:
+        while True:
+            grid()
+            launches += 1
+    except KeyboardInterrupt:
+        pass
+    assert set(x) <= {launches, launches + 1}, (launches, x)
+    before = int(x[0])
+    grid()
+    assert (x == before + 1).all(), x
+
+
 def loop_over_tiles() -> None:
     x = np.zeros(256, np.float32)
     long_tiles.compile(x, 2**31 - 1, 256)

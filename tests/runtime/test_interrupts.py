@@ -52,7 +52,14 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_launch_is_interrupted(threads: int) -> None:
-    names = ["long_grid", "waiting_program", "loop_over_tiles", "long_grid_with_a_handler", "handler_that_returns"]
+    names = [
+        "long_grid",
+        "waiting_program",
+        "captured",
+        "loop_over_tiles",
+        "long_grid_with_a_handler",
+        "handler_that_returns",
+    ]
     assert finish(start(threads, *names)).splitlines() == [f"{name} ok" for name in names]
 
 

@@ -15,6 +15,8 @@ from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
+_SMALL: Final = 1 << 16
+"""Bytes of scratch memory."""
 _ONE: Final = (1, 1, 1)
 """The grid of one program."""
 _ALONE: Final = (1, 1, 1)
@@ -25,7 +27,7 @@ class Executable:
     """Loaded code for one specialisation of a kernel.
 
     Keeps what each launch needs: the entry point, and a `struct` that writes counter, fault record and arguments in
-    one go. ``address`` is the entry point's.
+    one go. ``address`` is that of ``entry``, the entry point.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Executable:
         self._prints = artifact.prints
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
-        self._entry: executor.Entry = executor.ENTRY(self.address)
+        self.entry: executor.Entry = executor.ENTRY(self.address)
         bounds = "QQ" * len(self._pointers) if checked else ""
         packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}")
         self._pack = packer.pack_into
@@ -73,15 +75,38 @@ class Executable:
             failed = self._run_printing(workspace, width, kept)
         else:
             run = pool.run if width > 1 else pool.alone
-            failed = run(self._entry, workspace, scratch, width, kept)
+            failed = run(self.entry, workspace, scratch, width, kept)
         if failed:
             raise self._failure(workspace.fault(), bound or Bound())
         give(workspace)  # after an exception a thread may still use it
 
+    @property
+    def is_small(self) -> bool:
+        """Whether launches may keep memory for native code of their own: the kernel neither checks nor prints, and needs
+        little."""
+        return not self.checked and not self._prints and self._scratch <= _SMALL
+
+    def standing(self, bound: Bound, grid: Grid) -> Workspace:
+        """A launch on one thread, packed to be repeated. Raises as `launch` for a read-only array."""
+        refuse_read_only(self.kernel, self.artifact.written, bound.read_only)
+        workspace = Workspace(self._slots)
+        total = grid[0] * grid[1] * grid[2]
+        head = (workspace.scratch(self._scratch), total, total, *grid)
+        try:
+            self._pack(workspace.block, workspace.offset, *head, *bound.slots)
+        except OverflowError:
+            self._pack(workspace.block, workspace.offset, *head, *to_float32(bound.slots))
+        return workspace
+
+    def end(self, workspace: Workspace, status: int) -> None:
+        """Goes on where native code in this thread returned ``status``, to the end. Raises as `launch`."""
+        if executor.finish(self.entry, workspace, status):
+            raise self._failure(workspace.fault(), Bound())
+
     def brief(self, grid: Grid) -> Callable[[Sequence[Slot]], None]:
         """`run` for one grid, in the calling thread alone, for kernels that take less than a millisecond: a signal that arrives
         meanwhile is handled when the kernel has ended, so no watch has to look."""
-        pack, entry, scratch, needed = self._pack, self._entry, self.artifact.scratch, self._slots
+        pack, entry, scratch, needed = self._pack, self.entry, self.artifact.scratch, self._slots
         x, y, z = grid
         total = x * y * z
 
@@ -98,7 +123,7 @@ class Executable:
     def _run_printing(self, workspace: Workspace, width: int, kept: object) -> int:
         printer = Printer(self._prints, workspace)
         try:
-            return executor.pool().run(self._entry, workspace, self._scratch, width, (kept, printer))
+            return executor.pool().run(self.entry, workspace, self._scratch, width, (kept, printer))
         finally:
             if printer.error is not None:
                 raise printer.error

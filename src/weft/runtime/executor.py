@@ -141,7 +141,7 @@ class Pool:
         failure: BaseException | None = None
         try:
             self._offer(job, width - 1)
-            status = self._lead(entry, workspace)
+            status = self.lead(entry, workspace)
         except BaseException as error:
             failure = error
         try:
@@ -171,10 +171,10 @@ class Pool:
 
     def alone(self, entry: Entry, workspace: Workspace, scratch: int = 0, width: int = 1, kept: object = None) -> int:
         """`run` in this thread."""
-        status = self._lead(entry, workspace)
+        status = self.lead(entry, workspace)
         return status if status == DONE else _result([status])
 
-    def _lead(self, entry: Entry, caller: Workspace) -> int:
+    def lead(self, entry: Entry, caller: Workspace) -> int:
         """The caller's part: runs programs until none is left, and gives native code's status. Raises what a signal handler
         raises."""
         launch, thread = caller.launch, caller.thread

@@ -23,6 +23,7 @@ from weft.options import Options
 from weft.runtime import compiler
 from weft.runtime.arguments import Bound, Slot, bind, disjoint, signature_of
 from weft.runtime.binding import Grid, GridLike, LaunchOptions, ParameterList, grid_of
+from weft.runtime.captured import Held, captured
 from weft.runtime.cuda import CardKernel, card_of
 from weft.runtime.cuda_device import device
 from weft.runtime.description import parameters_of
@@ -118,10 +119,10 @@ class JITFunction(KernelFunction):
     def _list(self) -> ParameterList:
         return ParameterList(self, *self._unspecialised)
 
-    def __getitem__(self, grid: GridLike) -> Callable[..., None]:
+    def __getitem__(self, grid: GridLike) -> Launcher:
         """The launcher for a grid: sizes (1 to 3 ints), or a function of the dict of all arguments that returns
         them."""
-        return partial(self._launch, None, None, grid if callable(grid) else grid_of(self.name, grid))
+        return Launcher(self._launch, None, None, grid if callable(grid) else grid_of(self.name, grid))
 
     def on(self, target: str | GpuTarget) -> Placed[None]:
         """The kernel for launches on a GPU in the emulator: ``kernel.on("sm_90")[grid](...)``; see `weft.emulate`."""
@@ -162,6 +163,15 @@ class JITFunction(KernelFunction):
             profile = executable.launch(bound, sizes)
             if profiles is not None and profile is not None:
                 profiles.append(profile)
+
+    def captured(self, grid: GridOf, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[], None]:
+        """See `Launcher.bind`."""
+        grid = self._sizes(grid, self._list.values(args, keywords))
+        while True:
+            references = self._compiled_from
+            executable, bound, sizes = self._prepared(None, grid, args, keywords)
+            if references is self._compiled_from:  # else the code was compiled from something else
+                return captured(Held(self.name, references, executable, bound, sizes))
 
     def _sizes(self, grid: GridOf, values: Sequence[Any]) -> Grid:
         """The sizes of a launch's grid, given a value for each parameter."""
@@ -320,6 +330,29 @@ class JITFunction(KernelFunction):
     def warmup(self, *args: Any, grid: GridLike = (1,), **keywords: Any) -> CompiledHandle:
         """Triton's spelling of `compile`; ``grid`` changes nothing."""
         return self.compile(*args, target=None, **keywords)
+
+
+class Launcher(partial[None]):
+    """A kernel with its grid: launches when called with the arguments."""
+
+    __slots__ = ()
+
+    def bind(self, *args: Any, **keywords: Any) -> Callable[[], None]:
+        """Prepare a launch, without running it. Return a function without parameters that runs it.
+
+            again = step[(8,)].bind(x, y, n, BLOCK=128)
+            for _ in range(1000):
+                again()
+
+        Each call reads and writes the elements that the arrays have then. Everything else is as it was: the numbers, the
+        compile-time values, the grid (a function of the arguments is called once), dtypes and strides. The arrays are kept alive.
+
+        Raises: as a launch does. The function raises RuntimeError, and runs nothing, where the memory of a NumPy array or a
+        tensor of PyTorch has moved, a global or a helper of the kernel has changed, or launches are run elsewhere
+        (`weft.emulate`). Then bind again.
+        """
+        kernel: JITFunction = self.func.__self__  # pyright: ignore[reportFunctionMemberAccess]
+        return kernel.captured(self.args[2], args, keywords)
 
 
 Result = TypeVar("Result")
