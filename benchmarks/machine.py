@@ -121,7 +121,7 @@ def describe() -> str:
     if os.path.exists("/proc/cpuinfo"):
         info = dict(
             (part.strip() for part in line.split(":", 1))
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
             if ":" in line
         )
         name = info.get("model name", name)

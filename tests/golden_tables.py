@@ -38,14 +38,14 @@ def write(
             body = "\n".join(f"{row} {' '.join(look_up(op, row, column) for column in columns)}" for row in listed)
             grouped.setdefault(body, []).append(op)
         text += [f"[{' '.join(group)}]\n{body}\n" for body, group in grouped.items()]
-    path.write_text("\n".join(text))
+    path.write_text("\n".join(text), encoding="utf-8")
 
 
 def read(path: Path) -> Iterator[Cell]:
     """Every cell of a table, absent ones left out."""
     columns: list[str] = []
     ops: list[str] = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("# rows: "):
             columns = line.partition("columns: ")[2].split()
         elif line.startswith("["):

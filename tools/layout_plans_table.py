@@ -325,7 +325,7 @@ def _counted(text: str) -> list[int]:
 
 def write_golden(path: Path) -> None:
     """Write the golden file."""
-    summary = path.read_text()
+    summary = path.read_text(encoding="utf-8")
     rows, older = (",\n  ".join(map(json.dumps, found)) for found in (parse(summary), parse_older(summary)))
     origin = (
         "Triton 3.9.0, ttg.convert_layout compiled for sm_90 with 4 warps and no GPU; counted in the PTX of the operation alone. "

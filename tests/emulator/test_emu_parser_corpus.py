@@ -33,7 +33,7 @@ def statements(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.stem)
 def test_fixtures(path: Path) -> None:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     module = parse(text)
     instructions: list[Instruction] = [i for f in module.functions.values() for i in f.instructions]
     instructions.sort(key=lambda i: i.line)

@@ -117,7 +117,7 @@ def test_printed_of_a_kernel_that_did_nothing():
 
 def at(profile: Profile, folder: Path) -> Profile:
     """The profile of a source file that is in ``folder``."""
-    Path(folder, "kernel.cu").write_text(SOURCE)
+    Path(folder, "kernel.cu").write_text(SOURCE, encoding="utf-8")
     name = str(folder / "kernel.cu")
     rows = tuple(dataclasses.replace(r, file=name) if r.file == KERNEL else r for r in profile.instructions)
     return dataclasses.replace(profile, instructions=rows)
@@ -132,7 +132,7 @@ def test_sources_are_given_or_found(tmp_path: Path):
     assert Sources.of(profile, {KERNEL: SOURCE}).line(KERNEL, 1) == "__global__ void k(float* out) {"
     assert Sources.of(profile, {"kernel.cu": SOURCE}).lines(KERNEL) == SOURCE.splitlines()
     assert not Sources.of(profile, {"nel.cu": SOURCE})
-    Path(tmp_path, "square.h").write_text("one\ntwo")
+    Path(tmp_path, "square.h").write_text("one\ntwo", encoding="utf-8")
     found = Sources.of(profile, tmp_path)
     assert found.line(HEADER, 2) == "two"
     assert found.line(HEADER, 3) == ""

@@ -61,7 +61,7 @@ def test_constexpr_annotations(annotation: Any, marked: bool) -> None:
 def test_where_it_stands() -> None:
     kernel = KernelFunction(with_everything)
     assert (kernel.name, kernel.file) == ("with_everything", __file__)
-    lines = Path(__file__).read_text().splitlines()
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
     assert lines[kernel.first_line - 1].startswith("def with_everything(")
     assert kernel.source.startswith("def with_everything(")
     assert kernel.tree.lineno == kernel.first_line

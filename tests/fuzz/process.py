@@ -35,7 +35,7 @@ def _one_process(items: Sequence[str], timeout: float, machines: Sequence[str]) 
     command = [sys.executable, "-m", "fuzz.worker", f"{ON}{','.join(machines)}", *items]
     current = items[0]
     with (
-        tempfile.TemporaryFile("w+") as errors,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
         selectors.DefaultSelector() as selector,
     ):

@@ -32,7 +32,7 @@ def stem(path: Path) -> str:
 
 @pytest.mark.parametrize("path", VALID, ids=stem)
 def test_textual_form(path: Path, parse: Parse, print_module: Print) -> None:
-    module = parse(path.read_text())
+    module = parse(path.read_text(encoding="utf-8"))
     module.verify()
     text = print_module(module)
     assert_filecheck(path, text)
@@ -44,7 +44,7 @@ def test_textual_form(path: Path, parse: Parse, print_module: Print) -> None:
 @pytest.mark.parametrize("path", INVALID, ids=stem)
 def test_diagnostics(path: Path, parse: Parse) -> None:
     messages: list[str] = []
-    cases = path.read_text().split("// -----\n")
+    cases = path.read_text(encoding="utf-8").split("// -----\n")
     for case in cases:
         assert case.count("// CHECK") == 1, f"one CHECK line in:\n{case}"
         with pytest.raises((VerifyException, ParseError)) as error:

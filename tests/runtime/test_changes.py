@@ -58,7 +58,7 @@ def kernel(out):
 
 def edit(module: ModuleType, text: str) -> None:
     assert module.__file__ is not None
-    Path(module.__file__).write_text(HEADER + text)
+    Path(module.__file__).write_text(HEADER + text, encoding="utf-8")
 
 
 def test_the_text_is_that_of_decoration(load: Callable[[str], Any]) -> None:

@@ -21,7 +21,7 @@ FILES = sorted(HERE.glob("*/*.mlir"))
 
 def command(path: Path) -> list[str]:
     """The arguments of ``weft`` in a file's first line."""
-    first = path.read_text().splitlines()[0]
+    first = path.read_text(encoding="utf-8").splitlines()[0]
     prefix = "// RUN: weft "
     assert first.startswith(prefix), f"{path} begins with {first!r}, expected '{prefix}opt %s --pass NAME'"
     return [str(path) if word == "%s" else word for word in shlex.split(first.removeprefix(prefix))]

@@ -282,7 +282,7 @@ def test_files_in_a_store_of_the_program(monkeypatch: pytest.MonkeyPatch, tmp_pa
     path = files.put("text", "a")
     files.put(b"bytes", "b")
     files.put_group("a", {"a": path, "b": "elsewhere"})
-    assert Store.kept["key", "a"] == b"text" and Path(path).read_text() == "text"
+    assert Store.kept["key", "a"] == b"text" and Path(path).read_text(encoding="utf-8") == "text"
     Store.kept["key", "a"] = b"newer"
     group = RemoteCacheManager("key").get_group("a")
     assert group is not None and {name: Path(at).read_bytes() for name, at in group.items()} == {

@@ -47,18 +47,16 @@ def snapshot(profile: Profile) -> dict[str, Any]:
 
 def _names(files: tuple[str, ...]) -> dict[str, str]:
     """The shortest ends of paths that tell the files apart."""
+    from weft.emulator.profile.sources import parts
+
+    split = {file: parts(file) for file in files}
     names: dict[str, str] = {}
-    for file in files:
-        parts = file.split("/")
+    for file, own in split.items():
         depth = 1
-        while depth < len(parts) and sum(_end(other, depth) == _end(file, depth) for other in files) > 1:
+        while depth < len(own) and sum(other[-depth:] == own[-depth:] for other in split.values()) > 1:
             depth += 1
-        names[file] = _end(file, depth)
+        names[file] = "/".join(own[-depth:])
     return names
-
-
-def _end(path: str, parts: int) -> str:
-    return "/".join(path.split("/")[-parts:])
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def record_tensor_memory(path: Path) -> None:
     memory: Any = import_module("triton.experimental.gluon.language.nvidia.blackwell")
     compute: Any = import_module("triton._C.libtriton").gluon_ir.compute_tmem_reg_layout
     lines: list[str] = []
-    for line in path.read_text().splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         case = line.split(" | ")[0]
         dtype, shape, block, stride, warps, variant = case.split()
         sizes = [int(size) for size in shape.split("x")]
@@ -66,12 +66,12 @@ def record_tensor_memory(path: Path) -> None:
         text = found and "; ".join(f"{name[0]}:{spell(getattr(found, name + '_bases'))}" for name in names)
         lines.append(f"{case} | {text}")
     del context
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def answer(builder: Any, arguments: dict[str, Any], shape: list[int]) -> str:
     """What Triton says of one layout, asked in a process of its own, since it aborts on some."""
-    with tempfile.TemporaryFile("w+") as errors:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
@@ -97,13 +97,13 @@ def answer(builder: Any, arguments: dict[str, Any], shape: list[int]) -> str:
 def record(path: Path) -> None:
     """Ask again for every shape in a file."""
     context, builder = make_builder()
-    groups = json.loads(path.read_text())
+    groups = json.loads(path.read_text(encoding="utf-8"))
     for group in groups:
         for shape in group["shapes"]:
             sizes = [int(size) for size in shape.split("x")]
             group["shapes"][shape] = answer(builder, group["layout"], sizes)
     del context
-    path.write_text("[\n" + ",\n".join(json.dumps(group) for group in groups) + "\n]\n")
+    path.write_text("[\n" + ",\n".join(json.dumps(group) for group in groups) + "\n]\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def cell(value: str) -> str:
 
 def rows(source: Path) -> list[dict[str, str]]:
     """A CSV table."""
-    with source.open() as file:
+    with source.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -62,7 +62,7 @@ def operations(source: Path, binary: Path) -> dict[tuple[str, str], str]:
 def values(sources: dict[str, Path], target: Path) -> None:
     """The expressions: type, weakness and value, with 64-bit types and without."""
     found = {bits: {r["expr"]: r for r in rows(source)} for bits, source in sources.items()}
-    with target.open("w", newline="") as file:
+    with target.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["expression", *(f"{c}{bits}" for bits in found for c in ("dtype", "weak", "value"))])
         for expression in found["64"]:

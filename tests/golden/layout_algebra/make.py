@@ -37,7 +37,7 @@ def message(error: str) -> str:
 
 def main(recorded: str) -> None:
     lines: list[str] = []
-    for entry in json.loads(Path(recorded).read_text()):
+    for entry in json.loads(Path(recorded).read_text(encoding="utf-8")):
         compacted = {key: compact(value) for key, value in entry.items()}
         if "error" in compacted:
             compacted["error"] = message(compacted["error"])

@@ -35,7 +35,7 @@ def cell(text: str) -> str:
 
 def rows(path: Path) -> list[dict[str, str]]:
     """The rows about weft's types: `longdouble` is none."""
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return [r for r in csv.DictReader(file) if "longdouble" not in r.values()]
 
 

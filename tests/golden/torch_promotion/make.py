@@ -38,7 +38,7 @@ def cell(text: str) -> str:
 
 def rows(path: Path) -> list[dict[str, str]]:
     """The rows about weft's types: `float4_e2m1fn_x2`, two numbers in a byte, is none."""
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return [r for r in csv.DictReader(file) if "float4_e2m1fn_x2" not in (r["a"], r["b"])]
 
 

@@ -54,7 +54,7 @@ def shift(ir: str) -> str:
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    with path.open() as file:
+    with path.open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 

@@ -286,14 +286,14 @@ def in_a_child(expression: str) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     name, asked, answered = sys.argv[1:]
-    questions = json.loads(Path(asked).read_text())
+    questions = json.loads(Path(asked).read_text(encoding="utf-8"))
     if name == "max":
         answers = [in_a_child(q) for q in questions]
     else:
         kinds = {"numpy": numpy_names, "torch": torch_names, "dali": dali_names}
         names = kinds[name]() if name in kinds else jax_names(name == "jax")
         answers = [answer(names, q) for q in questions]
-    Path(answered).write_text(json.dumps(answers))
+    Path(answered).write_text(json.dumps(answers), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -125,8 +125,8 @@ def refusal(error: BaseException) -> str:
 
 def main(variants: Callable[[str], Answers]) -> None:
     """``probe.py QUESTIONS ANSWERS``: one line of answer for each question, written as they come."""
-    request = json.loads(Path(sys.argv[1]).read_text())
-    with Path(sys.argv[2]).open("w") as out:
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    with Path(sys.argv[2]).open("w", encoding="utf-8") as out:
         for answer in _answers(variants(request["variant"]), request["questions"], request["batch"]):
             out.write(json.dumps(answer) + "\n")
             out.flush()

@@ -15,7 +15,7 @@ from weft.emulator.profile.mix import CLASSES
 from weft.emulator.profile.page_lines import bar, hottest, ptx, source
 from weft.emulator.profile.page_parts import SCRIPT, STYLE
 from weft.emulator.profile.profile import NOT_MODELLED, Profile
-from weft.emulator.profile.sources import Sources
+from weft.emulator.profile.sources import Sources, parts
 from weft.emulator.profile.table import BAD, MEMORY, OTHERS
 
 
@@ -121,7 +121,7 @@ def _others(profile: Profile) -> str:
 def _missing(files: Sequence[str]) -> str:
     if not files:
         return ""
-    names = ", ".join(escape(file.rpartition("/")[2]) for file in files)
+    names = ", ".join(escape(parts(file)[-1]) for file in files)
     return f'<p class="soft">source text not found: {names}</p>\n'
 
 

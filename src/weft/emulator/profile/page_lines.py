@@ -14,7 +14,7 @@ from weft.emulator.profile.metrics import METRICS
 from weft.emulator.profile.mix import CLASSES
 from weft.emulator.profile.profile import Profile
 from weft.emulator.profile.rows import HEAT, Counts, InstructionRow, LineRow
-from weft.emulator.profile.sources import Sources
+from weft.emulator.profile.sources import Sources, parts
 from weft.emulator.profile.table import BAD
 
 COLUMNS: Final = (
@@ -120,7 +120,7 @@ def source(profile: Profile, file: str, lines: Sequence[str]) -> str:
         body.append(
             f'<tr{attributes}>{numbers}<td class="place">{number}</td><td class="text">{escape(text)}</td></tr>\n'
         )
-    name = escape(file.rpartition("/")[2])
+    name = escape(parts(file)[-1])
     head = _head(False, (("line", "line"), ("text", "source")))
     return f'<h2>{name}</h2>\n<div class="scroll"><table class="lines">{head}<tbody>\n{"".join(body)}</tbody></table></div>\n'
 
@@ -154,7 +154,7 @@ def ptx(profile: Profile) -> str:
 
 def _ptx_row(row: InstructionRow, hottest: int, files: Sequence[str]) -> str:
     data = "".join(f' data-{key}="{number:g}"' for key, number in _numbers(row).items() if number)
-    place = f"{row.file.rpartition('/')[2]}:{row.source_line}" if row.source_line else ""
+    place = f"{parts(row.file)[-1]}:{row.source_line}" if row.source_line else ""
     source = f' data-source="{row.source_line}"' if row.source_line else ""
     return (
         f'<tr data-line="{row.line}"{_all(row)}{data}{source}{_place(row.file, row.source_line, files)}>{_counted(row, hottest)}'

@@ -22,6 +22,7 @@ from weft.emulator.profile.metrics import METRICS
 from weft.emulator.profile.mix import CLASSES, EXECUTIONS, class_of, flops_of
 from weft.emulator.profile.ptxas import Resources
 from weft.emulator.profile.rows import Counts, InstructionRow, LineRow, summed
+from weft.emulator.profile.sources import ends
 from weft.emulator.ptx.syntax import Instruction
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Profile:
 
     def line(self, number: int, file: str | None = None) -> LineRow:
         """A source line's counts; ``file`` may be the end of its path. Raises: KeyError where it has no instruction."""
-        wanted = [row for row in self.lines if row.line == number and (file is None or _ends(row.file, file))]
+        wanted = [row for row in self.lines if row.line == number and (file is None or ends(row.file, file))]
         if len(wanted) == 1:
             return wanted[0]
         name = f"{file}:{number}" if file else f"line {number}"
@@ -283,11 +284,6 @@ class Profile:
         from weft.emulator.profile.table import plain
 
         return plain(self)
-
-
-def _ends(path: str, end: str) -> bool:
-    """Whether a path ends with whole components ``end``."""
-    return path == end or path.endswith("/" + end.lstrip("/"))
 
 
 def _three(values: Sequence[int]) -> Dim3:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from weft.emulator.machine.active import WARP
 from weft.emulator.profile.metrics import check_metric, value_of
+from weft.emulator.profile.sources import parts
 
 HEAT: Final = ("executions", "shared_wavefronts", "global_sectors", "local_sectors")
 """What a row's `heat` is the sum of: work for the issue slots, the banks and the sectors. It ranks rows, and is no time."""
@@ -82,4 +83,4 @@ class LineRow(Counts):
     @property
     def name(self) -> str:
         """``kernel.cu:12``."""
-        return f"{self.file.rpartition('/')[2]}:{self.line}"
+        return f"{parts(self.file)[-1]}:{self.line}"

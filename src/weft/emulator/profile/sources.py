@@ -6,12 +6,24 @@ caller names, or taken from a mapping. A file that is not found is no error: its
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weft.emulator.profile.profile import Profile
+
+
+def parts(path: str) -> list[str]:
+    """The parts of a path as the PTX has it: of POSIX or of Windows, whatever this system is."""
+    return re.split(r"[/\\]", path)
+
+
+def ends(path: str, end: str) -> bool:
+    """Whether a path ends with the whole parts of ``end``."""
+    wanted = parts(end.lstrip("/\\"))
+    return path == end or parts(path)[-len(wanted) :] == wanted
 
 
 class Sources:
@@ -46,11 +58,11 @@ class Sources:
 def _given(name: str, texts: Mapping[str, str]) -> str | None:
     if name in texts:
         return texts[name]
-    return next((text for key, text in texts.items() if name.endswith("/" + key)), None)
+    return next((text for key, text in texts.items() if ends(name, key)), None)
 
 
 def _read(name: str, folder: str | Path | None) -> str | None:
-    places = [Path(name)] if folder is None else [Path(folder, name), Path(folder, Path(name).name)]
+    places = [Path(name)] if folder is None else [Path(folder, name), Path(folder, parts(name)[-1])]
     for place in places:
         try:
             return place.read_text(encoding="utf-8", errors="replace")

@@ -54,10 +54,10 @@ class Lines:
         return self.current
 
     def file(self, words: Words) -> None:
-        """Reads ``.file 1 "name", timestamp, size``."""
+        """Reads ``.file 1 "name", timestamp, size``. Compilers double the backslashes of Windows' paths."""
         words.take(".file")
         number = integer(words)
-        self.files[number] = words.string()
+        self.files[number] = words.string().replace("\\\\", "\\")
         while words.accept(","):
             integer(words)
 
