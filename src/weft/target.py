@@ -144,15 +144,21 @@ def _architecture(triple: str) -> str:
 
 
 @cache
+def chosen() -> str:
+    """What ``WEFT_TARGET`` said when it was first asked."""
+    return os.environ.get("WEFT_TARGET", "").strip()
+
+
+@cache
 def host() -> CpuTarget:
     """The CPU that kernels are compiled for: this machine, or the level of its architecture that ``WEFT_TARGET`` names when it
     is first asked. `ValueError` where the level is unknown, or beyond what this machine has."""
     import llvmlite.binding as llvm  # 60 ms that a process without kernels need not pay
 
     triple, features = object_triple(llvm.get_process_triple()), llvm.get_host_cpu_features().flatten()
-    if (name := os.environ.get("WEFT_TARGET", "").strip()) and name != "native":
+    if (name := chosen()) and name != "native":
         return level(name, triple, frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
-    if "+amx-tile" in features and not _tiles_permitted():
+    if "+amx-tile" in features and not tiles_permitted():
         features = features.replace("+amx-", "-amx-")
     return CpuTarget(triple, llvm.get_host_cpu_name(), features, vector_bits(features, triple))
 
@@ -161,7 +167,8 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Linux's system call, its ``ARCH_REQ_XCOMP_PERM``, and the number of AMX's state (Documentation/arch/x86/xstate.rst)."""
 
 
-def _tiles_permitted() -> bool:
+@cache
+def tiles_permitted() -> bool:
     """Asks Linux for this process's use of AMX's tile registers; their state makes signal frames larger, so it may refuse."""
     import ctypes
 

@@ -242,6 +242,35 @@ def test_keys_depend_on_each_part_and_on_where_parts_end() -> None:
     assert cache.key_of("ab", "c") == cache.key_of("ab", "c")
 
 
+def test_the_fingerprint_is_of_all_source_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of files in folders too, by their names, sizes and times; of nothing else."""
+    (tmp_path / "runtime").mkdir()
+    (tmp_path / "other" / "__pycache__").mkdir(parents=True)
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "runtime" / "cache.py"))
+    files = [tmp_path / "a.py", tmp_path / "other" / "b.py"]
+    seen: set[str] = set()
+
+    def differs() -> bool:
+        before = len(seen)
+        seen.add(cache.fingerprint.__wrapped__())
+        return len(seen) > before
+
+    for file in files:
+        file.write_text("x")
+        assert differs()
+    for file in files:
+        file.write_text("xy")
+        os.utime(file, ns=(0, 5))
+        assert differs()
+        os.utime(file, ns=(0, 6))
+        assert differs()
+    files[1].rename(tmp_path / "other" / "c.py")
+    assert differs()
+    (tmp_path / "other" / "__pycache__" / "c.py").write_text("x")
+    (tmp_path / "other" / "c.txt").write_text("x")
+    assert not differs()
+
+
 def test_the_fingerprint_is_of_wefts_own_files() -> None:
     assert len(cache.fingerprint()) == 64
     assert cache.fingerprint() == cache.fingerprint()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 import tomllib
@@ -53,7 +54,7 @@ def test_defining_and_launching_need_no_compiler() -> None:
 
 
 @pytest.mark.jit
-def test_a_program_whose_kernels_are_on_disk_loads_no_xdsl(tmp_path: Path) -> None:
+def test_a_program_whose_kernels_are_on_disk_loads_no_compiler(tmp_path: Path) -> None:
     program = """
 import sys
 import numpy as np
@@ -65,7 +66,7 @@ def kernel(out, BLOCK: tl.constexpr):
     tl.store(out + tl.arange(0, BLOCK), 1.0)
 
 kernel[(1,)](np.zeros(16, np.float32), BLOCK=16)
-print("xdsl" in sys.modules)
+print([m for m in ("xdsl", "llvmlite") if m in sys.modules])
 """
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
     environment = os.environ | {"WEFT_CACHE_DIR": str(tmp_path / "cache")}
@@ -73,7 +74,9 @@ print("xdsl" in sys.modules)
     runs = [
         subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout for _ in range(2)
     ]
-    assert runs == ["True\n", "False\n"]
+    assert runs[0] == "['xdsl', 'llvmlite']\n"
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        assert runs[1] == "[]\n"
 
 
 def test_names() -> None:

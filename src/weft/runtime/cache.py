@@ -25,6 +25,7 @@ import stat
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -64,14 +65,22 @@ def fingerprint() -> str:
     """A digest of the path, size and time of change of each of weft's own source files, so that an edited checkout
     compiles anew."""
     root = os.path.dirname(os.path.dirname(__file__))
-    lines: list[str] = []
-    for folder, _, names in os.walk(root):  # five times as fast as Path.rglob, and every process asks
-        for name in names:
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                state = os.stat(path)
-                lines.append(f"{path[len(root) :]} {state.st_size} {state.st_mtime_ns}\n")
+    lines = [
+        f"{entry.path[len(root) :]} {state.st_size} {state.st_mtime_ns}\n"
+        for entry in _sources(root)
+        for state in (entry.stat(),)
+    ]
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _sources(folder: str) -> Iterator[os.DirEntry[str]]:
+    """The Python files of a folder and those in it. `os.walk` takes six times as long, and every process asks."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _sources(entry.path)
 
 
 def key_of(*parts: str) -> str:

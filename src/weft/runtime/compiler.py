@@ -6,10 +6,16 @@ functions here and nowhere else in the runtime; `weft.jit` has usually loaded it
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib.util
+import os
+import platform
+import sys
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import cache as cache_of_results
+from typing import TYPE_CHECKING, Any, Final
 
 from weft import dtypes, semantics
 from weft import target as targets
@@ -73,8 +79,6 @@ def disk_key(
     lines, and so do assertions: their key says where the functions stand."""
     if options.checked or cache.directory() is None or not all(map(_is_known, kernel.semantics_used())):
         return None
-    import llvmlite.binding as llvm
-
     import weft
 
     spelled = {name: _spelling(argument) for name, argument in signature.items()}
@@ -85,12 +89,45 @@ def disk_key(
         kernel.dependencies(),
         repr(spelled),
         repr(options),
-        repr(targets.host() if gpu is None else gpu),
+        machine_key() if gpu is None else repr(gpu),
         "" if gpu is None and not asserts else str(kernel.places()),
-        repr(llvm.llvm_version_info),
+        llvm_key(),
         weft.__version__,
         cache.fingerprint(),
     )
+
+
+@cache_of_results
+def llvm_key() -> str:
+    """A text that differs between versions of LLVM: where llvmlite's library is, its size and time of change. Importing llvmlite,
+    which knows the version, takes as long as all of weft."""
+    spec = importlib.util.find_spec("llvmlite")
+    for folder in (spec and spec.submodule_search_locations) or ():
+        with contextlib.suppress(OSError), os.scandir(os.path.join(folder, "binding")) as entries:
+            found = [(e.path, e.stat().st_size, e.stat().st_mtime_ns) for e in entries if "llvmlite." in e.name]
+            if found:
+                return repr(sorted(found))
+    import llvmlite.binding as llvm
+
+    return repr(llvm.llvm_version_info)
+
+
+_CPU_ROWS: Final = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")
+"""What `weft.target.host` follows from on x86-64, as Linux says it of the first CPU."""
+
+
+@cache_of_results
+def machine_key() -> str:
+    """A text that differs between machines that `weft.target.host` differs on. On Linux and x86-64 it is what LLVM decides by, so
+    that a kernel that is on disk needs no LLVM."""
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+            first = file.read().partition("\n\n")[0]
+            rows = {name.strip(): value.strip() for name, _, value in (r.partition(":") for r in first.splitlines())}
+            if rows.keys() >= set(_CPU_ROWS):
+                tiles = "amx_tile" in rows["flags"].split() and targets.tiles_permitted()
+                return repr((*(rows[name] for name in _CPU_ROWS), tiles, targets.chosen()))
+    return repr(targets.host())
 
 
 def _is_known(system: Semantics) -> bool:
