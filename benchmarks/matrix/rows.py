@@ -12,6 +12,7 @@ import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,10 +30,11 @@ numba_loops: Any = optional("numba_loops") if numba else None
 
 @dataclass(frozen=True)
 class Runner:
-    """``run()`` computes; ``result()`` shows what the last run left, as a NumPy array."""
+    """``run()`` computes; ``result()`` shows what the last run left, as a NumPy array: ``out``, if there is one."""
 
     run: Callable[[], object]
     result: Callable[[], Array]
+    out: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -78,9 +80,15 @@ def integers(n: int, bound: int, dtype: Any = np.int32) -> Array:
 
 
 def into(shape: int | Sequence[int], f: Callable[[Array], object], dtype: Any = np.float32) -> Runner:
-    """A runner that writes into an array of its own."""
-    out = aligned(shape if isinstance(shape, int) else tuple(shape), dtype)
-    return Runner(lambda: f(out), lambda: out)
+    """A runner that writes into the array of this shape and type: all into one, for pages of two arrays may differ in size."""
+    out = output(shape if isinstance(shape, int) else tuple(shape), np.dtype(dtype))
+    return Runner(lambda: f(out), lambda: out, out)
+
+
+@lru_cache(maxsize=1)
+def output(shape: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """What the runners of a row write into."""
+    return aligned(shape, dtype)
 
 
 def tiled(

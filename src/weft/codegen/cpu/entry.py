@@ -40,6 +40,7 @@ def emit_entry(
     one_by_one: bool,
     cleared: Sequence[int] = (),
     tiles: bool = False,
+    y_first: bool = False,
 ) -> ir.Function:
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
@@ -49,6 +50,8 @@ def emit_entry(
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
     ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first. ``tiles``: the program uses
     AMX's tile registers, which are made ready before the first program and given back after the last.
+
+    ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
 
     The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
     small program.
@@ -69,7 +72,8 @@ def emit_entry(
         amx.configure(builder)
     for offset in cleared:
         builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
-    total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *SIZES))
+    order = (1, 0, 2) if y_first else (0, 1, 2)
+    total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *(SIZES[axis] for axis in order)))
     chunk = one if one_by_one else wanted
     sizes = [builder.trunc(size, I32) for size in wide]
     kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
@@ -98,7 +102,8 @@ def emit_entry(
     ids = [builder.phi(I32) for _ in first_ids]
     for phi, value in zip(ids, first_ids, strict=True):
         phi.add_incoming(value, divide)
-    status = builder.call(program, [slots, scratch, record, *ids, *sizes])
+    xyz = [each[order[axis]] for each in (ids, sizes) for axis in range(3)]
+    status = builder.call(program, [slots, scratch, record, *xyz])
     builder.cbranch(builder.icmp_unsigned("==", status, ir.Constant(I32, 0)), step, failed)
 
     builder.position_at_end(step)

@@ -23,6 +23,7 @@ from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
+from weft.codegen.cpu.order import y_first
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
 from weft.codegen.kernel import CompiledKernel
@@ -92,7 +93,15 @@ class CpuMachine:
         guarded = enters(kernel)
         name = f"{symbol}.run" if guarded else symbol
         cleared, tiles = emitter.cleared, emitter.uses_tiles
-        run = emit_entry(module, name, program, one_by_one=waits(kernel), cleared=cleared, tiles=tiles)
+        run = emit_entry(
+            module,
+            name,
+            program,
+            one_by_one=waits(kernel),
+            cleared=cleared,
+            tiles=tiles,
+            y_first=y_first(kernel, options),
+        )
         if guarded:
             emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))

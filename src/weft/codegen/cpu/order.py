@@ -1,0 +1,122 @@
+"""In which order the programs of a grid run: along memory.
+
+Programs run in any order (docs/memory-model.md), and usually it is x fastest. If neighbours in x are rows apart and neighbours in
+y lie side by side, each program touches new cache lines and pages, and their other parts are wanted long after they were evicted.
+Then y runs fastest:
+
+    offset of an access = x * BM * stride + y * BN + ..     x moves by a stride, y by BN: y first
+    offset of an access = x * BN + y * BM * stride + ..     x first, as always
+
+A *step* is how far an access moves with an axis of the grid: a number of elements, or `FAR` for a product with a number known at
+run time only. y runs first if every access that moves with both axes moves less far with y. The others say nothing.
+
+Programs whose order is seen run x fastest: those of kernels that wait, print, check or assert, or have atomics. So do programs
+with products of matrices, whose operands lie along both axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from xdsl.dialects import func, scf
+from xdsl.ir import BlockArgument, SSAValue
+
+from weft.ir import tile
+from weft.ir.direct import defining_op, operands_of, ops_in
+from weft.options import Options
+from weft.transforms.flags import waits
+
+FAR: Final = inf
+
+_SEEN: Final = (tile.AtomicRmwOp, tile.AtomicCasOp, tile.PrintOp, tile.AssertOp, tile.AssemblyOp, tile.DotOp)
+_SAME: Final = (
+    tile.SplatOp,
+    tile.ExpandDimsOp,
+    tile.BroadcastOp,
+    tile.CastOp,
+    tile.ReshapeOp,
+    tile.TransOp,
+    tile.ConvertLayoutOp,
+)
+"""Ops whose elements are their operand's, or that number in another type."""
+
+
+def y_first(kernel: func.FuncOp, options: Options) -> bool:
+    """Whether the programs of a kernel shall run with y fastest."""
+    if options.checked or waits(kernel) or any(isinstance(op, _SEEN) for op in ops_in(kernel)):
+        return False
+    votes = [y < x for x, y in steps_of(kernel) if x and y]
+    return bool(votes) and all(votes)
+
+
+def steps_of(kernel: func.FuncOp) -> list[tuple[float | None, float | None]]:
+    """How far each load and store of a kernel moves with x and with y, in program order; None where that is not known."""
+    x, y = _Steps(0), _Steps(1)
+    accesses = [op.pointer for op in ops_in(kernel) if isinstance(op, tile.LoadOp | tile.StoreOp)]
+    return [(x.of(pointer), y.of(pointer)) for pointer in accesses]
+
+
+class _Steps:
+    """How far values move with an axis of the grid; None where it is not known."""
+
+    def __init__(self, axis: int):
+        self._axis = axis
+        self._known: dict[SSAValue, float | None] = {}
+
+    def of(self, value: SSAValue) -> float | None:
+        """The step of a value, in elements. Not by recursion: an unrolled loop makes chains longer than Python's stack."""
+        pending = [value]
+        while pending:
+            missing = [v for v in _sources(pending[-1]) if v not in self._known]
+            if missing:
+                pending.extend(missing)
+            else:
+                current = pending.pop()
+                self._known[current] = self._of(current)
+        return self._known[value]
+
+    def _of(self, value: SSAValue) -> float | None:
+        op = defining_op(value)
+        steps = [self._known[v] for v in _sources(value)]
+        known = [step for step in steps if step is not None]
+        if len(known) < len(steps):
+            return None
+        match op:
+            case None if known:  # what a loop counts: its beginning and step
+                return None if known[1] else known[0]
+            case None:
+                return 0 if isinstance(value.owner.parent_op(), func.FuncOp) else None
+            case tile.ProgramIdOp():
+                return int(op.axis.value.data == self._axis)
+            case tile.AddPtrOp():
+                return sum(known)
+            case tile.BinaryOp() if op.kind.data in ("add", "sub"):
+                return sum(known)
+            case tile.BinaryOp() if op.kind.data == "mul" and 0 in known:
+                moving, factor = (0, 1) if known[0] else (1, 0)
+                number = _number(op.operands[factor])
+                return 0 if not known[moving] else FAR if number is None else abs(known[moving] * number)
+            case _ if isinstance(op, _SAME):
+                return known[0]
+            case _:
+                return None if any(known) or not isinstance(op, tile.TileOp) or tile.is_access(op) else 0
+
+
+def _sources(value: SSAValue) -> Sequence[SSAValue]:
+    """The values on which the step of a value depends."""
+    op = defining_op(value)
+    if op is not None:
+        return operands_of(op)
+    assert isinstance(value, BlockArgument), "a value without an op is an argument"
+    loop = value.block.parent_op()
+    return (loop.lb, loop.step) if isinstance(loop, scf.ForOp) and value.index == 0 else ()
+
+
+def _number(value: SSAValue) -> int | None:
+    """The number that is in all elements of a value, if it is known."""
+    op = defining_op(value)
+    while isinstance(op, _SAME):
+        op = defining_op(op.operands[0])
+    return op.number if isinstance(op, tile.ConstantOp) and isinstance(op.number, int) else None
