@@ -1,15 +1,18 @@
 """A function of arrays, traced and compiled once for each kind of arguments.
 
 Evaluating lazily already fuses, but builds the expression and looks for its kernels at each evaluation. `fuse` does both
-once per signature: the system, and each array's dtype, weakness and shape. Numbers, strings, None and other hashable
-arguments are part of the signature by value, so that a literal stays a literal to promotion. Another number
-is traced anew and compiles nothing; pass ``numpy.float32(x)`` for one that changes often.
+once per signature: the system, and each array's dtype, weakness and shape. Strings, None and other hashable arguments are part of
+the signature by value. So is a number whose value the function has read; another one is part of it by its class
+(`placeholders`). A literal stays a literal to promotion either way.
+
+What else the function reads (globals, attributes of its arguments) it reads once per signature.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast, overload
 
@@ -17,9 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array.api.lazy import Array, asarray, computed, settle, system_of
+from weft.array.api.placeholders import Changing, Placeholder, computed_from, values
+from weft.array.api.placeholders import read as stripped
 from weft.array.building.coercion import is_number, is_scalar
 from weft.array.building.interop import is_array
 from weft.array.building.operations import Value
+from weft.array.building.recipes import class_of
 from weft.array.execution import backends
 from weft.array.execution.memory import located
 from weft.array.expression import tracing
@@ -31,8 +37,10 @@ from weft.runtime.addresses import address_of
 from weft.semantics import Semantics, get
 from weft.semantics.context import current, use
 
-_PLAIN: Final = frozenset({bool, int, float, str, type(None)})
-"""Types of arguments that are told apart by how they are written."""
+_PLAIN: Final = frozenset({bool, str, type(None)})
+"""Types of arguments that are the same where they are equal."""
+
+_NUMBERS: Final = frozenset({int, float})
 
 
 _KEPT: Final = 4096
@@ -43,8 +51,8 @@ _Quick: TypeAlias = tuple[tuple[Hashable, ...], list[NDArray[Any]], list[int], S
 """Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system. The key says
 all that a plan depends on: strides and alignment too."""
 
-_Ready: TypeAlias = Callable[[list[NDArray[Any]], list[int], Semantics], Any]
-"""A call whose arguments nobody needs to look at."""
+_Ready: TypeAlias = Callable[[list[NDArray[Any]], list[int], Sequence[Any], Semantics], Any]
+"""A call whose arguments nobody needs to look at: of their data and addresses, all of them, and the system."""
 
 
 @dataclass(frozen=True)
@@ -54,34 +62,39 @@ class _Trace:
     system: Semantics
     """Kept, so that nothing else gets its identity, which is part of the key."""
     run: backends.Compiled
+    numbers: tuple[tuple[int, Changing], ...]
+    """The numbers that change, each with its place among the leaves of the arguments."""
+    read: frozenset[int]
+    """The places of the numbers that it holds for alone."""
     nest: object
     types: tuple[tuple[DType, bool], ...]
     """The dtype of each output, and whether it is weak."""
 
-    def results(self, data: Sequence[NDArray[Any]], addresses: Sequence[int], system: Semantics) -> Any:
-        """What the function returns for these arrays."""
-        return self._nested(self.run.run(data, addresses, ()), system)
+    def results(self, data: list[NDArray[Any]], addresses: list[int], given: Sequence[Any], system: Semantics) -> Any:
+        """What the function returns for these arrays and numbers."""
+        return self._nested(self.run.run(data, addresses, values(self.numbers, given)), system)
 
     def ready(self, data: Sequence[NDArray[Any]], results: Any) -> _Ready:
         """`results` for arrays of the same form as these, of which it gave ``results``."""
-        run = self.run.known(data)
-        if run is None or self.nest is not None:
-            run = run or self.run.run
-            return lambda data, addresses, system: self._nested(run(data, addresses, ()), system)
+        run, numbers = self.run.known(data) or self.run.run, self.numbers
+        if self.nest is not None or run is self.run.run:
+            return lambda data, addresses, given, system: self._nested(
+                run(data, addresses, values(numbers, given)), system
+            )
         (dtype, weak), node = self.types[0], cast(Input, cast(Array, results).node)
         shape, likeness = node.shape, likeness_of(node)
 
-        def call(data: list[NDArray[Any]], addresses: list[int], system: Semantics) -> Array:
-            values = run(data, addresses, ())[0]
-            values.setflags(write=False)
-            return Array(Value(Input(shape, dtype, values, "", likeness), weak), system)
+        def call(data: list[NDArray[Any]], addresses: list[int], given: Sequence[Any], system: Semantics) -> Array:
+            made = run(data, addresses, values(numbers, given) if numbers else ())[0]
+            made.setflags(write=False)
+            return Array(Value(Input(shape, dtype, made, "", likeness), weak), system)
 
         return call
 
-    def _nested(self, values: Sequence[NDArray[Any]], system: Semantics) -> Any:
+    def _nested(self, found: Sequence[NDArray[Any]], system: Semantics) -> Any:
         if self.nest is None:
-            return Array(computed(values[0], *self.types[0]), system)
-        made = [Array(computed(v, *kind), system) for v, kind in zip(values, self.types, strict=True)]
+            return Array(computed(found[0], *self.types[0]), system)
+        made = [Array(computed(v, *kind), system) for v, kind in zip(found, self.types, strict=True)]
         rest = iter(made)
         return rebuild(self.nest, lambda _: next(rest))
 
@@ -97,6 +110,8 @@ class Fused:
         self._backend = backend
         self._traces: dict[Hashable, _Trace] = {}
         self._quick: dict[Hashable, _Ready] = {}
+        self._read: frozenset[int] = frozenset()
+        """The places, among the leaves of the arguments, of numbers whose values the function has read."""
         functools.update_wrapper(self, function)
 
     @property
@@ -106,18 +121,19 @@ class Fused:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """The function's result, its leaves computed arrays."""
-        quick = None if named or tracing.listening() else self._quick_call(arguments)
+        read = self._read
+        quick = None if named or tracing.listening() else self._quick_call(arguments, read)
         if quick is not None and (ready := self._quick.get(quick[0])) is not None:
-            return ready(quick[1], quick[2], quick[3])
-        return self._general(arguments, named, quick)
+            return ready(quick[1], quick[2], arguments, quick[3])
+        return self._general(arguments, named, quick, read)
 
-    def _quick_call(self, arguments: tuple[Any, ...]) -> _Quick | None:
+    def _quick_call(self, arguments: tuple[Any, ...], by_value: frozenset[int]) -> _Quick | None:
         """The arguments, where they are NumPy's arrays, computed arrays of one system, and plain values."""
         system = self._system
         key: list[Hashable] = [backends.chosen(self._backend)]
         data: list[NDArray[Any]] = []
         addresses: list[int] = []
-        for leaf in arguments:
+        for place, leaf in enumerate(arguments):
             kind = type(cast(object, leaf))
             if kind is Array:
                 value = leaf.value
@@ -135,8 +151,10 @@ class Fused:
                 key += (leaf.dtype, leaf.shape, leaf.strides, leaf.flags.aligned)
                 data.append(leaf)
                 addresses.append(address_of(leaf))
+            elif kind in _NUMBERS:
+                key += (kind, repr(leaf)) if place in by_value else (class_of(leaf),)
             elif kind in _PLAIN:
-                key += (kind, leaf if kind is not float else repr(leaf))
+                key += (kind, leaf)
             else:
                 return None
         if system is None:
@@ -144,8 +162,11 @@ class Fused:
         key.append(id(system))
         return tuple(key), data, addresses, system
 
-    def _general(self, arguments: tuple[Any, ...], named: dict[str, Any], quick: _Quick | None) -> Any:
-        """The same for any arguments; afterwards ``quick`` finds the trace, if NumPy's arrays were taken as they are."""
+    def _general(
+        self, arguments: tuple[Any, ...], named: dict[str, Any], quick: _Quick | None, by_value: frozenset[int]
+    ) -> Any:
+        """The same for any arguments; afterwards ``quick`` finds the trace, if NumPy's arrays were taken as they are. The numbers
+        at the places ``by_value`` are part of the key, of others their classes."""
         nest = (arguments, named)
         found = list(leaves(nest))
         chosen = self._system
@@ -154,16 +175,20 @@ class Fused:
         arrays = _arrays(read)
         if tracing.listening() or any(_traced(array) for array in arrays):  # each operation is observed
             return self._call(system, nest, read)
+        read = [stripped(leaf) for leaf in read]
         settle(arrays, self._backend)
-        key = (id(system), backends.chosen(self._backend), shape_of(nest), tuple(self._token(leaf) for leaf in read))
-        if (trace := self._traces.get(key)) is None:
+        if (trace := self._traces.get(self._key(system, nest, read, by_value))) is None:
             if len(self._traces) >= _KEPT:
                 self._traces.clear()
                 self._quick.clear()
-            trace = self._traces[key] = self._trace(system, nest, read)
+            trace = self._attempt(system, nest, read, by_value)
+            self._traces[self._key(system, nest, read, trace.read)] = trace
+            self._read |= trace.read  # where two threads do this at once, one trace is not found and is made again
+            if trace.read != by_value:
+                quick = None  # its key has the class of a number that was read
         nodes = [cast(Input, array.node) for array in arrays]
         data = [cast(NDArray[Any], node.array) for node in nodes]
-        results = trace.results(data, [node.address for node in nodes], system)
+        results = trace.results(data, [node.address for node in nodes], read, system)
         if quick is not None and quick[2] == [located(node) for node in nodes]:
             self._remember(quick[0], trace.ready(data, results))
         return results
@@ -183,26 +208,53 @@ class Fused:
         with use(system):
             return self._function(*arguments, **named)
 
-    def _trace(self, system: Semantics, nest: object, read: list[object]) -> _Trace:
+    def _key(self, system: Semantics, nest: object, read: Sequence[object], by_value: frozenset[int]) -> Hashable:
+        tokens = tuple(self._token(leaf, place in by_value) for place, leaf in enumerate(read))
+        return id(system), backends.chosen(self._backend), shape_of(nest), tokens
+
+    def _attempt(self, system: Semantics, nest: object, read: Sequence[object], by_value: frozenset[int]) -> _Trace:
+        """A trace with placeholders for numbers but those ``by_value``; where that fails, one with all numbers as they are, whose
+        error is the user's."""
+        numbers = frozenset(place for place, leaf in enumerate(read) if type(leaf) in _NUMBERS)
+        if not numbers <= by_value:
+            with suppress(Exception):
+                return self._trace(system, nest, read, numbers - by_value, by_value)
+        return self._trace(system, nest, read, frozenset(), by_value | numbers)
+
+    def _trace(
+        self,
+        system: Semantics,
+        nest: object,
+        read: Sequence[object],
+        places: frozenset[int],
+        by_value: frozenset[int],
+    ) -> _Trace:
+        """A trace with placeholders at some places, and numbers at the places ``by_value``."""
         inputs: list[Input] = []
         parameters: list[object] = []
-        for leaf in read:
+        held = {place: Placeholder(cast(float, read[place])) for place in sorted(places)}
+        for place, leaf in enumerate(read):
             if isinstance(leaf, Array):
                 inputs.append(Input(leaf.shape, leaf.dtype, name=f"{self._name}:{len(inputs)}"))
                 parameters.append(Array(Value(inputs[-1], leaf.weak), system))
             else:
-                parameters.append(leaf)
-        result = self._call(system, nest, parameters)
+                parameters.append(held.get(place, leaf))
+        with backends.listening(computed_from(list(held.values()))):
+            result = rebuild(self._call(system, nest, parameters), stripped)
         outputs = [asarray(leaf, None if isinstance(leaf, Array) else system) for leaf in leaves(result)]
         system_of(self._name, outputs, system)
-        run = backends.plan([array.node for array in outputs], inputs, self._backend)
-        return _Trace(
-            system, run, rebuild(result, lambda _: None), tuple((array.dtype, array.weak) for array in outputs)
-        )
+        numbers = tuple((place, at) for place, p in held.items() if not p.was_read for at in p.changing)
+        nodes = [array.node for array in outputs]
+        run = backends.plan(nodes, inputs, self._backend, [node for _, (_, node) in numbers])
+        types = tuple((array.dtype, array.weak) for array in outputs)
+        found = by_value | {place for place, p in held.items() if p.was_read}
+        return _Trace(system, run, numbers, found, rebuild(result, lambda _: None), types)
 
-    def _token(self, leaf: object) -> Hashable:
+    def _token(self, leaf: object, by_value: bool) -> Hashable:
         if isinstance(leaf, Array):
             return (leaf.dtype, leaf.weak, leaf.shape)
+        if (type(leaf) is int or type(leaf) is float) and not by_value:
+            return class_of(leaf)
         try:
             hash(leaf)
         except TypeError:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from weft.array.api import protocol
 from weft.array.api.methods import Methods
 from weft.array.api.operators import Operators
+from weft.array.api.placeholders import Placeholder
 from weft.array.building import indexing, interop, operations, recipes
 from weft.array.building.coercion import beside, to_value
 from weft.array.building.operations import Argument, Value
@@ -103,6 +104,10 @@ class Array(Operators, Methods):
             return self._with(recipes.binary(self._system, op, lhs, rhs))
         if type(other) in (int, float) and op != "matmul":
             return self._with(recipes.with_number(self._system, op, self._value, cast("int | float", other), reflected))
+        if type(other) is Placeholder:
+            if op != "matmul":
+                return self._with(other.beside(self._system, op, self._value, reflected))
+            other = other.read()
         argument = as_argument(self._system, op, other)
         if argument is None:
             return NotImplemented

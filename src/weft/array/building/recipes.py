@@ -100,6 +100,25 @@ def with_number(system: Semantics, op: str, argument: Value, number: int | float
     return _made(key, system, (node,), lambda: operations.binary(system, op, *sides), number)
 
 
+def with_parameter(
+    system: Semantics, op: str, argument: Value, number: int | float, reflected: bool
+) -> tuple[Value, list[Scalar] | None]:
+    """`with_number`, and the nodes that are the number: with another number of its class they alone would differ. None where
+    another would make other nodes."""
+    made = with_number(system, op, argument, number, reflected)
+    steps = None if op in BY_VALUE else _steps(system, made.node, (argument.node,), number)
+    if steps is None or made.counts is not None:
+        return made, None
+    inside: list[Node] = []
+    stack = [made.node]
+    while stack:
+        node = stack.pop()
+        if node is not argument.node:
+            inside.append(node)
+            stack += node.operands
+    return made, [node for node in inside if isinstance(node, Scalar)]
+
+
 def class_of(number: int | float) -> Hashable:
     """Equal for numbers that no system's types, refusals or meanings tell apart."""
     if isinstance(number, int):

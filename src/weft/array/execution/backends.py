@@ -52,6 +52,10 @@ BACKENDS: Final[dict[str, str]] = {
 _LOADED: Final[dict[str, Any]] = {}
 """The modules that were asked for."""
 
+_LISTENERS: Final[ContextVar[tuple[Callable[[Sequence[Node]], None], ...]]] = ContextVar(
+    "weft.array.execution.backends.listeners", default=()
+)
+
 _CHOSEN: Final[ContextVar[str]] = ContextVar("weft.array.execution.backends", default="native")
 
 
@@ -77,6 +81,8 @@ def use_backend(name: str) -> Generator[str]:
 
 def run(outputs: Sequence[Node], backend: str | None = None) -> list[NDArray[Any]]:
     """The values of the nodes."""
+    for listener in _LISTENERS.get():
+        listener(outputs)
     return _module(backend).run(outputs)
 
 
@@ -85,6 +91,8 @@ def plan(
 ) -> Compiled:
     """The nodes compiled as a function of ``inputs`` and of the values of ``numbers``, which must be real and of at least 8 bits;
     other numbers and data in the graph come along."""
+    for listener in _LISTENERS.get():
+        listener(outputs)
     constants = [n for n in walk(outputs) if isinstance(n, Input) and n not in inputs and n.array is not None]
     compiled: Compiled = _module(backend).plan(outputs, [*inputs, *constants], numbers)
     if not constants:
@@ -98,6 +106,16 @@ def plan(
         return lambda arrays, addresses, given: inner([*arrays, *data], [*addresses, *places], given)
 
     return Compiled(lambda arrays, addresses, given: run([*arrays, *data], [*addresses, *places], given), known)
+
+
+@contextmanager
+def listening(listener: Callable[[Sequence[Node]], None]) -> Generator[None]:
+    """In the ``with`` block ``listener`` is told of all nodes that are computed or compiled; those of outer blocks are too."""
+    token = _LISTENERS.set((*_LISTENERS.get(), listener))
+    try:
+        yield
+    finally:
+        _LISTENERS.reset(token)
 
 
 def chosen(backend: str | None = None) -> str:
