@@ -276,15 +276,17 @@ def ulps_apart(dtype: DType, x: Array, y: Array) -> Array:
     """How many steps from ``x`` to ``y`` on the line of ``dtype``'s numbers, where infinity follows the largest and the
     zeros are one. Among numbers next to the subnormal ones, where libraries flush or round twice, none."""
 
-    def position(values: Array) -> Array:
-        bits = _bits(values).astype(np.float64 if dtype.bits < 64 else np.longdouble)
-        half = 2.0 ** (dtype.bits - 1)
-        return np.where(bits >= half, half - bits, bits)
+    def position(values: Array) -> tuple[Array, Array]:
+        """The distance from zero, and whether it is below."""
+        bits, half = _bits(values).astype(np.uint64), np.uint64(1 << (dtype.bits - 1))
+        return bits & (half - np.uint64(1)), bits >= half
 
     tiny = 4 * 2.0 ** (1 - dtype.compute.bias)
     wide = [values.astype(np.float64) for values in (x, y)]
     near_zero = (np.abs(wide[0]) < tiny) & (np.abs(wide[1]) < tiny)
-    apart = np.abs(position(x) - position(y))
+    (far_x, below_x), (far_y, below_y) = position(x), position(y)
+    between = np.maximum(far_x, far_y) - np.minimum(far_x, far_y)
+    apart = np.where(below_x == below_y, between, far_x + far_y).astype(np.float64)
     return np.where(near_zero, 0, np.where(np.isnan(wide[0]) != np.isnan(wide[1]), np.inf, apart))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import selectors
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from fuzz.case import NATIVE
 from fuzz.worker import ON, Verdict
@@ -37,28 +39,34 @@ def _one_process(items: Sequence[str], timeout: float, machines: Sequence[str]) 
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment) as process,
-        selectors.DefaultSelector() as selector,
     ):
         if process.stdout is None:
             raise RuntimeError("the worker has no output")
-        selector.register(process.stdout, selectors.EVENT_READ)
-        buffer = b""
-        while selector.select(timeout):
-            read = os.read(process.stdout.fileno(), 1 << 16)
-            if not read:
-                break
-            *lines, buffer = (buffer + read).split(b"\n")
-            for record in map(json.loads, lines):
+        lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
+        try:
+            while (line := lines.get(timeout=timeout)).endswith(b"\n"):
+                record = json.loads(line)
                 current = record["item"]
                 if "kind" in record:
                     yield Verdict(**record)
                     current = ""
-        else:
+        except queue.Empty:
             process.kill()
             yield Verdict(current, "timeout", f"no result within {timeout:g} s")
             return
+        except GeneratorExit:
+            process.kill()  # else the pipe is closed when the thread has read it to its end
+            raise
         status = process.wait()
         if status:
             errors.seek(0)
             reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
             yield Verdict(current or items[0], "crash", f"{reason}\n{errors.read()[-2000:]}".strip())
+
+
+def _read(stream: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+    """Puts the stream's lines, then an empty one. Of a thread: Windows waits for sockets only."""
+    for line in stream:
+        lines.put(line)
+    lines.put(b"")

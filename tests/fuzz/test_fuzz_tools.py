@@ -55,6 +55,15 @@ def test_a_nan_is_far_from_every_number() -> None:
     assert ulps_apart(dtypes.float32, f32(math.nan), f32(1)).tolist() == [math.inf]
 
 
+def test_ulps_between_large_numbers_of_64_bits() -> None:
+    """Exact also where places of the numbers have more than 53 bits."""
+    large: Any = np.array([1e300, -1e300, 1e300, 5e-324], np.float64)
+    after = np.nextafter(large, np.inf)
+    assert ulps_apart(dtypes.float64, large, after).tolist() == [1, 1, 1, 0]
+    far = ulps_apart(dtypes.float64, np.array([-1e300]), np.array([1e300]))
+    assert far.tolist() == [float(2 * int(np.array([1e300]).view(np.uint64)[0]))]
+
+
 def test_exact_outputs_see_one_bit_and_the_sign_of_zero() -> None:
     entry = ("output", "float32", 2)
     assert compare("x", entry, f32(1, 0), f32(1, 0), {}) is None

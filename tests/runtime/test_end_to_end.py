@@ -58,7 +58,10 @@ def random(shape: Any, dtype: Any = np.float32) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint64])
 def test_vector_add(n: int, dtype: Any) -> None:
-    x, y = (random(n) * 10).astype(dtype), (random(n)[::-1] * 10).astype(dtype)
+    wide: Any = random(n) * 10
+    if np.dtype(dtype).kind in "iu":
+        wide = wide.astype(np.int64)  # C does not say what a negative float is as an unsigned integer
+    x, y = wide.astype(dtype), wide[::-1].astype(dtype)
     out = np.zeros(n + 1, dtype)
     add[covering](x, y, out, n, BLOCK=64)
     assert np.array_equal(out[:n], x + y)

@@ -7,6 +7,7 @@ import functools
 import gc
 import linecache
 import operator
+import os
 import tracemalloc
 import weakref
 from collections.abc import Callable, Generator
@@ -84,7 +85,7 @@ def allocated() -> int:
     return info.uordblks + info.hblkhd
 
 
-LIBC: Any = ctypes.CDLL(None)
+LIBC: Any = ctypes.CDLL(None) if os.name == "posix" else None
 if GLIBC := hasattr(LIBC, "mallinfo2"):
     LIBC.mallinfo2.restype = MallInfo
 
