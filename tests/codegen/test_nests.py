@@ -1,6 +1,6 @@
 """Dot nests over panels: loops that qualify and loops that must not, against NumPy on whole numbers, where every sum is exact.
 
-Each kernel says whether its loop is a nest: its LLVM IR has the multiplication of panels (the block ``summed``) or has not.
+Each kernel says whether its loop is a nest: its laid-out IR then multiplies panels of a depth that is known at run time.
 """
 
 # Kernels give constexpr variables plain values, which no type checker can know to be right.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import subprocess
 import sys
 from typing import Any
@@ -29,7 +28,10 @@ from weft import dtypes
 from weft import target as targets
 from weft.codegen.compile import emit_assembly
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.ir import tile
+from weft.ir.cpu import MultiplyOp
 from weft.options import Options
+from weft.runtime import compiler
 from weft.target import PRODUCTS, X86_LEVELS, CpuTarget
 
 Array = NDArray[Any]
@@ -40,9 +42,14 @@ def whole(shape: tuple[int, ...], dtype: Any = np.float32, seed: int = 0) -> Arr
     return np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
 
 
-def products_of_panels(kernel: Any, *arguments: Any, **constants: Any) -> int:
-    """How many multiplications of panels a kernel becomes."""
-    return len(re.findall(r"^summed(?:\.\d+)?:", kernel.compile(*arguments, **constants).llvm, re.MULTILINE))
+def products_of(kernel: Any, *arguments: Any, **constants: Any) -> tuple[int, int, int]:
+    """How many dots of a kernel are nests, how many are multiplied from panels of one step, whose depth is a constant, and how
+    many from tiles."""
+    handle = kernel.compile(*arguments, **constants)
+    module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
+    products = [op for op in module.walk() if isinstance(op, MultiplyOp)]
+    single = [op for op in products if isinstance(op.depth.owner, tile.ConstantOp)]
+    return len(products) - len(single), len(single), sum(isinstance(op, tile.DotOp) for op in module.walk())
 
 
 @weft.jit
@@ -83,23 +90,23 @@ TILES = ((16, 16, 16), (32, 16, 32), (16, 32, 64), (64, 32, 16), (128, 64, 32))
 
 
 @pytest.mark.parametrize(
-    ("name", "tile", "wrap", "turned"),
+    ("name", "block", "wrap", "turned"),
     grid(11, tuple(TYPES), TILES, (False, True), ("", "a", "b")),
 )
-def test_matmul(name: str, tile: tuple[int, int, int], wrap: bool, turned: str) -> None:
+def test_matmul(name: str, block: tuple[int, int, int], wrap: bool, turned: str) -> None:
     """Cut-off tiles on all sides, wrap-arounds, and operands whose columns are contiguous."""
     dtype, sums, acc = TYPES[name]
     m, n, k = 75, 50, 70
     a = whole((k, m), dtype, 1).T if turned == "a" else whole((m, k), dtype, 1)
     b = whole((n, k), dtype, 2).T if turned == "b" else whole((k, n), dtype, 2)
     out = np.full((m, n), 99, sums)
-    programs = (weft.cdiv(m, tile[0]) * weft.cdiv(n, tile[1]),)
+    programs = (weft.cdiv(m, block[0]) * weft.cdiv(n, block[1]),)
     strides = [step // x.itemsize for x in (a, b) for step in x.strides]
-    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {"WRAP": wrap, "ACC": acc, "OTHER": 0}
+    constants = dict(zip(("BM", "BN", "BK"), block, strict=True)) | {"WRAP": wrap, "ACC": acc, "OTHER": 0}
     arguments = (a, b, out, m, n, k, *strides)
     product[programs](*arguments, **constants)
     assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
-    assert products_of_panels(product, *arguments, **constants) == 1
+    assert products_of(product, *arguments, **constants)[0] == 1
 
 
 def test_what_masked_elements_have() -> None:
@@ -165,7 +172,7 @@ def test_keys_are_what_operands_depend_on(step: int, start: int) -> None:
     times = np.array([sum(s <= at < s + 16 for s in range(start, k, step)) for at in range(k)])
     expected = np.einsum("z,yik,k,xkj->zyxij", scales, a, times, b) + np.arange(2)[:, None, None]
     assert np.array_equal(out, expected)
-    assert products_of_panels(batched, a, b, out, scales, k, STEP=step, START=start) == 1
+    assert products_of(batched, a, b, out, scales, k, STEP=step, START=start)[0] == 1
 
 
 @weft.jit
@@ -194,7 +201,7 @@ def test_programs_with_loops_of_other_lengths(down: bool) -> None:
         row, length = a[first : first + 16], first + 16
         expected = (row[:, k - length :] if down else row[:, :length]) @ b[:length]
         assert np.array_equal(out[first : first + 16], expected)
-    assert products_of_panels(triangle, a, b, out, k, DOWN=down) == 1
+    assert products_of(triangle, a, b, out, k, DOWN=down)[0] == 1
 
 
 @weft.jit
@@ -220,7 +227,7 @@ def test_two_accumulators() -> None:
     assert np.array_equal(c, (a @ b)[:, :16])
     assert np.array_equal(d, (a @ b)[:, 16:])
     assert last[0] == 5 + 3 * 3
-    assert products_of_panels(gated, a, b, c, d, 96, last) == 2
+    assert products_of(gated, a, b, c, d, 96, last)[0] == 2
 
 
 @weft.jit
@@ -240,7 +247,7 @@ def test_operands_from_outside_the_loop() -> None:
     expected = c + sum(a @ a @ x for x in b)
     powers[(1,)](a, b, c, 5)
     assert np.array_equal(c, expected)
-    assert products_of_panels(powers, a, b, c, 5) == 1
+    assert products_of(powers, a, b, c, 5)[0] == 1
 
 
 # ---- loops that are no nests -----------------------------------------------------------------------------------------
@@ -410,7 +417,7 @@ def test_loops_that_are_no_nests(name: str) -> None:
     kernel, expected = NO_NESTS[name]
     a, b, c = whole((9, 16, 16)), whole((9, 16, 16), seed=1), np.zeros((16, 16), np.float32)
     wanted = expected(a.copy(), b, 3)
-    assert products_of_panels(kernel, a, b, c, 3) == 0
+    assert products_of(kernel, a, b, c, 3)[0] == 0
     kernel[(1,)](a, b, c, 3)
     assert np.array_equal(c, wanted)
 
@@ -429,7 +436,7 @@ def test_arrays_that_overlap() -> None:
     memory, b = whole((4 * 256 + 16,)), whole((3, 16, 16), seed=1)
     a, c = memory[: 3 * 256].reshape(3, 16, 16), memory[2 * 256 + 16 : 3 * 256 + 16].reshape(16, 16)
     expected = sum(a[j] @ b[j] for j in range(3))
-    assert products_of_panels(weft.jit(sum_of_products), a, b, c, 3) == 0
+    assert products_of(weft.jit(sum_of_products), a, b, c, 3)[0] == 0
     weft.jit(sum_of_products)[(1,)](a, b, c, 3)
     assert np.array_equal(c, expected)
 
@@ -438,7 +445,7 @@ def test_checked_kernels_name_the_access() -> None:
     """A checked kernel keeps its loads in place, and reports the one that is out of bounds."""
     a, b, c = whole((2, 16, 16)), whole((3, 16, 16), seed=1), np.zeros((16, 16), np.float32)
     checked = weft.jit(checked=True)(sum_of_products)
-    assert products_of_panels(checked, a, b, c, 3) == 0
+    assert products_of(checked, a, b, c, 3)[0] == 0
     with pytest.raises(weft.OutOfBoundsError, match="a_ptr"):
         checked[(1,)](a, b, c, 3)
 
@@ -446,7 +453,7 @@ def test_checked_kernels_name_the_access() -> None:
 # ---- the machine's own instructions ----------------------------------------------------------------------------------
 
 
-def assembly_of(name: str, tile: tuple[int, int, int], features: frozenset[str]) -> str:
+def assembly_of(name: str, block: tuple[int, int, int], features: frozenset[str]) -> str:
     """The assembly of `product` for a CPU of x86-64's level 4 with more features."""
     dtype, sums_, acc = TYPES[name]
     numpy_types = {np.float32: dtypes.float32, np.int32: dtypes.int32}
@@ -455,7 +462,7 @@ def assembly_of(name: str, tile: tuple[int, int, int], features: frozenset[str])
         parameter: ScalarArgument(dtypes.int32) for parameter in ("M", "N", "K", "a_row", "b_row")
     }
     signature |= {"a_ptr": operand, "b_ptr": operand, "c_ptr": PointerArgument(numpy_types[sums_], aligned=True)}
-    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True)) | {
+    constants = dict(zip(("BM", "BN", "BK"), block, strict=True)) | {
         "WRAP": False,
         "ACC": acc,
         "OTHER": 0,
@@ -471,7 +478,7 @@ def assembly_of(name: str, tile: tuple[int, int, int], features: frozenset[str])
 
 
 @pytest.mark.parametrize(
-    ("name", "tile", "instruction"),
+    ("name", "block", "instruction"),
     [
         ("bfloat16", (32, 32, 32), "tdpbf16ps"),
         ("bfloat16", (16, 16, 16), "tdpbf16ps"),
@@ -480,16 +487,16 @@ def assembly_of(name: str, tile: tuple[int, int, int], features: frozenset[str])
         ("float32", (32, 32, 32), None),
     ],
 )
-def test_instructions(name: str, tile: tuple[int, int, int], instruction: str | None) -> None:
+def test_instructions(name: str, block: tuple[int, int, int], instruction: str | None) -> None:
     """Tiles are configured once a launch, and given back; a machine without the instruction does not get it."""
     features = frozenset(feature for product in PRODUCTS.values() for feature in product.needs)
-    text = assembly_of(name, tile, features)
+    text = assembly_of(name, block, features)
     used = {found for found in ("tdpbf16ps", "tdpbssd") if f"\t{found}" in text}
     assert used == ({instruction} if instruction else set())
     assert text.count("ldtilecfg") == bool(instruction)
     assert ("tilerelease" in text) == bool(instruction)
     for missing in features:
-        others = assembly_of(name, tile, features - {missing})
+        others = assembly_of(name, block, features - {missing})
         product_ = next((p for p in PRODUCTS.values() if p.operands == name), None)
         assert ("ldtilecfg" in others) == (product_ is not None and missing not in product_.needs)
 
@@ -518,14 +525,14 @@ def test_lower_levels_of_the_machine(level: str) -> None:
     assert done.stdout == "right\n", done.stderr
 
 
-@pytest.mark.parametrize(("m", "n", "k", "tile"), [(50, 40, 300, (32, 32, 16)), (64, 64, 1500, (16, 16, 32))])
-def test_bfloat16_of_any_size(m: int, n: int, k: int, tile: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize(("m", "n", "k", "block"), [(50, 40, 300, (32, 32, 16)), (64, 64, 1500, (16, 16, 32))])
+def test_bfloat16_of_any_size(m: int, n: int, k: int, block: tuple[int, int, int]) -> None:
     """Sums of bfloat16 products are those of float32 up to the rounding of each addition, in whatever order."""
     random = np.random.default_rng(0)
     a, b = (random.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
     out = np.zeros((m, n), np.float32)
-    constants = dict(zip(("BM", "BN", "BK"), tile, strict=True))
-    programs = (weft.cdiv(m, tile[0]) * weft.cdiv(n, tile[1]),)
+    constants = dict(zip(("BM", "BN", "BK"), block, strict=True))
+    programs = (weft.cdiv(m, block[0]) * weft.cdiv(n, block[1]),)
     product[programs](a, b, out, m, n, k, k, 1, n, 1, **constants, WRAP=False, ACC=tl.float32, OTHER=0)
     a64, b64 = a.astype(np.float64), b.astype(np.float64)
     bound = k * 2.0**-24 * (np.abs(a64) @ np.abs(b64))
@@ -581,10 +588,105 @@ def test_the_number_of_threads_does_not_matter() -> None:
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((128, 128), dtype=np.float32) for _ in range(2))
     found: list[Array] = []
-    for tile in ((16, 16, 16), (32, 32, 64), (64, 16, 32)):
+    for block in ((16, 16, 16), (32, 32, 64), (64, 16, 32)):
         out = np.zeros((128, 128), np.float32)
-        constants = dict(zip(("BM", "BN", "BK"), tile, strict=True))
-        programs = (128 // tile[0] * (128 // tile[1]),)
+        constants = dict(zip(("BM", "BN", "BK"), block, strict=True))
+        programs = (128 // block[0] * (128 // block[1]),)
         product[programs](a, b, out, 128, 128, 128, 128, 1, 128, 1, **constants, WRAP=False, ACC=tl.float32, OTHER=0)
         found.append(out)
     assert all(np.array_equal(out, found[0]) for out in found)
+
+
+# ---- dots in no nest -------------------------------------------------------------------------------------------------
+
+
+@weft.jit
+def attention(
+    q_ptr: Any, k_ptr: Any, v_ptr: Any, o_ptr: Any, length: Any, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr
+) -> None:
+    """Weights are whole numbers, so that all sums are exact: (2 + q @ k^T) for pairs that are seen, no softmax."""
+    head = tl.program_id(1) * length * D
+    rows, d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, D)
+    q = tl.load(q_ptr + head + rows[:, None] * D + d[None, :], mask=(rows < length)[:, None], other=0)
+    acc = tl.zeros((M, D), tl.float32)
+    for start in range(0, tl.minimum(length, (tl.program_id(0) + 1) * M), N):
+        columns = start + tl.arange(0, N)
+        seen = columns < length
+        k = tl.load(k_ptr + head + columns[None, :] * D + d[:, None], mask=seen[None, :], other=0)
+        v = tl.load(v_ptr + head + columns[:, None] * D + d[None, :], mask=seen[:, None], other=0)
+        p = tl.where(rows[:, None] >= columns[None, :], tl.dot(q, k) + 2, 0.0)
+        acc = tl.dot(p.to(v.dtype), v, acc * 0.5)
+    out = o_ptr + head + rows[:, None] * D + d[None, :]
+    tl.store(out, acc, mask=(rows < length)[:, None])
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(("m", "n"), [(32, 32), (16, 64), (64, 16)])
+def test_attention(name: str, m: int, n: int) -> None:
+    """Keys and values are packed once for all programs of a head, weights for each step. The accumulator is scaled in between."""
+    dtype = TYPES[name][0]
+    heads, length, d = 2, 72, 32
+    q, k, v = (np.random.default_rng(i).integers(-1, 2, (heads, length, d)).astype(dtype) for i in range(3))
+    out = np.zeros((heads, length, d), np.float32)
+    attention[(weft.cdiv(length, m), heads)](q, k, v, out, length, D=d, M=m, N=n)
+    q64, k64, v64 = (x.astype(np.float64) for x in (q, k, v))
+    weights = np.tril(q64 @ k64.swapaxes(1, 2) + 2)
+    expected = np.zeros((heads, length, d))
+    for first in range(0, length, m):
+        rows = slice(first, first + m)
+        for start in range(0, min(length, first + m), n):
+            columns = slice(start, start + n)
+            expected[:, rows] = expected[:, rows] * 0.5 + weights[:, rows, columns] @ v64[:, columns]
+    assert np.allclose(out, expected, rtol=1e-6, atol=0)
+    assert products_of(attention, q, k, v, out, length, D=d, M=m, N=n) == (0, 2, 0)
+
+
+@weft.jit
+def paged(q_ptr: Any, k_ptr: Any, table_ptr: Any, o_ptr: Any, pages: Any) -> None:
+    """Pages whose numbers are loaded, in an order that differs between programs; the last one depends on a branch."""
+    i = tl.arange(0, 16)
+    at = i[:, None] * 16 + i[None, :]
+    pid = tl.program_id(0)
+    q = tl.load(q_ptr + pid * 256 + at)
+    acc = tl.zeros((16, 16), tl.float32)
+    for j in range(pages):
+        page = tl.load(table_ptr + pid * pages + j)
+        if page >= 0:
+            acc += tl.dot(q + j, tl.load(k_ptr + page * 256 + at))
+        else:
+            acc -= tl.dot(q, tl.load(k_ptr + at))
+    tl.store(o_ptr + pid * 256 + at, acc)
+
+
+def test_pages_by_a_table() -> None:
+    """A key is a number that was loaded, and claims stand in branches."""
+    q, k, out = whole((6, 16, 16)), whole((40, 16, 16), seed=1), np.zeros((6, 16, 16), np.float32)
+    table = np.random.default_rng(2).integers(-1, 40, (6, 50)).astype(np.int32)
+    paged[(6,)](q, k, table, out, 50)
+    for p in range(6):
+        steps = ((q[p] + j) @ k[page] if page >= 0 else -(q[p] @ k[0]) for j, page in enumerate(table[p]))
+        assert np.array_equal(out[p], sum(steps, np.zeros((16, 16), np.float32)))
+    assert products_of(paged, q, k, table, out, 50) == (0, 2, 0)
+
+
+@weft.jit
+def chained(a_ptr: Any, b_ptr: Any, c_ptr: Any) -> None:
+    """A right operand that is no function of scalars."""
+    i = tl.arange(0, 32)
+    at = i[:, None] * 32 + i[None, :]
+    a = tl.load(a_ptr + at)
+    once = tl.dot(a, tl.load(b_ptr + at))
+    tl.store(c_ptr + at, tl.dot(a, once.to(a.dtype)))
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_right_operands_that_are_computed(name: str) -> None:
+    """Vectors are multiplied in the tile's buffer; an instruction that takes panels gets one that is filled each time."""
+    dtype = TYPES[name][0]
+    a, b = (np.random.default_rng(i).integers(-1, 2, (32, 32)).astype(dtype) for i in range(2))
+    out = np.zeros((32, 32), np.float32)
+    chained[(1,)](a, b, out)
+    a64, b64 = a.astype(np.float64), b.astype(np.float64)
+    assert np.array_equal(out, a64 @ (a64 @ b64))
+    tiles = name == "bfloat16" and PRODUCTS["amx.bf16"].needs <= targets.host().enabled
+    assert products_of(chained, a, b, out) == ((0, 2, 0) if tiles else (0, 1, 1))

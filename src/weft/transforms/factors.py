@@ -30,6 +30,10 @@ Reading a panel from the third-level cache hides behind the multiplication. Pack
 bytes a product of 1024^3 took 1.2 (tiles of 16) and 1.4 times (128) as long."""
 
 
+ONE_SLOTS_BYTES: Final = 1 << 21
+"""As `SLOTS_BYTES`, for a dot in no nest, whose panels have one step each."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """A dot's operand: its tiles, what they are computed from, and its panel."""
@@ -37,6 +41,8 @@ class Operand:
     value: SSAValue
     slice: Slice
     panel: Panel
+    most: int = SLOTS_BYTES
+    """The bytes of all panels of the operand that a thread keeps."""
 
     @property
     def bytes(self) -> int:
@@ -47,7 +53,7 @@ class Operand:
     def slots(self) -> int:
         """How many panels a thread keeps."""
         slots = 1
-        while self.slice.keys is not None and slots < MOST_SLOTS and 2 * slots * self.bytes <= SLOTS_BYTES:
+        while self.slice.keys is not None and slots < MOST_SLOTS and 2 * slots * self.bytes <= self.most:
             slots *= 2
         return slots
 
@@ -90,6 +96,28 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
             pair.append(operand)
         found[i] = Factors(pair[0], pair[1], chosen[i])
     return found
+
+
+def factors_of_one(dot: tile.DotOp, vector_bits: int, features: frozenset[str]) -> Factors | None:
+    """The factors of a dot that is in no nest. None where panels bring nothing: a right operand that is no function of scalars is
+    not used again, and vectors can be multiplied in the tile's buffer."""
+    if not _is_plain(dot):
+        return None
+    instruction = _instruction(dot, features)
+    (_, k), n = shape_of(dot.a), shape_of(dot.b)[1]
+    narrow = instruction is not FMA and k % (instruction.bytes // dtype_of(_narrow(dot.a)).itemsize) == 0
+    right = _narrow(dot.b) if narrow else dot.b
+    part = slice_of(right)
+    if not narrow and part.keys is None:
+        return None
+    lanes = layout_of(dot.acc).in_size("lane")
+    across = min(n, lanes if narrow else max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits))
+    left = _narrow(dot.a) if narrow else dot.a
+    return Factors(
+        Operand(left, slice_of(left), Panel(1, k, 0 if _by_rows(dot) else lanes), ONE_SLOTS_BYTES),
+        Operand(right, part, Panel(0, k, across, instruction.group if narrow else 1), ONE_SLOTS_BYTES),
+        instruction if narrow else FMA,
+    )
 
 
 def _by_rows(dot: tile.DotOp) -> bool:

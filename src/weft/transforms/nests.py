@@ -118,9 +118,9 @@ def is_pure(op: Operation) -> bool:
     return bool(op.regions) or effect_of(op) is Effect.NONE
 
 
-def slice_of(value: SSAValue, nest: Nest) -> Slice:
-    """The slice of an operand."""
-    body = nest.loop.body.block
+def slice_of(value: SSAValue, nest: Nest | None = None) -> Slice:
+    """The slice of an operand of a nest, or of any dot: then all that it is computed from is outside."""
+    body = None if nest is None else nest.loop.body.block
     inside: dict[Operation, None] = {}
     outside: dict[Operation, None] = {}
     keys: dict[SSAValue, None] = {}
@@ -132,7 +132,7 @@ def slice_of(value: SSAValue, nest: Nest) -> Slice:
         if current in seen:
             continue
         seen.add(current)
-        if is_inside(current, body):
+        if nest is not None and body is not None and is_inside(current, body):
             op = current.owner
             if not isinstance(op, Operation):
                 pending.extend(_carried_from(current, nest))

@@ -10,7 +10,10 @@ still has from an earlier program is not made again.
                                                          right, stale = claim(keys of b, block); if stale: for k: pack load(b, k)
                                                          acc = multiply(left, right, acc)
 
-The pass runs on laid-out IR whose invariant loads are marked. A nest whose tiles are narrower than a vector stays as it is.
+Other dots, as those of attention, get panels of one step: where the right operand is a function of scalars, so that iterations of
+other programs find it, and where the machine has an instruction that takes only panels.
+
+The pass runs on laid-out IR whose invariant loads are marked. Dots whose tiles are narrower than a vector stay as they are.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from weft.ir import tile
 from weft.ir.cpu import ClaimOp, MultiplyOp, PackOp
 from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, scalar, shape_of
-from weft.transforms.factors import Factors, Operand, factors_of
+from weft.transforms.factors import Factors, Operand, factors_of, factors_of_one
 from weft.transforms.nests import Nest, nest_of, same_trips
 
 
@@ -45,13 +48,63 @@ class PackDots(ModulePass):
     features: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        features = frozenset(self.features.split(","))
         for loop in [inner for inner in ops_in(op) if isinstance(inner, scf.ForOp)]:
             nest = nest_of(loop)
             if nest is None:
                 continue
-            factors = factors_of(nest, self.vector_bits, frozenset(self.features.split(",")))
+            factors = factors_of(nest, self.vector_bits, features)
             if factors is not None:
                 _Rewriting(nest, factors).run()
+        for dot in [inner for inner in ops_in(op) if isinstance(inner, tile.DotOp)]:
+            factors = factors_of_one(dot, self.vector_bits, features)
+            if factors is not None:
+                _rewrite_one(dot, factors)
+
+
+def _rewrite_one(dot: tile.DotOp, factors: Factors) -> None:
+    """Makes a dot in no nest a multiplication of panels of one step. A panel that others may have filled is claimed as soon as
+    its keys are known: what fills another one then stands beside the ops that compute its tile."""
+    panels: list[SSAValue] = []
+    here = _Inserter(InsertPoint.before(dot), dot)
+    fresh: list[tuple[Operand, SSAValue]] = []
+    for operand in (factors.right, factors.left):
+        keys = operand.slice.keys
+        if keys is None:
+            claim = ClaimOp((), operand.bytes, 1)
+            here.add(claim)
+            panels.append(claim.address)
+            fresh.append((operand, claim.address))
+            continue
+        early = _Inserter(_after(keys, dot), dot)
+        claim = ClaimOp(keys or [early.number(0)], operand.bytes, operand.slots)
+        early.add(claim)
+        panels.append(claim.address)
+        then = Block()
+        early.add(scf.IfOp(claim.stale, [], Region(then)))
+        filling = _Inserter(InsertPoint.at_end(then), dot)
+        values: dict[SSAValue, SSAValue] = {}
+        filling.clone(operand.slice.outside, values)
+        value = values.get(operand.value, operand.value)
+        filling.add(PackOp(value, claim.address, filling.number(0), operand.panel))
+        filling.add(scf.YieldOp())
+    for operand, address in fresh:
+        here.add(PackOp(operand.value, address, here.number(0), operand.panel))
+    right, left = panels
+    k = shape_of(dot.a)[1]
+    places = factors.left.panel, factors.right.panel
+    new = MultiplyOp(left, right, here.number(k), dot.acc, places, k, factors.instruction.name)
+    new.location = dot.location
+    Rewriter.replace_op(dot, new)
+
+
+def _after(keys: Sequence[SSAValue], dot: tile.DotOp) -> InsertPoint:
+    """The first place in the dot's block where all keys are known."""
+    block = dot.parent_block()
+    assert block is not None, "a dot stands in a block"
+    makers = {key.owner for key in keys if isinstance(key.owner, Operation) and key.owner.parent_block() is block}
+    latest = next((op for op in reversed(list(block.ops)) if op in makers), None)
+    return InsertPoint.at_start(block) if latest is None else InsertPoint.after(latest)
 
 
 class _Inserter:

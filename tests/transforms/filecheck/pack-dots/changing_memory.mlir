@@ -1,5 +1,5 @@
 // RUN: weft opt %s --pass pack-dots
-// A load that is not invariant has its place: the loop stays.
+// A load that is not invariant has its place: the loop stays, and the left panel is filled in each iteration.
 
 func.func @small(%a_ptr: !tile.ptr<f32> {tile.name = "a_ptr", tile.divisibility = 16 : i64}, %b_ptr: !tile.ptr<f32> {tile.name = "b_ptr", tile.divisibility = 16 : i64}, %c_ptr: !tile.ptr<f32> {tile.name = "c_ptr", tile.divisibility = 16 : i64}, %K: i32 {tile.name = "K"}) {
   %m = tile.arange 0 16 : tensor<16xi32, #tile.layout<"{register: [], lane: [1,2,4,8]} -> [dim0: 16]">>
@@ -49,5 +49,11 @@ func.func @small(%a_ptr: !tile.ptr<f32> {tile.name = "a_ptr", tile.divisibility 
   func.return
 }
 
-// CHECK:     tile.dot
-// CHECK-NOT: cpu.
+// CHECK:      scf.for %[[I:[^ ]*]] =
+// CHECK-NEXT: cpu.claim %[[I]] {bytes = 1024 : i64, slots = 64 : i64}
+// CHECK-NEXT: scf.if
+// CHECK:      %a = tile.load
+// CHECK:      %[[LEFT:.*]], %{{.*}} = cpu.claim {bytes = 2048 : i64, slots = 1 : i64}
+// CHECK:      cpu.pack %a to %[[LEFT]]
+// CHECK:      cpu.multiply %[[LEFT]]
+// CHECK-NOT:  tile.dot
