@@ -31,6 +31,23 @@ SYSTEMS = {
 
 KNOWN = {
     ("torch", "topk(t, 3)"): "which of equal elements comes first is not specified",
+    ("numpy", "unique(z)"): "which of two zeros is kept is not specified",
+    ("numpy", "nanmin(z)"): "which of two zeros is less is not specified",
+    ("torch", "nanmedian(z)"): "which of two zeros comes first is not specified",
+    **{
+        (system, f"searchsorted({array}, {values})"): "weft searches no complex numbers"
+        for system in ("numpy", "jax", "jax-x32")
+        for array, values in (("c", "c"), *((f"sort(a_complex{bits})", f"a_complex{bits}") for bits in (64, 128)))
+    },
+    **{
+        ("jax", f"silu(a_{name})"): "XLA's logistic of narrow floats is less accurate than a rounding"
+        for name in ("float16", "bfloat16", "float8_e5m2")
+    },
+    (
+        "jax",
+        "softmax(a_float8_e4m3fn, axis=0)",
+    ): "the package's maximum starts at an infinity, which is NaN in the type",
+    ("jax-x32", "softmax(h, axis=0)"): "XLA fuses, so that the quotient is rounded elsewhere",
     **{
         ("jax", f"a_complex{bits}.at[0].{op}"): "weft multiplies and orders no complex numbers in place"
         for bits in (64, 128)
@@ -46,7 +63,7 @@ def names(system: str) -> dict[str, Any]:
     given |= {name: wa.asarray(data, system) for name, data in DATA.items() if has(system, data)}
     if system.startswith("jax"):
         given["w"] = wa.full(3, 3, semantics=system)
-    for name in ("zeros", "ones", "full", "arange", "linspace", "eye"):
+    for name in ("zeros", "ones", "full", "arange", "linspace", "eye", "tri", "identity"):
         given[name] = partial(getattr(wa, name), semantics=system)
 
     have = semantics.get(system).dtypes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft.array as wa
-from weft.semantics import arrangement
+from weft.semantics import arrangement, composed
 
 TEXT = (Path(__file__).parents[2] / "docs" / "arrays.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```\n```\n(.*?)```\n", TEXT, re.DOTALL)
@@ -41,3 +41,15 @@ def test_the_table_of_whole_arrays_is_the_packages() -> None:
         for op, names in arrangement.NAMES.items()
     }
     assert all(op in ("index", "at") or hasattr(wa, op) for op in arrangement.NAMES)
+
+
+def test_the_table_of_functions_made_of_others_is_the_packages() -> None:
+    section = TEXT.partition("## Functions made of others")[2].partition("\n## ")[0]
+    rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in section.splitlines() if "|" in line]
+    found = {
+        name: tuple(system for system, has in zip(rows[0][1:], row[1:], strict=True) if has)
+        for row in rows[2:]
+        for name in row[0].split()
+    }
+    assert found == composed.HAS
+    assert all(callable(getattr(wa, name)) for name in found)

@@ -102,11 +102,6 @@ def test_refusals() -> None:
     with pytest.raises(ValueError) as missing:
         wa.var(wa.asarray(X, "triton"))
     assert str(missing.value).startswith("unknown reduction 'var'; triton knows sum cumsum cumprod")
-    with pytest.raises(TypeError) as complexes:
-        wa.logsumexp(wa.asarray(np.ones(2, np.complex64), "jax"))
-    assert str(complexes.value) == (
-        "weft does not compute 'logsumexp' of complex64; write it with exp and log, or of the parts real(x) and imag(x)"
-    )
     with pytest.raises(PromotionError) as bools:
         wa.std(wa.asarray(np.ones(2, np.bool_), "dali"))
     assert str(bools.value) == "fn.reductions.std_dev does not take bool; cast it with fn.cast(x, dtype=types.UINT8)"

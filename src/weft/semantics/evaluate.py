@@ -231,6 +231,7 @@ COMPLEX: Final = frozenset(
         "cumsum",
         "matmul",
     )
+    + ("cumprod", "max", "min", "argmax", "argmin", "clamp")
     + tuple(family.COMPLEX)
 )
 """The meanings that take complex numbers, as NumPy computes them."""

@@ -36,6 +36,9 @@ TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
 TYPES += ("float32", "float64", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128")
 
 
+ACTIVATIONS = ("softmax", "relu", "silu", "gelu", "softplus", "leaky_relu", "elu", "relu6")
+
+
 def typed(name: str) -> np.ndarray:
     """Three elements of a type."""
     import ml_dtypes
@@ -72,6 +75,8 @@ def jax_names(wide: bool) -> dict[str, Any]:
             raise TypeError("top_k gives the largest")
         return jax.lax.top_k(x, k, axis=axis)
 
+    names |= {name: getattr(jax.nn, name) for name in ACTIVATIONS} | {"log_softmax": jax.nn.log_softmax}
+    names |= {name: getattr(jax.scipy.special, name) for name in ("xlogy", "xlog1py", "logsumexp")}
     names |= {name: jnp.asarray(value) for name, value in DATA.items()} | {"topk": topk}
     names["w"] = jnp.full((3,), 3)
     names |= {f"a_{name}": jnp.asarray(typed(name)) for name in TYPES}
@@ -117,6 +122,18 @@ def torch_names() -> dict[str, Any]:
     def made(function: Any) -> Any:
         return lambda *args, dtype=None, **more: function(*args, dtype=convert(dtype), **more)
 
+    def first(function: Any) -> Any:
+        """The values of a function that gives indices with them."""
+
+        def values(*args: Any, **more: Any) -> Any:
+            found = function(*args, **more)
+            return found if isinstance(found, torch.Tensor) else found[0]
+
+        return values
+
+    def divmod(x: Any, y: Any) -> Any:
+        raise TypeError("torch has no divmod")
+
     convert = dtype
     names = {name: getattr(torch, name) for name in dir(torch) if not name.startswith("_")}
     names |= {name: torch.from_numpy(value.copy()) for name, value in DATA.items()}
@@ -135,6 +152,15 @@ def torch_names() -> dict[str, Any]:
         "tile": lambda x, n: torch.tile(x, n if isinstance(n, tuple) else (n,)),
         "sort": sort,
         "argsort": argsort,
+        **{name: first(getattr(torch, name)) for name in ("median", "nanmedian", "max", "min")},
+        **{name: getattr(torch.nn.functional, name) for name in ACTIVATIONS},
+        "softmax": lambda x, axis: torch.softmax(x, axis),
+        "log_softmax": lambda x, axis: torch.log_softmax(x, axis),
+        "xlog1py": torch.special.xlog1py,
+        "array_equal": torch.equal,
+        "vdot": lambda x, y: torch.vdot(x, y),
+        "divmod": divmod,
+        "array_split": torch.tensor_split,
         "topk": lambda x, k, axis=-1, largest=True: tuple(torch.topk(x, k, axis, largest)),
         "nonzero": lambda x: torch.nonzero(x, as_tuple=True),
         "tensordot": lambda x, y, axes=2: torch.tensordot(x, y, axes),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+
+from weft.array.api.advice import missing_method
 
 _Axis = SupportsIndex | Sequence[SupportsIndex] | None
 
@@ -16,6 +18,14 @@ class Methods:
 
     def _call(self, name: str, *arguments: Any, **named: Any) -> Any:
         return getattr(importlib.import_module("weft.array"), name)(self, *arguments, **named)
+
+    if not TYPE_CHECKING:  # a name that is missing stays an error to type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            package = importlib.import_module("weft.array")
+            raise AttributeError(missing_method(name, dir(type(self)), package.__all__))
 
     def to(self, dtype: object) -> Self:
         """The elements converted as the system's explicit cast does; ``astype`` in PyTorch's and Triton's words."""

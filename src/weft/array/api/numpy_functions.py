@@ -6,7 +6,7 @@ What they compute follows the arrays' system, operation by operation. Functions 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -61,54 +61,8 @@ def _is_real(x: Any) -> bool:
     return not x.dtype.is_complex
 
 
-def _at_least(ndim: int, a: Any) -> Any:
-    """An array with dimensions of size 1 in front, or a row as a matrix."""
-    return a if np.ndim(a) >= ndim else _weft().reshape(a, (1,) * (ndim - np.ndim(a)) + np.shape(a))
-
-
-def _vstack(tup: Sequence[Any]) -> Any:
-    return _weft().concatenate([_at_least(2, a) for a in tup], axis=0)
-
-
-def _hstack(tup: Sequence[Any]) -> Any:
-    arrays = [_at_least(1, a) for a in tup]
-    return _weft().concatenate(arrays, axis=0 if np.ndim(arrays[0]) == 1 else 1)
-
-
-def _column_stack(tup: Sequence[Any]) -> Any:
-    columns = [_weft().reshape(a, (-1, 1)) if np.ndim(a) < 2 else a for a in tup]
-    return _weft().concatenate(columns, axis=1)
-
-
-def _flipud(m: Any) -> Any:
-    return _weft().flip(m, 0)
-
-
-def _fliplr(m: Any) -> Any:
-    return _weft().flip(m, 1)
-
-
 def _matrix_transpose(x: Any) -> Any:
     return _weft().swapaxes(x, -1, -2)
-
-
-def _diff(a: Any, n: int = 1, axis: int = -1) -> Any:
-    for _ in range(n):
-        size = a.shape[axis]
-        where = [slice(None)] * a.ndim
-        later, earlier = list(where), list(where)
-        later[axis], earlier[axis] = slice(1, None), slice(0, max(size - 1, 0))
-        sides = a[tuple(later)], a[tuple(earlier)]
-        a = sides[0] != sides[1] if a.dtype.is_bool else sides[0] - sides[1]
-    return a
-
-
-def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    return _weft().sum(a if a.dtype.is_bool else a != 0, axis, keepdims)
-
-
-def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    return _weft().max(a, axis, keepdims) - _weft().min(a, axis, keepdims)
 
 
 SPECIAL: Final[Mapping[str, Callable[..., Any]]] = {
@@ -121,14 +75,6 @@ SPECIAL: Final[Mapping[str, Callable[..., Any]]] = {
     "size": _size,
     "iscomplexobj": _is_complex,
     "isrealobj": _is_real,
-    "vstack": _vstack,
-    "hstack": _hstack,
-    "column_stack": _column_stack,
-    "flipud": _flipud,
-    "fliplr": _fliplr,
     "matrix_transpose": _matrix_transpose,
-    "diff": _diff,
-    "count_nonzero": _count_nonzero,
-    "ptp": _ptp,
 }
 """By NumPy's names."""

@@ -56,6 +56,12 @@ class Operators(ABC):
     def __rmod__(self, other: Any) -> Self:
         return self._binary("%", other, True)
 
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return other // self, other % self
+
     def __pow__(self, other: Any) -> Self:
         return self._binary("**", other)
 

@@ -33,13 +33,19 @@ def variance(source: Node, axes: tuple[int, ...], ddof: float, root: bool) -> No
 
 
 def logsumexp(source: Node, axes: tuple[int, ...]) -> Node:
-    """``log(sum(exp(x - m))) + m`` with the greatest element m, so that nothing overflows; m is 0 where it is infinite."""
-    elements = convert(source, source.dtype.compute)
-    top = _reduce("max_nan", elements, axes)
+    """``log(sum(exp(x - m))) + m`` with the greatest element m (of complex numbers the greatest real part), so that nothing
+    overflows; m is 0 where it is infinite."""
+    elements = source if source.dtype.is_complex else convert(source, source.dtype.compute)
+    top = _reduce("max_nan", _real(elements), axes)
     finite = Apply(top.shape, dtypes.bool_, meaning="isfinite", arguments=(top,))
     shift = Apply(top.shape, top.dtype, meaning="select", arguments=(finite, top, _number(0.0, top.dtype)))
+    shift = convert(shift, elements.dtype)
     powers = _of("exp", _of("sub", elements, _beside(shift, elements, axes)))
     return convert(_of("add", _of("log", _sum(powers, axes)), shift), source.dtype)
+
+
+def _real(node: Node) -> Node:
+    return Apply(node.shape, node.dtype.part, meaning="real", arguments=(node,)) if node.dtype.is_complex else node
 
 
 def _beside(reduced: Node, elements: Node, axes: tuple[int, ...]) -> Node:

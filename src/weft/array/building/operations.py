@@ -66,7 +66,8 @@ _OF_ONE_SIDE: Final = frozenset({"square"})
 
 
 _ORDERED: Final = frozenset(
-    {"<", "<=", ">", ">=", "minimum", "maximum", "fmin", "fmax", "clamp", "min", "max", "argmin", "argmax"}
+    {"<", "<=", ">", ">=", "minimum", "maximum", "fmin", "fmax", "clamp", "max", "min", "argmax", "argmin"}
+    | {"cummax", "cummin"}
 )
 _OF_ORDER: Final = "compare abs(x), or real(x) with real(y)"
 
@@ -212,6 +213,10 @@ def _resolve(system: Semantics, op: str, arguments: Sequence[Argument], build: C
             raise PromotionError(
                 f"{system.name} gives '{op}' of {promotion.operands} a type, and no package computes it",
                 "convert with .astype('float32') first",
+            )
+        if promotion.operands.is_complex and op in ("argmax", "argmin") and system.name.startswith("jax"):
+            raise PromotionError(
+                f"{system.name} gives '{op}' of {promotion.operands} a type, and no package computes it", _OF_ORDER
             )
         if promotion.operands.is_complex and promotion.meaning not in COMPUTED:
             advice = _OF_ORDER if op in _ORDERED else "write it with exp and log, or of the parts real(x) and imag(x)"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cmp_to_key
 from typing import Any, Final
 
@@ -129,6 +131,70 @@ def _nonzero(out: Array, mask: Array, *, axis: int) -> None:
     out[...] = [i[axis] for i in np.ndindex(mask.shape) if mask[i] != 0]
 
 
+def _each(function: Callable[[Any, Any, np.dtype[Any]], Any]) -> Callable[..., None]:
+    """A function of two elements and their type."""
+
+    def run(out: Array, x: Array, y: Array) -> None:
+        with np.errstate(all="ignore"):
+            for i in np.ndindex(out.shape):
+                out[i] = function(x[i], y[i], out.dtype)
+
+    return run
+
+
+def _wrapped(number: int, dtype: np.dtype[Any]) -> Any:
+    return np.asarray([number % (1 << 8 * dtype.itemsize)], np.uint64).astype(dtype)[0]
+
+
+def _next(x: Any, y: Any, dtype: np.dtype[Any]) -> Any:
+    """The bits of a float count its places from zero."""
+    if np.isnan(x) or np.isnan(y):
+        return np.nan
+    if x == y:
+        return y
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    bits = int(np.asarray([x], dtype).view(unsigned)[0])
+    top = 1 << (8 * dtype.itemsize - 1)
+    if x == 0:
+        bits = 1 | (top if y < 0 else 0)
+    else:
+        bits += 1 if (y > x) == (x > 0) else -1
+    return np.asarray([bits], unsigned).view(dtype)[0]
+
+
+def _scaled(x: Any, exponent: Any, dtype: np.dtype[Any]) -> Any:
+    """In exact arithmetic, rounded once."""
+    if not np.isfinite(x) or x == 0:
+        return x
+    numerator, denominator = float(x).as_integer_ratio()
+    shift = max(min(int(exponent), 1 << 13), -(1 << 13))
+    exact = Fraction(numerator, denominator) * Fraction(2) ** shift
+    least = int(np.log2(float(np.finfo(dtype).smallest_subnormal))) if dtype.itemsize < 8 else -1074
+    _, top = np.frexp(float(x))
+    unit = Fraction(2) ** max(int(top) + shift - np.finfo(dtype).nmant - 1, least)
+    rounded = round(exact / unit) * unit
+    try:
+        return float(rounded)
+    except OverflowError:
+        return np.copysign(np.inf, x)
+
+
+def _searchsorted(out: Array, ordered: Array, values: Array, *, side: str, nan: str) -> None:
+    """The C++ of ``torch.searchsorted`` where NaN stops nothing, else how many elements come before."""
+    for i in np.ndindex(values.shape):
+        value = values[i]
+        if nan == "last":
+            order = [_compare(x, value, False) for x in ordered]
+            out[i] = sum(c < 0 or side == "right" and c == 0 for c in order)
+            continue
+        low, high = 0, ordered.size
+        while low < high:
+            middle = low + (high - low) // 2
+            stays = ordered[middle] >= value if side == "left" else ordered[middle] > value
+            low, high = (low, middle) if stays else (middle + 1, high)
+        out[i] = low
+
+
 FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "concatenate": _concatenate,
     "pad": _pad,
@@ -136,5 +202,10 @@ FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "sort": _sort,
     "argsort": _argsort,
     "nonzero": _nonzero,
+    "searchsorted": _searchsorted,
+    "gcd": _each(lambda x, y, dtype: _wrapped(math.gcd(int(x), int(y)), dtype)),
+    "lcm": _each(lambda x, y, dtype: _wrapped(math.lcm(int(x), int(y)), dtype)),
+    "nextafter": _each(_next),
+    "ldexp": _each(_scaled),
 }
 """The definitions, but for those of scatters."""

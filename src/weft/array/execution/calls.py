@@ -18,7 +18,7 @@ wrap         the index modulo the size
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,15 @@ def _unequal_bits(floats: Array) -> bool:
     return bool(np.isnan(floats).any() or np.signbit(floats[floats == 0]).any())
 
 
+def product(out: Array, real: Array, imaginary: Array, *, axes: tuple[int, ...], scan: bool, part: str) -> None:
+    """One part of the product of complex numbers over axes, or of the products up to each along the only one."""
+    numbers = np.empty(real.shape, f"c{2 * real.itemsize}")
+    numbers.real, numbers.imag = real, imaginary
+    with np.errstate(all="ignore"):
+        found = np.cumprod(numbers, axes[0]) if scan else np.prod(numbers, axes)
+    out[...] = getattr(found, part)
+
+
 def nonzero(out: Array, mask: Array, *, axis: int) -> None:
     """The indices along ``axis`` of the elements that are not zero, in row-major order."""
     out[...] = np.nonzero(mask)[axis]
@@ -172,6 +181,31 @@ def window(base: Array, shape: Sizes, offset: int, strides: Sizes) -> Array:
     return np.asarray(_Window(base, address, shape, tuple(s * size for s in strides))).view(base.dtype)
 
 
+def _elementwise(function: np.ufunc) -> Callable[..., None]:
+    """NumPy's function of two arrays."""
+
+    def run(out: Array, x: Array, y: Array) -> None:
+        with np.errstate(all="ignore"):
+            out[...] = function(x, y)
+
+    return run
+
+
+def searchsorted(out: Array, ordered: Array, values: Array, *, side: str, nan: str) -> None:
+    """Where values go into an array that is in order. NaN is ``last`` in the order, or (``path``) every comparison with one sends
+    the search on to the right."""
+    if nan == "path" and ordered.dtype.kind not in "iub":
+        low, high = np.zeros(values.shape, np.int64), np.full(values.shape, ordered.size, np.int64)
+        while (open_ := low < high).any():
+            middle = np.minimum((low + high) // 2, ordered.size - 1)
+            found = ordered[middle]
+            on = ~(found >= values if side == "left" else found > values)
+            low, high = np.where(open_ & on, middle + 1, low), np.where(open_ & ~on, middle, high)
+        out[...] = low
+    else:
+        out[...] = np.searchsorted(rank(ordered, False), rank(values, False), cast(Any, side))
+
+
 FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "concatenate": concatenate,
     "pad": pad,
@@ -184,5 +218,8 @@ FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "sort": sort,
     "argsort": argsort,
     "nonzero": nonzero,
+    "product": product,
+    "searchsorted": searchsorted,
+    **{name: _elementwise(getattr(np, name)) for name in ("gcd", "lcm", "nextafter", "ldexp")},
 }
 """Every meaning of a `Call`."""

@@ -91,7 +91,7 @@ def _times(x: Complex, y: Complex) -> Complex:
 
 
 def _divide(x: Complex, y: Complex) -> Complex:
-    """Smith's division: by the ratio of the divisor's smaller part to its larger one."""
+    """Smith's division: by the ratio of the divisor's smaller part to its larger one. By zero each part is."""
     (a, b), (c, d) = x, y
     wide = c.to("abs").to("less", d.to("abs"))
     large, small = wide.either(d, c), wide.either(c, d)
@@ -99,7 +99,9 @@ def _divide(x: Complex, y: Complex) -> Complex:
     ratio = small / large
     scale = large + small * ratio
     tilted = (second - first * ratio) / scale
-    return (first + second * ratio) / scale, wide.either(-tilted, tilted)
+    zero = large.to("equal", 0.0)
+    real, imaginary = (first + second * ratio) / scale, wide.either(-tilted, tilted)
+    return zero.either(a / large.to("abs"), real), zero.either(b / large.to("abs"), imaginary)
 
 
 def _modulus(z: Complex) -> Real:
@@ -345,6 +347,10 @@ _BINARY: Final[dict[str, Callable[[Complex, Complex], Complex | Real]]] = {
     "maximum": _extreme("greater", True),
 }
 
+_TERNARY: Final[dict[str, Callable[[Complex, Complex, Complex], Complex]]] = {
+    "clamp": lambda x, low, high: _extreme("less", False)(_extreme("greater", False)(x, low), high),
+}
+
 
 def _rule(formula: Callable[..., Complex | Real]) -> Callable[..., Node | Pair]:
     def rule(*parts: Node) -> Node | Pair:
@@ -356,6 +362,6 @@ def _rule(formula: Callable[..., Complex | Real]) -> Callable[..., Node | Pair]:
 
 
 RULES: Final[dict[str, Callable[..., Node | Pair]]] = {
-    name: _rule(formula) for table in (_UNARY, _BINARY) for name, formula in table.items()
+    name: _rule(formula) for table in (_UNARY, _BINARY, _TERNARY) for name, formula in table.items()
 }
 """What becomes of the parts under each meaning that complex numbers have here."""

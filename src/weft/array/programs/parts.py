@@ -29,6 +29,7 @@ from weft.array.expression.nodes import (
     walk,
 )
 from weft.array.programs.complexes import RULES, Pair, apply
+from weft.array.programs.orders import EXTREMES, PRODUCTS, extreme, product
 from weft.dtypes import DType
 
 MOVED: Final = frozenset({"concatenate", "pad", "gather", "scatter_set", "scatter_add"})
@@ -110,6 +111,10 @@ class Parts:
             case Reduce() if node.meaning in ("sum", "cumsum"):
                 real, imaginary = self._pair(node.source)
                 return replace(node, dtype=real.dtype, source=real), replace(node, dtype=real.dtype, source=imaginary)
+            case Reduce() if node.meaning in EXTREMES:
+                return extreme(node, self._pair(node.source))
+            case Reduce() if node.meaning in PRODUCTS:
+                return product(node, self._pair(node.source))
             case Convert():
                 return self._convert(node)
             case Matmul():
@@ -191,5 +196,7 @@ def _parts_of(array: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return array.real, array.imag
 
 
-COMPUTED: Final = frozenset((*RULES, "select", "sum", "cumsum", "mean", "var", "std", "matmul", "any", "all"))
+_REDUCED: Final = frozenset({"sum", "cumsum", "mean", "var", "std", "logsumexp", "any", "all"})
+
+COMPUTED: Final = frozenset({*RULES, *_REDUCED, *EXTREMES, *PRODUCTS, "select", "matmul"})
 """The meanings that complex numbers have here. `operations` refuses the others."""

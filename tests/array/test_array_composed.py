@@ -1,0 +1,148 @@
+"""Functions made of others, beyond what the packages were asked (`test_array_arrangements`): sizes, traces, messages, names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import weft.array as wa
+from weft.array.execution.called import called
+from weft.array.execution.calls import FUNCTIONS
+from weft.array.expression.nodes import Call, Input
+from weft.dtypes import named
+from weft.semantics import composed
+
+CAT, MEANN = "cat", "meann"
+RANDOM = np.random.default_rng(7)
+
+
+def test_many_values_are_searched(backend: str) -> None:
+    """More than 64 values are sorted: the way that the recorded cases do not take."""
+    x, values = RANDOM.integers(-500, 500, (7, 40)), RANDOM.integers(-500, 500, 300)
+    found = wa.isin(wa.asarray(x), values)
+    np.testing.assert_array_equal(found.numpy(), np.isin(x, values))
+    assert not wa.isin(wa.asarray(x), values + 10_000).numpy().any()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (5, 4)])
+def test_triangles_and_diagonals_of_any_shape(shape: tuple[int, ...]) -> None:
+    x = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)[::-1]
+    x.flags.writeable = False
+    for k in range(-6, 7):
+        np.testing.assert_array_equal(wa.tril(wa.asarray(x), k).numpy(), np.tril(x, k))
+        np.testing.assert_array_equal(wa.triu(wa.asarray(x), k).numpy(), np.triu(x, k))
+        np.testing.assert_array_equal(wa.diagonal(wa.asarray(x), k).numpy(), np.diagonal(x, k))
+        np.testing.assert_array_equal(wa.diag(wa.asarray(x[:, 0]), k).numpy(), np.diag(x[:, 0], k)) if x.size else None
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_steps_between_floats(dtype: str) -> None:
+    """Calls beside their definitions: each step from special values, and powers of two that round, overflow and vanish."""
+    special = [0.0, -0.0, 1.0, -1.0, 65504.0, 6e-8, -6e-8, 1e-40, 1e300, np.inf, -np.inf, np.nan]
+    with np.errstate(over="ignore"):
+        x = np.array(special).astype(dtype)
+    powers = np.array([-1100, -150, -30, -11, -1, 0, 1, 20, 130, 1100])
+    for name, y in (("nextafter", x), ("ldexp", powers)):
+        nodes = tuple(Input(a.shape, named(a.dtype.name), array=a) for a in np.meshgrid(x, y, indexing="ij"))
+        sides = [np.ascontiguousarray(a) for a in np.meshgrid(x, y, indexing="ij")]
+        node = Call(sides[0].shape, named(dtype), meaning=name, arguments=nodes)
+        out = np.empty(node.shape, dtype)
+        FUNCTIONS[name](out, *sides)
+        with np.errstate(all="ignore"):
+            expected = called(node, sides)
+        np.testing.assert_array_equal(out, expected, err_msg=name)
+        signed = (out != 0) & ~np.isnan(out)
+        np.testing.assert_array_equal(np.signbit(out[signed]), np.signbit(expected[signed]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_divisors_of_the_greatest_and_least_integers(dtype: str, backend: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([0, 1, 6, info.max, info.max - 1, info.min, info.min + 1], dtype)
+    a, b = np.meshgrid(x, x)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(wa.gcd(wa.asarray(a), b).numpy(), np.gcd(a, b))
+        small = (np.abs(a.astype(float)) < 100) | (dtype in ("int8", "uint8"))
+        np.testing.assert_array_equal(wa.lcm(wa.asarray(a[small]), b[small]).numpy(), np.lcm(a[small], b[small]))
+
+
+def test_distinct_elements_with_their_places(backend: str) -> None:
+    x = RANDOM.integers(0, 9, (6, 5)).astype(np.float32)
+    x[x == 4] = np.nan
+    found: Any = wa.unique(wa.asarray(x), True, True, True)
+    for mine, expected in zip(found, np.unique(x, True, True, True), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), expected)
+    each: Any = wa.unique(wa.asarray(x, "torch"))
+    assert each.shape == (8 + np.isnan(x).sum(),)  # PyTorch's NaNs differ from each other
+
+
+def test_lengths_that_depend_on_values_are_refused_in_traces() -> None:
+    for function in (wa.unique, wa.bincount, wa.argwhere):
+        with pytest.raises(wa.TracedValue):
+            wa.fuse(semantics="numpy")(function)(np.array([1, 2, 3]))
+    four: Callable[[Any], Any] = lambda x: wa.bincount(x, length=4)  # noqa: E731
+    traced = wa.fuse(semantics="jax")(four)
+    assert traced(np.array([1, 3, 1])).tolist() == [0, 2, 0, 1]
+
+
+def test_python_and_numpy_ask_the_array() -> None:
+    x = wa.asarray(np.array([7, -7], np.int8))
+    assert [part.tolist() for part in divmod(x, 2)] == [[3, -4], [1, 1]]
+    assert [part.tolist() for part in divmod(50, x)] == [[7, -8], [1, -6]]
+    assert [part.tolist() for part in np.divmod(x, 2)] == [[3, -4], [1, 1]]
+    assert np.median(x).dtype.name == "float64"
+    assert np.gcd(x, 14).tolist() == [7, 7]
+    assert np.isclose(x, 7.0).tolist() == [True, False]
+    assert [a.tolist() for a in np.meshgrid(x, x[:1])] == [[[7, -7]], [[7, 7]]]
+
+
+MESSAGES: list[tuple[Callable[[Any], Any], str, str]] = [
+    (lambda x: wa.xlogy(x, x), "numpy", "numpy has no 'xlogy'; write where(x == 0, 0, x * log(y))"),
+    (lambda x: wa.nanvar(x), "torch", "torch has no 'nanvar'; numpy, jax have it"),
+    (lambda x: wa.median(x), "dali@2", "dali@2 has no 'median'; numpy, torch, jax have it"),
+    (lambda x: wa.gcd(x, x), "numpy", "numpy's 'gcd' does not take float32; convert it first"),
+    (lambda x: wa.deg2rad(x + 1j), "numpy", "numpy's 'deg2rad' does not take complex64; convert it first"),
+    (lambda x: wa.nextafter(x, 0.0), "torch", "torch.nextafter takes tensors, found 0.0; make it one with asarray"),
+    (lambda x: wa.isclose(x, "a"), "jax", "'isclose' takes arrays and numbers, found str"),
+    (lambda x: wa.ldexp(x, x), "jax", "jax's 'ldexp' takes no float32 exponents; convert them to int32"),
+    (lambda x: wa.quantile(x, 2), "numpy", "'quantile' takes a number from 0 to 1 (a percentile to 100), found 2"),
+    (lambda x: wa.quantile(x, cast(Any, [0.5])), "numpy", "'quantile' takes one number, found list; call it for each"),
+    (lambda x: wa.median(x[:0]), "jax", "'median' over no elements has no value; the shape is (0,)"),
+    (lambda x: wa.diff(x, -1), "jax", "'diff' is taken a number of times that is not negative, found -1"),
+    (lambda x: wa.trace(x), "numpy", "'diagonal' takes arrays of two dimensions or more, found 1"),
+    (lambda x: wa.tril(x), "jax", "'tril' takes arrays of two dimensions or more, found 1"),
+    (lambda x: wa.searchsorted(x, x, "no"), "numpy", "'searchsorted' has the sides left and right, found 'no'"),
+    (lambda x: wa.searchsorted(x[None], x), "jax", "'searchsorted' takes an array of one dimension that is in order"),
+    (lambda x: wa.nanargmax(x * float("nan")), "numpy", "All-NaN slice encountered"),
+    (lambda x: wa.meshgrid(x, indexing="no"), "torch", "'meshgrid' has the indexing xy and ij, found 'no'"),
+    (lambda x: wa.cross(x[:1], x), "numpy", "'cross' takes vectors of three elements, found shapes (1,) and (2,)"),
+    (lambda x: wa.array_split(x, 0), "numpy", "'array_split' takes a number of pieces above 0, found 0"),
+    (lambda x: wa.rot90(x), "jax", "'rot90' takes arrays of two dimensions or more, found 1"),
+    (lambda x: getattr(wa, CAT)([x]), "jax", "weft.array has no 'cat'; write concatenate"),
+    (lambda x: getattr(wa, MEANN)(x), "jax", "weft.array has no 'meann'; did you mean 'mean'?"),
+    (lambda x: x.unsqueeze(0), "torch", "weft's arrays have no 'unsqueeze'; write expand_dims(axis)"),
+    (lambda x: x.median(), "torch", "weft's arrays have no 'median'; write weft.array.median(array)"),
+    (
+        lambda x: x.add_(1),
+        "torch",
+        "weft's arrays have no 'add_'; arrays are never written to; keep the result of the function without the underscore",
+    ),
+    (lambda x: x.meam(), "numpy", "weft's arrays have no 'meam'; did you mean 'mean'?"),
+    (lambda x: x.chunk(), "numpy", "weft's arrays have no 'chunk'; compute it with NumPy on array.numpy()"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("function", "system", "message"), MESSAGES)
+def test_messages(function: Any, system: str, message: str) -> None:
+    x: Any = wa.asarray(np.array([1.0, 2.0], np.float32), system)
+    with pytest.raises((TypeError, ValueError, AttributeError)) as error:
+        function(x)
+    assert str(error.value) == message
+
+
+def test_functions_of_every_name_exist() -> None:
+    assert {*composed.HAS} <= {*wa.__all__}
+    assert {op for op, _ in composed.REFUSED} <= {*composed.HAS}
