@@ -45,9 +45,10 @@ class Options:
         return dict(self.launch).get("sanitize_overflow", True)
 
     @property
-    def fusion(self) -> bool:
-        """Whether a GPU may add a product without rounding it first."""
-        return dict(self.launch).get("enable_fp_fusion", True)
+    def fusion(self) -> bool | None:
+        """Whether a product may be added without being rounded first; None: as is usual on the machine, yes on a GPU, no on a
+        CPU."""
+        return dict(self.launch).get("enable_fp_fusion")
 
     @property
     def most_registers(self) -> int | None:

@@ -11,6 +11,8 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft.codegen.llvm.types import Module
+from weft.target import host
 
 pytestmark = pytest.mark.jit
 
@@ -93,8 +95,12 @@ def test_a_product_is_added_unrounded_unless_fusion_is_off(
         assert found == {name.format("sub" if subtract else "add"): n for name, n in want.items()}
         product_and_sum.on("sm_90")[(1,)](x, y, z, out, SUBTRACT=subtract, enable_fp_fusion=fusion)
         assert (out.astype(np.float64) == values).all()
-    product_and_sum[(1,)](x, y, z, out, SUBTRACT=subtract)
-    assert not out.any()  # a CPU never fuses
+    for fusion in (None, False):
+        product_and_sum[(1,)](x, y, z, out, SUBTRACT=subtract, enable_fp_fusion=fusion)
+        assert not out.any()  # a CPU fuses only where it is told to
+    product_and_sum[(1,)](x, y, z, out, SUBTRACT=subtract, enable_fp_fusion=True)
+    fuses = np.dtype(dtype).itemsize >= 4 and Module("m", host().triple, host().enabled).fma
+    assert (out.astype(np.float64) == (exact if fuses else 0 * exact)).all()
 
 
 @pytest.mark.parametrize(

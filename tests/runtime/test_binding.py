@@ -55,7 +55,7 @@ def test_values_in_the_order_of_parameters(
         ((1, 2), {"num_ctas": 32}, "add(): num_ctas must be a power of two from 1 to 16, found 32"),
         ((1, 2), {"num_stages": -1}, "add(): num_stages must be an int that is not negative, found -1"),
         ((1, 2), {"maxnreg": 0}, "add(): maxnreg must be a positive int or None, found 0"),
-        ((1, 2), {"enable_fp_fusion": 2}, "add(): enable_fp_fusion must be a bool, found 2"),
+        ((1, 2), {"enable_fp_fusion": 2}, "add(): enable_fp_fusion must be a bool or None, found 2"),
         (
             (1, 2),
             {"launch_pdl": True},
@@ -171,7 +171,8 @@ def test_what_is_no_grid(grid: Any, kind: type[Exception], message: str) -> None
         ({"x": 3, "num_warps": 8}, (("num_warps", 8),)),
         ({"num_stages": 2, "num_warps": 8}, (("num_stages", 2), ("num_warps", 8))),
         ({"num_warps": 8, "num_stages": 2}, (("num_stages", 2), ("num_warps", 8))),
-        ({"num_warps": 4, "enable_fp_fusion": True, "maxnreg": None}, ()),
+        ({"num_warps": 4, "enable_fp_fusion": None, "maxnreg": None}, ()),
+        ({"enable_fp_fusion": True}, (("enable_fp_fusion", True),)),
         ({"enable_fp_fusion": False}, (("enable_fp_fusion", False),)),
     ],
 )

@@ -41,13 +41,14 @@ LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
     "num_stages": LaunchOption(3, lambda v: type(v) is int and v >= 0, "an int that is not negative"),
     "num_ctas": LaunchOption(1, _power_of_two(16), "a power of two from 1 to 16"),
     "maxnreg": LaunchOption(None, lambda v: v is None or (type(v) is int and v > 0), "a positive int or None"),
-    "enable_fp_fusion": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
+    "enable_fp_fusion": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
     "debug": LaunchOption(None, lambda v: v is None or type(v) is bool, "a bool or None"),
     "sanitize_overflow": LaunchOption(True, lambda v: v is True or v is False, "a bool"),
 }
 """Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. ``debug``
-compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that integers do not overflow. Whatever the
-others are, the CPU backend makes the same code: they tune code for GPUs, and it fuses no multiplication with an addition."""
+compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that integers do not overflow.
+``enable_fp_fusion`` is True on GPUs and False on CPUs where it is None. Whatever the others are, the CPU backend makes the same code:
+they tune code for GPUs."""
 
 NOT_OPTIONS: Final = frozenset(
     {

@@ -74,7 +74,8 @@ class CpuMachine:
     def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
         """The module of two functions: one that runs a program, and the entry point that runs programs as it claims them."""
         symbol = kernel.sym_name.data
-        module = Module(symbol, self.target.triple, self.target.enabled)
+        contracted = frozenset({"contract"} if options.fusion else ())
+        module = Module(symbol, self.target.triple, self.target.enabled | contracted)
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)

@@ -2,8 +2,9 @@
 
 The edge cases of LLVM's instructions differ from weft's (division by zero and oversized shifts are
 undefined, `minnum` of a signalling NaN varies with the target), so each entry spells out what `weft.reference` defines.
-Nothing carries a fast-math flag but the sums and products of a GPU that may be contracted. Results do not depend on the target,
-except those of transcendental functions and of those that a GPU approximates (`weft.codegen.llvm.approximate`).
+Nothing carries a fast-math flag but sums and products that may be contracted (`Options.fusion`). Otherwise results do not
+depend on the target, except those of transcendental functions and of those that a GPU approximates
+(`weft.codegen.llvm.approximate`).
 
 Operands are values in registers as `weft.codegen.llvm.types` represents them, all of one shape, scalar or vector; the
 result has that shape. Narrow floats are widened to float32, computed and rounded once, or computed as such where the target does
@@ -131,11 +132,13 @@ def _rounded(name: str) -> Binary:
     """A sum, difference or product, rounded once.
 
     A GPU computes narrow types as such. That gives what float32 gives: its results have so many bits that rounding them again is
-    harmless. ``contract`` lets LLVM, and ptxas after it, add a product without rounding it.
+    harmless. ``contract`` lets LLVM, and ptxas after it, add a product without rounding it, on CPUs that
+    have an instruction for it; but there it would also leave out the rounding of products of narrow types.
     """
 
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
-        flags = ("contract",) if has(builder, "contract") else ()
+        unrounded = has(builder, "contract") and (has(builder, "ptx") or not is_narrow(dtype))
+        flags = ("contract",) if unrounded else ()
         operands = [_operand(builder, v, dtype) for v in (x, y)]
         return _result(builder, getattr(builder, name)(*operands, flags=flags), dtype)
 

@@ -56,7 +56,7 @@ class Module(ir.Module):
     """An LLVM module for one target.
 
     ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU;
-    ``contract``: a product may be added without rounding it first, which only GPUs are asked for; ``f8``: a GPU that has
+    ``contract``: a product may be added without rounding it first, if the kernel's options allow it; ``f8``: a GPU that has
     instructions on float8.
     Without ``half`` and ``fma`` (and in a plain `ir.Module`) conversions use integer arithmetic and transcendental functions
     call libm.
@@ -70,7 +70,7 @@ class Module(ir.Module):
         self.half = self.ptx or arm or not features.isdisjoint({"f16c", "avx512f"})
         self.fma = self.ptx or arm or not features.isdisjoint({"fma", "avx512f"})
         self.scalef = "avx512f" in features
-        self.contract = self.ptx and "contract" in features
+        self.contract = "contract" in features
         self.f8 = self.ptx and "f8" in features
 
     @functools.cached_property

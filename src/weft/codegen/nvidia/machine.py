@@ -85,7 +85,7 @@ class GpuMachine:
     def emit(self, kernel: func.FuncOp, options: Options) -> Emitted:
         """The module of the kernel function."""
         symbol = kernel.sym_name.data
-        features = {"contract": options.fusion, "f8": self.target.has("mma.f8")}
+        features = {"contract": options.fusion is not False, "f8": self.target.has("mma.f8")}
         module = Module(symbol, TRIPLE, frozenset(name for name, has in features.items() if has))
         arguments = kernel.body.block.args
         types = [element_of_value(a).storage_type(None) for a in arguments]

@@ -196,7 +196,7 @@ class CompiledKernel:
         options, gpu = self.options, self._gpu
         known = {
             "backend_name": "cuda" if gpu else "cpu",
-            "enable_fp_fusion": options.fusion,
+            "enable_fp_fusion": options.fusion is not False,  # Triton's default
             "hash": self.hash,
             "maxnreg": options.most_registers,
             "name": self.name,
