@@ -14,7 +14,7 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from weft.codegen.cpu.loops import Versions, is_small
+from weft.codegen.cpu.loops import Versions
 from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import WHOLE, Columns, RegisterLoop
@@ -25,8 +25,6 @@ from weft.ir.types import is_tile, layout_of
 
 def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
     """The versions of a loop's body; None where no scalar test can tell that masks of a group are true."""
-    if is_small(loop.layout):
-        return None
     loads = [value.owner for value in loop.needs if is_tile(value) and value not in registers.buffers]
     accesses = [op for op in (*loads, *loop.roots) if isinstance(op, tile.LoadOp | tile.StoreOp)]
     masks = dict.fromkeys(
