@@ -130,3 +130,41 @@ def test_a_recipe_has_the_number_at_hand() -> None:
     for op in ("*", "**"):
         for by in (2, 3, 0.5, 0.7, 2, 3):
             agree(partial(recipes.with_number, system, op, x, by, False), partial(plain, system, op, x, by, False))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_recipes_of_functions_make_what_building_makes(system: str) -> None:
+    """Each twice, so that the second is by the recipe of the first, on other arrays."""
+    chosen = semantics.get(system)
+    held = [d for d in chosen.dtypes if d in dtypes.ALL]
+    rng = random.Random(5)
+    build: dict[str, Callable[..., Value]] = {"where": operations.where, "clamp": operations.clamp}
+    for _ in range(200):
+        op = rng.choice(("where", "clamp", "maximum", "**", "atan2"))
+        kinds = [
+            rng.choice((None, None, (rng.choice(held), rng.choice(((), (3,), (2, 3))))))
+            for _ in range(3 if op in build else 2)
+        ]
+        numbers = [rng.choice((0, 1, 2, -1, 300, 0.0, -0.0, 0.5, 2.0, float("nan"), 1e39)) for _ in kinds]
+        for _ in range(2):
+            sides = [
+                n if kind is None else Value(Input(kind[1], kind[0])) for kind, n in zip(kinds, numbers, strict=True)
+            ]
+            fresh = (
+                partial(build[op], chosen, *sides) if op in build else partial(operations.binary, chosen, op, *sides)
+            )
+            agree(partial(recipes.applied, chosen, op, sides, fresh), fresh)
+
+
+def test_recipes_of_several_numbers_and_of_powers_are_for_their_values() -> None:
+    system = semantics.get("numpy")
+    x, mask = Value(Input((3,), dtypes.float32)), Value(Input((3,), dtypes.bool_))
+    for first, second in ((0.5, 0.5), (0.5, 0.75), (0.75, 0.5), (0.25, 0.25)):
+        sides = (mask, first, second)
+        agree(
+            partial(recipes.applied, system, "where", sides, partial(operations.where, system, *sides)),
+            partial(operations.where, system, *sides),
+        )
+    for by in (2.0, 4.0, 3.0, 2.0):
+        build = partial(operations.binary, system, "**", x, by)
+        agree(partial(recipes.applied, system, "**", (x, by), build), build)

@@ -400,6 +400,8 @@ def apply(op: str, *operands: object, semantics: str | Semantics | None = None) 
     """An elementwise operation, ``matmul`` or ``clamp``, in any of its spellings, on arrays, data and numbers:
     ``apply("fmod", x, 2)``. The system is that of the arrays, else ``semantics``, else the current one."""
     op = ops.canonical(op)
+    if semantics is None and (quick := _known(op, operands)) is not None:
+        return quick
     system = system_of(op, operands, semantics)
     arguments = list(_arguments(system, op, operands))
     for argument, found in zip(arguments, operands, strict=True):
@@ -413,16 +415,34 @@ def apply(op: str, *operands: object, semantics: str | Semantics | None = None) 
         raise TypeError(f"'{op}' takes {ops.counted(expected)}, found {len(given)}")
     match op:
         case "where":
-            value = operations.where(system, *given)
+            value = recipes.applied(system, op, given, lambda: operations.where(system, *given))
         case "clamp":
-            value = operations.clamp(system, *given)
+            value = recipes.applied(system, op, given, lambda: operations.clamp(system, *given))
         case "matmul":
             value = operations.matmul(system, *(_as_value(system, a) for a in given))
         case _ if expected == 1:
-            value = operations.unary(system, op, _as_value(system, given[0]))
+            value = recipes.unary(system, op, _as_value(system, given[0]))
         case _:
-            value = operations.binary(system, op, *given)
+            value = recipes.applied(system, op, given, lambda: operations.binary(system, op, *given))
     return Array(value, system)
+
+
+def _known(op: str, operands: Sequence[object]) -> Array | None:
+    """An operation of arrays of one system and plain numbers that was applied to such before."""
+    system: Semantics | None = None
+    sides: list[Argument] = []
+    for operand in operands:
+        if type(operand) is Array:
+            if system is not None and system is not operand.semantics:
+                return None
+            system = operand.semantics
+            sides.append(operand.value)
+        elif type(operand) is int or type(operand) is float:
+            sides.append(operand)
+        else:
+            return None
+    known = None if system is None else recipes.known_of(system, op, sides)
+    return None if known is None or system is None else Array(known, system)
 
 
 def _arguments(system: Semantics, op: str, operands: Sequence[object]) -> Iterator[Argument | None]:

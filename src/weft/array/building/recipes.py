@@ -3,7 +3,8 @@
 What `operations` makes of operands depends on their types and shapes, and on the system. The first time, the nodes that
 it made are kept as a *recipe*: which conversions and operations, of which of the nodes before. The next time the recipe makes the
 same nodes of other operands, in a tenth of the time. Of a number only its class matters (`class_of`): numbers of one class are
-the same to every system, whatever its rules, but for the operations in `BY_VALUE`.
+the same to every system, whatever its rules. A recipe holds for one value of its numbers in the operations in `BY_VALUE`, and
+where there may be two numbers (`where`, `clamp`), so that nobody has to tell which of them a node is.
 
 While operations are recorded, recipes are not used. What is built of other nodes than these kinds is no recipe.
 """
@@ -18,7 +19,7 @@ from typing import Final, TypeAlias
 
 from weft import dtypes
 from weft.array.building import operations
-from weft.array.building.operations import Value
+from weft.array.building.operations import Argument, Value
 from weft.array.expression import tracing
 from weft.array.expression.nodes import Apply, Convert, Node, Scalar
 from weft.dtypes import DType
@@ -30,8 +31,9 @@ _KEPT: Final = 4096
 _LONGEST: Final = 32
 """Nodes of a recipe, at most."""
 
-_Step: TypeAlias = tuple[tuple[int, ...], DType, str, tuple[int, ...], type[Node]]
-"""Shape, dtype, meaning, the operands' places, and what it is: an `Apply`, a `Convert`, or the number as a `Scalar`."""
+_Step: TypeAlias = tuple[tuple[int, ...], DType, str, tuple[int, ...], type[Node] | Scalar]
+"""Shape, dtype, meaning, the operands' places, and what it is: an `Apply`, a `Convert`, the number as a `Scalar`, or a number of
+the recipe's own."""
 
 BY_VALUE: Final = frozenset({"**", "fpow", "<<", ">>"})
 """The operations whose rules look at a number's value."""
@@ -62,6 +64,8 @@ class _Recipe:
                 nodes.append(operations.scalar(self.system, number, dtype))
             elif kind is Apply:
                 nodes.append(Apply(shape, dtype, meaning, tuple([nodes[place] for place in places])))
+            elif isinstance(kind, Scalar):
+                nodes.append(kind)
             else:
                 nodes.append(Convert(shape, dtype, source=nodes[places[0]], meaning=meaning))
         return Value(nodes[-1], self.weak)
@@ -92,12 +96,58 @@ def with_number(system: Semantics, op: str, argument: Value, number: int | float
     """`operations.binary` of an array and a Python number that is no bool; the number comes first if ``reflected``."""
     sides = (number, argument) if reflected else (argument, number)
     if op in BY_VALUE:
-        return operations.binary(system, op, *sides)
+        return applied(system, op, sides, lambda: operations.binary(system, op, *sides))
     node = argument.node
     key = (id(system), op, node.dtype, argument.weak, argument.counts, node.shape, reflected, class_of(number))
     if (known := _recipes.get(key)) is not None and not tracing.listening():
         return known.make(node, number=number)
     return _made(key, system, (node,), lambda: operations.binary(system, op, *sides), number)
+
+
+def applied(system: Semantics, op: str, sides: Sequence[Argument], build: Callable[[], Value]) -> Value:
+    """``build()``, which applies the operation to all sides."""
+    if (known := known_of(system, op, sides)) is not None:
+        return known
+    if (found := _sides(system, op, sides)) is None:
+        return build()
+    key, nodes, number = found
+    return _made(key, system, nodes, build, number, exact=_is_exact(op, sides))
+
+
+def known_of(system: Semantics, op: str, sides: Sequence[Argument]) -> Value | None:
+    """`applied` where its recipe is known."""
+    found = None if tracing.listening() else _sides(system, op, sides)
+    if found is None or (known := _recipes.get(found[0])) is None:
+        return None
+    return known.make(*found[1], number=0 if found[2] is None else found[2])
+
+
+def _is_exact(op: str, sides: Sequence[Argument]) -> bool:
+    """Whether a recipe is for the values of its numbers."""
+    return len(sides) > 2 or op in BY_VALUE
+
+
+def _sides(
+    system: Semantics, op: str, sides: Sequence[Argument]
+) -> tuple[tuple[Hashable, ...], list[Node], int | float | None] | None:
+    """The key for these sides, the arrays' nodes, and the number, if it is in the key by its class; None where a side is neither
+    an array nor a plain number."""
+    key: list[Hashable] = [id(system), op]
+    nodes: list[Node] = []
+    number = None
+    for side in sides:
+        if isinstance(side, Value):
+            node = side.node
+            key += (node.dtype, side.weak, side.counts, node.shape)
+            nodes.append(node)
+        elif type(side) is not int and type(side) is not float:
+            return None
+        elif _is_exact(op, sides):
+            key += (type(side), repr(side))
+        else:
+            key.append(class_of(side))
+            number = side
+    return (tuple(key), nodes, number) if nodes else None
 
 
 def with_parameter(
@@ -138,9 +188,10 @@ def _made(
     operands: Sequence[Node],
     build: Callable[[], Value],
     number: Number | None = None,
+    exact: bool = False,
 ) -> Value:
     value = build()
-    if (steps := _steps(system, value.node, operands, number)) is not None and value.counts is None:
+    if (steps := _steps(system, value.node, operands, number, exact)) is not None and value.counts is None:
         if len(_recipes) >= _KEPT:
             _recipes.clear()
         _, _, _, places, kind = steps[0]
@@ -150,9 +201,10 @@ def _made(
 
 
 def _steps(
-    system: Semantics, result: Node, operands: Sequence[Node], number: Number | None
+    system: Semantics, result: Node, operands: Sequence[Node], number: Number | None, exact: bool = False
 ) -> tuple[_Step, ...] | None:
-    """The nodes between the operands and the result; None where there are others than a recipe has, or many."""
+    """The nodes between the operands and the result; None where there are others than a recipe has, or many. ``exact``: numbers
+    are the recipe's own."""
     places = {id(node): place for place, node in enumerate(operands)}
     if len(places) < len(operands):
         return None  # which of the two is meant cannot be told
@@ -162,6 +214,10 @@ def _steps(
         node = stack[-1]
         if id(node) in places:
             stack.pop()
+            continue
+        if isinstance(node, Scalar) and exact:
+            places[id(node)] = len(operands) + len(steps)
+            steps.append((node.shape, node.dtype, "", (), node))
             continue
         if isinstance(node, Scalar) and number is not None:
             if repr(node.value) != repr(operations.scalar(system, number, node.dtype).value):
