@@ -21,7 +21,7 @@ BACKENDS = ("reference", "native")
 TINY = float(np.finfo(np.float32).tiny)
 BF16 = ml_dtypes.bfloat16
 
-Operand = tuple[Any, list[float]] | float | bool
+Operand = tuple[Any, list[float] | float] | float | bool
 
 
 def row(system: str, op: str, *operands: Operand, gives: list[float] | list[int] | list[bool]) -> Any:
@@ -85,6 +85,11 @@ ROWS.extend(
 ROWS.extend(
     [
         row("torch", "*", (f16, [1.257, 3.777]), 0.1, gives=[0.125732421875, 0.377685546875]),
+        row("torch", "//", (np.int64, 70001), (f16, 2.0), gives=[NAN]),
+        row("torch", "/", (np.int64, 70001), (f16, 2.0), gives=[INF]),
+        row("torch", "*", (np.int64, 70001), (f16, 0.5), gives=[INF]),
+        row("torch", "*", (f16, 0.5), (np.int64, 70001), gives=[35008.0]),
+        row("torch", "*", 70001, (f16, 0.5), gives=[35008.0]),
         row("torch", "/", 3.0, (f32, [49.0, 7.0]), gives=[0.06122449040412903, 0.4285714626312256]),
     ]
 )
@@ -189,6 +194,35 @@ ROWS.extend(
         row("jax@0.10", "any", (BF16, [T / 2, 0.0]), gives=[True]),
     ]
 )
+# MAX's code for a CPU: `x < y` is `not x >= y`, quotients are rounded before they are rounded down, subnormal numbers are zeros.
+MAX: str = "max@26"
+ROWS.extend(
+    [
+        row(MAX, "<", (f32, [NAN, 1.0, 2.0, NAN]), (f32, [1.0, NAN, 3.0, NAN]), gives=[True, True, True, True]),
+        row(MAX, "<=", (f32, [NAN, 1.0, 2.0, 3.0]), (f32, [1.0, NAN, 2.0, 2.0]), gives=[True, True, True, False]),
+        row(MAX, "!=", (f16, [NAN, 1.0, 2.0]), (f16, [1.0, NAN, 1.0]), gives=[False, False, True]),
+        row(MAX, ">", (f32, [NAN, 2.0]), (f32, [1.0, 1.0]), gives=[False, True]),
+        row(MAX, "==", (f32, [T / 2, T]), (f32, [0.0, 0.0]), gives=[True, False]),
+        row(MAX, "+", (f32, [T / 2, -1.5 * T]), (f32, [0.0, T]), gives=[0.0, -0.0]),
+        row(MAX, "+", (f32, [T / 2]), (f64, [0.0]), gives=[0.0]),
+        row(MAX, "neg", (f32, [T / 2]), gives=[-T / 2]),
+        row(MAX, "floor", (f32, [-T / 2, -0.5]), gives=[-0.0, -1.0]),
+        row(MAX, "minimum", (f32, [-T / 2, T / 2, NAN]), (f32, [-T / 2, 1.0, T / 2]), gives=[-0.0, 0.0, T / 2]),
+        row(
+            MAX,
+            "%",
+            (f32, [-12.0, 5.5, -7.0, 3e9]),
+            (f32, [0.1, INF, 2.0, -0.3]),
+            gives=[0.10000018030405045, NAN, 1.0, -119.50929260253906],
+        ),
+        row(MAX, "%", (f64, [2.0, -12.0]), (f64, [0.1, 0.1]), gives=[-1.1102230246251565e-16, 0.10000000000000067]),
+        row(MAX, "%", (BF16, [2112.0, -2928.0]), (BF16, [49.0, 49.0]), gives=[0.0, 17.0]),
+        row(MAX, "//", (f32, [INF, 49.0, -5.0]), (f32, [-120.0, 0.1, INF]), gives=[-INF, 490.0, -0.0]),
+        row(MAX, "//", (f16, [49.0, 2.0]), (f16, [-0.0933, 0.1]), gives=[-525.0, 20.0]),
+        row("max", "<", (f32, [NAN]), (f32, [1.0]), gives=[False]),
+        row("max", "//", (f32, [INF]), (f32, [-120.0]), gives=[NAN]),
+    ]
+)
 
 
 def read(system: str, operand: Operand) -> Any:
@@ -230,13 +264,16 @@ def test_what_the_packages_compute(
         (BF16, [T / 2], f32, [T / 2]),
     ],
 )
-def test_xla_converts_without_subnormals(
-    source: Any, values: list[float], target: Any, gives: list[float], backend: str
+@pytest.mark.parametrize("system", ["jax@0.10", "max@26"])
+def test_xla_and_max_convert_without_subnormals(
+    source: Any, values: list[float], target: Any, gives: list[float], system: str, backend: str
 ) -> None:
-    array = wa.asarray(np.array(values, source), "jax@0.10")
+    if system == "max@26" and source is BF16 and target is np.bool_:
+        gives = [False, False]
+    array = wa.asarray(np.array(values, source), system)
     (found,) = wa.compute(array.astype(target), backend=backend)
     assert same(found, gives), found.tolist()
-    if target is np.bool_:
+    if target is np.bool_ and system == "jax@0.10":
         (chosen,) = wa.compute(wa.where(array, 1, 2), backend=backend)
         assert chosen.tolist() == [1 if holds else 2 for holds in gives]
 
@@ -351,3 +388,12 @@ def test_xla_takes_hyperbolic_functions_of_float32_by_a_sum_in_the_exponent(
     unit = np.spacing(np.float32(gives))
     assert abs(found[0] - np.float32(gives)) <= 2 * unit
     assert abs(exact[0] - 107321787154432.0) <= 2 * unit
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("dtype", [f16, BF16, f32, f64])
+def test_nan_is_false_in_max(dtype: Any, backend: str) -> None:
+    """`ops.cast` of NaN to bool, in the package."""
+    array = wa.asarray(np.array([NAN, 0.0, -1.0, INF], dtype), "max@26")
+    (found,) = wa.compute(array.astype(np.bool_), backend=backend)
+    assert found.tolist() == [False, False, True, True]

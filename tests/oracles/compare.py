@@ -127,15 +127,18 @@ def compare_trees(plan: Plan, reasons: Sequence[Known], count: int, seed: int, n
     """Random expression trees: the reference on all, generated kernels on every ``native``-th."""
     started = time.monotonic()
     questions = list(trees.trees(plan, count, seed))
-    valued = plan.valued or len(questions)
-    answers = ask(plan.package, plan.system, questions[:valued], plan.value_batch)
-    answers += ask(plan.package, plan.system, [trees.without_values(q) for q in questions[valued:]], plan.batch)
+    whole = plan.whole or len(questions)
+    answers = ask(plan.package, plan.system, questions[:whole], plan.value_batch)
+    answers += ask(plan.package, f"{plan.system} nodes", questions[whole:], len(questions))
     tallies = [Tally(plan.system, f"trees, {backend}") for backend in ("reference", "native")]
     tallies[0].seconds = time.monotonic() - started
     for tally, backend, step in zip(tallies, ("reference", "native"), (1, native), strict=True):
         began = time.monotonic()
         for question, answer in list(zip(questions, answers, strict=True))[::step]:
             tally.asked += 1
+            if answer.startswith(judge.UNKNOWN):
+                tally.unanswered += 1
+                continue
             nodes = trees.build(plan.semantics, question)
             verdict = trees.agree(question, nodes, trees.compute(nodes, backend), answer)
             if verdict is None:

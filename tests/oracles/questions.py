@@ -65,8 +65,8 @@ class Plan:
     without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
     ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
     process or spoils the whole array. ``elements``: how many the leaves of a tree have. ``grid``: how many pairs of edge
-    values are drawn from all of them (0: all). ``valued``: of how many trees values are asked for, of the others types (0: of
-    all).
+    values are drawn from all of them (0: all). ``whole``: how many trees are compiled as they are, of the others each operation by
+    itself (0: all).
     """
 
     system: str
@@ -82,7 +82,7 @@ class Plan:
     nonzero: bool = False
     elements: int = 12
     grid: int = 0
-    valued: int = 0
+    whole: int = 0
 
     @property
     def semantics(self) -> Semantics:
@@ -99,7 +99,11 @@ PLANS: Final[dict[str, tuple[Plan, ...]]] = {
     "dali": (Plan("dali@2", "dali", 64, 16, scalars=True, constants=("9", "~9"), numbers=FEW_NUMBERS, nonzero=True),),
     "triton": (Plan("triton@3.9", "triton", 500, 60, scalars=True, elements=3, grid=64),),
     "torch": (Plan("torch", "torch", 5000, 500, scalars=True, numbers=(*NUMBERS, "1j"), nonzero=True),),
-    "max": (Plan("max@26", "max", 1000, 200, scalars=True, constants=("9", "~9"), nonzero=True, sample=200, grid=64),),
+    "max": (
+        Plan(
+            "max@26", "max", 1000, 200, scalars=True, constants=("9", "~9"), nonzero=True, sample=100, grid=64, whole=20
+        ),
+    ),
     "numpy": (Plan("numpy", "numpy", 5000, 500, constants=("1",), numbers=(*NUMBERS, "1j")),),
 }
 """Package -> what its versions in weft are asked."""

@@ -169,12 +169,6 @@ def trees(plan: Plan, count: int, seed: int) -> Iterator[Question]:
             yield ("tree", ";".join(draw.nodes), *draw.leaves)
 
 
-def without_values(question: Question) -> Question:
-    """The tree as a question about types."""
-    op, program, *leaves = question
-    return (op, program, *(leaf.partition("@")[0] for leaf in leaves))
-
-
 # ---- weft's side ----------------------------------------------------------------------------------------------------
 
 
@@ -218,14 +212,6 @@ def agree(
         theirs, ours, made = answers[number], values[number], nodes[number]
         if theirs == judge.UNKNOWN or (isinstance(ours, str) and ours == judge.UNKNOWN):
             return None
-        if theirs[:1] != "!" and "@" not in theirs:  # types alone were asked for
-            mine = ours if isinstance(ours, str) else f"{ours.dtype.name}{'*' * getattr(made, 'weak', False)}"
-            if theirs != mine:
-                return Verdict(" ".join(text.partition("@")[0] for text in asked), theirs, mine)
-            if isinstance(ours, str):
-                return None
-            known[f"n{number}"] = ours.dtype.name
-            continue
         if (difference := judge.agree_values(asked, theirs, ours)) is not None:
             return Verdict(" ".join(text.partition("@")[0] for text in asked) + " =", *difference)
         if isinstance(ours, str) or not isinstance(made, wa.Array):

@@ -43,7 +43,7 @@ def wrapped(x: Array, dtype: DType) -> Array:
     return np.array(flat, dtype=np.int64 if dtype.signed else np.uint64).astype(dtype.numpy).reshape(np.shape(x))
 
 
-def _nearest(value: Fraction, dtype: DType) -> float:
+def nearest(value: Fraction, dtype: DType) -> float:
     """A number rounded to a floating-point type, to nearest even."""
     if value == 0:
         return 0.0
@@ -62,10 +62,10 @@ def _nearest(value: Fraction, dtype: DType) -> float:
 def _to_float(x: Array, source: DType, target: DType) -> Array:
     if not source.is_float:
         whole = np.asarray(integers(x), dtype=object)
-        flat = [_nearest(Fraction(v), target) for v in whole.ravel().tolist()]
+        flat = [nearest(Fraction(v), target) for v in whole.ravel().tolist()]
     else:
         values: list[float] = x.astype(np.float64).ravel().tolist()
-        flat = [_nearest(Fraction(v), target) if math.isfinite(v) and v else v for v in values]
+        flat = [nearest(Fraction(v), target) if math.isfinite(v) and v else v for v in values]
     return np.array(flat, np.float64).astype(target.numpy).reshape(x.shape)
 
 
@@ -122,6 +122,7 @@ def _flushed(x: Array, source: DType, target: DType) -> Array:
 _FLOAT_TO_INTEGER: Final[Mapping[str, Callable[[float, DType], int]]] = {
     "convert": _truncated,
     "convert_flushed": _truncated,
+    "convert_truth": _truncated,
     "convert_wrap": _truncated_as_x86,
     "convert_wrap_saturated": _truncated_as_x86,
     "convert_round": _rounded,
@@ -142,6 +143,9 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
             return x.astype(target.numpy)
     if source.is_complex:
         return np.asarray(x != 0) if target.is_bool else convert(meaning, np.real(x), target)
+    if meaning == "convert_truth" and source.is_float and target.is_bool:
+        normal = flush(x.astype(source.compute.numpy), source)
+        return (normal < 0) | (normal > 0)
     if meaning == "convert_flushed" and source.is_float:
         return convert("convert", _flushed(x, source, target), target)
     if target.is_float:

@@ -34,10 +34,14 @@ QUESTIONS: Final[tuple[str, ...]] = ("isnan", "isinf", "isfinite", "isposinf", "
 COMPARISONS: Final = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 """The meanings that compare."""
 
+UNORDERED: Final = ("less_unordered", "less_equal_unordered", "not_equal_ordered")
+"""The comparisons of floats that NaN answers the other way."""
+
 FLUSHED: Final[tuple[str, ...]] = (
     *("add", "sub", "mul", "divide", "multiply_reciprocal", "floor_divide_xla", "floor_remainder"),
     *("truncate_remainder", "truncate_remainder_zero"),
-    *COMPARISONS,
+    *(*COMPARISONS, *UNORDERED),
+    *("floor_divide_quotient", "floor_remainder_fused"),
     *("minimum_nan", "maximum_nan", "clamp", "sign", "square", "floor", "ceil", "power", "logaddexp"),
     *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "exp2_xla", "log", "log2", "log10", "tanh", "erf"),
     *("sigmoid", "sigmoid_xla", "logaddexp_xla", "logaddexp2_xla"),
@@ -50,6 +54,7 @@ FLUSHED: Final[tuple[str, ...]] = (
 TRUTHS: Final[frozenset[str]] = frozenset(
     (
         *QUESTIONS,
+        *(f"{name}{form}" for name in UNORDERED for form in ("", "_flushed")),
         *(f"{name}{form}" for name in COMPARISONS for form in ("", "_left_integer", "_right_integer", "_flushed")),
     )
 )
@@ -74,6 +79,7 @@ MEANINGS: Final[dict[str, str]] = {
     "floor_divide_xla": "the same, but x // 0 of integers is -1 if x is 0 or the type unsigned (all ones), else -2;"
     " of floats each step is rounded to the type, at last to the nearest whole number, halves away from 0",
     "floor_divide_checked": "the same, but a zero divisor of integers is an error",
+    "floor_divide_quotient": "floor(x / y) of floats, the quotient rounded to the type",
     "ceil_divide": "(x + (y - 1)) with truncate_divide by y",
     "ceil_divide_floor": "(x + (y - 1)) with floor_divide by y",
     "truncate_remainder": "x - y * (x / y rounded toward zero): the sign is the dividend's; integer x rem 0 is x",
@@ -83,6 +89,8 @@ MEANINGS: Final[dict[str, str]] = {
     "floor_remainder": "x - y * floor(x / y): the sign is the divisor's; integer x mod 0 is 0, of floats NaN",
     "floor_remainder_checked": "the same, but a zero divisor of integers is an error",
     "floor_remainder_signed": "the same, but a zero remainder of floats has the divisor's sign, too",
+    "floor_remainder_fused": "x - trunc(x / y) * y of floats, rounded once (16 bits: each step), and y more where the signs of"
+    " x and y differ, unless it is 0",
     "power": "x ** y; integers wrap, a negative exponent gives 0",
     "power_xla": "the same, but the exponent of integers modulo 64 (unsigned), and 0 ** y is 0 unless y is 0",
     "power_units": "the same, but 1 and -1 to a negative power are 1 and -1",
@@ -102,6 +110,9 @@ MEANINGS: Final[dict[str, str]] = {
     "less_equal": "x <= y",
     "greater": "x > y",
     "greater_equal": "x >= y",
+    "less_unordered": "not x >= y, so true for NaN",
+    "less_equal_unordered": "not x > y, so true for NaN",
+    "not_equal_ordered": "x < y or x > y, so false for NaN",
     "minimum": "the lesser; the number where one side is NaN",
     "maximum": "the greater; the number where one side is NaN",
     "minimum_nan": "the lesser; NaN where one side is NaN",
@@ -170,6 +181,7 @@ MEANINGS: Final[dict[str, str]] = {
     "convert": "to an integer: toward zero, saturating, NaN to 0; between integers: wraps; to bool: != 0",
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
     "convert_wrap_saturated": "the same, but to float8_e4m3fn what is beyond the largest number is that number, infinity too",
+    "convert_truth": "of floats to bool: whether it is in the normal range of float32, float64, bfloat16, or not 0; NaN is not",
     "convert_flushed": "convert, but of float32, float64 and bfloat16 numbers below the normal range are zeros, before and after;"
     " float64 becomes bfloat16 by way of float32",
     "convert_round": "to an integer: nearest, halves away from 0, saturating; NaN: convert_wrap; integers saturate; bool rounds",
@@ -182,6 +194,8 @@ MEANINGS: Final[dict[str, str]] = {
         f"{name}_flushed": "the same, but operands and results of floats below the normal range are zeros"
         for name in FLUSHED
     },
+    "minimum_flushed": "minimum, but what is below the normal range is a zero; beside NaN the other side stays as it is",
+    "maximum_flushed": "maximum, but what is below the normal range is a zero; beside NaN the other side stays as it is",
     "heaviside_flushed": "heaviside, but x below the normal range is a zero; y stays",
     "power_flushed": "power, but a base below the normal range is half the least number, and such results are zeros",
     "cbrt_flushed": "cbrt, but of numbers below the normal range XLA's number: -5.6e-16 of float32 and bfloat16, 0 of float64",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from weft import dtypes
 from weft.dtypes import DType
-from weft.semantics.conversions import flush
+from weft.semantics.conversions import flush, nearest
 
 Array: TypeAlias = NDArray[Any]
 Formula = Callable[..., Array]
@@ -87,6 +88,47 @@ def _logaddexp2_xla(dtype: DType, x: Array, y: Array) -> Array:
     return _added_exponentials(dtype, x, y, small)
 
 
+def _fused(x: Array, y: Array, z: Array) -> Array:
+    """``x * y + z`` of finite numbers, rounded once; a zero or what is infinite as the steps give it."""
+
+    def one(a: float, b: float, c: float) -> float:
+        exact = Fraction(a) * Fraction(b) + Fraction(c) if all(map(math.isfinite, (a, b, c))) else Fraction(0)
+        return a * b + c if exact == 0 else nearest(exact, dtypes.named(x.dtype.name))
+
+    return np.vectorize(one, otypes=[np.float64])(*(v.astype(np.float64) for v in (x, y, z))).astype(x.dtype)
+
+
+def _quotient(dtype: DType, x: Array, y: Array, flushed: bool) -> Array:
+    quotient = _step(x / y, dtype)
+    return flush(quotient, dtype) if flushed else quotient
+
+
+def _floor_divide_quotient(flushed: bool) -> Formula:
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        if flushed:
+            x, y = flush(x, dtype), flush(y, dtype)
+        return np.floor(_quotient(dtype, x, y, flushed))
+
+    return formula
+
+
+def _floor_remainder_fused(flushed: bool) -> Formula:
+    """MAX's ``mod``."""
+
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        if flushed:
+            x, y = flush(x, dtype), flush(y, dtype)
+        x, y = np.broadcast_arrays(x, y)
+        whole = np.trunc(_quotient(dtype, x, y, flushed))
+        narrow = dtype.bits <= 16
+        rest = _step(x - _step(whole * y, dtype), dtype) if narrow else _fused(-whole, y, x)
+        rest = flush(rest, dtype) if flushed else rest
+        rest = np.where((rest != 0) & ((x < 0) != (y < 0)), rest + y, rest)
+        return flush(_step(rest, dtype), dtype) if flushed else rest
+
+    return formula
+
+
 def _power_flushed(dtype: DType, x: Array, y: Array) -> Array:
     """XLA's ``pow``: the logarithm of a subnormal base is that of half the least number."""
     wide = dtype.compute
@@ -121,6 +163,15 @@ def _preferred(compare: Callable[[Array, Array], Any]) -> Formula:
 
     def formula(dtype: DType, x: Array, y: Array) -> Array:
         return np.where(np.isnan(y) | compare(flush(x, dtype), flush(y, dtype)), x, y)
+
+    return formula
+
+
+def _lesser(least: Callable[[Array, Array], Array]) -> Formula:
+    """The lesser (or greater) of two flushed numbers; beside NaN the other side as it is."""
+
+    def formula(dtype: DType, x: Array, y: Array) -> Array:
+        return np.where(np.isnan(x), y, np.where(np.isnan(y), x, least(flush(x, dtype), flush(y, dtype))))
 
     return formula
 
@@ -255,6 +306,12 @@ FORMULAS: Final[Mapping[str, Formula]] = {
     "power_flushed": _power_flushed,
     "cbrt_flushed": _cbrt_flushed,
     "asin_flushed": _asin_flushed,
+    "floor_divide_quotient": _floor_divide_quotient(flushed=False),
+    "floor_divide_quotient_flushed": _floor_divide_quotient(flushed=True),
+    "floor_remainder_fused": _floor_remainder_fused(flushed=False),
+    "floor_remainder_fused_flushed": _floor_remainder_fused(flushed=True),
+    "minimum_flushed": _lesser(lambda x, y: np.where(x < y, x, y)),
+    "maximum_flushed": _lesser(lambda x, y: np.where(x > y, x, y)),
     "minimum_chosen": _preferred(np.less),
     "maximum_chosen": _preferred(np.greater),
     "cosh_xla": _cosh_xla,
@@ -275,9 +332,27 @@ FORMULAS: Final[Mapping[str, Formula]] = {
 }
 """The formulas whose outcome has the operands' type."""
 
+
+def _less_unordered(dtype: DType, x: Array, y: Array) -> Array:
+    return ~(x >= y)
+
+
+def _less_equal_unordered(dtype: DType, x: Array, y: Array) -> Array:
+    return ~(x > y)
+
+
+def _not_equal_ordered(dtype: DType, x: Array, y: Array) -> Array:
+    return (x < y) | (x > y)
+
+
 ORDERS: Final[Mapping[str, Formula]] = {
-    f"{meaning}_{side}_integer": _integer_side(meaning, side == "left")
-    for meaning in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-    for side in ("left", "right")
+    "less_unordered": _less_unordered,
+    "less_equal_unordered": _less_equal_unordered,
+    "not_equal_ordered": _not_equal_ordered,
+    **{
+        f"{meaning}_{side}_integer": _integer_side(meaning, side == "left")
+        for meaning in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        for side in ("left", "right")
+    },
 }
-"""DALI's comparisons of a signed integer, already converted, with a float; the outcome is bool."""
+"""MAX's comparisons of floats, and DALI's of a signed integer, already converted, with a float; the outcome is bool."""

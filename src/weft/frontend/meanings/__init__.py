@@ -20,7 +20,7 @@ from weft.frontend.meanings.comparisons import COMPARISONS, PYTHON, exactly
 from weft.frontend.meanings.conversions import CONVERSIONS
 from weft.frontend.values import Tensor
 from weft.ir.tile import BOOL, FLOAT, INTEGER, class_of
-from weft.semantics.meanings import FLUSHED, MEANINGS
+from weft.semantics.meanings import FLUSHED, MEANINGS, TRUTHS
 
 __all__ = ["COMPARISONS", "COMPOSED", "CONVERSIONS", "NOT_ELEMENTWISE", "PYTHON", "TABLES", "apply", "arity", "exactly"]
 
@@ -174,6 +174,10 @@ BINARY: Final[dict[str, Entry]] = {
     "logaddexp": _entry(_wide(floats.logaddexp)),
     **{name: _entry(packages.FLOATS[name]) for name in ("logaddexp_xla", "logaddexp2_xla")},
     **{name: _entry(packages.FLOATS[name]) for name in ("minimum_chosen", "maximum_chosen")},
+    **{name: _entry(packages.FLOATS[name]) for name in ("floor_divide_quotient", "floor_remainder_fused")},
+    "less_unordered": _entry(packages.unordered("ge")),
+    "less_equal_unordered": _entry(packages.unordered("gt")),
+    "not_equal_ordered": _entry(packages.ordered_not_equal),
 }
 """The meanings of two operands."""
 
@@ -189,7 +193,7 @@ def _flushed(table: Mapping[str, Entry]) -> dict[str, Entry]:
     """A table with the forms of its meanings whose subnormal numbers are zeros."""
     forms = {
         f"{name}_flushed": _entry(
-            packages.FLOATS.get(f"{name}_flushed") or packages.flushed(table[name][FLOAT], name in COMPARISONS)
+            packages.FLOATS.get(f"{name}_flushed") or packages.flushed(table[name][FLOAT], name in TRUTHS)
         )
         for name in FLUSHED
         if name in table

@@ -10,7 +10,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.meanings.integers import constant
-from weft.frontend.meanings.packages import flush, saturated
+from weft.frontend.meanings.packages import flush, ordered_not_equal, saturated
 from weft.frontend.values import Tensor
 
 
@@ -87,10 +87,18 @@ def _convert_flushed(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     return b.cast(flush(b, b.cast(b.cast(source, dtype), dtype.compute), dtype), dtype)
 
 
+def _convert_truth(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    if not (x.dtype.is_float and dtype.is_bool):
+        return b.cast(x, dtype)
+    wide = flush(b, b.cast(x, x.dtype.compute), x.dtype)
+    return ordered_not_equal(b, wide, constant(b, 0.0, wide))
+
+
 CONVERSIONS: Final[Mapping[str, Callable[[Builder, Tensor, DType], Tensor]]] = {
     "convert": lambda b, x, dtype: b.cast(x, dtype),
     "convert_wrap": _convert_wrap,
     "convert_wrap_saturated": _convert_wrap_saturated,
+    "convert_truth": _convert_truth,
     "convert_flushed": _convert_flushed,
     "convert_round": _convert_round,
 }

@@ -15,6 +15,7 @@ from weft.dtypes import DType
 from weft.frontend.builder import Builder
 from weft.frontend.meanings.integers import constant
 from weft.frontend.values import Tensor
+from weft.ir import tile
 from weft.semantics.packages import CBRT_OF_SUBNORMAL
 
 Emit = Callable[..., Tensor]
@@ -163,6 +164,54 @@ def _is_small(s: _Steps, x: Tensor) -> Tensor:
     return b.compare("ne", flushed, x) if flushed is not x else b.constant(False, dtypes.bool_, x.shape)
 
 
+def _floor_divide_quotient(flushed: bool) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        if not flushed:
+            return s.b.unary("floor", s.step(s.b.binary("div_rn", x, y)))
+        return s.b.unary("floor", s.flush(s.step(s.b.binary("div_rn", s.flush(x), s.flush(y)))))
+
+    return emit
+
+
+def _floor_remainder_fused(flushed: bool) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
+    """MAX's ``mod``."""
+
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        def flush(v: Tensor) -> Tensor:
+            return s.flush(v) if flushed else v
+
+        b = s.b
+        x, y = flush(x), flush(y)
+        zero = s.number(0.0, x)
+        quotient = flush(s.step(b.binary("div_rn", x, y)))
+        whole = b.select(b.compare("lt", quotient, zero), b.unary("ceil", quotient), b.unary("floor", quotient))
+        if s.dtype.bits <= 16:
+            rest = s.step(b.binary("sub", x, s.step(b.binary("mul", whole, y))))
+        else:
+            fused = b.emit(tile.FmaOp(b.unary("neg", whole).ssa, y.ssa, x.ssa))
+            rest = Tensor(fused.result, x.dtype, x.shape)
+        rest = flush(rest)
+        moves = b.binary("xor", b.compare("lt", x, zero), b.compare("lt", y, zero))
+        moved = b.select(b.binary("and", b.compare("ne", rest, zero), moves), b.binary("add", rest, y), rest)
+        return flush(s.step(moved))
+
+    return emit
+
+
+def unordered(kind: str) -> Emit:
+    """A comparison that is the opposite of another one, so that it holds for NaN."""
+
+    def emit(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+        return b.unary("not", b.compare(kind, x, y))
+
+    return emit
+
+
+def ordered_not_equal(b: Builder, x: Tensor, y: Tensor) -> Tensor:
+    """``x < y`` or ``x > y``: false for NaN."""
+    return b.binary("or", b.compare("lt", x, y), b.compare("gt", x, y))
+
+
 def _power_flushed(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
     """XLA's ``pow``: the logarithm of a subnormal base is that of half the least number."""
     b, wide = s.b, s.dtype.compute
@@ -190,6 +239,17 @@ def _preferred(kind: str) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
         b = s.b
         chosen = b.binary("or", b.compare("ne", y, y), b.compare(kind, s.flush(x), s.flush(y)))
         return b.select(chosen, x, y)
+
+    return emit
+
+
+def _lesser(kind: str) -> Callable[[_Steps, Tensor, Tensor], Tensor]:
+    """The lesser (or greater) of two flushed numbers; beside NaN the other side as it is."""
+
+    def emit(s: _Steps, x: Tensor, y: Tensor) -> Tensor:
+        b, small, other = s.b, s.flush(x), s.flush(y)
+        chosen = b.select(b.compare(kind, small, other), small, other)
+        return b.select(b.compare("ne", x, x), y, b.select(b.compare("ne", y, y), x, chosen))
 
     return emit
 
@@ -277,6 +337,12 @@ FLOATS: Final[Mapping[str, Emit]] = {
     "logaddexp2_xla": _narrow(_added_exponentials(_log2_of_one_and_exp2)),
     "power_flushed": _narrow(_power_flushed),
     "cbrt_flushed": _narrow(_cbrt_flushed),
+    "floor_divide_quotient": _narrow(_floor_divide_quotient(flushed=False)),
+    "floor_divide_quotient_flushed": _narrow(_floor_divide_quotient(flushed=True)),
+    "floor_remainder_fused": _narrow(_floor_remainder_fused(flushed=False)),
+    "floor_remainder_fused_flushed": _narrow(_floor_remainder_fused(flushed=True)),
+    "minimum_flushed": _narrow(_lesser("lt")),
+    "maximum_flushed": _narrow(_lesser("gt")),
     "minimum_chosen": _narrow(_preferred("lt")),
     "maximum_chosen": _narrow(_preferred("gt")),
     "multiply_reciprocal": _multiply_reciprocal(),

@@ -35,7 +35,7 @@ some ops that the package then fails to compile (`UNCOMPILED`): they have a type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import numpy as np
@@ -116,6 +116,36 @@ UNCOMPILED: Final[Mapping[str, Callable[[DType], bool]]] = {
 """Op -> the common types in which the package's graph accepts it, and its compiler fails."""
 
 
+_COMPILED: Final = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+"""The floats that the package computes with on a CPU."""
+
+_COMPILED_AS: Final[Mapping[str, str]] = {
+    "less": "less_unordered",
+    "less_equal": "less_equal_unordered",
+    "not_equal": "not_equal_ordered",
+    "floor_divide_checked": "floor_divide_quotient",
+    "floor_remainder": "floor_remainder_fused",
+}
+"""What some operations of floats are in the package's code: ``x < y`` is ``not x >= y``."""
+
+_FLUSHES: Final = frozenset(
+    {
+        *("add", "sub", "mul", "divide", "floor_divide_quotient", "floor_remainder_fused", "minimum", "maximum"),
+        *("less_unordered", "less_equal_unordered", "not_equal_ordered", "equal", "greater", "greater_equal"),
+        *("floor", "ceil"),
+    }
+)
+"""The meanings under which numbers below the normal range are zeros; ``neg`` and ``abs`` keep them."""
+
+_FLUSHED_CONVERSIONS: Final = frozenset(
+    {
+        *((dtypes.float32, dtypes.float64), (dtypes.bfloat16, dtypes.float64)),
+        *((dtypes.float64, dtypes.float32), (dtypes.float64, dtypes.bfloat16)),
+    }
+)
+"""Between which floats it takes such numbers for zeros; bfloat16 and float32 it converts by their bits."""
+
+
 @dataclass(frozen=True)
 class MaxSemantics(Semantics):
     """One version of MAX's rules; `weft.semantics.core.Semantics` says what the methods mean.
@@ -186,7 +216,7 @@ class MaxSemantics(Semantics):
             )
         if rule.divides and left.is_integer and right.is_integer:
             division = Step("division of integers", f"'{op}' converts {left} and {right} to float64 first")
-            return Promotion(dtypes.float64, dtypes.float64, rule.meaning, steps=(*steps, division))
+            return self._as_compiled(Promotion(dtypes.float64, dtypes.float64, rule.meaning, steps=(*steps, division)))
         common, step = self.meet(left, right)
         steps, meaning = (*steps, step), rule.meaning
         if rule.divides and not common.is_float:
@@ -194,7 +224,8 @@ class MaxSemantics(Semantics):
                 (*steps, Step("division with a bool", f"'{op}' stays in {common}")),
                 "truncate_divide_checked",
             )
-        return Promotion(common, rule.result or common, meaning, steps=(*steps, *self._note(op, common)))
+        promotion = Promotion(common, rule.result or common, meaning, steps=(*steps, *self._note(op, common)))
+        return self._as_compiled(promotion)
 
     def unary(self, op: str, operand: Operand) -> Promotion:
         if op == "pos":
@@ -207,7 +238,7 @@ class MaxSemantics(Semantics):
         if op in family.FAMILY:
             result = family.result(op, dtype)
             return Promotion(dtype, result, family.meaning(op, dtype), steps=self._note(op, dtype))
-        return Promotion(dtype, dtype, UNARY[op], steps=self._note(op, dtype))
+        return self._as_compiled(Promotion(dtype, dtype, UNARY[op], steps=self._note(op, dtype)))
 
     def reduction(self, op: str, operand: Operand) -> Promotion:
         if op not in REDUCTIONS:
@@ -221,7 +252,27 @@ class MaxSemantics(Semantics):
         raise PromotionError(f"the constant {value!r} has no dtype", f"write {as_constant(value)}")
 
     def cast(self, source: DType, target: DType) -> Promotion:
-        return Promotion(target, target, "convert_wrap")
+        if self.lattice is None and source.is_float and target.is_bool:
+            return Promotion(target, target, "convert_truth")
+        flushed = self.conversion(source, target)
+        return Promotion(target, target, "convert_wrap" if flushed == "convert" else flushed)
+
+    def conversion(self, source: DType, target: DType) -> str:
+        flushed = self.lattice is None and (source, target) in _FLUSHED_CONVERSIONS
+        return "convert_flushed" if flushed else "convert"
+
+    def _as_compiled(self, promotion: Promotion) -> Promotion:
+        """The promotion with what the package's code for a CPU does to floats: NaN answers some comparisons the other way,
+        quotients are rounded before they are rounded down, and numbers below the normal range are zeros."""
+        dtype = promotion.operands
+        if self.lattice is not None or dtype not in _COMPILED:
+            return promotion
+        meaning = _COMPILED_AS.get(promotion.meaning, promotion.meaning)
+        if meaning in _FLUSHES and dtype != dtypes.float16:
+            meaning = f"{meaning}_flushed"
+        if meaning == promotion.meaning:
+            return promotion
+        return replace(promotion, meaning=meaning, steps=(*promotion.steps, Step("compiled", meaning)))
 
     def _note(self, op: str, dtype: DType) -> tuple[Step, ...]:
         """The step that says of an op that the package types it and does not compile it."""

@@ -439,9 +439,9 @@ def _beside_scalar(op: str, promotion: Promotion, operands: tuple[_Read, ...]) -
         return promotion
     step = Step("scalar", f"a scalar beside {dtype} is float32, in which '{op}' is computed")
     meaning = "floor_divide" if op == "//" else promotion.meaning
-    array = any(
-        r.rank == 0 and not r.dtype.is_float for r in operands
-    )  # is rounded to the type first; the scalar has it
+    # The scalar is the right side if it is one, and of a product a number on either side. Integers beside it are rounded first.
+    beside = operands[1] if op == "*" and (operands[1].rank == 0 or operands[0].number is not None) else operands[0]
+    array = not beside.dtype.is_float
     return replace(promotion, operands=dtype if array else d.float32, meaning=meaning, steps=(*promotion.steps, step))
 
 
