@@ -22,3 +22,16 @@ def test_the_source_distribution_holds_every_tracked_file() -> None:
     lines = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").splitlines()
     named = {name for line in lines if line.startswith(("include ", "graft ")) for name in line.split()[1:]}
     assert tracked - OWN - LEFT_OUT == named
+
+
+def test_commands_without_make_are_those_of_make() -> None:
+    """CONTRIBUTING.md lists them for Windows: what make installs, and the recipes of ``test`` and ``lint``."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### Without make\n")[2]
+    listed = {line.removeprefix("python -m ") for line in page.split("```")[1].splitlines()}
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("test", "lint"):
+        recipe = rules.partition(f"\n{target}: .venv/dev\n")[2].partition("\n\n")[0]
+        assert recipe
+        assert {line.strip().removeprefix("$(BIN)/") for line in recipe.splitlines()} <= listed
+    assert "pip install -c constraints.txt -e .[test,lint]" in listed
+    assert "-c constraints.txt --editable '.[test,lint]'" in rules

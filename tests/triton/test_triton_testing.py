@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -239,6 +240,23 @@ def test_the_folders_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     assert knobs.build.backend_dirs == set()
     monkeypatch.setenv("TRITON_CUDART_PATH", "/cuda/rt")
     assert knobs.build.backend_dirs == {"/cuda/rt"}
+
+
+def test_a_file_that_is_open_stays_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows refuses to replace it. What cannot be written at all raises, and nothing is left behind."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    files = FileCacheManager("key")
+    path = Path(files.put("before", "a"))
+
+    def refused(source: object, target: object) -> None:
+        raise PermissionError(13, "Access is denied")
+
+    monkeypatch.setattr(os, "replace", refused)
+    assert files.put("after", "a") == str(path)
+    assert path.read_text(encoding="utf-8") == "before"
+    with pytest.raises(PermissionError, match="Access is denied"):
+        files.put("new", "b")
+    assert list(path.parent.iterdir()) == [path]
 
 
 class Files(FileCacheManager):

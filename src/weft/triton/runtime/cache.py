@@ -47,7 +47,12 @@ class FileCacheManager(CacheManager):
         handle, temporary = tempfile.mkstemp(dir=self.cache_dir)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.replace(temporary, self._path(filename))
+        try:
+            os.replace(temporary, self._path(filename))
+        except PermissionError:  # on Windows while a reader has the file of before open: it stays
+            os.unlink(temporary)
+            if not self.has_file(filename):
+                raise
         return str(self._path(filename))
 
     def get_group(self, filename: str) -> dict[str, str] | None:
