@@ -75,7 +75,7 @@ def _together(
                 raise PromotionError(f"'{op}' takes arrays, found {argument!r}", "make it an array")
         return rules.meet(system, op, operands)
 
-    return noted(system, op, operands, ask, build)
+    return noted(system, op, operands, ask, build, by_types=True)
 
 
 def joined(op: str, nodes: Sequence[Node], axis: int) -> Node:

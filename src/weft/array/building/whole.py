@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from weft.array.expression.nodes import Call, Fill, Input, Node, Scalar, View
 from weft.array.expression.structure import leaves
 from weft.array.expression.support import require
 from weft.dtypes import DType
-from weft.semantics import Number, Operand, Promotion, PromotionError, Semantics
+from weft.semantics import Number, Operand, Promotion, PromotionError, Semantics, Type
 from weft.semantics import arrangement as rules
 from weft.semantics.conversions import convert as converted
 
@@ -27,12 +27,12 @@ def noted(
     operands: Sequence[Operand],
     ask: Callable[[], Promotion],
     build: Callable[[Promotion], Node],
+    by_types: bool = False,
 ) -> Value:
-    """Asks the system, builds, and tells the tracer, as `operations` does for operators."""
+    """Asks the system, builds, and tells the tracer, as `operations` does for operators. ``by_types``: the answer depends on
+    nothing but the operands' types, and is kept."""
     try:
-        rules.refuse_missing(system, op, operands)
-        promotion = ask()
-        require(promotion.result, f"in {system.name}, '{op}' gives")
+        promotion = _answer(system, op, operands, ask, by_types and all(type(o) is Type for o in operands))
         node = build(promotion)
     except (PromotionError, OverflowError, TypeError, ValueError, IndexError) as error:
         tracing.note(op, operands, error)
@@ -41,9 +41,27 @@ def noted(
     return Value(node, promotion.weak)
 
 
+_ANSWERS: Final[dict[tuple[int, str, tuple[Operand, ...]], tuple[Semantics, Promotion]]] = {}
+"""What systems have answered about types alone; the system is kept, so that nothing else gets its identity."""
+
+
+def _answer(
+    system: Semantics, op: str, operands: Sequence[Operand], ask: Callable[[], Promotion], by_types: bool
+) -> Promotion:
+    key = (id(system), op, tuple(operands))
+    if by_types and (known := _ANSWERS.get(key)) is not None:
+        return known[1]
+    rules.refuse_missing(system, op, operands)
+    promotion = ask()
+    require(promotion.result, f"in {system.name}, '{op}' gives")
+    if by_types:
+        _ANSWERS[key] = (system, promotion)
+    return promotion
+
+
 def moved(system: Semantics, op: str, value: Value, build: Callable[[], Node]) -> Value:
     """An operation that gives elements of one operand as they are."""
-    return noted(system, op, (value.type,), lambda: rules.kept(op, value.type), lambda _: build())
+    return noted(system, op, (value.type,), lambda: rules.kept(op, value.type), lambda _: build(), by_types=True)
 
 
 def require_plain(op: str, *values: object) -> None:

@@ -6,21 +6,23 @@ copies or sorts them, in the same order of steps as kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from numpy.typing import NDArray
 
 from weft.array.execution.calls import FUNCTIONS, Sizes, window
 from weft.array.expression.nodes import Call, Fill, Node
+from weft.array.expression.views import row_major
 from weft.array.programs.canonical import Access
 from weft.runtime.binding import Grid
 
 
 @dataclass(frozen=True)
 class HostCall:
-    """A call as plans run it: ``step.kernel[grid](*buffers)`` reads the operands' buffers and writes the last one.
+    """A call as plans run it: `run` reads the operands' buffers and writes the last one.
 
     ``windows`` are shape, offset and strides of each operand in its buffer.
     """
@@ -34,18 +36,18 @@ class HostCall:
     grid: Grid = (1, 1, 1)
     work: int = 0
 
-    @property
-    def kernel(self) -> HostCall:
-        """What is launched."""
-        return self
-
-    def __getitem__(self, grid: Grid) -> Callable[..., None]:
-        return self._run
-
-    def _run(self, *buffers: NDArray[Any]) -> None:
+    def run(self, buffers: Sequence[NDArray[Any]]) -> None:
+        """Calls the function, with a buffer for each argument."""
         *sources, result = buffers
-        operands = [window(source, *place) for source, place in zip(sources, self.windows, strict=True)]
+        operands = [_operand(source, place) for source, place in zip(sources, self.windows, strict=True)]
         FUNCTIONS[self.name](result.reshape(self.shape), *operands, **dict(self.parameters))
+
+
+def _operand(source: NDArray[Any], place: tuple[Sizes, int, Sizes]) -> NDArray[Any]:
+    """An operand's window of its buffer; all of a row-major buffer is no other window."""
+    shape, offset, strides = place
+    whole = offset == 0 and source.flags.c_contiguous and source.size == prod(shape) and strides == row_major(shape)
+    return source.reshape(shape) if whole else window(source, shape, offset, strides)
 
 
 def call_of(node: Call) -> HostCall:

@@ -193,8 +193,11 @@ class Plan:
         self, step: _Step, values: list[Any], arrays: Sequence[NDArray[Any]], buffers: dict[int, NDArray[Any]]
     ) -> None:
         """A launch with any arguments, anywhere."""
+        if isinstance(step.kernel, HostCall):
+            step.kernel.run([arrays[p] if p < len(arrays) else buffers[p] for p in step.arguments])
+            return
         flags = np.zeros(step.grid[0] * step.grid[1] * step.grid[2], np.int32)
-        if isinstance(step.kernel, Prepared) and step.kernel.is_direct:
+        if step.kernel.is_direct:
             values[self._first - 1] = address_of(flags)
             step.kernel.launch(step.order(values), step.grid, step.threads, (arrays, buffers, flags))
         else:
