@@ -46,14 +46,20 @@ _numbers: Final = itertools.count()
 
 def load(code: bytes, symbol: str) -> LoadedCode:
     """`weft.runtime.loader.load` for an object for Windows."""
+    linked = link(code, symbol)
+    entry = _compiled(_CALL_IN.format(address=linked.address))
+    return LoadedCode(entry.address, (linked, entry))
+
+
+def link(code: bytes, symbol: str) -> LoadedCode:
+    """The code as Windows would call it."""
     builder = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
     builder.import_symbol(exclusion.SYMBOL, exclusion.ADDRESS)
     for name in _FUNCTIONS:
         builder.import_symbol(name, _function(name).address)
     builder.import_symbol("__chkstk", _stack_probe().address)
     tracker = builder.link(_jit(), f"windows{next(_numbers)}")
-    entry = _compiled(_CALL_IN.format(address=tracker[symbol]))
-    return LoadedCode(entry.address, (tracker, entry))
+    return LoadedCode(tracker[symbol], tracker)
 
 
 @cache

@@ -118,7 +118,7 @@ def vector_bits(features: str, triple: str = "") -> int:
     """The width in bits of the widest SIMD register among LLVM ``features``, and at least of the one that every machine of the
     triple's architecture has; 64 where there is none."""
     named = features.split(",")
-    if (least := _LEAST.get(_architecture(triple))) and f"-{least}" not in named:
+    if (least := _LEAST.get(architecture(triple))) and f"-{least}" not in named:
         named.append(f"+{least}")
     return next((bits for feature, bits in _VECTOR_BITS if feature in named), _SCALAR_BITS)
 
@@ -136,7 +136,7 @@ def _is_windows(triple: str) -> bool:
     return "-windows-" in f"{triple}-"
 
 
-def _architecture(triple: str) -> str:
+def architecture(triple: str) -> str:
     """The architecture of a triple by one name: Apple writes ``arm64`` and Windows ``amd64`` where others write ``aarch64`` and
     ``x86_64``."""
     name = triple.partition("-")[0].lower()
@@ -179,7 +179,7 @@ def tiles_permitted() -> bool:
 
 def level(name: str, triple: str, present: frozenset[str]) -> CpuTarget:
     """A level of x86-64 on the machine of the triple, whose features are ``present``; `ValueError` where it cannot run."""
-    if _architecture(triple) != "x86_64":
+    if architecture(triple) != "x86_64":
         raise ValueError(
             f"WEFT_TARGET is '{name}', expected native: levels are those of x86-64, this machine is {triple}"
         )

@@ -113,6 +113,18 @@ def test_checked_kernels_name_the_line() -> None:
         kernel[(1,)](np.zeros(12, np.float32), N=16)
 
 
+@pytest.mark.parametrize("linker_of", ["Windows", "macOS"])
+def test_code_is_executable_and_not_writable(linker_of: str, windows: CpuTarget) -> None:
+    """Also where LLVM's RuntimeDyld or JITLink put it."""
+    text = f'target triple = "{windows.triple}"\ndefine i64 @f() {{\n  ret i64 1\n}}\n'
+    code = target_machine(windows).emit_object(llvm.parse_assembly(text))
+    load: Any = windows_code.link if linker_of == "Windows" else loader._load_by_llvm  # pyright: ignore[reportPrivateUsage]
+    loaded = load(code, "f")
+    with open("/proc/self/maps", encoding="ascii") as file:
+        spans = [(*(int(end, 16) for end in line.split()[0].split("-")), line.split()[1]) for line in file]
+    assert [rights for low, high, rights in spans if low <= loaded.address < high] == ["r-xp"]
+
+
 def test_a_large_frame_touches_its_pages(windows: CpuTarget) -> None:
     """Windows gives a thread's stack page by page. (``__chkstk`` is in ntdll.dll.)"""
     found: list[bool] = []

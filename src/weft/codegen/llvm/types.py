@@ -20,6 +20,7 @@ from llvmlite import ir
 
 from weft import dtypes
 from weft.dtypes import DType
+from weft.target import architecture
 
 I1 = ir.IntType(1)
 I8 = ir.IntType(8)
@@ -65,7 +66,7 @@ class Module(ir.Module):
     def __init__(self, name: str, triple: str, features: frozenset[str]):
         super().__init__(name)
         self.triple = triple
-        arm = triple.startswith(("aarch64", "arm64"))
+        arm = architecture(triple) == "aarch64"
         self.ptx = triple.startswith("nvptx")
         self.half = self.ptx or arm or not features.isdisjoint({"f16c", "avx512f"})
         self.fma = self.ptx or arm or not features.isdisjoint({"fma", "avx512f"})
