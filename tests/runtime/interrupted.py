@@ -17,6 +17,7 @@ import numpy as np
 
 import weft
 from weft import language as tl
+from weft.runtime import executable
 
 
 @weft.jit
@@ -50,6 +51,11 @@ class Raised(Exception):
 def later(seconds: float, number: int = signal.SIGINT) -> None:
     """Sends the process a signal after ``seconds``."""
     threading.Timer(seconds, os.kill, (os.getpid(), number)).start()
+
+
+def share(turn: int) -> None:
+    """Has small grids run on several threads, and each fifth time on one."""
+    executable._WAKING = 0 if turn % 5 else 10**12  # pyright: ignore[reportPrivateUsage]
 
 
 def works() -> None:
@@ -207,6 +213,7 @@ def storm() -> None:
     sys.stdout.flush()
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
+        share(launches)
         x[:] = 0
         try:
             armed = True
@@ -247,6 +254,7 @@ def hail() -> None:
     signal.setitimer(signal.ITIMER_REAL, 1e-4)
     end = time.perf_counter() + SECONDS
     while time.perf_counter() < end:
+        share(launches)
         try:
             try:
                 left = 2

@@ -47,8 +47,8 @@ LAUNCH_OPTIONS: Final[dict[str, LaunchOption]] = {
 }
 """Triton's launch keywords. Each reaches the compiler's options, and so the keys of code in memory and on disk. ``debug``
 compiles assertions, or leaves them out; ``sanitize_overflow=False`` leaves out those that integers do not overflow.
-``enable_fp_fusion`` is True on GPUs and False on CPUs where it is None. Whatever the others are, the CPU backend makes the same code:
-they tune code for GPUs."""
+``enable_fp_fusion`` is True on GPUs and False on CPUs where it is None. Whatever the others are, the CPU backend makes the same
+code: they tune code for GPUs."""
 
 NOT_OPTIONS: Final = frozenset(
     {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from time import perf_counter_ns
 from typing import Final
 
 from weft.runtime import executor, loader
@@ -15,6 +17,9 @@ from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
+_WAKING: int = 10_000
+"""Nanoseconds that the caller loses by waking threads and waiting for them; 3,000 where a core is idle, many times as many where
+none is."""
 _SMALL: Final = 1 << 16
 """Bytes of scratch memory."""
 _ONE: Final = (1, 1, 1)
@@ -40,6 +45,8 @@ class Executable:
         self._pointers = [(slot, name) for slot, (name, token) in enumerate(runtime) if token.startswith("*")]
         self._scratch = artifact.scratch
         self._prints = artifact.prints
+        self._pace = math.inf  # nanoseconds for each program in the last launch that several threads could share
+        self._late = False  # whether that launch took longer than it should
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
         self.entry: executor.Entry = executor.ENTRY(self.address)
@@ -74,11 +81,34 @@ class Executable:
         if self._prints:
             failed = self._run_printing(workspace, width, kept)
         else:
-            run = pool.run if width > 1 else pool.alone
-            failed = run(self.entry, workspace, scratch, width, kept)
+            failed = (
+                self._spread(pool, workspace, total, width, kept) if width > 1 else pool.alone(self.entry, workspace)
+            )
         if failed:
             raise self._failure(workspace.fault(), bound or Bound())
         give(workspace)  # after an exception a thread may still use it
+
+    def _spread(self, pool: executor.Pool, workspace: Workspace, total: int, width: int, kept: object) -> int:
+        """`Pool.run` on several threads; on this one where waking others would take longer than all programs. So it was in the
+        launch before, by its time for each program, and the first program did not take long now. Where later ones do twice in
+        a row (once, it may have waited for a core), other threads help from then on."""
+        entry = self.entry
+        if total * self._pace < _WAKING:
+            workspace.pause()
+            began = perf_counter_ns()
+            status = pool.lead(entry, workspace, once=True)
+            if status != executor.PAUSED:
+                return executor.finish(entry, workspace, status)
+            if perf_counter_ns() - began < _WAKING:
+                failed = pool.alone(entry, workspace)
+                pace = (perf_counter_ns() - began) / total
+                late, self._late = self._late, total * pace >= _WAKING
+                if late or not self._late:
+                    self._pace = pace
+                return failed
+        failed = pool.run(entry, workspace, self._scratch, width, kept)
+        self._pace, self._late = workspace.taken * width / total, False
+        return failed
 
     @property
     def is_small(self) -> bool:

@@ -3,8 +3,8 @@
 Worker threads start once and wait on one queue. A launch is a `Job`: native code that claims programs from an atomic
 counter until none is left, so whoever runs it is done when the grid is, and any number of threads may run it. The
 caller offers the job to the workers, runs it too, and then closes it; it waits only for those that took part. A
-worker that wakes up late finds the job closed and costs the caller nothing: small grids need no threshold to be
-cheap.
+worker that wakes up late finds the job closed. What waking costs the caller itself is 3 us where a core is idle and much
+more where none is, so grids that are known to take less are not offered (`Executable`).
 
 The interpreter lock is free while native code runs (ctypes). A forked child starts with no workers and makes its own.
 
@@ -27,6 +27,7 @@ import _thread
 import ctypes
 import itertools
 import os
+import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from queue import SimpleQueue
@@ -48,6 +49,10 @@ PAUSED: Final = 3
 
 _CHUNKS_PER_THREAD: Final = 8
 """Claims a thread makes when programs take equally long: enough to level out unequal ones, few enough to be free."""
+
+_worked: Final = time.thread_time_ns if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter_ns
+"""Nanoseconds that this thread has worked, where the system counts finely. Back from native code it may wait for the interpreter
+lock, which workers hold, for much longer than small programs take."""
 
 _WAIT: Final = 0.1
 """Seconds after which a wait looks again, in case that a wake-up was lost to an interrupt."""
@@ -141,7 +146,9 @@ class Pool:
         failure: BaseException | None = None
         try:
             self._offer(job, width - 1)
+            began = _worked()
             status = self.lead(entry, workspace)
+            workspace.taken = _worked() - began
         except BaseException as error:
             failure = error
         try:
@@ -169,20 +176,24 @@ class Pool:
             raise job.error
         return _result([status, *job.statuses])
 
-    def alone(self, entry: Entry, workspace: Workspace, scratch: int = 0, width: int = 1, kept: object = None) -> int:
+    def alone(self, entry: Entry, workspace: Workspace) -> int:
         """`run` in this thread."""
         status = self.lead(entry, workspace)
         return status if status == DONE else _result([status])
 
-    def lead(self, entry: Entry, caller: Workspace) -> int:
-        """The caller's part: runs programs until none is left, and gives native code's status. Raises what a signal handler
-        raises."""
+    def lead(self, entry: Entry, caller: Workspace, once: bool = False) -> int:
+        """The caller's part: runs programs until none is left, and gives native code's status; ``once`` returns where native code
+        pauses. Raises what a signal handler raises."""
         launch, thread = caller.launch, caller.thread
+        status = PAUSED
         if not caller.main:
-            return entry(launch, thread)
+            while status == PAUSED:
+                status = entry(launch, thread)
+                if once:
+                    break
+            return status
         watch = self.watch
         handler = watch.handler
-        status = PAUSED
         while status == PAUSED:
             watch.leading = caller
             if watch.asleep:
@@ -191,6 +202,8 @@ class Pool:
             watch.leading = None
             if handler.installed:
                 watch.disarm()
+            if once:
+                break
         return status
 
     def _offer(self, job: Job, helpers: int) -> None:

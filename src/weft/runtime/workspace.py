@@ -29,7 +29,8 @@ _enter: Final = struct.Struct("=24xQ").pack_into
 class Workspace:
     """Memory for one native call: what ``thread`` and ``launch`` are the addresses of, with room for ``slots`` arguments, in
     ``block``, which a launch packs at ``offset``; and scratch memory, grown on demand. All 64-byte aligned. ``main`` says
-    whether it belongs to the main thread."""
+    whether it belongs to the main thread, ``taken`` how many nanoseconds the caller's part of the last launch took on several
+    threads."""
 
     __slots__ = (
         "block",
@@ -39,6 +40,7 @@ class Workspace:
         "launch",
         "slots",
         "main",
+        "taken",
         "_scratch",
         "_scratch_address",
         "_size",
@@ -52,6 +54,7 @@ class Workspace:
         self.thread = self.address + THREAD
         self.launch = self.address + LAUNCH
         self.main = threading.get_ident() == threading.main_thread().ident
+        self.taken = 0
         self._scratch = ctypes.create_string_buffer(_ALIGNMENT)
         self._scratch_address = 0
         self._size = 0
