@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -35,6 +36,9 @@ from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, scalar, shape_of
 from weft.transforms.factors import Factors, Operand, factors_of, factors_of_one
 from weft.transforms.nests import Nest, nest_of, same_trips
+
+LIKELY_RUNS: Final = "likely_runs"
+"""On a load that packs an operand: addresses that are not known to be runs are likely to be, as with ``offsets % M``."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,8 @@ class _Inserter:
             new = op.clone(values)
             for old, copied in zip(op.walk(), new.walk(), strict=True):
                 copied.location = old.location
+                if isinstance(copied, tile.LoadOp):
+                    copied.attributes[LIKELY_RUNS] = UnitAttr()
             Rewriter.insert_op(new, self._point)
 
     def number(self, number: int) -> SSAValue:

@@ -30,6 +30,7 @@ from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of
 from weft.layout import LinearLayout, Runs, runs_of
+from weft.transforms.pack_dots import LIKELY_RUNS
 
 SHORTEST_RUN = 4
 """Runs of at least this many elements are worth a vector access each."""
@@ -72,7 +73,8 @@ class Accesses:
             return emitter.splat(self._load_one(element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
         storage = element.storage_type(shape.run)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
-            return element.from_storage(builder, self._gather(op, index, element, mask, other))
+            gather = self._run_or_gather if LIKELY_RUNS in op.attributes else self._gather
+            return element.from_storage(builder, gather(op, index, element, mask, other))
         parts: list[ir.Value] = []
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
@@ -104,6 +106,30 @@ class Accesses:
         if lanes != shape.elements or not shape.identity:
             value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
+
+    def _run_or_gather(
+        self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
+    ) -> ir.Value:
+        """A gather, or a plain load where the addresses turn out to be a run: offsets that wrap around seldom do so
+        within a register."""
+        emitter, builder = self._emitter, self._builder
+        addresses, lanes = emitter.vector(op.pointer, index), layout_of(op.pointer).in_size("lane")
+        storage = element.storage_type(lanes)
+        first = builder.extract_element(addresses, ir.Constant(I32, 0))
+        steps = ir.Constant(ir.VectorType(I64, lanes), [element.size * lane for lane in range(lanes)])
+        run = builder.icmp_unsigned("==", addresses, builder.add(emitter.splat(first, lanes), steps))
+        whole = all_lanes(builder, run if mask is None else builder.and_(run, mask))
+        with builder.if_else(whole, likely=True) as (plain, otherwise):
+            with plain:
+                loaded = builder.load(builder.inttoptr(first, POINTER), typ=storage, align=element.size)
+                plain_end = builder.block
+            with otherwise, emitter.scope():
+                gathered = self._gather(op, index, element, mask, other)
+                gather_end = builder.block
+        phi = builder.phi(storage)
+        phi.add_incoming(loaded, plain_end)
+        phi.add_incoming(gathered, gather_end)
+        return phi
 
     def _gather(
         self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
