@@ -12,7 +12,7 @@ from sampling import every
 from weft import dtypes, semantics
 from weft.array import Array, asarray, compute, fuse, use_backend
 from weft.array.execution import backends
-from weft.array.expression.support import COMPUTED
+from weft.array.expression.support import COMPUTED, NARROW
 
 pytestmark = pytest.mark.jit
 RNG = np.random.default_rng(7)
@@ -54,6 +54,8 @@ def test_every_type_is_moved_and_ordered(dtype: dtypes.DType) -> None:
     for array, reference in zip(made, expected, strict=True):
         native = compute(array, backend="native")[0]
         assert native.dtype == reference.dtype and native.shape == reference.shape
+        if dtype.is_float8 and dtype in NARROW:  # kernels see float32, so that a NaN loses its own bits
+            native, reference = (np.nan_to_num(x.astype(np.float32), nan=999.0) for x in (native, reference))
         assert native.tobytes() == reference.tobytes(), (dtype, array)
 
 

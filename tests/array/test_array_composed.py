@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -104,6 +105,7 @@ MESSAGES: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: wa.nanvar(x), "torch", "torch has no 'nanvar'; numpy, jax have it"),
     (lambda x: wa.median(x), "dali@2", "dali@2 has no 'median'; numpy, torch, jax have it"),
     (lambda x: wa.gcd(x, x), "numpy", "numpy's 'gcd' does not take float32; convert it first"),
+    (lambda x: wa.gcd(x > 0, x > 1), "numpy", "'gcd' takes integers, found bools; convert one of them"),
     (lambda x: wa.deg2rad(x + 1j), "numpy", "numpy's 'deg2rad' does not take complex64; convert it first"),
     (lambda x: wa.nextafter(x, 0.0), "torch", "torch.nextafter takes tensors, found 0.0; make it one with asarray"),
     (lambda x: wa.isclose(x, "a"), "jax", "'isclose' takes arrays and numbers, found str"),
@@ -146,3 +148,35 @@ def test_messages(function: Any, system: str, message: str) -> None:
 def test_functions_of_every_name_exist() -> None:
     assert {*composed.HAS} <= {*wa.__all__}
     assert {op for op, _ in composed.REFUSED} <= {*composed.HAS}
+
+
+def test_operators_have_names() -> None:
+    x = wa.asarray(np.array([1, 2, 6], np.int8))
+    names = "equal not_equal less less_equal greater greater_equal bitwise_and bitwise_or bitwise_xor left_shift"
+    for name in (*names.split(), "right_shift"):
+        found, expected = getattr(wa, name)(x, 2), getattr(np, name)(np.array([1, 2, 6], np.int8), 2)
+        assert found.dtype == expected.dtype and found.tolist() == expected.tolist()
+    assert wa.bitwise_not(x).tolist() == [-2, -3, -7]
+
+
+@pytest.mark.parametrize("system", ["numpy", "torch", "jax"])
+def test_extremes_over_nothing_are_refused_where_nothing_is_left_too(system: str) -> None:
+    """In each package an axis without elements has no extreme, also where the result would be empty."""
+    empty, rows = (wa.asarray(np.zeros(shape, np.float32), system) for shape in ((0, 0), (0, 3)))
+    for op in ("max", "argmin"):
+        with pytest.raises(ValueError) as error:
+            empty.reduce(op, 1)
+        assert str(error.value) == f"'{op}' over no elements has no value; axes (1,) of shape (0, 0) are empty"
+        assert rows.reduce(op, 1).shape == (0,)
+    assert wa.median(rows, 1).shape == (0,)
+    assert empty.sum(1).shape == (0,)
+
+
+def test_infinities_have_no_variance(backend: str) -> None:
+    """Their distance from the mean is NaN, which is not one of the NaNs that are passed over."""
+    x = np.array([[1.0, np.nan, 3.0], [1.0, np.nan, np.inf], [np.nan, np.nan, np.nan]])
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(wa.nanvar(wa.asarray(x), 1).numpy(), np.nanvar(x, 1))
+        np.testing.assert_array_equal(wa.nanstd(wa.asarray(x)).numpy(), np.nanstd(x))
+    assert wa.gcd(wa.asarray(np.array([True, False])), 6).tolist() == [1, 6]

@@ -16,7 +16,8 @@ from weft.semantics import PromotionError
 KNOWN = (
     "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, "
     "float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64, complex64, complex128, "
-    "int2, uint2, int4, uint4, float4_e2m1fn, float6_e2m3fn, float6_e3m2fn"
+    "int2, uint2, int4, uint4, float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, "
+    "float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu"
 )
 
 
@@ -60,18 +61,6 @@ CASES: list[tuple[str, type[Exception], str, Callable[[], Any]]] = [
         lambda: wa.asarray(np.ones(2, ml_dtypes.bfloat16), "dali"),
     ),
     # types that are not computed with
-    (
-        "float8_e3m4 cast",
-        wa.UnsupportedDType,
-        "numpy converts to float8_e3m4, which weft does not compute with; cast to float16 first",
-        lambda: ints().astype("float8_e3m4"),
-    ),
-    (
-        "float8_e8m0fnu",
-        wa.UnsupportedDType,
-        "the array has elements of float8_e8m0fnu, which weft does not compute with; cast to float32 first",
-        lambda: of(ml_dtypes.float8_e8m0fnu),
-    ),
     (
         "tensor_float32",
         wa.UnsupportedDType,

@@ -1,4 +1,4 @@
-"""Types below 8 bits: every pair of numbers, kernels against the reference, and both against ml_dtypes' own arithmetic."""
+"""Types that kernels do not have: every pair of numbers, kernels against the reference, both against ml_dtypes' arithmetic."""
 
 from __future__ import annotations
 
@@ -53,12 +53,14 @@ def built(dtype: DType, system: str) -> dict[str, wa.Array]:
 
 @pytest.mark.parametrize("system", some(["numpy", "jax"], "jax"))
 @pytest.mark.parametrize(
-    "dtype", some(NARROW, *(d for d in NARROW if d.name not in ("int4", "float4_e2m1fn"))), ids=str
+    "dtype", some(NARROW, *(d for d in NARROW if d.name not in ("int4", "float4_e2m1fn", "float8_e4m3fnuz"))), ids=str
 )
 def test_kernels_agree_with_the_reference(dtype: DType, system: str) -> None:
     if dtype not in get(system).dtypes:
         return
     made = built(dtype, system)
+    if dtype == dtypes.float8_e8m0fnu:
+        del made["mean"]  # whose sums overflow in float32, or do not, by the order of additions
     copies = [wa.Array(array.value, array.semantics) for array in made.values()]
     wanted = wa.compute(*copies, backend="reference")
     for name, got, want in zip(made, wa.compute(*made.values(), backend="native"), wanted, strict=True):
@@ -67,7 +69,10 @@ def test_kernels_agree_with_the_reference(dtype: DType, system: str) -> None:
     assert len(made) > 12
 
 
-@pytest.mark.parametrize("dtype", [dtypes.int4, dtypes.uint4, dtypes.float4_e2m1fn, dtypes.float6_e2m3fn], ids=str)
+ML_DTYPES = [dtypes.int4, dtypes.uint4, dtypes.float4_e2m1fn, dtypes.float6_e2m3fn, *(d for d in NARROW if d.is_float8)]
+
+
+@pytest.mark.parametrize("dtype", ML_DTYPES, ids=str)
 def test_arithmetic_is_ml_dtypes(dtype: DType) -> None:
     """NumPy's system on ml_dtypes' arrays: the package computes the same numbers."""
     x, y = (np.ascontiguousarray(side.ravel()) for side in np.meshgrid(every(dtype), every(dtype)))
@@ -77,7 +82,7 @@ def test_arithmetic_is_ml_dtypes(dtype: DType) -> None:
         exact = (x + y, x - y, x * y)
     for got, want in zip(wa.compute(*made, backend="native"), exact, strict=True):
         assert got.dtype == want.dtype
-        assert np.array_equal(got.astype(np.float32), want.astype(np.float32))
+        assert np.array_equal(got.astype(np.float32), want.astype(np.float32), equal_nan=True)
 
 
 def test_conversions_round_once_and_saturate() -> None:

@@ -38,13 +38,14 @@ HAS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _TORCH_NARROW: Final = frozenset({"float8", "unsigned"})
 _NO_INTEGERS: Final = frozenset({"bool", "integer"})
-_ONLY_INTEGERS: Final = frozenset({"bool", "float", "complex"})
+_NO_FLOATS: Final = frozenset({"float", "complex"})
 _TORCH_ORDERED: Final = _TORCH_NARROW | {"bool", "complex"}
 _ONLY_FLOATS: Final = _NO_INTEGERS | {"complex", "float8"}
 
 REFUSED: Final[Mapping[tuple[str, str], frozenset[str]]] = {
-    **{(op, base): _ONLY_INTEGERS for op in ("gcd", "lcm") for base in _ARRAYS},
-    **{(op, "torch"): _ONLY_INTEGERS | _TORCH_NARROW for op in ("gcd", "lcm", "bincount")},
+    **{(op, base): _NO_FLOATS for op in ("gcd", "lcm", "bincount") for base in _ARRAYS},
+    **{(op, "torch"): _NO_FLOATS | _TORCH_NARROW for op in ("gcd", "lcm")},
+    ("bincount", "torch"): _NO_FLOATS | _TORCH_NARROW | {"bool"},
     **{(op, "torch"): frozenset({"complex", "float8"}) for op in ("deg2rad", "rad2deg", "nansum", "unique")},
     **{(op, "torch"): frozenset({"complex", "float8"}) for op in ("xlogy", "xlog1py")},
     **{(op, "torch"): frozenset({"float8"}) for op in ("isclose", "allclose", "nan_to_num", "array_equal", "ldexp")},
@@ -60,7 +61,6 @@ REFUSED: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("ldexp", "jax"): frozenset({"complex", "float8"}),
     ("quantile", "torch"): _ONLY_FLOATS | {"half"},
     **{(op, "numpy"): frozenset({"bool", "complex"}) for op in ("quantile", "percentile")},
-    **{("bincount", base): frozenset({"float", "complex"}) for base in _ARRAYS},
     ("ptp", "numpy"): frozenset({"bool"}),
     ("silu", "jax"): _NO_INTEGERS,
 }

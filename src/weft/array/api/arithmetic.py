@@ -40,7 +40,9 @@ def _divisor(op: str, x: Data, y: Data) -> Array:
     given = operands(op, x, y)
     if any(not isinstance(g, Array) for g in given):
         arrays(op, *given)  # PyTorch takes tensors
-    sides, _, _ = like(op, "&", *given)
+    sides, dtype, _ = like(op, "&", *given)
+    if dtype.is_bool:
+        raise PromotionError(f"'{op}' takes integers, found bools", "convert one of them")
     return _called(op, *sides)
 
 

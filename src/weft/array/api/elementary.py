@@ -66,7 +66,7 @@ positive: Final = _unary("pos", "The elements themselves.")
 negative: Final = _unary("neg", "The elements with the other sign.")
 invert: Final = _unary("~", "The elements with all bits inverted.")
 arcsin, arccos, arctan, arcsinh, arccosh, arctanh = asin, acos, atan, asinh, acosh, atanh
-conjugate, fix = conj, trunc
+conjugate, fix, bitwise_not = conj, trunc, invert
 
 logical_and: Final = _binary("logical_and", "Whether neither element is zero.")
 logical_or: Final = _binary("logical_or", "Whether one of the elements is not zero.")
@@ -83,6 +83,17 @@ multiply: Final = _binary("*", "x * y.")
 divide: Final = _binary("/", "x / y.")
 floor_divide: Final = _binary("//", "x // y.")
 remainder: Final = _binary("%", "x % y.")
+equal: Final = _binary("==", "x == y.")
+not_equal: Final = _binary("!=", "x != y.")
+less: Final = _binary("<", "x < y.")
+less_equal: Final = _binary("<=", "x <= y.")
+greater: Final = _binary(">", "x > y.")
+greater_equal: Final = _binary(">=", "x >= y.")
+bitwise_and: Final = _binary("&", "x & y.")
+bitwise_or: Final = _binary("|", "x | y.")
+bitwise_xor: Final = _binary("^", "x ^ y.")
+left_shift: Final = _binary("<<", "x << y.")
+right_shift: Final = _binary(">>", "x >> y.")
 power: Final = _binary("**", "x to the power of y.")
 float_power: Final = _binary("fpow", "x to the power of y, computed in floats.")
 

@@ -74,7 +74,8 @@ def _spread(op: str, x: Data, axis: Axis, keepdims: bool, ddof: float) -> Array:
         found = array.var(axis, keepdims, ddof)
         return apply("sqrt", found) if op == "nanstd" else found
     wide = widened(array)
-    distance = _filled(wide - nanmean(wide, axis, True), 0.0)
+    distance = wide - nanmean(wide, axis, True)
+    distance = where(apply("isnan", wide), constant(0.0, distance), distance)  # NaN where an infinity is from the mean
     squares = (
         distance.real * distance.real + distance.imag * distance.imag if array.dtype.is_complex else distance * distance
     )

@@ -42,7 +42,7 @@ def median(x: Data, axis: Axis = None, keepdims: bool = False) -> Array:
     line, shape = _lined("median", array, axis)
     size = line.shape[-1]
     if not size:
-        return _shaped(_of_nothing("median", array, line), shape, keepdims)
+        return _shaped(_of_nothing("median", array, line, axis), shape, keepdims)
     ordered = sort(line)
     middle = axis_slice(ordered, -1, (size - 1) // 2, size // 2 + 1)
     found = middle[..., 0] if base(array) == "torch" else _middle(middle)
@@ -60,8 +60,8 @@ def _middle(middle: Array) -> Array:
     return (wide[..., 0] + wide[..., -1]) * 0.5
 
 
-def _of_nothing(op: str, array: Array, line: Array) -> Array:
-    if base(array) == "jax" or not array.dtype.is_float and base(array) == "torch":
+def _of_nothing(op: str, array: Array, line: Array, axis: Axis) -> Array:
+    if base(array) == "jax" or base(array) == "torch" and (axis is not None or not array.dtype.is_float):
         raise ValueError(f"'{op}' over no elements has no value; the shape is {array.shape}")
     return line.sum(-1) * float("nan") if array.dtype.is_float else line.mean(-1)
 
@@ -73,7 +73,7 @@ def nanmedian(x: Data, axis: Axis = None, keepdims: bool = False) -> Array:
         return median(array, axis, keepdims)
     line, shape = _lined("nanmedian", array, axis)
     if not line.shape[-1]:
-        return _shaped(_of_nothing("nanmedian", array, line), shape, keepdims)
+        return _shaped(_of_nothing("nanmedian", array, line, axis), shape, keepdims)
     ordered = sort(line)
     last = fit(apply("not", apply("isnan", line)).sum(-1, True), dtypes.int64) - 1
     last = where(last < 0, constant(0, last), last)

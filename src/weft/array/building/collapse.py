@@ -30,7 +30,7 @@ def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, ax
     if op == "mean":
         return _mean(system, elements, axes, count)
     if op in ("max", "min", "argmax", "argmin"):
-        if not count and math.prod(_rest(source.shape, axes)):
+        if not count:
             raise ValueError(f"'{op}' over no elements has no value; axes {axes} of shape {source.shape} are empty")
         if op.startswith("arg"):
             return Reduce(_rest(source.shape, axes), promotion.result, source=elements, meaning=op, axes=axes)

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.array.expression.nodes import Fill
+from weft.dtypes import DType
 from weft.semantics.conversions import dtype_of
 
 Array: TypeAlias = NDArray[Any]
@@ -118,6 +119,12 @@ def product(out: Array, real: Array, imaginary: Array, *, axes: tuple[int, ...],
     with np.errstate(all="ignore"):
         found = np.cumprod(numbers, axes[0]) if scan else np.prod(numbers, axes)
     out[...] = getattr(found, part)
+
+
+def rounded(out: Array, source: Array, *, to: DType) -> None:
+    """Floats rounded to the numbers of a narrow type, as ml_dtypes converts."""
+    with np.errstate(all="ignore"):
+        out[...] = source.astype(to.numpy)
 
 
 def nonzero(out: Array, mask: Array, *, axis: int) -> None:
@@ -219,6 +226,7 @@ FUNCTIONS: Final[dict[str, Callable[..., None]]] = {
     "argsort": argsort,
     "nonzero": nonzero,
     "product": product,
+    "rounded": rounded,
     "searchsorted": searchsorted,
     **{name: _elementwise(getattr(np, name)) for name in ("gcd", "lcm", "nextafter", "ldexp")},
 }

@@ -17,8 +17,10 @@ from weft.semantics.core import Semantics
 NARROW: Final = (
     *(dtypes.int2, dtypes.uint2, dtypes.int4, dtypes.uint4),
     *(dtypes.float4_e2m1fn, dtypes.float6_e2m3fn, dtypes.float6_e3m2fn),
+    *(dtypes.float8_e3m4, dtypes.float8_e4m3, dtypes.float8_e4m3b11fnuz, dtypes.float8_e4m3fnuz),
+    *(dtypes.float8_e5m2fnuz, dtypes.float8_e8m0fnu),
 )
-"""Types below 8 bits, which kernels see as wider ones (`narrow`)."""
+"""Types below 8 bits, and those of 8 bits that kernels do not compute with: they see wider ones (`narrow`)."""
 
 COMPUTED: Final = (*dtypes.ALL, dtypes.complex64, dtypes.complex128, *NARROW)
 """The types expressions may have: those of kernels, and complex numbers, which kernels see as their two parts."""

@@ -1,8 +1,11 @@
-"""Rewrites types below 8 bits as types that kernels have, before any other step.
+"""Rewrites types that kernels do not have as wider ones that they have, before any other step.
 
 An integer of 2 or 4 bits becomes one of 8 bits, a float of 4 or 6 bits a float32. What is computed of them is then brought
 back to the narrow type's numbers: integers wrap, floats are rounded to nearest even, saturate, and NaN becomes -0.0, as ml_dtypes
 converts. Data come in and results go out one number a byte, as ml_dtypes stores them, by a copy.
+
+A float of 8 bits of the kinds that kernels do not have becomes a float32, too. It has up to 255 exponents, so that each result
+is rounded by ml_dtypes between two kernels (`calls.rounded`); below 8 bits a few choices in the kernel do it.
 
 Worked for float4_e2m1fn, whose numbers are 0, 0.5, 1, 1.5, 2, 3, 4, 6: the distance of its numbers is 0.5 below 2, 1 below 4 and
 2 from there on. So 2.5 is ``rint(2.5 / 1) * 1 = 2``, and 5 is ``rint(5 / 2) * 2 = 4``.
@@ -28,7 +31,7 @@ _KEPT: Final = ("select", "identity", "minimum", "maximum", "clamp")
 
 
 def has_narrow(outputs: Sequence[Node]) -> bool:
-    """Whether an expression has types below 8 bits anywhere."""
+    """Whether an expression has types that kernels do not have."""
     return any(node.dtype in NARROW for node in walk(outputs))
 
 
@@ -85,6 +88,8 @@ class Widened:
                 return fitted(replace(node, dtype=wide, lhs=self._of(node.lhs), rhs=self._of(node.rhs)), node.dtype)
             case Call():
                 return replace(node, dtype=wide, arguments=tuple(map(self._of, node.arguments)))
+            case Apply(meaning="floor_divide_xla") if wide.is_float:
+                return _floor_divide_xla(*map(self._of, node.arguments), node.dtype)
             case Apply():
                 applied = replace(node, dtype=wide, arguments=tuple(map(self._of, node.arguments)))
                 return applied if node.meaning.startswith(_KEPT) else fitted(applied, node.dtype)
@@ -113,6 +118,8 @@ def fitted(node: Node, dtype: DType) -> Node:
     if not dtype.is_float:
         spare = Scalar((), node.dtype, node.dtype.bits - dtype.bits)
         return apply("shift_right", apply("shift_left", node, spare), spare)
+    if dtype.is_float8:
+        return Call(node.shape, dtypes.float32, meaning="rounded", arguments=(node,), parameters=(("to", dtype),))
     x = Real(node)
     size = x.to("abs")
     least = 1 - dtype.bias
@@ -123,6 +130,19 @@ def fitted(node: Node, dtype: DType) -> Node:
     near = (x / ulp).to("rint") * ulp
     near = near.to("maximum", -dtype.largest).to("minimum", dtype.largest)
     return x.to("not_equal", x).either(-0.0, near).node
+
+
+def _floor_divide_xla(x: Node, y: Node, dtype: DType) -> Node:
+    """jax.numpy's ``x // y``, whose steps are rounded to the type: ``(x - x rem y) / y`` brought to a whole number."""
+
+    def step(value: Real) -> Real:
+        return Real(fitted(value.node, dtype))
+
+    a, b = Real(x), Real(y)
+    rest = step(a.to("truncate_remainder", b))
+    whole = step(b.to("equal", 0.0).either(a, step(a - rest)) / b)
+    moves = rest.to("not_equal", 0.0).to("and", b.to("sign").to("not_equal", rest.to("sign")))
+    return fitted(moves.either(step(whole - 1.0), whole).to("round_away").node, dtype)
 
 
 def _converted(node: Node, dtype: DType, meaning: str = "convert") -> Node:
