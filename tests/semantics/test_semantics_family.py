@@ -64,7 +64,18 @@ TRITON = "isnan isinf isfinite log1p expm1 sinh cosh asin acos atan asinh acosh 
 REFUSALS = [
     ("triton", "sinh", ("int32",), "unary 'sinh' does not take int32; convert with .to(tl.float32)"),
     ("triton", "sinh", ("float16",), "unary 'sinh' does not take float16; convert with .to(tl.float32)"),
-    ("triton", "hypot", ("int32", "int8"), "libdevice.hypot does not take int32; convert with .to(tl.float32)"),
+    (
+        "triton",
+        "hypot",
+        ("int32", "int8"),
+        "libdevice.hypot does not take int32 and int8; convert both with .to(tl.float32)",
+    ),
+    (
+        "triton@3.9",
+        "copysign",
+        ("float64", 2.5),
+        "libdevice.copysign does not take float64 and float32; convert both with .to(tl.float32)",
+    ),
     ("dali", "sinh", ("bool",), "the input of 'sinh' cannot be bool; cast it with fn.cast(x, dtype=types.UINT8)"),
     (
         "max",
@@ -128,11 +139,12 @@ def test_systems_that_lack_a_function() -> None:
 
 def test_triton_and_dali_have_these() -> None:
     """As `tl.math`, `libdevice` and `nvidia.dali.math` list them."""
-    assert {op for op, row in FAMILY.items() if row.triton} == {*TRITON.split(), "hypot", "copysign"}
+    assert {op for op, row in FAMILY.items() if row.triton} == {*TRITON.split(), "signbit", "hypot", "copysign"}
     inverse = {"asin", "acos", "atan", "asinh", "acosh", "atanh"}
     assert {op for op, row in FAMILY.items() if row.dali} == {"sinh", "cosh", *inverse}
     assert get("dali").result("asinh", "int16").dtype == get("dali").result("asinh", "float32").dtype == dtypes.float32
     assert get("triton").result("isnan", "float64").dtype == dtypes.bool_
+    assert get("triton@3.9").result("signbit", "float64").dtype == dtypes.int32
 
 
 def test_ties_of_round() -> None:

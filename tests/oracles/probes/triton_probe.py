@@ -154,6 +154,11 @@ def element(text: str, at: int, semantic: Any) -> Any:
     if read.data is None:
         return constant(text, semantic)
     value = read.data[at % read.data.size]
+    if (
+        read.dtype == "bfloat16"
+    ):  # its own constants lose what is below 2**-124: ``tl.full((), 4e-38, tl.bfloat16)`` is 0
+        wide = tl.full((), float(value), tl.float32, _semantic=semantic)
+        return semantic.cast(wide, tl.bfloat16)
     return tl.full(
         (), value.item() if value.dtype.kind in "biuf" else float(value), TYPES[read.dtype], _semantic=semantic
     )

@@ -95,7 +95,7 @@ FAMILY: Final[Mapping[str, Row]] = {
     "isfinite": _asks("isfinite", _TORCH_STANDARD | {d.float8_e5m2, d.float8_e8m0fnu}),
     "isposinf": _infinite("isposinf"),
     "isneginf": _infinite("isneginf"),
-    "signbit": Row(_FLOATS, _infinite("signbit").jax, _TORCH_REAL | _TORCH_LIMITED),
+    "signbit": Row(_FLOATS, _infinite("signbit").jax, _TORCH_REAL | _TORCH_LIMITED, triton="signbit"),
     "log1p": _calculus("log1p", max="any"),
     "expm1": _calculus("expm1"),
     **{name: _calculus(name, dali=True) for name in ("sinh", "cosh", "asin", "atan", "asinh", "acosh")},

@@ -265,7 +265,7 @@ class TritonSemantics(Semantics):
         if op == "neg" and self.package and dtype == dtypes.float8_e4m3b15:
             raise _kept_as_bytes("unary '-'")
         meaning = {"pos": "identity", "~": "not", "round": "round_away"}.get(op, op)
-        result = dtypes.bool_ if op in family.QUESTIONS else dtype
+        result = dtypes.int32 if op == "signbit" else dtypes.bool_ if op in family.QUESTIONS else dtype
         if op in ops.FAMILY:
             return Promotion(
                 dtype, result, meaning, steps=(Step("function", f"libdevice.{op} of {dtype} is {result}"),)
@@ -319,13 +319,15 @@ class TritonSemantics(Semantics):
         return Promotion(common, rule.result or common, meaning, steps=tuple(steps))
 
     def _function(self, op: str, left: Side, right: Side) -> Promotion:
-        """A function of libdevice with two operands: what they meet in must be float32 or float64."""
+        """A function of libdevice with two operands: both float32 or both float64, for nothing is converted."""
         if op not in family.FAMILY or not family.FAMILY[op].triton:
             raise ValueError(f"unknown binary operator '{op}'; {self.name} knows {' '.join((*BINARY, *_OTHERS))}")
-        common, steps = self._meet(op, left, right)
-        if common not in (dtypes.float32, dtypes.float64):
-            raise PromotionError(f"libdevice.{op} does not take {common}", "convert with .to(tl.float32)")
-        return Promotion(common, common, op, steps=tuple(steps))
+        common, other = _own_type(left), _own_type(right)
+        if common not in (dtypes.float32, dtypes.float64) or other != common:
+            raise PromotionError(
+                f"libdevice.{op} does not take {common} and {other}", "convert both with .to(tl.float32)"
+            )
+        return Promotion(common, common, op, steps=(Step("function", f"libdevice.{op} of {common} is {common}"),))
 
     def _meet(self, op: str, left: Side, right: Side, rule: OpRule | None = None) -> tuple[DType, list[Step]]:
         """The type both sides are converted to, before `OpRule.integers_as`, and how it was found."""
