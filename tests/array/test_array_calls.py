@@ -55,8 +55,9 @@ def test_every_type_is_moved_and_ordered(dtype: dtypes.DType) -> None:
         native = compute(array, backend="native")[0]
         assert native.dtype == reference.dtype and native.shape == reference.shape
         if dtype.is_float8 and dtype in NARROW:  # kernels see float32, so that a NaN loses its own bits
-            native, reference = (np.nan_to_num(x.astype(np.float32), nan=999.0) for x in (native, reference))
-        assert native.tobytes() == reference.tobytes(), (dtype, array)
+            np.testing.assert_array_equal(native.astype(np.float32), reference.astype(np.float32))
+        else:
+            assert native.tobytes() == reference.tobytes(), (dtype, array)
 
 
 @pytest.mark.parametrize("op", ["set", "add", "mul", "min", "max"])

@@ -89,7 +89,7 @@ class Widened:
             case Call():
                 return replace(node, dtype=wide, arguments=tuple(map(self._of, node.arguments)))
             case Apply(meaning="floor_divide_xla") if wide.is_float:
-                return _floor_divide_xla(*map(self._of, node.arguments), node.dtype)
+                return _floor_divide_xla(self._of(node.arguments[0]), self._of(node.arguments[1]), node.dtype)
             case Apply():
                 applied = replace(node, dtype=wide, arguments=tuple(map(self._of, node.arguments)))
                 return applied if node.meaning.startswith(_KEPT) else fitted(applied, node.dtype)
