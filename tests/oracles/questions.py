@@ -65,8 +65,8 @@ class Plan:
     without dimensions are a form of their own. ``weak``: weakly typed arrays. ``values``: whether values are asked for,
     ``sample`` of how many questions (0: of all). ``nonzero``: whether a divisor of integers must not be 0, since that ends the
     process or spoils the whole array. ``elements``: how many the leaves of a tree have. ``grid``: how many pairs of edge
-    values are drawn from all of them (0: all). ``whole``: how many trees are compiled as they are, of the others each operation by
-    itself (0: all).
+    values are drawn from all of them (0: all). ``whole``: how many trees are compiled as they are, of the others each operation
+    by itself (0: all).
     """
 
     system: str

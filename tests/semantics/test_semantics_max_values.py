@@ -143,7 +143,7 @@ def test_values(row: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("row", CASTS, ids=lambda r: f"{r['expr']} {r['inputs']}")
 def test_casts(row: dict[str, str]) -> None:
-    """All wrap as ``convert_wrap`` says, but for NaN to bool (``convert_truth``) and floats out of the range of 32 and 64 bits."""
+    """All wrap as ``convert_wrap`` says, but for NaN to bool (``convert_truth``) and floats out of range of 32 and 64 bits."""
     promotion = promoted(row["expr"], types_of(row))
     target = promotion.result
     (source,) = inputs(row["inputs"])
