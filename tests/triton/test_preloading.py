@@ -3,6 +3,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pytest
 from weft import triton
 from weft.triton import knobs
 from weft.triton import language as tl
+from weft.triton.runtime import preloading
 from weft.triton.tools.tensor_descriptor import TensorDescriptor
 
 pytestmark = pytest.mark.jit
@@ -130,3 +132,23 @@ def test_a_value_without_a_text(told: list[str]) -> None:
         constant.preload(told[0])
     expected = "parameter 'pair' is Pair(first=1, second=2), which a text cannot hold: launch the kernel instead"
     assert str(raised.value) == expected
+
+
+def test_kernels_of_one_name() -> None:
+    """The newest is found by name; all are known, as long as programs keep them."""
+
+    def made() -> Any:
+        @triton.jit
+        def twin(x: Any):
+            tl.store(x, 1)
+
+        return twin
+
+    first, second = made(), made()
+    key = preloading.key_of(first)
+    assert preloading.KERNELS.named(key) is second
+    assert [k for k in preloading.KERNELS.all() if preloading.key_of(k) == key] == [first, second]
+    del second
+    gc.collect()
+    assert preloading.KERNELS.named(key) is first
+    assert preloading.KERNELS.named("no:kernel") is None

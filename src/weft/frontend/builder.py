@@ -28,6 +28,7 @@ from weft.ir.location import inside
 from weft.language.core import pointer_type
 from weft.options import Options
 from weft.semantics.core import Semantics
+from weft.semantics.systems.triton import triton_3_9
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -88,6 +89,11 @@ class Builder:
         """The kernel's parameters that are annotated with ``tl.const``."""
         self.inline: Inline | None = None
         """Compiles a helper at the insertion point; set by the generator, for ops that take functions."""
+
+    @property
+    def follows_triton(self) -> bool:
+        """Whether Triton 3.9's own rules hold here, those included that refuse or change what weft's other semantics allow."""
+        return self.semantics is triton_3_9
 
     @contextmanager
     def at(self, block: Block) -> Generator[None, None, None]:

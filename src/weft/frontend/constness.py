@@ -19,7 +19,9 @@ from weft.ir.types import is_pointer
 
 def is_const(b: Builder, pointer: Tensor) -> bool:
     """Whether some pointer of a tile comes from a ``const`` parameter."""
-    pending: list[SSAValue] = [pointer.ssa] if b.const else []
+    if not b.const:  # as in most kernels: nothing to walk for
+        return False
+    pending = [pointer.ssa]
     seen: set[SSAValue] = set()
     while pending:
         value = pending.pop()

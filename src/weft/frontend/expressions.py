@@ -20,7 +20,6 @@ from weft.frontend.scope import names_in
 from weft.frontend.source import MISSING, KernelFunction
 from weft.frontend.values import Tensor, Undefined, Value, as_value, describe, is_number, is_runtime, is_tuple
 from weft.language.core import ConstexprFunction, Iteration, constexpr
-from weft.semantics.systems.triton import triton_3_9
 
 N = TypeVar("N", bound=ast.expr)
 
@@ -97,7 +96,7 @@ def lookup(g: Generator, name: str) -> Value:
         return as_value(value)
     value = as_value(value)
     if (is_number(value) or is_tuple(value) or isinstance(value, str)) and not (
-        g.b.semantics is not triton_3_9 and kernel.is_constexpr_global(name)
+        not g.b.follows_triton and kernel.is_constexpr_global(name)
     ):
         raise CompilationError(
             f"the global '{name}' is {describe(value)}, but kernels only read globals that are constexpr",

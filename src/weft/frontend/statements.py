@@ -14,7 +14,6 @@ from weft.frontend.expressions import OPERATORS, lookup
 from weft.frontend.generator import STATEMENTS, Bind, Generator, Mark, Outcome, Pending, Resume, Returned, Step
 from weft.frontend.library.debugging import device_assert
 from weft.frontend.values import describe, is_runtime
-from weft.semantics.systems.triton import triton_3_9
 
 S = TypeVar("S", bound=Step)
 
@@ -79,7 +78,7 @@ def _annotated(g: Generator, node: ast.AnnAssign, pending: Pending) -> Outcome:
             g.frame.constants.add(node.target.id)
         return pending
     value = g.expression(node.value)
-    if constant and is_runtime(value) and g.b.semantics is not triton_3_9:  # there it is a plain variable
+    if constant and is_runtime(value) and not g.b.follows_triton:  # there it is a plain variable
         error = NotConstexpr(f"a constexpr is known at compile time, found {describe(value)}")
         raise g.stamp(error, node.value)
     assign(g, node.target, value, node, constant)

@@ -19,7 +19,6 @@ from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe
 from weft.ir import tile
 from weft.language import elementwise as stubs
-from weft.semantics.systems.triton import triton_3_9
 
 CALCULUS: Final[dict[Stub, str]] = {
     tl.exp: "exp",
@@ -45,7 +44,7 @@ _PACKAGE_FLOATS: Final = (dtypes.float32, dtypes.float64)
 
 def _calculus(kind: str) -> Callable[[Builder, Value], Tensor]:
     def implementation(b: Builder, x: Value) -> Tensor:
-        if b.semantics is triton_3_9 and (dtype := tile_of(b, x, "x").dtype) not in _PACKAGE_FLOATS:
+        if b.follows_triton and (dtype := tile_of(b, x, "x").dtype) not in _PACKAGE_FLOATS:
             raise CompilationError(
                 f"tl.{kind} takes float32 and float64, found {dtype}", hint="convert with .to(tl.float32)", argument="x"
             )
@@ -192,7 +191,7 @@ def _clamp(b: Builder, x: Value, min: Value, max: Value, propagate_nan: Value) -
 @implements(tl.where)
 def _where(b: Builder, condition: Value, x: Value, y: Value) -> Tensor:
     given = tile_of(b, condition, "condition")
-    if b.semantics is triton_3_9 and not given.dtype.is_bool and isinstance(condition, Tensor):
+    if b.follows_triton and not given.dtype.is_bool and isinstance(condition, Tensor):
         warnings.warn(
             "tl.where with a non-boolean condition is deprecated and will error out in a future triton release. "
             f"Got {given.dtype.triton}",

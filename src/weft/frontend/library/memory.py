@@ -17,7 +17,6 @@ from weft.frontend.registry import Stub, implements
 from weft.frontend.values import Tensor, Value, describe, is_number
 from weft.ir import tile
 from weft.ir.tile import ATOMIC, EVICTIONS, LOAD_CACHES, SCOPES, SEMANTICS, STORE_CACHES, class_of
-from weft.semantics.systems.triton import triton_3_9
 
 
 def _pointer(value: Value) -> Tensor:
@@ -152,7 +151,7 @@ def _atomic(b: Builder, kind: str, pointer: Value, val: Value, mask: Value, sem:
     order, between = word(sem, SEMANTICS, "sem", "acq_rel"), word(scope, SCOPES, "scope", "gpu")
     pointers, bools = _mask(b, _pointer(pointer), mask)
     dtype = pointers.dtype
-    if b.semantics is triton_3_9 and (dtype.bits < 16 or (dtype.is_integer and dtype.bits == 16)):
+    if b.follows_triton and (dtype.bits < 16 or (dtype.is_integer and dtype.bits == 16)):
         raise CompilationError(
             f"atomic_{kind} does not support {dtype.triton}", hint=_HINTS.get(kind, _HINT), argument="pointer"
         )

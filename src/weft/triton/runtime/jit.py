@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
 
 from weft.frontend.signature import Argument
 from weft.frontend.source import KernelFunction, References
@@ -70,10 +69,6 @@ class KernelInterface:
         raise NotImplementedError("run not implemented")
 
 
-_KERNELS: Final[WeakSet[JITFunction]] = WeakSet()
-"""All kernels of this process."""
-
-
 class JITCallable:
     """What other kernels may call; a name to test for."""
 
@@ -110,8 +105,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         self.__globals__ = fn.__globals__
         self.device_caches: defaultdict[Any, tuple[Any, ...]] = defaultdict(self.create_binder)
         self._repr = repr
-        preloading.KERNELS[preloading.key_of(self)] = self
-        _KERNELS.add(self)
+        preloading.KERNELS.add(self)
 
     def __repr__(self) -> str:
         return f"JITFunction({self.module}:{self.fn.__qualname__})"
@@ -200,7 +194,7 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
             self.__dict__.pop(name, None)
         first = self.fn.__code__.co_firstlineno
         self.__dict__["_lines"] = ((decorators + textwrap.dedent(new_src)).splitlines(keepends=True), first)
-        for kernel in _KERNELS:  # this function may be an argument of others
+        for kernel in preloading.KERNELS.all():  # this function may be an argument of others
             kernel._executables.clear()
             kernel._compiled_from = References()
             kernel.device_caches.clear()
@@ -295,8 +289,8 @@ class JITFunction(Kernel, JITCallable, KernelInterface):
         """Compiles for the arguments; dtypes stand for arrays of them."""
         return KernelInterface.warmup(self, *args, grid=grid, **keywords)
 
-    def __getitem__(self, grid: Any) -> Callable[..., Any]:
-        """The launcher for a grid."""
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The launcher for a grid; it has no ``bind``, since each launch calls Triton's hooks."""
         return partial(self.run, grid=grid, warmup=False)
 
     def specialised(self, values: Sequence[Any]) -> dict[str, Argument]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import count
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -16,8 +17,29 @@ from weft.frontend.signature import Argument, ConstantArgument, DescriptorBlock,
 from weft.language.core import constexpr
 from weft.runtime.arguments import TOKENS
 
-KERNELS: Final[WeakValueDictionary[str, Any]] = WeakValueDictionary()
-"""The kernels of this process by module and name; a kernel that is an argument of another is written so."""
+
+class Kernels:
+    """The kernels of this process, as long as programs keep them."""
+
+    def __init__(self) -> None:
+        self._kernels: WeakValueDictionary[tuple[str, int], Any] = WeakValueDictionary()
+        self._numbers = count()
+
+    def add(self, kernel: Any) -> None:
+        """Enters a kernel; others of its name stay."""
+        self._kernels[key_of(kernel), next(self._numbers)] = kernel
+
+    def all(self) -> list[Any]:
+        """All of them, oldest first."""
+        return [kernel for _, kernel in sorted(self._kernels.items(), key=lambda item: item[0][1])]
+
+    def named(self, key: str) -> Any | None:
+        """The newest kernel of a module and name (`key_of`), None where there is none."""
+        return next((kernel for kernel in reversed(self.all()) if key_of(kernel) == key), None)
+
+
+KERNELS: Final = Kernels()
+"""A kernel that is an argument of another is written by its module and name."""
 
 _ARGUMENTS: Final = {token: argument for argument, token in TOKENS.items()}
 
@@ -69,7 +91,7 @@ def _encoded(value: Any) -> dict[str, Any]:
             return {"tuple": [_encoded(item) for item in value]}  # pyright: ignore[reportUnknownVariableType]
         case _:
             key = key_of(value)
-            return {"jit_function": key} if key in KERNELS else {"text": str(value)}
+            return {"text": str(value)} if KERNELS.named(key) is None else {"jit_function": key}
 
 
 def _decoded(name: str, given: Mapping[str, Any]) -> Any:
@@ -85,8 +107,8 @@ def _decoded(name: str, given: Mapping[str, Any]) -> Any:
             return TupleParts(value)
         case "tuple":
             return tuple(_decoded(name, item) for item in value)
-        case "jit_function" if value in KERNELS:
-            return KERNELS[value]
+        case "jit_function" if (kernel := KERNELS.named(value)) is not None:
+            return kernel
         case "jit_function":
             raise RuntimeError(f"Unable to resolve JITFunction {value} for preload")
         case "text":
