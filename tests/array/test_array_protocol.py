@@ -16,6 +16,7 @@ import pytest
 import weft.array as wa
 from weft import dtypes
 from weft.array.api import protocol
+from weft.array.api.numpy_functions import SPECIAL
 from weft.array.expression import tracing
 
 NP: Any = np
@@ -333,6 +334,13 @@ def test_parameters_of_functions_in_c_are_numpys(name: str) -> None:
     assert [(p.name, p.kind, p.default) for p in ours.parameters.values()] == [
         (p.name, p.kind, p.default) for p in said.parameters.values()
     ]
+
+
+def test_every_function_in_c_with_a_counterpart_has_its_parameters_here() -> None:
+    in_c = {name for name, f in offered() if inspect.isbuiltin(getattr(f, "_implementation", None))}
+    names = {name.removeprefix("numpy.") for name in in_c}
+    ours = {name for name in names if name in SPECIAL or protocol._NAMES.get(name, name) in wa.__all__}  # pyright: ignore[reportPrivateUsage]
+    assert {"where", "vdot"} <= ours <= protocol.IN_C.keys()
 
 
 def test_functions_in_c_need_not_say_their_parameters(monkeypatch: pytest.MonkeyPatch) -> None:

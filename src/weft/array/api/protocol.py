@@ -167,8 +167,17 @@ def _empty_like(
 ) -> None: ...
 
 
+def _inner(a: Any, b: Any, /) -> None: ...
+
+
+def _bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> None: ...
+
+
 IN_C: Final[Mapping[str, Callable[..., None]]] = {
     "where": _where,
+    "inner": _inner,
+    "vdot": _inner,
+    "bincount": _bincount,
     "dot": _dot,
     "concatenate": _concatenate,
     "concat": _concatenate,
