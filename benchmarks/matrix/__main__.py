@@ -89,7 +89,7 @@ def check(row: Row) -> None:
 
     for label, runner in (*row.tiles.items(), *row.peers.items()):
         if runner.out is not None:
-            runner.out.fill(99)
+            runner.out.fill(0)
         runner.run()
         found, tolerance = runner.result(), 0.0 if row.exact else row.tolerance
         if not np.allclose(found.astype(np.float64), row.expected, rtol=tolerance, atol=tolerance):
