@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ import weft.array as wa
 from weft import dtypes, semantics
 from weft.array.execution import backends, reference
 from weft.array.expression import tracing
+from weft.array.expression.structure import leaves
 from weft.runtime.emulated import EmulatedKernel
 
 
@@ -412,3 +415,30 @@ def test_repeated_calls_follow_the_backend_and_the_emulator(monkeypatch: pytest.
             with place:
                 assert fused(np.ones(3)).numpy().tolist() == [1, 2, 3]
             assert set(launches) == expected
+
+
+KEPT: list[tuple[str, Callable[[wa.Array], Any]]] = [
+    ("float32", lambda x: x + 1),
+    ("float32", lambda x: x[:, ::2].sum(1)),
+    ("float32", lambda x: wa.concatenate([x, wa.sort(x)])),
+    ("float32", lambda x: x @ x.T),
+    ("complex64", lambda x: x * x),
+    ("int4", lambda x: x + x),
+    ("bfloat16", lambda x: (x, x.T, x[0])),
+]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("number", range(len(KEPT)))
+def test_neither_plans_nor_traces_keep_data_alive_or_share_its_memory(number: int, fused: bool, backend: str) -> None:
+    dtype, plain = KEPT[number]
+    function = wa.fuse(plain) if fused else plain
+    for _ in range(3):
+        data = np.ones((4, 6)).astype(dtypes.named(dtype).numpy)
+        x, gone = wa.asarray(data), weakref.ref(data)
+        results = [wa.asarray(leaf).numpy() for leaf in leaves(function(x))]
+        assert not (fused and any(np.shares_memory(values, data) for values in results))
+        assert data.flags.writeable
+        del x, data, results
+        gc.collect()
+        assert gone() is None
