@@ -180,3 +180,26 @@ def test_infinities_have_no_variance(backend: str) -> None:
         np.testing.assert_array_equal(wa.nanvar(wa.asarray(x), 1).numpy(), np.nanvar(x, 1))
         np.testing.assert_array_equal(wa.nanstd(wa.asarray(x)).numpy(), np.nanstd(x))
     assert wa.gcd(wa.asarray(np.array([True, False])), 6).tolist() == [1, 6]
+
+
+def test_medians_of_complex_numbers_pass_over_nan(backend: str) -> None:
+    x = np.array([[2 + 1j, np.nan, 1 + 1j, 1 - 1j], [np.nan, 3j, np.nan, np.nan]])
+    np.testing.assert_allclose(wa.nanmedian(wa.asarray(x), 1).numpy(), np.nanmedian(x, 1))
+
+
+def test_an_axis_without_elements_has_no_index(backend: str) -> None:
+    """Also where the result is empty, so that nothing is computed."""
+    x = wa.asarray(np.zeros((0, 3, 0)))
+    for key in ((np.array([0, -1]),), (slice(None), np.array([0]), np.array([0]))):
+        with pytest.raises(IndexError, match="^no index is in bounds for axis [01] with size 0$"):
+            x[key]
+    assert x[np.array([], np.int64)].shape == (0, 3, 0)
+
+
+@pytest.mark.parametrize("system", ["numpy", "torch", "jax"])
+def test_nothing_finite_is_close_to_an_infinity(system: str) -> None:
+    """Though the tolerance is infinite beside it."""
+    x, y = (
+        wa.asarray(np.array(values, np.float32), system) for values in ([1, np.inf, np.inf], [np.inf, np.inf, -np.inf])
+    )
+    assert wa.isclose(x, y).tolist() == [False, True, False]

@@ -15,6 +15,7 @@ from weft.array.building import interop, operations
 from weft.array.building.coercion import is_scalar
 from weft.array.building.operations import Value
 from weft.array.expression.conversion import convert
+from weft.array.expression.nodes import Node
 from weft.dtypes import DType
 from weft.semantics import Number, PromotionError, Semantics, composed
 from weft.semantics import arrangement as rules
@@ -87,6 +88,11 @@ def constant(number: Number, beside: Array) -> Array:
     """A number in the type of an array."""
     node = operations.scalar(beside.semantics, number, beside.dtype)
     return Array(Value(node, beside.weak), beside.semantics)
+
+
+def viewed(array: Array, node: Node) -> Array:
+    """Elements of an array at other places, as it has them: no system has a say in it."""
+    return Array(Value(node, array.weak), array.semantics)
 
 
 def base(array: Array | Semantics) -> str:

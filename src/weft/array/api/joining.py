@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.array.api.composition import Data, arrays, one
+from weft.array.api.composition import Data, arrays, one, viewed
 from weft.array.api.lazy import Array
 from weft.array.api.moving import concatenate, flip, nonzero, stack, swapaxes
 from weft.array.building import arranging
-from weft.array.building.operations import Value
 from weft.array.building.whole import require_plain
 from weft.array.expression import views
 
@@ -75,11 +74,7 @@ def array_split(x: Data, parts: int | Sequence[int], axis: int = 0) -> list[Arra
     else:
         raise ValueError(f"'array_split' takes a number of pieces above 0, found {parts}")
     pairs = zip([0, *places], [*places, size], strict=True)
-    return [_piece(array, arranging.cut(array.node, along, a, max(a, b))) for a, b in pairs]
-
-
-def _piece(array: Array, node: views.Node) -> Array:
-    return Array(Value(node, array.weak), array.semantics)
+    return [viewed(array, arranging.cut(array.node, along, a, max(a, b))) for a, b in pairs]
 
 
 def rot90(x: Data, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 
-from weft.array.api.composition import Data, arrays, base, like, one, operands
+from weft.array.api.composition import Data, arrays, base, constant, like, one, operands, viewed
 from weft.array.api.creation import eye
 from weft.array.api.functions import where
 from weft.array.api.lazy import Array, Axis, apply, asarray
 from weft.array.api.moving import stack, tensordot
 from weft.array.building.whole import require_plain
 from weft.array.expression import views
-from weft.array.expression.nodes import Dimension, Node
+from weft.array.expression.nodes import Dimension
 from weft.array.expression.support import read_dtype
 from weft.semantics import PromotionError, Semantics, composed, get
 from weft.semantics.context import current
@@ -43,11 +43,7 @@ def _diagonal(array: Array, offset: int, axis1: int, axis2: int) -> Array:
         for axis in range(array.ndim)
     ]
     shape = (*(array.shape[axis] for axis in kept), count)
-    return _viewed(array, views.view(array.node, shape, dimensions))
-
-
-def _viewed(array: Array, node: Node) -> Array:
-    return type(array)(type(array.value)(node, array.weak), array.semantics)
+    return viewed(array, views.view(array.node, shape, dimensions))
 
 
 def trace(x: Data, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
@@ -68,40 +64,39 @@ def diag(x: Data, k: int = 0) -> Array:
         raise ValueError(f"'diag' takes arrays of one or two dimensions, found {array.ndim}")
     if array.ndim == 2:
         return _diagonal(array, k, 0, 1)
-    size, shift = array.size + abs(k), max(-k, 0)
-    on = np.eye(size, k=k, dtype=np.bool_)
-    rows = np.clip(np.arange(size) - shift, 0, max(array.size - 1, 0))
+    size = array.size + abs(k)
+    zeros = constant(0, array).broadcast_to(size, size)
     if not array.size:
-        return where(
-            asarray(on, array.semantics), array.sum().astype(array.dtype) * 0, array.sum().astype(array.dtype) * 0
-        )
-    spread = views.expand_dims(array[rows].node, 1)
-    return _kept(on, _viewed(array, spread))
+        return zeros
+    places = np.clip(np.arange(size) - max(-k, 0), 0, array.size - 1)
+    rows, columns = _places(array, size, size, k)
+    return where(rows == columns, array[places].expand_dims(1), zeros)
 
 
-def _kept(mask: np.ndarray[Any, Any], array: Array) -> Array:
-    """The elements where the mask holds, else 0, as they are."""
-    zero = False if array.dtype.is_bool else 0
-    return where(asarray(mask, array.semantics), array, zero)
+def _places(array: Array, rows: int, columns: int, k: int) -> tuple[Array, Array]:
+    """The row of each element, and its column less ``k``: they are equal on diagonal ``k``. One vector each, so that a comparison
+    of them is fused."""
+    system = array.semantics
+    return asarray(np.arange(rows)[:, None], system), asarray(np.arange(columns) - k, system)
 
 
 def tril(x: Data, k: int = 0) -> Array:
     """The elements on and below diagonal ``k`` of the last two axes, 0 above."""
-    return _triangle("tril", x, k, lambda rows, columns: np.tri(rows, columns, k, np.bool_))
+    return _triangle("tril", x, k, operator.ge)
 
 
 def triu(x: Data, k: int = 0) -> Array:
     """The elements on and above diagonal ``k`` of the last two axes, 0 below."""
-    return _triangle("triu", x, k, lambda rows, columns: ~np.tri(rows, columns, k - 1, np.bool_))
+    return _triangle("triu", x, k, operator.le)
 
 
-def _triangle(op: str, x: Data, k: int, mask: Callable[[int, int], np.ndarray[Any, Any]]) -> Array:
+def _triangle(op: str, x: Data, k: int, kept: Callable[[Array, Array], Array]) -> Array:
     array = one(op, x)
     require_plain(op, k)
     if array.ndim < (1 if base(array) == "numpy" else 2):
         raise ValueError(f"'{op}' takes arrays of two dimensions or more, found {array.ndim}")
     rows, columns = array.shape[-2:] if array.ndim > 1 else (array.size, array.size)
-    return _kept(mask(rows, columns), array)
+    return where(kept(*_places(array, rows, columns, k)), array, constant(0, array))
 
 
 def tri(

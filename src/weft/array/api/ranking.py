@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft import dtypes
-from weft.array.api.composition import Data, arrays, axis_slice, base, constant, fit, like, one, operands
+from weft.array.api.composition import Data, arrays, axis_slice, base, constant, fit, like, one, operands, viewed
 from weft.array.api.functions import where
 from weft.array.api.lazy import Array, Axis, apply, asarray, system_of, values_of
 from weft.array.api.moving import argsort, concatenate, nonzero, sort, take_along_axis
@@ -69,7 +69,7 @@ def _of_nothing(op: str, array: Array, line: Array, axis: Axis) -> Array:
 def nanmedian(x: Data, axis: Axis = None, keepdims: bool = False) -> Array:
     """The `median` of the elements that are numbers; NaN where there are none."""
     array = one("nanmedian", x)
-    if not array.dtype.is_float:
+    if not (array.dtype.is_float or array.dtype.is_complex):
         return median(array, axis, keepdims)
     line, shape = _lined("nanmedian", array, axis)
     if not line.shape[-1]:
@@ -213,8 +213,8 @@ def _places(array: Array, system: str) -> Any:
 
 
 def _taken(array: Array, places: Array) -> Array:
-    """The elements of a vector at places that exist; no system has a say in it."""
-    return Array(Value(picking.along_axis(array.node, places.node, 0, "raise"), array.weak), array.semantics)
+    """The elements of a vector at places that exist."""
+    return viewed(array, picking.along_axis(array.node, places.node, 0, "raise"))
 
 
 def unique(

@@ -123,6 +123,9 @@ def along_axis(node: Node, indices: Node, axis: int, mode: str, fill: Number | N
 def gathered(node: Node, indices: Sequence[Node], mode: str, fill: Number | None = None) -> Node:
     """``node[indices]`` for indices of one shape, which name places of the first axes."""
     wide = [convert(index, dtypes.int64) for index in indices]
+    for axis, index in enumerate(wide):
+        if mode in ("raise", "positive") and not node.shape[axis] and index.size:  # also where no element is computed
+            raise IndexError(f"no index is in bounds for axis {axis} with size 0")
     shape = (*wide[0].shape, *node.shape[len(wide) :])
     parameters = {"mode": mode} if mode != "fill" else {"mode": mode, "fill": fill}
     return call("gather", shape, node.dtype, node, *wide, **parameters)
