@@ -17,7 +17,9 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import dtypes
 from weft.codegen.cpu import exclusive
+from weft.frontend import ConstantArgument, PointerArgument, build_module
 from weft.runtime import exclusion, executor
 
 pytestmark = pytest.mark.jit
@@ -92,6 +94,35 @@ def launched(kernel: Any, threads: int, monkeypatch: pytest.MonkeyPatch, n: int 
     kernel[(PROGRAMS,)](out, counts, LOCK, N=n)
     assert (counts == PROGRAMS).all()
     return out
+
+
+@weft.jit
+def costly(x: Any, at: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    for _ in tl.static_range(8):
+        v = tl.exp(v)
+    tl.atomic_add(x + tl.load(at + i), v)
+
+
+@weft.jit
+def counted(x: Any, at: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, 16), tl.histogram(tl.load(at + tl.arange(0, N)), 16).to(tl.float32))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n", "threads"),
+    [(costly, 64, 2), (counted, 64, 4), (counted, 512, 1), (counted, 16, 8)],
+    ids=["computes", "a quarter", "few", "half"],
+)
+def test_how_many_threads_one_is_sooner_than(kernel: Any, n: int, threads: int) -> None:
+    """20 times the atomics over the accesses and a sixteenth of the cost of what is computed, and 1. 8 exponentials that cost
+    20 each are 10 accesses.
+
+    20 * 64 / (3 * 64 + 10 * 64 + few); 20 * 16 / (64 + 16 + few); 20 * 16 / (512 + 16 + few); more than 8."""
+    pointers = {"x": PointerArgument(dtypes.float32), "at": PointerArgument(dtypes.int32), "N": ConstantArgument(n)}
+    module = build_module(kernel, pointers)
+    assert exclusive.most_chunks(module) == (1 if threads == 1 else 8 * threads + 7)
 
 
 def test_the_runtime_and_code_generation_agree() -> None:

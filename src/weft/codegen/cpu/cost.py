@@ -57,7 +57,7 @@ class Costs:
             return 1
         if isinstance(op, tile.LoadOp):
             return self._cost_of_load(op)
-        return _weight(op) + sum([self._known[operand] for operand in operands_of(op) if is_tile(operand)])
+        return weight(op) + sum([self._known[operand] for operand in operands_of(op) if is_tile(operand)])
 
     def _cost_of_load(self, op: tile.LoadOp) -> int:
         """A run's address is scalar arithmetic; a gather takes the vector of all addresses, and an instruction a lane."""
@@ -75,7 +75,7 @@ def work(needs: Mapping[SSAValue, Set[Columns]]) -> int:
 
 
 def _work(value: SSAValue) -> int:
-    return max(1, _weight(value.owner)) if isinstance(value.owner, Operation) else 1
+    return max(1, weight(value.owner)) if isinstance(value.owner, Operation) else 1
 
 
 def _computed_from(value: SSAValue) -> list[SSAValue]:
@@ -86,7 +86,8 @@ def _computed_from(value: SSAValue) -> list[SSAValue]:
     return [op.pointer] if type(op) is tile.LoadOp else [operand for operand in operands_of(op) if is_tile(operand)]
 
 
-def _weight(op: Operation) -> int:
+def weight(op: Operation) -> int:
+    """What the op itself costs for a register."""
     match op:
         case tile.UnaryOp() | tile.BinaryOp():
             weight = _HEAVY.get(op.kind.data, 1)

@@ -29,6 +29,7 @@ from llvmlite import ir
 from xdsl.dialects import scf
 from xdsl.ir import Operation
 
+from weft.codegen.cpu.cost import weight
 from weft.codegen.emit.faults import word
 from weft.codegen.kernel import CHUNK, DONE, LAST, POSITION, RECORD, TOTAL
 from weft.codegen.llvm.atomics import release_store
@@ -44,12 +45,15 @@ LOCK: Final = "weft_atomics"
 WAITING: Final = 8
 MOST_SHARED: Final = 4095
 
+_LANES: Final = 16
 _CLAIMS: Final = 8
 """Chunks that a thread claims (`weft.runtime.executor`)."""
 
-_FEW: Final = ((3, 8), (16, 2))
-"""By which factor at most the accesses of a kernel are more elements than its atomics, and how many threads of it are slower
-than one. An atomic instruction on a line that other threads write takes 20 to 60 times as long as a plain access."""
+_CONTENDED: Final = 20
+"""How many plain accesses take as long as an atomic instruction on a line that other threads write (20 to 60 were measured)."""
+
+_MOST_THREADS: Final = 8
+"""More threads than these are faster than one in any kernel, as far as is known: it was measured with two."""
 
 _REPEATED: Final = (scf.ForOp, scf.WhileOp, tile.DotOp, tile.ScanOp)
 """Ops whose work the number of elements does not tell."""
@@ -73,14 +77,20 @@ def may_be_alone(kernel: Operation) -> bool:
 
 
 def most_chunks(kernel: Operation) -> int:
-    """The most chunks of a grid of the kernel that one thread runs alone sooner than several do; 1 where several are sooner."""
+    """The most chunks of a grid of the kernel that one thread runs alone sooner than several do; 1 where several are sooner.
+
+    Alone, n elements that are accessed and 16 n that are computed take a time of n. Of t threads each takes 1 / t of that, and
+    of the time of the atomic instructions: one is sooner up to ``t - 1 = atomic instructions / n``.
+    """
     ops = list(ops_in(kernel))
-    sizes = [(prod(shape_of(op.pointer)), _is_atomic(op)) for op in ops if tile.is_access(op)]
-    atomic, every = (sum(size for size, is_atomic in sizes if is_atomic or whole) for whole in (False, True))
     if any(isinstance(op, _REPEATED) for op in ops):
         return 1
-    threads = next((threads for factor, threads in _FEW if every <= factor * atomic), 0)
-    return max(1, (threads + 1) * _CLAIMS - 1)
+    sizes = [(prod(shape_of(op.pointer)), _is_atomic(op)) for op in ops if tile.is_access(op)]
+    atomic, accessed = (sum(size for size, is_atomic in sizes if is_atomic or whole) for whole in (False, True))
+    computed = sum(weight(op) * prod(shape_of(op.results[0])) for op in ops if tile.is_a(op, tile.Elementwise))
+    alone = accessed + computed / _LANES
+    threads = min(_MOST_THREADS, 1 + int(_CONTENDED * atomic / max(alone, 1)))
+    return 1 if threads == 1 else (threads + 1) * _CLAIMS - 1
 
 
 def _is_atomic(op: Operation) -> bool:
