@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import pytest
 
 import weft
 from weft import semantics
-from weft.cli import COMMANDS, main
+from weft.cli import COMMANDS, is_closed_pipe, main
 
 
 @pytest.fixture(autouse=True)
@@ -293,3 +294,18 @@ def test_the_command_loads_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("error", "system", "expected"),
+    [
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "posix", True),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), "nt", True),
+        (OSError(errno.EINVAL, "Invalid argument"), "nt", True),
+        (OSError(errno.EINVAL, "Invalid argument"), "posix", False),
+        (OSError(errno.EINVAL, "Invalid argument", "a?.mlir"), "nt", False),
+        (FileNotFoundError(errno.ENOENT, "No such file", "a.mlir"), "nt", False),
+    ],
+)
+def test_what_a_closed_pipe_is_on_each_system(error: OSError, system: str, expected: bool) -> None:
+    assert is_closed_pipe(error, system) == expected

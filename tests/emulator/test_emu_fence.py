@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from typing import Any
 
 import numpy as np
 import pytest
 
+from c_library import snprintf
 from emulator_harness import kernel, run
 from sampling import grid
 from weft.emulator.errors import Fault, OutOfBounds, PTXError, Trap, Undefined
@@ -190,11 +190,7 @@ def formatted(text: str, *values: int | float | bytes) -> tuple[str, int]:
 
 def by_c(text: str, *values: int | float) -> str:
     """What the C library makes of it."""
-    buffer = ctypes.create_string_buffer(4096)
-    libc = ctypes.CDLL(None)
-    arguments: list[Any] = [ctypes.c_double(v) if isinstance(v, float) else ctypes.c_longlong(v) for v in values]
-    libc.snprintf(buffer, ctypes.c_size_t(4096), text.encode(), *arguments)
-    return buffer.value.decode()
+    return snprintf(text, *(ctypes.c_double(v) if isinstance(v, float) else ctypes.c_longlong(v) for v in values))
 
 
 FLAGS = ["", "-", "+", " ", "0", "#", "+0", "-#", " 0", "#0"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import io
-import os
 from collections import Counter
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from c_library import snprintf
 from frontend.conftest import build
 from weft import reference
 from weft.emulator.errors import Fault
@@ -37,17 +37,6 @@ def printed(kernel: Any, grid: tuple[int, ...], *arguments: Any, on: str, **cons
         else:
             (kernel if on == "native" else kernel.on(on))[grid](*arguments, **constants)
     return text.getvalue()
-
-
-def c(format_: str, *values: Any) -> str:
-    """C's printf."""
-    if os.name != "posix":
-        pytest.skip("Windows' C library has snprintf in headers only")
-    buffer = ctypes.create_string_buffer(400)
-    snprintf = ctypes.CDLL(None).snprintf
-    snprintf.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]  # macOS passes the others in another way
-    snprintf(buffer, 400, format_.encode(), *values)
-    return buffer.value.decode()
 
 
 I32, U32, I64, U64, F64 = ctypes.c_int32, ctypes.c_uint32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double
@@ -75,7 +64,7 @@ def test_python_and_c_print_the_same(hexadecimal: bool, type_: str) -> None:
         values = np.array([0, 1, 77, info.max, info.min], info.dtype)
     what = Print(" x%: ", hexadecimal, type_, values.shape)
     assert what.format == f"pid (%u, %u, %u) idx (%1u) x%%: {directive}\n"
-    expected = [c(what.format, U32(1), U32(2), U32(3), U32(i), argument(v.item())) for i, v in enumerate(values)]
+    expected = [snprintf(what.format, U32(1), U32(2), U32(3), U32(i), argument(v.item())) for i, v in enumerate(values)]
     assert what.text((1, 2, 3), values) == "".join(expected)
 
 
@@ -98,7 +87,7 @@ def vector(x: Any, N: tl.constexpr) -> None:
 def test_a_vector(on: str, dtype: str, directive: str) -> None:
     x = np.arange(-2, 14).astype(dtype)
     argument = F64 if directive == "%f" else I32
-    lines = [c(f"pid (0, 0, 0) idx (%2u) v: {directive}", i, argument(v.item())) for i, v in enumerate(x)]
+    lines = [snprintf(f"pid (0, 0, 0) idx (%2u) v: {directive}", i, argument(v.item())) for i, v in enumerate(x)]
     assert Counter(printed(vector, (1,), x, on=on, N=16).splitlines()) == Counter(lines)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import errno
 import importlib
 import os
 import re
@@ -77,12 +78,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"weft: {' '.join(str(error).split())}\n")
         return WRONG
     except OSError as error:
-        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+        if is_closed_pipe(error, os.name):  # the reader has seen enough
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         sys.stderr.write(f"weft: {error.filename}: {error.strerror}\n")
         return WRONG
+
+
+def is_closed_pipe(error: OSError, system: str) -> bool:
+    """Whether a write failed because nobody reads; ``system`` is `os.name`. Windows calls it an invalid argument, of no file."""
+    invalid = system == "nt" and error.errno == errno.EINVAL and error.filename is None
+    return isinstance(error, BrokenPipeError) or invalid
 
 
 def _run(given: list[str]) -> int:
