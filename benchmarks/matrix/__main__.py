@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import machine
     from rows import Family, Row, Runner
 
-FAMILIES = ("reductions", "movement", "scattered", "pointwise", "convolution")
+FAMILIES = ("reductions", "movement", "scattered", "pointwise", "convolution", "products")
 """Modules of this folder, in the order of the table."""
 
 REST = 0.004

@@ -109,6 +109,18 @@ def test_matmul(name: str, block: tuple[int, int, int], wrap: bool, turned: str)
     assert products_of(product, *arguments, **constants)[0] == 1
 
 
+@pytest.mark.parametrize("wrap", [False, True])
+def test_columns_apart(wrap: bool) -> None:
+    """Addresses that ascend by more than an element, or not at all, are no run."""
+    m, n, k = 20, 40, 30
+    a = whole((m, k))
+    for step in (3, 0):
+        b, out = whole((k, 3 * n), seed=1), np.zeros((m, n), np.float32)
+        constants = {"BM": 16, "BN": 16, "BK": 16, "WRAP": wrap, "ACC": tl.float32, "OTHER": 0}
+        product[(6,)](a, b, out, m, n, k, k, 1, 3 * n, step, **constants)
+        assert np.array_equal(out, a @ (b[:, ::3] if step else np.repeat(b[:, :1], n, axis=1)))
+
+
 def test_what_masked_elements_have() -> None:
     """``other`` is part of the operand where rows end, though not of any element that is stored."""
     a, b, out = whole((20, 40)), whole((40, 20), seed=1), np.zeros((20, 20), np.float32)

@@ -90,7 +90,9 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
         right = Panel(0, depth, min(shape_of(dot.b)[1], across), chosen[i].group)
         for value, panel in ((dot.a, left), (dot.b, right)):
             source = _narrow(value) if narrow else value
-            operand = known.setdefault((source, panel), Operand(source, slice_of(source, nest), panel))
+            operand = known.setdefault(
+                (source, panel), Operand(source, slice_of(source, nest.loop.parent_block(), nest), panel)
+            )
             if any(isinstance(inner, tile.DotOp) for op in operand.slice.inside for inner in op.walk()):
                 return None
             pair.append(operand)
@@ -107,14 +109,14 @@ def factors_of_one(dot: tile.DotOp, vector_bits: int, features: frozenset[str]) 
     (_, k), n = shape_of(dot.a), shape_of(dot.b)[1]
     narrow = instruction is not FMA and k % (instruction.bytes // dtype_of(_narrow(dot.a)).itemsize) == 0
     right = _narrow(dot.b) if narrow else dot.b
-    part = slice_of(right)
+    part = slice_of(right, dot.parent_block())
     if not narrow and part.keys is None:
         return None
     lanes = layout_of(dot.acc).in_size("lane")
     across = min(n, lanes if narrow else max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits))
     left = _narrow(dot.a) if narrow else dot.a
     return Factors(
-        Operand(left, slice_of(left), Panel(1, k, 0 if _by_rows(dot) else lanes), ONE_SLOTS_BYTES),
+        Operand(left, slice_of(left, dot.parent_block()), Panel(1, k, 0 if _by_rows(dot) else lanes), ONE_SLOTS_BYTES),
         Operand(right, part, Panel(0, k, across, instruction.group if narrow else 1), ONE_SLOTS_BYTES),
         instruction if narrow else FMA,
     )

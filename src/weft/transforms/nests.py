@@ -118,8 +118,9 @@ def is_pure(op: Operation) -> bool:
     return bool(op.regions) or effect_of(op) is Effect.NONE
 
 
-def slice_of(value: SSAValue, nest: Nest | None = None) -> Slice:
-    """The slice of an operand of a nest, or of any dot: then all that it is computed from is outside."""
+def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> Slice:
+    """The slice of an operand of a nest that stands in the block ``home``, or of a dot there: then all that it is computed from
+    is outside. What another block computes is part of the keys, but no op to repeat: it is computed less often there."""
     body = None if nest is None else nest.loop.body.block
     inside: dict[Operation, None] = {}
     outside: dict[Operation, None] = {}
@@ -143,7 +144,8 @@ def slice_of(value: SSAValue, nest: Nest | None = None) -> Slice:
             if not is_same_everywhere(current):
                 keys[current] = None
         elif isinstance(op := current.owner, Operation) and _may_repeat(op):
-            outside[op] = None
+            if op.parent_block() is home:
+                outside[op] = None
             pending.extend(_read_by(op))
         else:
             comparable = False

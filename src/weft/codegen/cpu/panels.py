@@ -2,11 +2,13 @@
 
 A claim has so many slots in the scratch memory of each thread, and before them a table of the keys that they were filled for:
 
-    int64 filled            claims so far that had to be filled; the entry point sets it to 0 when a thread begins a launch
+    int64 filled, found     claims so far that had to be filled, and others; 0 when a thread begins a launch
     int64 keys[n][slots]    key by key, so that one vector comparison a key finds the slot
 
-The next slot to be filled is ``filled % slots``: the oldest. So a panel with the same keys is one of an earlier program of this
-thread, in this launch. What it was computed from is memory that the launch does not write (`weft.transforms.nests`).
+The next slot to be filled is ``filled % slots``: the oldest. Where fewer than one claim in four finds its panel, it is one of
+the first few, which stay in the nearest cache: kernels that read each tile once would write all slots in turn. So a panel with
+the same keys is one of an earlier program of this thread, in this launch. What it was computed from is memory that the launch
+does not write (`weft.transforms.nests`).
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout.algebra import f2
 
 _LINE = 64
+_FEW = 4
 
 
 def claim(registers: Registers, op: ClaimOp) -> None:
@@ -39,7 +42,7 @@ def claim(registers: Registers, op: ClaimOp) -> None:
         registers.scalars[op.stale] = ir.Constant(I1, 1)
         return
     table = registers.pool.bytes(_LINE + 8 * slots * len(keys))
-    registers.cleared.append(registers.pool.offset_of_last)
+    registers.cleared += [registers.pool.offset_of_last, registers.pool.offset_of_last + 8]
     panels = registers.pool.bytes(slots * size)
     wanted = [_as_integer(registers, key) for key in keys]
     filled = builder.load(table, typ=I64, align=8)
@@ -53,7 +56,14 @@ def claim(registers: Registers, op: ClaimOp) -> None:
     found = reduce(builder.and_, same)
     bits = builder.zext(builder.bitcast(found, ir.IntType(slots)) if slots > 1 else found, I64)
     stale = builder.icmp_unsigned("==", bits, ir.Constant(I64, 0))
-    oldest = builder.and_(filled, ir.Constant(I64, slots - 1))
+    times = builder.gep(table, [ir.Constant(I64, 8)], source_etype=I8)
+    seen = builder.load(times, typ=I64, align=8)
+    builder.store(builder.add(seen, builder.zext(builder.not_(stale), I64)), times, align=8)
+    tried = builder.icmp_unsigned(">=", filled, ir.Constant(I64, 2 * slots))
+    rare = builder.icmp_unsigned("<", seen, builder.lshr(filled, ir.Constant(I64, 2)))
+    few = ir.Constant(I64, min(slots, _FEW) - 1)
+    used = builder.select(builder.and_(tried, rare), few, ir.Constant(I64, slots - 1))
+    oldest = builder.and_(filled, used)
     slot = builder.select(stale, oldest, builder.cttz(bits, ir.Constant(I1, 0)))
     with builder.if_then(stale):
         for place, key in zip(places, wanted, strict=True):
