@@ -194,6 +194,17 @@ ROWS.extend(
         row("jax@0.10", "any", (BF16, [T / 2, 0.0]), gives=[True]),
     ]
 )
+# Triton reads constants of bfloat16 from six decimals.
+ROWS.extend(
+    [
+        row("triton@3.9", "*", (BF16, [1.0, -3.0]), 3e-7, gives=[0.0, -0.0]),
+        row("triton@3.9", "minimum", (BF16, [1.0, -3.0]), 4e-7, gives=[0.0, -3.0]),
+        row("triton@3.9", "*", (BF16, [1.0, -3.0]), 1e-5, gives=[1.0013580322265625e-05, -3.0040740966796875e-05]),
+        row("triton@3.9", "/", (BF16, [1.0]), 3e-7, gives=[3333333.25]),
+        row("triton@3.9", "*", (f16, [1.0]), 3e-7, gives=[2.980232238769531e-07]),
+        row("triton", "*", (BF16, [1.0]), 3e-7, gives=[2.998858690261841e-07]),
+    ]
+)
 # MAX's code for a CPU: `x < y` is `not x >= y`, quotients are rounded before they are rounded down, subnormal numbers are zeros.
 MAX: str = "max@26"
 ROWS.extend(

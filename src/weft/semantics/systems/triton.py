@@ -282,6 +282,12 @@ class TritonSemantics(Semantics):
                 _verify("clamp", common, side)
         return Promotion(common, common, "clamp", steps=tuple(steps))
 
+    def number(self, value: Number, dtype: DType) -> Number:
+        """As `Semantics.number`; the package reads constants of bfloat16 from their text with six decimals."""
+        if self.package and dtype == dtypes.bfloat16 and isinstance(value, float) and math.isfinite(value):
+            return float(f"{value:f}")
+        return super().number(value, dtype)
+
     def literal(self, value: Number) -> Type:
         return Type(_own_type(_read(value)))
 
