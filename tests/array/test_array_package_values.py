@@ -408,3 +408,29 @@ def test_nan_is_false_in_max(dtype: Any, backend: str) -> None:
     array = wa.asarray(np.array([NAN, 0.0, -1.0, INF], dtype), "max@26")
     (found,) = wa.compute(array.astype(np.bool_), backend=backend)
     assert found.tolist() == [False, False, True, True]
+
+
+TWICE = (1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-4 + 2.0**-40, 1 + 2.0**-3 + 2.0**-40)
+"""Just above a tie of bfloat16, float16, float8_e4m3fn, float8_e5m2: float32 loses what is above."""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(
+    ("system", "source", "value", "target", "gives"),
+    [
+        *((s, f64, TWICE[0], "bfloat16", 1.0) for s in ("numpy", "torch", "jax@0.10")),
+        *((s, f64, TWICE[0], "bfloat16", 1.0078125) for s in ("jax", "triton")),
+        *((s, np.int64, 2**24 + 2**16 + 1, "bfloat16", 2.0**24) for s in ("numpy", "torch", "jax@0.10")),
+        ("jax", np.int64, 2**24 + 2**16 + 1, "bfloat16", 2.0**24 + 2**17),
+        *(("numpy", f64, TWICE[1], "float16", 1.0009765625), ("torch", f64, TWICE[1], "float16", 1.0)),
+        *((s, f64, TWICE[2], "float8_e4m3fn", 1.0) for s in ("numpy", "torch")),
+        *((s, f64, TWICE[3], "float8_e5m2", 1.0) for s in ("numpy", "torch")),
+        *((s, f64, TWICE[2], "float8_e4m3fn", 1.125) for s in ("jax", "jax@0.10")),
+    ],
+)
+def test_conversions_by_way_of_float32(
+    system: str, source: Any, value: float, target: str, gives: float, backend: str
+) -> None:
+    """What NumPy with ml_dtypes, PyTorch and JAX printed."""
+    (found,) = wa.compute(wa.asarray(np.array([value], source), system).astype(target), backend=backend)
+    assert float(found[0]) == gives

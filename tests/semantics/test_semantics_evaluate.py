@@ -263,7 +263,7 @@ def test_errors() -> None:
     assert str(wrong.value) == "'and' does not take float64"
     with pytest.raises(ValueError) as conversion:
         convert("cast", i32(1), dtypes.int8)
-    names = "convert, convert_flushed, convert_truth, convert_wrap, convert_wrap_saturated, convert_round"
+    names = "convert, convert_by_float32, convert_flushed, convert_truth, convert_wrap, convert_wrap_saturated, convert_round"
     assert str(conversion.value) == f"'cast' is no conversion; they are {names}"
 
 

@@ -21,6 +21,14 @@ from weft.dtypes import DType
 Array: TypeAlias = NDArray[Any]
 
 
+def by_float32(source: DType, target: DType) -> bool:
+    """Whether C++ libraries convert by way of float32, and round twice: from what float32 does not hold to narrower floats
+    (integers to float16 are rounded the same either way). Types below 8 bits are left out: kernels have them from other types."""
+    if not target.is_float or not 8 <= target.bits <= 16 or not (source.is_float or source.is_integer):
+        return False
+    return source == dtypes.float64 or (source.is_integer and source.bits >= 32 and target != dtypes.float16)
+
+
 def wrap(value: int, dtype: DType) -> int:
     """``value`` modulo ``2**bits``, in the range of an integer type or bool."""
     return (value - dtype.min) % (1 << dtype.bits) + dtype.min
@@ -121,6 +129,7 @@ def _flushed(x: Array, source: DType, target: DType) -> Array:
 
 _FLOAT_TO_INTEGER: Final[Mapping[str, Callable[[float, DType], int]]] = {
     "convert": _truncated,
+    "convert_by_float32": _truncated,
     "convert_flushed": _truncated,
     "convert_truth": _truncated,
     "convert_wrap": _truncated_as_x86,
@@ -143,6 +152,8 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
             return x.astype(target.numpy)
     if source.is_complex:
         return np.asarray(x != 0) if target.is_bool else convert(meaning, np.real(x), target)
+    if meaning == "convert_by_float32":
+        return convert("convert", convert("convert", x, dtypes.float32), target)
     if meaning == "convert_truth" and source.is_float and target.is_bool:
         normal = flush(x.astype(source.compute.numpy), source)
         return (normal < 0) | (normal > 0)
@@ -150,6 +161,7 @@ def convert(meaning: str, array: Any, target: DType) -> Array:
         return convert("convert", _flushed(x, source, target), target)
     if target.is_float:
         if meaning == "convert_wrap_saturated" and target == dtypes.float8_e4m3fn:
+            x = convert("convert", x, dtypes.float32)
             x = np.clip(x.astype(np.float64), -target.largest, target.largest)
             source = dtypes.float64
         return _to_float(x, source, target)

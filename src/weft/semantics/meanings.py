@@ -182,6 +182,7 @@ MEANINGS: Final[dict[str, str]] = {
     "convert_wrap": "to an integer: toward zero, out of range as x86 (MIN; below 32 bits wrapped); integers wrap; to bool != 0",
     "convert_wrap_saturated": "the same, but to float8_e4m3fn what is beyond the largest number is that number, infinity too",
     "convert_truth": "of floats to bool: whether it is in the normal range of float32, float64, bfloat16, or not 0; NaN is not",
+    "convert_by_float32": "convert, but by way of float32, and so rounded twice",
     "convert_flushed": "convert, but of float32, float64 and bfloat16 numbers below the normal range are zeros, before and after;"
     " float64 becomes bfloat16 by way of float32",
     "convert_round": "to an integer: nearest, halves away from 0, saturating; NaN: convert_wrap; integers saturate; bool rounds",

@@ -70,7 +70,7 @@ def _convert_round(b: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 def _convert_wrap_saturated(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     if dtype == dtypes.float8_e4m3fn and x.dtype != dtype:
-        x = saturated(b, b.cast(x, x.dtype.compute if x.dtype.is_float else dtypes.float64), dtype)
+        x = saturated(b, b.cast(x, dtypes.float32), dtype)
         return b.cast(x, dtype)
     return _convert_wrap(b, x, dtype)
 
@@ -94,10 +94,15 @@ def _convert_truth(b: Builder, x: Tensor, dtype: DType) -> Tensor:
     return ordered_not_equal(b, wide, constant(b, 0.0, wide))
 
 
+def _convert_by_float32(b: Builder, x: Tensor, dtype: DType) -> Tensor:
+    return x if x.dtype == dtype else b.cast(b.cast(x, dtypes.float32), dtype)
+
+
 CONVERSIONS: Final[Mapping[str, Callable[[Builder, Tensor, DType], Tensor]]] = {
     "convert": lambda b, x, dtype: b.cast(x, dtype),
     "convert_wrap": _convert_wrap,
     "convert_wrap_saturated": _convert_wrap_saturated,
+    "convert_by_float32": _convert_by_float32,
     "convert_truth": _convert_truth,
     "convert_flushed": _convert_flushed,
     "convert_round": _convert_round,

@@ -42,6 +42,7 @@ import numpy as np
 from weft import dtypes
 from weft.dtypes import DType, Kind
 from weft.semantics import ops
+from weft.semantics.conversions import by_float32
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.lattice import Lattice
 from weft.semantics.meanings import FLUSHED
@@ -219,10 +220,12 @@ class JaxSemantics(Semantics):
         steps = () if dtype == target else (Step("x32", f"{target} is {dtype}, 64-bit types are disabled"),)
         meaning = self.conversion(source, dtype)
         if meaning != "convert":
-            steps = (*steps, Step("XLA", "numbers below the normal range are zeros"))
+            steps = (*steps, Step("XLA", meaning))
         return Promotion(dtype, dtype, meaning, steps=steps)
 
     def conversion(self, source: DType, target: DType) -> str:
+        if self.xla and source.is_integer and target == dtypes.bfloat16 and by_float32(source, target):
+            return "convert_by_float32"
         return "convert_flushed" if self.xla and (source, target) in _FLUSHED_CONVERSIONS else "convert"
 
     def number(self, value: Number, dtype: DType) -> Number:

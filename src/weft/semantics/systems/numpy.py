@@ -28,6 +28,7 @@ from typing import Final
 from weft import dtypes
 from weft.dtypes import DType
 from weft.semantics import ops
+from weft.semantics.conversions import by_float32
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.systems import family
 from weft.semantics.systems import numpy_loops as loops
@@ -290,7 +291,10 @@ class NumpySemantics(Semantics):
 
     def cast(self, source: DType, target: DType) -> Promotion:
         text = f".astype({spelled(target)}) converts {source} unchecked"
-        return Promotion(target, target, "convert_wrap", steps=(Step("astype", text),))
+        twice = by_float32(source, target) and target != dtypes.float16  # its own; the others are ml_dtypes'
+        return Promotion(
+            target, target, "convert_by_float32" if twice else "convert_wrap", steps=(Step("astype", text),)
+        )
 
     def _select(self, op: str, *operands: Operand) -> Promotion:
         """``where`` and ``concatenate``, which ask for the common type; numbers wrap into it."""

@@ -33,6 +33,7 @@ from typing import Final
 from weft import dtypes as d
 from weft.dtypes import DType, Kind
 from weft.semantics import ops
+from weft.semantics.conversions import by_float32
 from weft.semantics.core import Constant, Number, Operand, Promotion, PromotionError, Semantics, Step, Type, show
 from weft.semantics.systems import family
 
@@ -368,10 +369,13 @@ class TorchSemantics(Semantics):
 
     def cast(self, source: DType, target: DType) -> Promotion:
         text = f".to(torch.{target}) converts {source} unchecked"
-        meaning = "convert_wrap"
+        meaning = "convert_by_float32" if by_float32(source, target) else "convert_wrap"
         if target == d.float8_e4m3fn:
             meaning, text = "convert_wrap_saturated", f".to(torch.{target}) saturates"
         return Promotion(target, target, meaning, steps=(Step("to", text),))
+
+    def conversion(self, source: DType, target: DType) -> str:
+        return "convert_by_float32" if by_float32(source, target) else "convert"
 
     def condition(self, operand: Operand) -> Operand:
         """uint8 is deprecated, and taken."""
