@@ -2,7 +2,8 @@
 
 Python's own C handler only notes that a signal arrived. While the main thread is inside a program of a kernel, `StopOnSignal`
 puts a handler before it that also writes the launch's stop word, which programs look at in their loops. It is machine code
-made by LLVM, of two loads, a store and a call, so it is safe wherever the signal interrupts.
+of two loads, a store and a jump, so it is safe wherever the signal interrupts. Where weft links kernels itself, the code is
+written down here; elsewhere LLVM makes it. The import of LLVM would take longer than a program may run before Ctrl-C is seen.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import signal
 from functools import cached_property
 from typing import Final
 
-from weft.runtime import loader
+from weft.runtime import linker, loader, pages
 from weft.runtime.loader import LoadedCode
 
 _HANDLER: Final = """
@@ -31,6 +32,22 @@ pass:
 }}
 """
 
+
+def _assembled(word: int, previous: int) -> bytes:
+    """The same for x86-64, given the two addresses."""
+    return b"".join(
+        (
+            b"\xf3\x0f\x1e\xfa",  # endbr64
+            b"\x48\xa1" + word.to_bytes(8, "little"),  # mov rax, [word]
+            b"\x48\x85\xc0",  # test rax, rax
+            b"\x74\x07",  # jz pass
+            b"\x48\xc7\x00\x01\x00\x00\x00",  # mov qword ptr [rax], 1
+            b"\x48\xa1" + previous.to_bytes(8, "little"),  # pass: mov rax, [previous]
+            b"\xff\xe0",  # jmp rax, which finds the signal's number in edi, as it came
+        )
+    )
+
+
 _NOT_FUNCTIONS: Final = (None, 0, 1)
 """What C's ``signal`` gives in place of a handler: none, SIG_DFL, SIG_IGN."""
 
@@ -48,6 +65,13 @@ class StopOnSignal:
 
     @cached_property
     def _code(self) -> LoadedCode:
+        if linker.SUPPORTED:
+            code = _assembled(ctypes.addressof(self._word), ctypes.addressof(self._previous))
+            held = pages.place(len(code), lambda base: code)
+            return LoadedCode(held.address, held)
+        return self._made_by_llvm()
+
+    def _made_by_llvm(self) -> LoadedCode:
         import llvmlite.binding as llvm
 
         loader.initialise()
