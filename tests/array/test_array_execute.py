@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.array import Array, asarray, compute, kernels
+from weft.array import Array, asarray, compute, kernels, repeat, tile
 from weft.array.execution import memory
 from weft.array.programs import canonical, schedule
 from weft.array.programs.canonical import FUSED
@@ -218,3 +218,34 @@ def test_what_is_beyond_float8_is_no_number(system: str) -> None:
     """Kernels in Triton's semantics saturate, and PyTorch does; the other arrays have the conversion of `weft.semantics`."""
     found = asarray(np.array([448, 464, 465, np.inf], np.float32), system).astype("float8_e4m3fn").numpy()
     np.testing.assert_array_equal(found.astype(np.float32), [448, 448, np.nan, np.nan])
+
+
+def test_a_result_of_another_shape_is_no_copy() -> None:
+    """What a kernel stores in row-major order is the result under every shape; other operations on the way have their kernel."""
+    x = np.arange(24.0, dtype=np.float32).reshape(4, 6)
+    a = given(x)
+    twice = a * 2.0
+    made = [twice.reshape(24), a.sum(1).reshape(2, 2), (a @ a.T).reshape(2, 8), repeat(a, 2), tile(a, 2)]
+    expected = [(x * 2).reshape(24), x.sum(1).reshape(2, 2), (x @ x.T).reshape(2, 8), np.repeat(x, 2), np.tile(x, 2)]
+    assert [len(kernels(m)) for m in made] == [1] * len(made)
+    for m, e in zip(made, expected, strict=True):
+        np.testing.assert_allclose(m.numpy(), e, rtol=1e-6)
+    assert len(kernels((a.T * 2.0).reshape(24))) == 1
+    np.testing.assert_array_equal((a.T * 2.0).reshape(24).numpy(), (x.T * 2).reshape(24))
+    part = (a * 2.0)[:, 1:].reshape(20)
+    np.testing.assert_array_equal(part.numpy(), (x * 2)[:, 1:].reshape(20))
+    for key in (slice(2), slice(1, None), slice(None, None, -1), slice(None, None, 2)):
+        np.testing.assert_array_equal(a.sum(1)[key].numpy(), x.sum(1)[key])
+
+
+def test_results_of_several_shapes_share_memory_that_lives_with_each() -> None:
+    """Over 1 MiB, where memory of results is used again as soon as nothing refers to it."""
+    x = np.random.default_rng(3).random((1 << 10, 1 << 9), dtype=np.float32)
+    for keep in (0, 1, 2):
+        a = given(x) * 2.0
+        kept = list(compute(a, a.reshape(-1), a.reshape(1 << 9, 1 << 10).sum(1), a.reshape(1 << 9, 1, 1 << 10)))[keep]
+        del a
+        for _ in range(4):
+            (given(x) * 3.0).numpy()
+            (given(x).reshape(-1) * 5.0).numpy()
+        np.testing.assert_allclose(kept, [x * 2, (x * 2).reshape(-1), (x * 2).reshape(512, -1).sum(1)][keep], rtol=1e-5)

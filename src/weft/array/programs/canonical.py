@@ -101,6 +101,14 @@ def is_elementwise(node: Node) -> bool:
     return isinstance(node, (Apply, Convert))
 
 
+def _is_all(access: Access) -> bool:
+    """Whether an access reads a whole computed node as it is stored: a result of that shape is the store itself. A call writes
+    arrays of its own shape."""
+    buffer = access.buffer
+    whole = access.offset == 0 and access.strides == row_major(access.shape) and access.size == buffer.size
+    return whole and (is_elementwise(buffer) or isinstance(buffer, (Reduce, Matmul)))
+
+
 class Canonical:
     """The canonical graph of some outputs. ``outputs`` are computed nodes without dimensions of size 1, to be stored."""
 
@@ -123,6 +131,8 @@ class Canonical:
         placed = self._operand(node, squeezed(node.shape))
         if is_elementwise(placed) or isinstance(placed, (Reduce, Matmul)):
             return placed
+        if isinstance(placed, Access) and _is_all(placed):
+            return placed.buffer
         return self._keep(Convert(squeezed(node.shape), node.dtype, source=placed))
 
     def _keep(self, node: Node) -> Node:
