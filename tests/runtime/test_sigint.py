@@ -28,10 +28,14 @@ CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int)
 def test_the_handler_writes_one_word_and_goes_on(maker: str) -> None:
     stop = StopOnSignal()
     made: Any = getattr(stop, maker)
-    code: LoadedCode = made() if callable(made) else made
+    code = made if isinstance(made, LoadedCode) else made()
     seen: list[tuple[int, list[int]]] = []
     words = (ctypes.c_int64 * 3)(-1, -1, -1)
-    callback = CALLBACK(lambda number: seen.append((number, list(words))))
+
+    def note(number: int) -> None:
+        seen.append((number, list(words)))
+
+    callback = CALLBACK(note)
     stop._previous.value = ctypes.cast(callback, ctypes.c_void_p).value  # pyright: ignore[reportPrivateUsage]
     handler = CALLBACK(code.address)
     handler(signal.SIGINT)
