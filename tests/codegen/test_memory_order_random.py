@@ -61,7 +61,9 @@ def random_kernel(rng: random.Random) -> list[Made]:
 
 
 def text_of(made: Sequence[Made], size: int) -> str:
-    """The kernel in tile IR. Each load is kept alive by a store behind all accesses, to an array of its own."""
+    """The kernel in tile IR. Atomics have the scope that always makes them instructions.
+
+    Each load is kept alive by a store behind all accesses, to an array of its own."""
     count = len(made)
     pointers = f"tensor<{size}x!tile.ptr<i32>>"
     lines = [f"%i = tile.arange 0 {size} : tensor<{size}xi32>", "%one = tile.constant 1 : i32"]
@@ -83,9 +85,11 @@ def text_of(made: Sequence[Made], size: int) -> str:
             case "store":
                 lines += [f"tile.store {address}, {one} : {p}, {t}"]
             case "rmw":
-                lines += [f'%x{n} = tile.atomic_rmw "add" {address}, {one} sem "{a.order}" : {p}, {t} to {t}']
+                lines += [
+                    f'%x{n} = tile.atomic_rmw "add" {address}, {one} sem "{a.order}" scope "sys" : {p}, {t} to {t}'
+                ]
             case "cas":
-                lines += [f'%x{n} = tile.atomic_cas {address}, {one}, {one} sem "{a.order}" : {p}, {t}']
+                lines += [f'%x{n} = tile.atomic_cas {address}, {one}, {one} sem "{a.order}" scope "sys" : {p}, {t}']
             case _:
                 lines += ["tile.barrier"]
     parameters = ", ".join(f'%a{n}: !tile.ptr<i32> {{tile.name = "a{n}"}}' for n in range(2 * count))
