@@ -235,7 +235,10 @@ def test_a_result_of_another_shape_is_no_copy() -> None:
     part = (a * 2.0)[:, 1:].reshape(20)
     np.testing.assert_array_equal(part.numpy(), (x * 2)[:, 1:].reshape(20))
     for key in (slice(2), slice(1, None), slice(None, None, -1), slice(None, None, 2)):
+        assert len(kernels(a.sum(1)[key])) == 2  # a part of what is stored is copied from it
         np.testing.assert_array_equal(a.sum(1)[key].numpy(), x.sum(1)[key])
+    turned = x.reshape(2, 2, 6)
+    np.testing.assert_array_equal(given(turned).sum(0).T.numpy(), turned.sum(0).T)
 
 
 def test_results_of_several_shapes_share_memory_that_lives_with_each() -> None:
