@@ -62,6 +62,11 @@ class Nest:
         if r.random() < 0.4:
             stride = g.argument("stride", "number", int(stride))
         mine, along = ("[:, None]", "[None, :]") if left else ("[None, :]", "[:, None]")
+        if r.random() < 0.3:  # as in Triton's tutorial: rows beyond the end begin again
+            wrapped, end = g.new("wrapped"), g.argument("n", "number", r.randint(1, size))
+            g.lines.insert(self.before, "    " * (len(g.scopes) - 1) + f"{wrapped} = {own} % {end}")
+            self.before += 1
+            own = wrapped
         masked = r.random() < 0.5
         mask = f", mask=(({self.at} + {self.depth}) < {self.end}){along}, other={r.choice((0, 0, 2))}" if masked else ""
         if r.random() < 0.4:
