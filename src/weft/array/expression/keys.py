@@ -32,11 +32,11 @@ def gather(outputs: Sequence[Node]) -> Gathered:
 def _of_one(node: Node) -> Gathered | None:
     """`gather` for one operation on an input, two different inputs, or an input and a number: what is computed eagerly. None for
     others."""
-    if type(node) is not Apply or len(node.arguments) > 2:
+    if type(node) is not Apply:
         return None
-    x = node.arguments[0]
-    if isinstance(x, Input):
-        if len(node.arguments) == 1:
+    count = len(node.arguments)
+    if count in (1, 2) and isinstance(x := node.arguments[0], Input):
+        if count == 1:
             return Gathered((node.shape, node.dtype, node.meaning, likeness_of(x)), [x], [])
         y = node.arguments[1]
         if isinstance(y, Input) and x is not y:
