@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, overload
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):  # noqa: N801: it is used as a decorator, as `property` is
+class lazy(Generic[T]):  # named as a decorator, like `property`
     """The method's value, kept in the instance's ``__dict__`` under the method's name."""
 
     def __init__(self, compute: Callable[[Any], T]):
