@@ -29,7 +29,8 @@ def compare(what: str, run: Callable[[], Any], expected: Any, tolerance: float, 
             found = run()
         apart = max(map(difference, *map(arrays, (found, expected))))
         print(f"{what:40} {name:6} differs from NumPy by at most {apart:.1e}")
-        assert apart <= tolerance, f"{what} on {name} differs from NumPy by {apart:.1e}, more than {tolerance:.1e}"
+        if apart > tolerance:
+            raise AssertionError(f"{what} on {name} differs from NumPy by {apart:.1e}, more than {tolerance:.1e}")
 
 
 def arrays(value: Any) -> tuple[Any, ...]:
@@ -39,7 +40,8 @@ def arrays(value: Any) -> tuple[Any, ...]:
 def difference(found: Any, expected: Any) -> float:
     """The greatest difference, in units of the greatest expected value. A NaN in one array only is an infinite difference."""
     found, expected = (np.asarray(array).astype(np.float64) for array in (found, expected))
-    assert found.shape == expected.shape, f"shape {found.shape}, expected {expected.shape}"
+    if found.shape != expected.shape:
+        raise AssertionError(f"shape {found.shape}, expected {expected.shape}")
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))
     apart = np.where(same, 0, np.abs(found - expected))
     return float(np.where(np.isnan(apart), np.inf, apart).max(initial=0) / (np.abs(expected).max(initial=0) or 1))
