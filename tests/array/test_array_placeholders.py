@@ -20,6 +20,7 @@ import weft.array as wa
 from weft import dtypes, semantics
 from weft.array.api.placeholders import Placeholder
 from weft.array.expression.structure import leaves
+from weft.semantics import SYSTEMS
 
 Operator: TypeAlias = Callable[[Any, Any], Any]
 
@@ -173,19 +174,6 @@ def operators(names: str) -> list[Operator]:
 
 
 OPERATORS: Final = operators("add sub mul truediv floordiv mod and_ or_ xor lshift rshift lt le gt ge eq ne")
-SYSTEMS: Final = (
-    "numpy",
-    "torch",
-    "jax",
-    "jax@0.10",
-    "jax-x32",
-    "dali",
-    "dali@2",
-    "triton",
-    "triton@3.9",
-    "max",
-    "max@26",
-)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)

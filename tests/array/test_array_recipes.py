@@ -16,21 +16,8 @@ from weft.array.building.operations import Value
 from weft.array.building.recipes import class_of
 from weft.array.expression.keys import gather
 from weft.array.expression.nodes import Input
-from weft.semantics import Type, ops
+from weft.semantics import SYSTEMS, Type, ops
 
-SYSTEMS: Final = (
-    "numpy",
-    "torch",
-    "jax",
-    "jax@0.10",
-    "jax-x32",
-    "dali",
-    "dali@2",
-    "triton",
-    "triton@3.9",
-    "max",
-    "max@26",
-)
 OPS: Final = sorted(set(ops.BINARY) - {"where", "matmul", "concat"} - recipes.BY_VALUE)
 LARGEST: Final = sorted({float(d.largest) for d in dtypes.KNOWN if d.is_float})
 EDGES: Final = sorted({b for d in dtypes.KNOWN if d.is_integer for b in (d.min, d.max)})

@@ -44,7 +44,7 @@ def files() -> Generator[set[str]]:
     """Names of generated sources, taken out of `linecache` in the end. The handler of SIGINT, which the first long launch loads,
     is loaded before anything is counted. What the tests before left is no garbage here, so that collections are quick."""
     gc.freeze()
-    executor.pool().watch.handler._code  # noqa: B018  # pyright: ignore[reportPrivateUsage]
+    executor.pool().watch.handler._code  # noqa: B018 - reading loads it  # pyright: ignore[reportPrivateUsage]
     names: set[str] = set()
     yield names
     for name in names:

@@ -31,7 +31,7 @@ def _words() -> memoryview | None:
         memory = (ctypes.c_uint64 * 2**59).from_address(object.__basicsize__)
     except OverflowError:  # addresses of 32 bits
         return None
-    words = memoryview(memory).cast("B").cast("Q")
+    words = memoryview(memory).cast("B").cast("Q").toreadonly()
     samples = np.zeros((3, 4)), np.zeros(5, np.int8)[1:], np.zeros((0, 2), np.int16), np.arange(12.0).reshape(3, 4).T
     return words if all(words[id(sample) >> 3] == _asked(sample) for sample in samples) else None
 

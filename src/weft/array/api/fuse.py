@@ -42,10 +42,8 @@ _PLAIN: Final = frozenset({bool, str, type(None)})
 
 _NUMBERS: Final = frozenset({int, float})
 
-
 _KEPT: Final = 4096
 """Signatures after which all are forgotten."""
-
 
 _Quick: TypeAlias = tuple[tuple[Hashable, ...], list[NDArray[Any]], list[int], Semantics]
 """Of a call whose signature is found without reading its arguments as arrays: key, data, their addresses, system. The key says
