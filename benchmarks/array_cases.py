@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from cases import Case, Runner, jax, normal, torch
+from cases import Case, normal
 from machine import Array, Baseline
+from peers import Runner, jax, torch
 
 import weft.array as wa
 

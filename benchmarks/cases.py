@@ -6,7 +6,6 @@ that must cross the memory bus at least once (inputs read, outputs written), ``f
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from machine import Array, Baseline, aligned
+from peers import Runner, jax, numba, optional, torch
 
 import weft
 import weft.language as tl
@@ -29,22 +29,7 @@ from matmul import matmul
 from softmax import softmax
 from vector_add import add, add_kernel
 
-
-def optional(name: str) -> Any:
-    """The module, or None where it is not installed."""
-    return importlib.import_module(name) if importlib.util.find_spec(name) else None
-
-
-torch, jax, numba = optional("torch"), optional("jax"), optional("numba")
 numba_kernels: Any = optional("numba_kernels") if numba else None
-
-
-@dataclass(frozen=True)
-class Runner:
-    """``run()`` computes; ``result()`` shows what the last run left, as a NumPy array."""
-
-    run: Callable[[], object]
-    result: Callable[[], Array]
 
 
 @dataclass(frozen=True)

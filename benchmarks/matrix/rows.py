@@ -7,8 +7,6 @@ write into one.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,24 +15,9 @@ from typing import Any
 
 import numpy as np
 from machine import Array, Baseline, aligned
+from peers import Runner, jax, numba, optional, torch
 
-
-def optional(name: str) -> Any:
-    """The module, or None where it is not installed."""
-    return importlib.import_module(name) if importlib.util.find_spec(name) else None
-
-
-torch, jax, numba = optional("torch"), optional("jax"), optional("numba")
 numba_loops: Any = optional("numba_loops") if numba else None
-
-
-@dataclass(frozen=True)
-class Runner:
-    """``run()`` computes; ``result()`` shows what the last run left, as a NumPy array: ``out``, if there is one."""
-
-    run: Callable[[], object]
-    result: Callable[[], Array]
-    out: Array | None = None
 
 
 @dataclass(frozen=True)
