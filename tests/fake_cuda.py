@@ -25,7 +25,7 @@ import pytest
 from numpy.typing import NDArray
 
 from weft.emulator import Fault, LaunchError, Misaligned, Module, OutOfBounds, Profile, PTXError
-from weft.emulator.machine.variable_map import size_of
+from weft.emulator.machine.symbols import size_of
 from weft.runtime import cuda_device, cuda_driver
 from weft.runtime.cuda_driver import Driver, Result
 

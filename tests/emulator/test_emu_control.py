@@ -417,7 +417,7 @@ class TestLaunches:
             (1, (1, 1, 65), [np.zeros(4)], "a block of (1, 1, 65) has 65 threads; a block has at most 1024, 64 in z"),
             ((1, 65536), 1, [np.zeros(4)], "a grid of (1, 65536, 1) is larger than the largest, (2147483647, 65535, 65535)"),
             (1, 1, [], "k() takes 1 argument, got 0; its parameters: out .u64"),
-            (1, 1, ["x"], "argument 0 is of type str; a kernel takes NumPy arrays, numbers and bytes"),
+            (1, 1, ["x"], "argument 0 is of type str; a kernel takes NumPy arrays, numbers, structures and bytes"),
             (1, 1, [b"abc"], "argument 0 has 3 bytes, but parameter out has 8"),
             (1, 1, [np.int32(4)], "argument 0 has 4 bytes, but parameter out has 8"),
             (1, 1, [1 << 64], "argument 0 is 18446744073709551616, which does not fit the 8 bytes of parameter out"),

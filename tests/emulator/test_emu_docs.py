@@ -34,7 +34,7 @@ def test_the_python_of_the_page_prints_what_is_shown() -> None:
             exec(compile(code, "emulator.md", "exec"), names)
         assert printed.getvalue() == after
         shown += bool(after)
-    assert shown == 2
+    assert shown == 3
     snapshot: list[Profile] = []
     names["test_every_other"](snapshot.append)
     assert snapshot == [names["profile"]]

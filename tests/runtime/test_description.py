@@ -15,7 +15,7 @@ from cuda_arrays import Interface
 from fake_cuda import FakeDriver, install
 from weft import dtypes, emulator
 from weft.dtypes import DType
-from weft.emulator.machine.variable_map import size_of
+from weft.emulator.machine.symbols import size_of
 from weft.frontend.signature import ScalarArgument
 from weft.runtime.description import LaunchDescription, parameters_of
 from weft.runtime.handles import GpuHandle

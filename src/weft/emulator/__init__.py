@@ -22,7 +22,7 @@ from weft.emulator.errors import (
     Undefined,
     Uninitialised,
 )
-from weft.emulator.machine.arguments import Scratch
+from weft.emulator.machine.device_memory import DeviceMemory, Scratch
 from weft.emulator.machine.execution import Checks
 from weft.emulator.module import Module
 from weft.emulator.profile import Profile
@@ -31,6 +31,7 @@ from weft.emulator.tensor_map import TensorMap
 __all__ = [
     "BarrierFault",
     "Checks",
+    "DeviceMemory",
     "Fault",
     "LaunchError",
     "Misaligned",

@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from weft.emulator import ops
+from weft.emulator.machine.device_memory import DeviceMemory
 from weft.emulator.machine.execution import Checks
 from weft.emulator.machine.launch import dim3, launch
 from weft.emulator.machine.program import Program
+from weft.emulator.machine.symbols import Symbols
 from weft.emulator.ptx import parse
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ class Module:
         ops.load()
         return Program(self.syntax)
 
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Its variables in global and constant memory, by name, to be read and set between launches."""
+        return Symbols(self._program)
+
     def launch(
         self,
         kernel: str,
@@ -51,14 +58,17 @@ class Module:
         *,
         shared: int = 0,
         checks: Checks | None = None,
-        memory: Sequence[NDArray[Any]] = (),
+        memory: Sequence[NDArray[Any]] | DeviceMemory = (),
     ) -> Profile:
         """Runs a kernel over a grid of blocks (one to three numbers each), and says what it did.
 
         ``args``, one for each parameter: NumPy arrays, whose address is passed and which hold what the kernel wrote when it is
-        over; `Scratch` around an array that holds nothing yet; `TensorMap`; numbers; ``bytes`` for structures. ``shared`` is the
-        dynamic shared memory of a block, in bytes. ``checks`` switches checks off. ``memory`` are arrays that the kernel reaches
-        through their addresses on the host (``array.ctypes.data``), which it finds in other arrays or among the numbers.
+        over; `Scratch` around an array that holds nothing yet; `TensorMap`; numbers; structures (of ctypes, scalars of a
+        structured NumPy dtype, or ``bytes``). ``shared`` is the dynamic shared memory of a block, in bytes. ``checks``
+        switches checks off.
+        ``memory`` are arrays that the kernel reaches through addresses in other arrays, in structures or among the numbers: a
+        `DeviceMemory`, which gives them addresses, or a sequence of arrays, whose addresses are the host's
+        (``array.ctypes.data``). What it writes to the module's variables stays there (`symbols`).
 
         Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
         the program does wrong: the arrays are then as before the launch.
@@ -67,7 +77,7 @@ class Module:
 
         shape = dim3("grid", grid), dim3("block", block)
         checks = checks or Checks()
-        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory)
+        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory, self.symbols)
         program = self._program
         launched = Launch(
             kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=dataclasses.asdict(checks)

@@ -1,8 +1,11 @@
-"""A launch's arguments: NumPy arrays become allocations, numbers become the bytes of their parameter.
+"""A launch's arguments: NumPy arrays become allocations, numbers and structures become the bytes of their parameter.
 
 Arrays that share memory (views of one array) share it in the emulator: each connected range of the host's memory is one
 allocation, and a parameter points into it. The ranges are copied in before the launch and back after it; a launch that faults
 leaves them as they were. Arrays that a kernel reaches through addresses in memory are such ranges without a parameter.
+
+A structure passed by value is a ctypes structure, whose layout is C's, or a scalar of a structured NumPy dtype, whose layout is
+C's with ``align=True``. Its bytes are passed as they are: pointers in it are numbers, which a `DeviceMemory` gives.
 """
 
 from __future__ import annotations
@@ -13,21 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 
 from weft.emulator.errors import LaunchError
-from weft.emulator.machine.variable_map import size_of
+from weft.emulator.machine.device_memory import DeviceMemory, Scratch, bounds, owner
+from weft.emulator.machine.symbols import size_of
 from weft.emulator.memory.arena import PAGE
 from weft.emulator.ptx.syntax import Function, Variable
 from weft.emulator.ptx.types import TYPES
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """An array whose contents the kernel must not rely on: reading a byte of it before writing it is a fault."""
-
-    array: NDArray[Any]
 
 
 @runtime_checkable
@@ -59,6 +55,8 @@ class Range:
     defined: bool
     reached: bool = False
     """Whether addresses of the host in it are meant where a program uses them (`weft.emulator.memory.host`)."""
+    device: int | None = None
+    """The address of its first byte, where a `DeviceMemory` has it."""
 
     def view(self) -> NDArray[np.uint8]:
         """The host's bytes themselves."""
@@ -72,7 +70,9 @@ class Arguments:
     """The arguments of a kernel, checked against its parameters, and the arrays of ``memory``, which it reaches by address.
     Raises: LaunchError."""
 
-    def __init__(self, kernel: Function, values: Sequence[Any], memory: Sequence[NDArray[Any]] = ()) -> None:
+    def __init__(
+        self, kernel: Function, values: Sequence[Any], memory: Sequence[NDArray[Any]] | DeviceMemory = ()
+    ) -> None:
         self.kernel = kernel
         expected = len(kernel.parameters)
         if len(values) != expected:
@@ -81,35 +81,52 @@ class Arguments:
             message = f"{kernel.name}() takes {expected} argument{plural}, got {len(values)}"
             raise LaunchError(f"{message}; its parameters: {names}" if names else message)
         self.values = list(values)
-        self.kept: list[Any] = []
+        self.kept: list[Any] = [memory]
         """What must live until the launch is over."""
+        device = memory if isinstance(memory, DeviceMemory) else DeviceMemory()
         found: list[Range] = []
         for i, (parameter, value) in enumerate(zip(kernel.parameters, values, strict=True)):
             array = _array(value)
             if array is not None:
                 self._check_array(i, parameter, value, array)
                 self.kept.append(array)
-                low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+                low, high = bounds(array)
+                if self._is_placed(f"argument {i}", low, high, device):
+                    continue
                 defined = not isinstance(value, Scratch)
-                skew = (low - _owner(array)) % PAGE
+                skew = (low - owner(array)) % PAGE
                 found.append(Range(low, high, skew, i, f"argument {i}", bool(array.flags.writeable), defined))
-        for i, array in enumerate(memory):
+        for i, array in enumerate(() if isinstance(memory, DeviceMemory) else memory):
             self.kept.append(array)
-            low, high = byte_bounds(array) if array.size else (array.ctypes.data, array.ctypes.data)
+            low, high = bounds(array)
             number = len(self.values) + i
-            found.append(
-                Range(
-                    low,
-                    high,
-                    low % PAGE,
-                    number,
-                    f"memory {i}",
-                    bool(array.flags.writeable),
-                    defined=True,
-                    reached=True,
-                )
+            writeable = bool(array.flags.writeable)
+            found.append(Range(low, high, low % PAGE, number, f"memory {i}", writeable, defined=True, reached=True))
+        placed = [
+            Range(
+                p.low,
+                p.high,
+                p.address % PAGE,
+                i,
+                p.name,
+                bool(p.array.flags.writeable),
+                p.defined,
+                device=p.address,
             )
-        self.ranges = _merge(found)
+            for i, p in enumerate(device.placed)
+        ]
+        self.ranges = placed + _merge(found)
+
+    @staticmethod
+    def _is_placed(name: str, low: int, high: int, device: DeviceMemory) -> bool:
+        """Whether a `DeviceMemory` has an argument's bytes."""
+        if device.around(low, high) is not None:
+            return True
+        for other in device.placed:
+            if low < other.high and other.low < high:
+                whole = "add the array that both are views of"
+                raise LaunchError(f"{name} has bytes of '{other.name}' of the DeviceMemory, and others; {whole}")
+        return False
 
     def _check_array(self, i: int, parameter: Variable, value: Any, array: NDArray[Any]) -> None:
         if array.dtype.hasobject:
@@ -131,10 +148,15 @@ class Arguments:
         if array is not None:
             address = array.ctypes.data
             at = next(j for j, r in enumerate(self.ranges) if r.low <= address < max(r.high, r.low + 1))
-            place = starts[at] + address - self.ranges[at].low
+            start = self.ranges[at].device
+            place = (starts[at] if start is None else start) + address - self.ranges[at].low
             data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
         elif isinstance(value, bytes | bytearray):
             data = bytes(value)
+        elif (structure := _structure(value)) is not None:
+            data = structure
+            if len(data) != size:
+                raise LaunchError(_misfit(i, parameter, value, size))
         elif (scalar := _scalar(value)) is not None:
             data = scalar
         elif isinstance(value, bool | int):
@@ -143,7 +165,7 @@ class Arguments:
             data = self._float(i, parameter, value)
         else:
             kind = type(value).__name__
-            message = f"argument {i} is of type {kind}; a kernel takes NumPy arrays, numbers and bytes"
+            message = f"argument {i} is of type {kind}; a kernel takes NumPy arrays, numbers, structures and bytes"
             raise LaunchError(message)
         if len(data) != size:
             raise LaunchError(f"argument {i} has {len(data)} bytes, but parameter {parameter.name} has {size}")
@@ -179,11 +201,30 @@ def _array(value: Any) -> NDArray[Any] | None:
     return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None
 
 
-def _owner(array: NDArray[Any]) -> int:
-    """Where the array begins that an array is a view of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return byte_bounds(array)[0] if array.size else array.ctypes.data
+def _structure(value: Any) -> bytes | None:
+    """The bytes of a ctypes structure, union, array or number, or of a structured NumPy scalar; None if it is none."""
+    if isinstance(value, ctypes.Structure | ctypes.Union | ctypes.Array | ctypes._SimpleCData):  # pyright: ignore[reportPrivateUsage]
+        return bytes(cast("Any", value))
+    return value.tobytes() if isinstance(value, np.void) else None
+
+
+def _misfit(i: int, parameter: Variable, value: Any, size: int) -> str:
+    """Words for a structure of another size than its parameter: where its fields are, for the reader to compare with C's."""
+    kind = cast("Any", type(value))
+    if isinstance(value, np.void):
+        fields = [(name, at[1]) for name, at in (value.dtype.fields or {}).items()]
+        packed = bool(fields) and not value.dtype.isalignedstruct
+        bytes_ = value.dtype.itemsize
+    else:
+        fields = [(field[0], getattr(kind, field[0]).offset) for field in getattr(kind, "_fields_", ())]
+        packed, bytes_ = hasattr(kind, "_pack_"), ctypes.sizeof(value)
+    where = ", ".join(f"{name} at {offset}" for name, offset in fields)
+    message = f"argument {i} is a structure of {bytes_} bytes" + (f" ({where})" if where else "")
+    message += f", but parameter {parameter.name} has {size}"
+    if not packed:
+        return message
+    pads = "np.dtype(..., align=True) pads" if isinstance(value, np.void) else "without _pack_ ctypes pads"
+    return f"{message}; {pads} as C does"
 
 
 def _scalar(value: Any) -> bytes | None:

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Fault, LaunchError
 from weft.emulator.machine.active import WARP
 from weft.emulator.machine.arguments import Arguments
+from weft.emulator.machine.device_memory import DeviceMemory
 from weft.emulator.machine.execution import Checks, Dim3, Execution
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
+from weft.emulator.machine.symbols import Symbols
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
@@ -69,18 +71,19 @@ def launch(
     arguments: Sequence[Any],
     dynamic_shared: int,
     checks: Checks,
-    reached: Sequence[NDArray[Any]] = (),
+    reached: Sequence[NDArray[Any]] | DeviceMemory = (),
+    symbols: Symbols | None = None,
 ) -> Outcome:
-    """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote. Raises: LaunchError,
-    PTXError, Fault."""
+    """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote, and so do ``symbols``, the
+    module's variables. Raises: LaunchError, PTXError, Fault."""
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
         raise LaunchError(f"the module has no kernel '{kernel}'; it has {names}")
     _check_shape(function.name, function.directives, grid, block)
     given = Arguments(function, arguments, reached)
-    sizes = [(r.name, r.high - r.low, r.skew) for r in given.ranges]
-    variable_map = VariableMap(program, kernel, sizes, dynamic_shared)
+    symbols = symbols or Symbols(program)
+    variable_map = VariableMap(program, kernel, symbols, dynamic_shared)
     if variable_map.shared_bytes > SHARED_LIMIT:
         needs = f"{kernel} needs {variable_map.shared_bytes} bytes of shared memory a block"
         message = f"{needs}, more than the {SHARED_LIMIT} there are"
@@ -89,7 +92,7 @@ def launch(
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
     blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)))
-    memory = _memory(variable_map, given, blocks, block_threads, checks)
+    memory = _memory(variable_map, symbols, given, blocks, block_threads, checks)
     counters = Counters(len(program.instructions))
     execution = Execution(program, kernel, grid, block, blocks, memory, counters, checks)
     execution.variable_map = variable_map
@@ -108,15 +111,15 @@ def launch(
         fault.output = "".join(execution.output)
         raise
     heap = memory.heaps[Space.GLOBAL]
-    results = [
-        (r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, heap.allocations, strict=False)
-    ]
+    placed = heap.allocations[len(symbols.sizes) :]
+    results = [(r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, placed, strict=True)]
     for r, result in results:
         if not r.writeable and not np.array_equal(r.view(), result):
             raise LaunchError(f"{r.name} is a read-only array, and {kernel} writes to it")
     for r, result in results:
         if r.writeable:
             r.view()[...] = result
+    symbols.take(heap, heap.allocations)
     return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)
 
 
@@ -149,22 +152,29 @@ def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, 
         raise LaunchError(f"{name} requires clusters of {cluster} blocks; the emulator has clusters of one block only")
 
 
-def _memory(variable_map: VariableMap, given: Arguments, blocks: int, block_threads: int, checks: Checks) -> Memory:
+def _memory(
+    variable_map: VariableMap, symbols: Symbols, given: Arguments, blocks: int, block_threads: int, checks: Checks
+) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    heap = Heap(WINDOW[Space.GLOBAL], variable_map.arguments, checks.uninitialised and scratch)
-    for r, a in zip(given.ranges, heap.allocations, strict=False):
+    allocations = layout(symbols.sizes + [(r.name, r.high - r.low, r.skew) for r in given.ranges])
+    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and scratch)
+    symbols.put(Space.GLOBAL, heap, allocations)
+    placed = allocations[len(symbols.sizes) :]
+    for r, a in zip(given.ranges, placed, strict=True):
         heap.bytes[a.start : a.start + a.size] = r.view()
         if r.defined:
             heap.mark(a.start, a.size)
-    variable_map.fill(heap, variable_map.globals, len(given.ranges))
-    constants = Heap(WINDOW[Space.CONST], variable_map.constant_layout, track=False)
-    variable_map.fill(constants, variable_map.constants, 0)
+    constants = Heap(WINDOW[Space.CONST], symbols.constants, track=False)
+    symbols.put(Space.CONST, constants, symbols.constants)
     parameters = Heap(WINDOW[Space.PARAM], _parameter_layout(variable_map), track=False)
-    starts = [WINDOW[Space.GLOBAL] + a.start for a in heap.allocations]
+    starts = [WINDOW[Space.GLOBAL] + a.start for a in placed]
     for parameter, data in zip(variable_map.kernel.parameters, given.encode(starts), strict=True):
         at = variable_map.addresses[variable_map.kernel.name, parameter.name]
         parameters.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
-    host = [(r.low, r.high, start) for r, start in zip(given.ranges, starts, strict=False) if r.reached]
+    host = [(r.low, r.high, start) for r, start in zip(given.ranges, starts, strict=True) if r.reached]
+    for r, start in zip(given.ranges, starts, strict=True):
+        if r.device is not None:
+            host.append((r.device, r.device + r.high - r.low, start))
     return Memory(
         heap,
         constants,

@@ -5,57 +5,34 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from weft.emulator.errors import PTXError
-from weft.emulator.machine.binding import constant
 from weft.emulator.machine.program import Program
+from weft.emulator.machine.symbols import FUNCTIONS, Symbols, size_of
 from weft.emulator.memory.access_batch import Space
-from weft.emulator.memory.arena import Heap, layout
 from weft.emulator.memory.memory import WINDOW
-from weft.emulator.ptx.syntax import Address, Function, Group, Immediate, Instruction, Symbol, Variable, Vector
+from weft.emulator.ptx.syntax import Address, Function, Group, Instruction, Symbol, Variable, Vector
 from weft.emulator.ptx.types import TYPES
-
-FUNCTIONS: Final = 0x5_0000_0000
-"""Functions' addresses begin here: 16 bytes for each instruction."""
 
 RECURSION: Final = 256
 """How deep a thread may call, where functions call themselves."""
 
-GLOBAL: Final = "global "
-"""What precedes the names of a module's variables among the allocations."""
-
-
-def size_of(variable: Variable) -> int:
-    """Bytes of a variable; 0 for an array of unknown size."""
-    return (TYPES[variable.type].bytes if variable.type in TYPES else 8) * variable.vector * (variable.count or 0)
-
 
 class VariableMap:
-    """Addresses of the variables that ``kernel`` and what it calls use. ``arguments`` are allocations of the launch:
-    (name, bytes, skew); ``dynamic_shared`` bytes."""
+    """Addresses of the variables that ``kernel`` and what it calls use. ``symbols`` are the module's variables in global and
+    constant memory; ``dynamic_shared`` bytes."""
 
-    def __init__(
-        self, program: Program, kernel: str, arguments: list[tuple[str, int, int]], dynamic_shared: int
-    ) -> None:
+    def __init__(self, program: Program, kernel: str, symbols: Symbols, dynamic_shared: int) -> None:
         self.program = program
         self.kernel = program.module.functions[kernel]
         self.functions = _reachable(program, kernel)
         """The functions that may run."""
-        used = {name for function in self.functions for i in function.instructions for name in symbols(i.operands)}
+        used = {name for function in self.functions for i in function.instructions for name in names_in(i.operands)}
         module = list(program.module.variables.values())
-        self.globals = [v for v in module if v.space == "global"]
-        self.constants = [v for v in module if v.space == "const"]
-        self.arguments = layout(arguments + [(GLOBAL + v.name, size_of(v), 0) for v in self.globals])
         self.addresses: dict[tuple[str, str], int] = {}
         """By (function, or "" for a module's, and name): the address within the variable's space."""
         self.spaces: dict[tuple[str, str], Space] = {}
-        for v, a in zip(self.globals, self.arguments[len(arguments) :], strict=True):
-            self._place("", v.name, Space.GLOBAL, WINDOW[Space.GLOBAL] + a.start)
-        self.constant_layout = layout([(v.name, size_of(v), 0) for v in self.constants])
-        for v, a in zip(self.constants, self.constant_layout, strict=True):
-            self._place("", v.name, Space.CONST, a.start)
+        for name, (space, address) in symbols.addresses.items():
+            self._place("", name, space, address)
         self.static_shared = 0
         shared = [("", v) for v in module if v.space == "shared" and v.name in used]
         shared += [(f.name, v) for f in self.functions for v in f.variables if v.space == "shared"]
@@ -118,37 +95,12 @@ class VariableMap:
         """Whether a variable has an address that depends on how deep calls are: a recursive program's local variables."""
         return self.recursive and self.spaces.get((function.name, name)) is Space.LOCAL
 
-    def fill(self, heap: Heap, variables: list[Variable], first: int) -> None:
-        """Writes variables' initial values into their allocations, which are those of the heap from number ``first`` on."""
-        for variable, allocation in zip(variables, heap.allocations[first:], strict=True):
-            data = self._initial(variable)
-            heap.bytes[allocation.start : allocation.start + data.size] = data
-            heap.mark(allocation.start, allocation.size)
-
-    def _initial(self, variable: Variable) -> NDArray[np.uint8]:
-        kind = TYPES[variable.type]
-        data: list[bytes] = []
-        for item in variable.initial:
-            value = self._symbol_value(variable, item) if isinstance(item, Symbol) else item
-            data.append(constant(value if isinstance(value, Immediate) else Immediate(value), kind).tobytes())
-        return np.frombuffer(b"".join(data), np.uint8)
-
-    def _symbol_value(self, variable: Variable, item: Symbol) -> int:
-        if (found := self.addresses.get(("", item.name))) is not None:
-            space = self.spaces["", item.name]
-            return found + item.offset + (0 if space is Space.GLOBAL else WINDOW[space])
-        if item.name in self.program.start:
-            return FUNCTIONS + 16 * self.program.start[item.name]
-        raise PTXError(
-            f"the initial value of '{variable.name}' names '{item.name}', which does not exist", variable.line
-        )
-
     def _place(self, owner: str, name: str, space: Space, address: int) -> None:
         self.addresses[owner, name] = address
         self.spaces[owner, name] = space
 
 
-def symbols(operands: tuple[object, ...]) -> set[str]:
+def names_in(operands: tuple[object, ...]) -> set[str]:
     """The names that operands mention."""
     found: set[str] = set()
     for operand in operands:
@@ -156,9 +108,9 @@ def symbols(operands: tuple[object, ...]) -> set[str]:
             case Symbol():
                 found.add(operand.name)
             case Address():
-                found |= symbols((operand.base, *operand.coordinates))
+                found |= names_in((operand.base, *operand.coordinates))
             case Vector() | Group():
-                found |= symbols(operand.elements)
+                found |= names_in(operand.elements)
             case _:
                 pass
     return found

@@ -6,6 +6,7 @@ depends on them is wrong. Inside its window shared memory starts anew for each b
     0x01_0000_0000  shared      0x03_0000_0000  constants
     0x02_0000_0000  local       0x04_0000_0000  kernel parameters
     0x10_0000_0000  global, one allocation after the other with a gap between
+    0x20_0000_0000  global, what a `DeviceMemory` has: the first use translates it (`weft.emulator.memory.host`)
 
 The checks of an access, in order: bounds, alignment, for reads that the bytes were written, and for shared and global
 memory that other threads' accesses are ordered (`weft.emulator.memory.order`, `weft.emulator.memory.global_order`).
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
-from weft.emulator.memory.host import HostAddresses
+from weft.emulator.memory.host import DEVICE, DEVICE_END, HostAddresses
 from weft.emulator.memory.order import NullOrder
 
 if TYPE_CHECKING:
@@ -230,8 +231,10 @@ class Memory:
             heap = self.heaps[space]
             if space is not Space.GLOBAL:
                 return heap.describe(address)
-            if abs(address - heap.base) < FAR:
+            if abs(address - heap.base) < FAR and not DEVICE <= address < DEVICE_END:
                 return heap.describe(address - heap.base)
+            if DEVICE <= address < DEVICE_END:
+                return f"0x{address:x}: outside every array of the launch's DeviceMemory, which is what memory= gave it"
             return f"0x{address:x}: far from all arrays of the launch; if it is an address of the host, pass its array as memory="
         limit = self.shared_bytes if space is Space.SHARED else self.local_bytes
         owner = "block's shared" if space is Space.SHARED else "thread's local"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.machine.binding import Binding
-from weft.emulator.machine.variable_map import size_of
+from weft.emulator.machine.symbols import size_of
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Step, instruction

@@ -67,7 +67,8 @@ def _read(execution: Execution, thread: int, address: int, size: int, what: str)
         limit, start = memory.shared_bytes, thread // memory.block_threads * memory.shared_stride
     else:
         heap = memory.heaps[space]
-        at -= heap.base if space is Space.GLOBAL else 0
+        if space is Space.GLOBAL:
+            at = int(memory.host.translate(within)[0]) - heap.base
         inside = at >= 0 and heap.outside(np.array([at], np.int64), size, (at, at)) is None
         limit, start = (arena.bytes.size, 0) if inside else (0, 0)
     if not 0 <= at <= limit - size:
