@@ -157,6 +157,48 @@ def test_atomics_have_the_order_they_ask_for(sem: str) -> None:
 
 
 @jit
+def scattered(x: Any, at: Any, N: tl.constexpr, SEM: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.load(at + tl.arange(0, N)), 1, sem=SEM)
+
+
+@jit
+def consecutive(x: Any, at: Any, N: tl.constexpr, SEM: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.atomic_add(x + i, 1, mask=tl.load(at + i) > 0, sem=SEM)
+
+
+@jit
+def swapped(x: Any, at: Any, N: tl.constexpr, SEM: tl.constexpr) -> None:
+    tl.atomic_cas(x + tl.load(at + tl.arange(0, N)), 0, 1, sem=SEM)
+
+
+@jit
+def some_scattered(x: Any, at: Any, N: tl.constexpr, SEM: tl.constexpr) -> None:
+    to = tl.load(at + tl.arange(0, N))
+    tl.atomic_add(x + to, 1, mask=to > 0, sem=SEM)
+
+
+@pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
+@pytest.mark.parametrize("kernel", [scattered, consecutive, swapped, some_scattered], ids=lambda k: k.__name__)
+def test_plain_updates_stand_between_barriers(kernel: KernelFunction, sem: str) -> None:
+    """A thread that has all atomics to itself updates memory without them (`weft.codegen.cpu.exclusive`): two registers, each
+    with a barrier before its updates where the atomic releases, and one behind where it acquires."""
+    text = emit_llvm(module_of(kernel, N=32, SEM=sem), TARGET, Options(disjoint=True)).split("define ")[1]
+    words = re.findall(r"fence acq_rel|store i32|masked\.store|atomicrmw|cmpxchg", text)
+    sides = [sem in ("release", "acq_rel"), sem in ("acquire", "acq_rel")]
+    assert words.count("fence acq_rel") == 2 * sum(sides)
+    if kernel is some_scattered:  # its two ways of updating a register are blocks, which stand in any order
+        return
+    plain = [w for w in words if w not in ("atomicrmw", "cmpxchg")]
+    before, after = (["fence acq_rel"] * side for side in sides)
+    updates = (len(plain) - 2 * sum(sides)) // 2
+    assert updates >= 1
+    for register in (plain[: len(plain) // 2], plain[len(plain) // 2 :]):
+        assert register == [*before, *[w for w in register if "store" in w], *after]
+        assert len(register) == updates + sum(sides)
+
+
+@jit
 def extremes(x: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     tl.atomic_min(x + i, tl.full((N,), 5, x.dtype.element_ty))

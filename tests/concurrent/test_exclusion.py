@@ -3,9 +3,13 @@
 A kernel says how it runs: it stores the first word of the lock, which lies in an array of the test's.
 """
 
+# pyright: reportUnnecessaryComparison=false
+
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import os
 import threading
 from collections.abc import Iterator
@@ -86,6 +90,16 @@ def scalar(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
     tl.store(out + tl.program_id(0), tl.load(lock))
 
 
+@weft.jit
+def trying(out: Any, counts: Any, lock: Any, N: tl.constexpr) -> None:
+    """The loop may wait for a launch of another thread, though no order is asked for."""
+    at = tl.arange(0, N)
+    tl.atomic_add(counts + at, 1)
+    while tl.atomic_cas(counts, -1, 0, sem="relaxed") == -1:
+        pass
+    tl.store(out + tl.program_id(0), tl.load(lock))
+
+
 def launched(kernel: Any, threads: int, monkeypatch: pytest.MonkeyPatch, n: int = 32) -> Any:
     """What the lock held in each program of a launch by so many threads."""
     pool = executor.Pool(threads)
@@ -144,7 +158,7 @@ def test_a_kernel_of_atomics_leaves_the_grid_to_one_thread(monkeypatch: pytest.M
     assert len(set(out.tolist())) == 1
 
 
-@pytest.mark.parametrize("kernel", [for_systems, waiting, learning, printing, scalar], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [for_systems, waiting, learning, printing, scalar, trying], ids=lambda k: k.__name__)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_they_share(kernel: Any, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may use the memory, another program is waited for, or Python runs within."""
@@ -172,6 +186,37 @@ def test_it_shares_with_those_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         LOCK[0] = 0
     assert set(out.tolist()) == {4}
+
+
+@weft.jit
+def hears(x: Any, flag: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, N), 1, sem="relaxed")
+    while tl.atomic_add(flag, 0, sem="relaxed") == 0:
+        pass
+
+
+@weft.jit
+def says(x: Any, flag: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, N), 1, sem="relaxed")
+    tl.atomic_add(flag, 1, sem="relaxed")
+
+
+def test_a_launch_may_wait_for_one_of_another_thread() -> None:
+    x, flag = np.zeros(16, np.int32), np.ones(1, np.int32)
+    for kernel in (hears, says):
+        kernel[(1,)](x, flag, N=16)
+    flag[0] = 0
+    workers = [threading.Thread(target=kernel[(1,)], args=(x, flag), kwargs={"N": 16}) for kernel in (hears, says)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(10)
+    stuck = [worker.is_alive() for worker in workers]
+    flag[0] = 1  # ends what is stuck
+    for worker in workers:
+        worker.join()
+    assert stuck == [False, False]
+    assert (x == 4).all()
 
 
 @weft.jit
@@ -241,3 +286,27 @@ def test_a_forked_child_finds_the_lock_free() -> None:
         assert LOCK[0] == 5
     finally:
         LOCK[0] = 0
+
+
+class Forking(io.StringIO):
+    """Forks at the first write, within a kernel; ``child`` is the child's id, 0 in the child."""
+
+    child = -1
+
+    def write(self, text: str) -> int:
+        if self.child == -1:
+            self.child = os.fork()
+        return super().write(text)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_inside_a_kernel_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child is in the kernel, too, which it leaves as the parent does, and then finds the lock free."""
+    launched(printing, 1, monkeypatch)
+    written = Forking()
+    with contextlib.redirect_stdout(written):
+        launched(printing, 1, monkeypatch)
+    if written.child == 0:
+        os._exit(int(LOCK[0] != 0))
+    assert os.waitstatus_to_exitcode(os.waitpid(written.child, 0)[1]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ import numpy as np
 
 import weft
 from weft import language as tl
-from weft.runtime import executable
+from weft.runtime import exclusion, executable
 
 
 @weft.jit
@@ -31,6 +32,11 @@ def waits(flag: Any) -> None:
     value = 0
     while value == 0:
         value = tl.atomic_add(flag, 0)
+
+
+@weft.jit
+def counts(x: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(x + tl.arange(0, N), 1, mask=tl.program_id(0) < 1)
 
 
 @weft.jit
@@ -100,6 +106,22 @@ def waiting_program() -> None:
     waits.compile(flag)
     for launcher in (waits[(1,)], waits[(7,)]):
         interrupted(partial(launcher, flag), KeyboardInterrupt)
+
+
+def entering() -> None:
+    """A launch that waits for the end of another's program, which has the atomics of the process to itself."""
+    x = np.zeros(16, np.int32)
+    counts.compile(x, N=16)
+    lock = ctypes.c_int64.from_address(exclusion.ADDRESS)
+    again = counts[(1,)].bind(x, N=16)
+    for launch in (lambda: counts[(1,)](x, N=16), lambda: counts[(64,)](x, N=16), again):
+        lock.value = 2**40
+        interrupted(launch, KeyboardInterrupt)
+        lock.value = 0
+        assert not x.any()
+        launch()
+        assert (x == 1).all()
+        x[:] = 0
 
 
 def captured() -> None:

@@ -56,6 +56,7 @@ def test_a_launch_is_interrupted(threads: int) -> None:
         "long_grid",
         "waiting_program",
         "captured",
+        "entering",
         "loop_over_tiles",
         "long_grid_with_a_handler",
         "handler_that_returns",

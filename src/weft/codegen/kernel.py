@@ -61,7 +61,8 @@ FAULT: Final = 1
 STOPPED: Final = 2
 """The launch stops: this thread has left its program at a loop's back edge, or the grid at a program boundary."""
 PAUSED: Final = 3
-"""The thread was asked to return, and did so at a program boundary."""
+"""The thread was asked to return, and did so at a program boundary. Or it waits for another launch to let it enter a kernel with
+atomics, and returns so that signals are handled."""
 
 NEXT: Final = 0
 RECORD: Final = 8

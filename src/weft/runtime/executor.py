@@ -96,7 +96,9 @@ class Job:
         if not self.closed:  # who is in `_joined` before that is waited for
             try:
                 workspace.enter(self._scratch)
-                status = self._entry(self._caller.launch, workspace.thread)
+                status = PAUSED
+                while status == PAUSED:  # while it waits for another launch (`weft.codegen.cpu.exclusive`)
+                    status = self._entry(self._caller.launch, workspace.thread)
             except BaseException as error:  # handed to the caller, which raises it
                 self.error = error
                 self.stop()

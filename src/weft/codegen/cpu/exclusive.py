@@ -12,9 +12,12 @@ that has all atomics to itself updates memory plainly. Whether it has is a lock 
 and whose word `WAITING` counts the threads that would enter. Each kernel with atomics, or with programs that wait for others,
 enters and leaves in its entry point. These rules keep the lock from changing what a kernel may rely on:
 
-1. *No waiting inside.* A kernel whose programs may wait, or that prints (Python runs then), never has the lock alone.
+1. *No waiting inside.* A kernel whose programs may wait, or that prints (Python runs then), never has the lock alone. An atomic
+   in a ``while`` loop may wait, whatever its order: what it waits for may be written by a launch of another thread.
 2. *A program at most.* At the start of a program a thread that has the lock alone shares it where another thread waits.
 3. *One process.* Atomics with ``scope="sys"`` use atomic instructions always: memory may be shared with other processes.
+4. *Waiting ends.* The other launch's program may take any time. So a thread that waits to enter leaves where its own launch
+   stops, and returns to Python now and then, which handles signals and calls again.
 
 A launch takes the lock alone where one thread runs it, or a few whose kernel does little but atomics: then one is faster than
 those that send cache lines to each other, and the others leave the grid to it. `most_chunks` says how many are a few.
@@ -31,9 +34,10 @@ from xdsl.ir import Operation
 
 from weft.codegen.cpu.cost import weight
 from weft.codegen.emit.faults import word
-from weft.codegen.kernel import CHUNK, DONE, LAST, POSITION, RECORD, TOTAL
+from weft.codegen.kernel import CHUNK, DONE, LAST, PAUSED, POSITION, RECORD, STOP, STOPPED, TOTAL
 from weft.codegen.llvm.atomics import release_store
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module
+from weft.codegen.llvm.volatile import volatile_load
 from weft.ir import tile
 from weft.ir.direct import ops_in
 from weft.ir.types import shape_of
@@ -48,6 +52,9 @@ MOST_SHARED: Final = 4095
 _LANES: Final = 16
 _CLAIMS: Final = 8
 """Chunks that a thread claims (`weft.runtime.executor`)."""
+
+_LOOKS: Final = 4096
+"""Looks at the lock after which a thread that waits returns to Python: a tenth of a millisecond, or a few."""
 
 _CONTENDED: Final = 20
 """How many plain accesses take as long as an atomic instruction on a line that other threads write (20 to 60 were measured)."""
@@ -73,6 +80,7 @@ def may_be_alone(kernel: Operation) -> bool:
         and all(op.scope.data != "sys" for op in atomics if isinstance(op, tile.AtomicRmwOp | tile.AtomicCasOp))
         and not waits(kernel)
         and not any(isinstance(op, tile.PrintOp) for op in ops)
+        and not any(_is_atomic(op) for loop in ops if isinstance(loop, scf.WhileOp) for op in loop.walk())
     )
 
 
@@ -140,23 +148,12 @@ def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, 
     entry = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER]), symbol)
     entry.attributes.add("nounwind")
     launch, thread = entry.args
-    names = (
-        "start",
-        "look",
-        "take",
-        "seen",
-        "share",
-        "taken",
-        "other",
-        "wait",
-        "waited",
-        "inside",
-        "alone",
-        "shared",
-        "none",
+    start, look, take, seen, share, taken, other, wait, waited, away = map(
+        entry.append_basic_block,
+        ("start", "look", "take", "seen", "share", "taken", "other", "wait", "waited", "away"),
     )
-    start, look, take, seen, share, taken, other, wait, waited, inside, leave_alone, leave_shared, none = map(
-        entry.append_basic_block, names
+    inside, leave_alone, leave_shared, leave, left, none = map(
+        entry.append_basic_block, ("inside", "alone", "shared", "leave", "left", "none")
     )
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
     builder = ir.IRBuilder(start)
@@ -189,13 +186,21 @@ def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, 
     builder.atomic_rmw("add", waiting, one, "monotonic")
     builder.branch(wait)
     builder.position_at_end(wait)
+    looks = builder.phi(I64)
+    looks.add_incoming(ir.Constant(I64, _LOOKS), other)
     if module.triple.startswith("x86"):
-        pause = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause")
-        builder.call(pause, [])
-    builder.cbranch(builder.icmp_unsigned("<=", _read(builder, lock), ir.Constant(I64, MOST_SHARED)), waited, wait)
+        rest = ir.Function(module, ir.FunctionType(ir.VoidType(), []), "llvm.x86.sse2.pause")
+        builder.call(rest, [])
+    shares = builder.icmp_unsigned("<=", _read(builder, lock), ir.Constant(I64, MOST_SHARED))
+    stop = volatile_load(builder, word(builder, launch, RECORD + STOP), I64, 8)
+    stops, tired = builder.icmp_unsigned("!=", stop, zero), builder.icmp_unsigned("==", looks, zero)
+    looks.add_incoming(builder.sub(looks, one), wait)
+    builder.cbranch(builder.or_(shares, builder.or_(stops, tired)), waited, wait)
     builder.position_at_end(waited)
     builder.atomic_rmw("sub", waiting, one, "monotonic")
-    builder.branch(look)
+    builder.cbranch(builder.or_(stops, builder.not_(shares)), away, look)
+    builder.position_at_end(away)
+    builder.ret(builder.select(stops, ir.Constant(I32, STOPPED), ir.Constant(I32, PAUSED)))
 
     builder.position_at_end(inside)
     status = builder.call(run, [launch, thread])
@@ -204,7 +209,15 @@ def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, 
     release_store(builder, zero, lock, 8)
     builder.ret(status)
     builder.position_at_end(leave_shared)
-    builder.atomic_rmw("sub", lock, one, "release")
+    shared = _read(builder, lock)
+    counted = builder.icmp_unsigned("<", builder.sub(shared, one), ir.Constant(I64, MOST_SHARED))
+    builder.cbranch(
+        counted, leave, left
+    )  # not in a child that was forked while its thread was in here: its lock was freed
+    builder.position_at_end(leave)
+    fewer = builder.cmpxchg(lock, shared, builder.sub(shared, one), "release", "monotonic")
+    builder.cbranch(builder.extract_value(fewer, 1), left, leave_shared)
+    builder.position_at_end(left)
     builder.ret(status)
     builder.position_at_end(none)
     builder.ret(ir.Constant(I32, DONE))
