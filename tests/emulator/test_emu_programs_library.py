@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from emulator_programs import PROGRAMS, program
-from weft.emulator import Checks, Module, Scratch, Uninitialised
+from weft.emulator import Checks, Module, Scratch, Trap, Uninitialised
 
 NAMES = ("library", "library_sm90")
 RNG = np.random.default_rng(17)
@@ -105,3 +105,20 @@ def test_atomics(library: Module) -> None:
         up = 0 if up >= 10 else up + 1
         down = 7 if down == 0 or down > 7 else down - 1
     assert words.tolist() == [flips, up, down, 2**32 - 63, 63, 2**32 - 256]
+
+
+def test_across_the_grid(library: Module) -> None:
+    x, out = integers(6 * 64), np.zeros(6 * 64, np.int32)
+    expected = x.copy()
+    for _ in range(3):
+        expected = np.roll(np.roll(expected, -37) + 1, -11)
+    library.launch("across_the_grid", (3, 2), 64, [x, Scratch(out), 3], cooperative=True)
+    assert np.array_equal(x, expected)
+    with pytest.raises(Trap, match="it reads %envreg1: grid.sync\\(\\) needs a launch with cooperative=True"):
+        library.launch("across_the_grid", 2, 64, [x[:128], out[:128], 1])
+
+
+def test_pairs_of_warps(library: Module) -> None:
+    x, out = integers(256), np.zeros(256, np.int32)
+    library.launch("pairs_of_warps", 1, 256, [x, Scratch(out)])
+    assert np.array_equal(out, np.repeat(x.reshape(4, 64).sum(axis=1), 64))

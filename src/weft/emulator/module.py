@@ -59,6 +59,7 @@ class Module:
         shared: int = 0,
         checks: Checks | None = None,
         memory: Sequence[NDArray[Any]] | DeviceMemory = (),
+        cooperative: bool = False,
     ) -> Profile:
         """Runs a kernel over a grid of blocks (one to three numbers each), and says what it did.
 
@@ -68,7 +69,8 @@ class Module:
         switches checks off.
         ``memory`` are arrays that the kernel reaches through addresses in other arrays, in structures or among the numbers: a
         `DeviceMemory`, which gives them addresses, or a sequence of arrays, whose addresses are the host's
-        (``array.ctypes.data``). What it writes to the module's variables stays there (`symbols`).
+        (``array.ctypes.data``). ``cooperative``: all blocks run at once and have a barrier in common (``grid.sync()``). What the
+        kernel writes to the module's variables stays there (`symbols`).
 
         Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
         the program does wrong: the arrays are then as before the launch.
@@ -77,7 +79,7 @@ class Module:
 
         shape = dim3("grid", grid), dim3("block", block)
         checks = checks or Checks()
-        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory, self.symbols)
+        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory, self.symbols, cooperative)
         program = self._program
         launched = Launch(
             kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=dataclasses.asdict(checks)

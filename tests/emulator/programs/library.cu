@@ -123,3 +123,25 @@ extern "C" __global__ void atomics(int *sum, unsigned long long *largest, float 
     atomicOr(&words[4], threadIdx.x);
     atomicAnd(&words[5], ~(1u << (threadIdx.x & 7)));
 }
+
+// A cooperative launch: each block reads what the others wrote before the barrier.
+extern "C" __global__ void across_the_grid(int *x, int *out, int rounds) {
+    auto grid = cg::this_grid();
+    int i = grid.thread_rank(), n = grid.size();
+    for (int round = 0; round < rounds; round++) {
+        out[i] = x[(i + 37) % n] + 1;
+        grid.sync();
+        x[i] = out[(i + 11) % n];
+        auto token = grid.barrier_arrive();
+        grid.barrier_wait(std::move(token));
+    }
+}
+
+// Groups of two warps meet in the system's part of shared memory, and exchange values through memory of their own.
+extern "C" __global__ void pairs_of_warps(const int *x, int *out) {
+    __shared__ cg::block_tile_memory<256> memory;
+    auto tile = cg::tiled_partition<64>(cg::this_thread_block(memory));
+    int i = threadIdx.x;
+    tile.sync();
+    out[i] = cg::reduce(tile, x[i], cg::plus<int>());
+}

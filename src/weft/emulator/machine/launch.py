@@ -38,7 +38,18 @@ RESIDENT_BYTES: Final = 256 << 20
 SHARED_LIMIT: Final = 227 << 10
 """Bytes of shared memory a block may have (sm_90)."""
 
+RESERVED: Final = 1 << 10
+"""Bytes of a block's shared memory that are the system's, on sm_80 and later; programs that ask for them have them here."""
+
+COOPERATIVE_LIMIT: Final = 1 << 18
+"""Threads of a cooperative launch, all of which are resident."""
+
 BLOCK_LIMIT: Final = 1024
+WORKSPACE: Final = "the grid's workspace"
+
+_WORKSPACE: Final = (8).to_bytes(4, "little") + bytes(4)
+"""What `cooperative_groups` finds where %envreg1 (high half of the address) and %envreg2 point: the size, and the barrier."""
+
 GRID_LIMIT: Final = (2**31 - 1, 65535, 65535)
 
 
@@ -73,9 +84,11 @@ def launch(
     checks: Checks,
     reached: Sequence[NDArray[Any]] | DeviceMemory = (),
     symbols: Symbols | None = None,
+    cooperative: bool = False,
 ) -> Outcome:
     """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote, and so do ``symbols``, the
-    module's variables. Raises: LaunchError, PTXError, Fault."""
+    module's variables. ``cooperative``: all blocks are resident, and have a barrier in common. Raises: LaunchError, PTXError,
+    Fault."""
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
@@ -83,19 +96,30 @@ def launch(
     _check_shape(function.name, function.directives, grid, block)
     given = Arguments(function, arguments, reached)
     symbols = symbols or Symbols(program)
-    variable_map = VariableMap(program, kernel, symbols, dynamic_shared)
-    if variable_map.shared_bytes > SHARED_LIMIT:
-        needs = f"{kernel} needs {variable_map.shared_bytes} bytes of shared memory a block"
+    variable_map = VariableMap(program, kernel, symbols, dynamic_shared, RESERVED)
+    if variable_map.shared_bytes - variable_map.reserved_shared > SHARED_LIMIT:
+        needs = (
+            f"{kernel} needs {variable_map.shared_bytes - variable_map.reserved_shared} bytes of shared memory a block"
+        )
         message = f"{needs}, more than the {SHARED_LIMIT} there are"
         raise LaunchError(message)
     total = grid[0] * grid[1] * grid[2]
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
     blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)))
-    memory = _memory(variable_map, symbols, given, blocks, block_threads, checks)
+    if cooperative:
+        blocks = total
+        if total * block_threads > COOPERATIVE_LIMIT:
+            message = (
+                f"a cooperative launch of {total} blocks of {block_threads} threads: all blocks are resident at once"
+            )
+            raise LaunchError(f"{message}, and at most {COOPERATIVE_LIMIT} threads can be")
+    memory = _memory(variable_map, symbols, given, blocks, block_threads, checks, cooperative)
     counters = Counters(len(program.instructions))
     execution = Execution(program, kernel, grid, block, blocks, memory, counters, checks)
     execution.variable_map = variable_map
+    if cooperative:
+        execution.special.set_workspace(WINDOW[Space.GLOBAL] + memory.heaps[Space.GLOBAL].allocations[-1].start)
     memory.fault = execution.fault
     memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
     try:
@@ -112,7 +136,7 @@ def launch(
         raise
     heap = memory.heaps[Space.GLOBAL]
     placed = heap.allocations[len(symbols.sizes) :]
-    results = [(r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, placed, strict=True)]
+    results = [(r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, placed, strict=False)]
     for r, result in results:
         if not r.writeable and not np.array_equal(r.view(), result):
             raise LaunchError(f"{r.name} is a read-only array, and {kernel} writes to it")
@@ -153,13 +177,24 @@ def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, 
 
 
 def _memory(
-    variable_map: VariableMap, symbols: Symbols, given: Arguments, blocks: int, block_threads: int, checks: Checks
+    variable_map: VariableMap,
+    symbols: Symbols,
+    given: Arguments,
+    blocks: int,
+    block_threads: int,
+    checks: Checks,
+    cooperative: bool,
 ) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    allocations = layout(symbols.sizes + [(r.name, r.high - r.low, r.skew) for r in given.ranges])
+    sizes = symbols.sizes + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
+    allocations = layout(sizes + [(WORKSPACE, len(_WORKSPACE), 0)] * cooperative)
     heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and scratch)
     symbols.put(Space.GLOBAL, heap, allocations)
-    placed = allocations[len(symbols.sizes) :]
+    if cooperative:
+        start = allocations[-1].start
+        heap.bytes[start : start + len(_WORKSPACE)] = np.frombuffer(_WORKSPACE, np.uint8)
+        heap.mark(start, len(_WORKSPACE))
+    placed = allocations[len(symbols.sizes) : len(sizes)]
     for r, a in zip(given.ranges, placed, strict=True):
         heap.bytes[a.start : a.start + a.size] = r.view()
         if r.defined:
@@ -181,6 +216,7 @@ def _memory(
         parameters,
         variable_map.shared_bytes,
         variable_map.dynamic_shared,
+        variable_map.reserved_shared,
         variable_map.local_bytes,
         blocks,
         block_threads,

@@ -1,7 +1,9 @@
 """Special registers (PTX ISA 10): their values in the emulator.
 
 Clocks count instructions of the warp, so they are deterministic. A block is a cluster of its own; a block is on the SM of its
-resident slot.
+resident slot. The ISA does not say what is where in the system's part of shared memory: %reserved_smem_offset_0 is its begin
+here, %reserved_smem_offset_1 its middle. %envreg1 and %envreg2 have the address of a cooperative launch's workspace, the high
+half first, as CUDA's driver has it; the other %envreg are 0.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class Special:
         tid = (local % nx, local // nx % ny, local // (nx * ny))
         lane = execution.lane.astype(np.uint32)
         one = np.uint32(1)
+        reserved = execution.memory.reserved_shared
         self.values: dict[str, NDArray[Any] | np.generic] = {
             "%laneid": lane,
             "%warpid": (local // WARP).astype(np.uint32),
@@ -56,8 +59,13 @@ class Special:
             "%lanemask_gt": ~(((one << lane) - one) | (one << lane)),
             "%lanemask_ge": ~((one << lane) - one),
             "%dynamic_smem_size": np.uint32(execution.memory.dynamic_shared),
-            "%total_smem_size": np.uint32(execution.memory.shared_bytes),
+            "%total_smem_size": np.uint32(execution.memory.shared_bytes - reserved),
             "%aggr_smem_size": np.uint32(execution.memory.shared_bytes),
+            "%reserved_smem_offset_begin": np.uint32(0),
+            "%reserved_smem_offset_end": np.uint32(reserved),
+            "%reserved_smem_offset_cap": np.uint32(reserved),
+            "%reserved_smem_offset_0": np.uint32(0),
+            "%reserved_smem_offset_1": np.uint32(reserved // 2),
             **{name: np.uint32(value) for name, value in CLUSTER_OF_ONE.items()},
             "%is_explicit_cluster": np.bool_(False),
         }
@@ -69,6 +77,10 @@ class Special:
             self.values[f"%clusterid.{axis}"] = self.values[f"%ctaid.{axis}"]
         for name in ("%envreg" + str(i) for i in range(32)):
             self.values[name] = np.uint32(0)
+
+    def set_workspace(self, address: int) -> None:
+        """A cooperative launch has its workspace here."""
+        self.values["%envreg1"], self.values["%envreg2"] = np.uint32(address >> 32), np.uint32(address & 0xFFFF_FFFF)
 
     def place(self, first_block: int) -> None:
         """Sets the block indices of a batch that starts at a linear block index."""

@@ -10,7 +10,7 @@ from weft.emulator.machine.program import Program
 from weft.emulator.machine.symbols import FUNCTIONS, Symbols, size_of
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.memory import WINDOW
-from weft.emulator.ptx.syntax import Address, Function, Group, Instruction, Symbol, Variable, Vector
+from weft.emulator.ptx.syntax import Address, Function, Group, Instruction, Register, Symbol, Variable, Vector
 from weft.emulator.ptx.types import TYPES
 
 RECURSION: Final = 256
@@ -19,9 +19,10 @@ RECURSION: Final = 256
 
 class VariableMap:
     """Addresses of the variables that ``kernel`` and what it calls use. ``symbols`` are the module's variables in global and
-    constant memory; ``dynamic_shared`` bytes."""
+    constant memory; ``dynamic_shared`` bytes. Of shared memory ``reserved`` bytes come first, in a program that asks where they
+    are."""
 
-    def __init__(self, program: Program, kernel: str, symbols: Symbols, dynamic_shared: int) -> None:
+    def __init__(self, program: Program, kernel: str, symbols: Symbols, dynamic_shared: int, reserved: int = 0) -> None:
         self.program = program
         self.kernel = program.module.functions[kernel]
         self.functions = _reachable(program, kernel)
@@ -33,7 +34,8 @@ class VariableMap:
         self.spaces: dict[tuple[str, str], Space] = {}
         for name, (space, address) in symbols.addresses.items():
             self._place("", name, space, address)
-        self.static_shared = 0
+        self.reserved_shared = reserved if self.reads("%reserved_smem_offset") else 0
+        self.static_shared = self.reserved_shared
         shared = [("", v) for v in module if v.space == "shared" and v.name in used]
         shared += [(f.name, v) for f in self.functions for v in f.variables if v.space == "shared"]
         dynamic: list[tuple[str, Variable]] = []
@@ -48,6 +50,7 @@ class VariableMap:
         for owner, v in dynamic:
             self._place(owner, v.name, Space.SHARED, start)
         self.shared_bytes = start + dynamic_shared
+        self.static_shared -= self.reserved_shared
         self.dynamic_shared = dynamic_shared
         self.local_frame = 0
         for f in self.functions:
@@ -71,6 +74,11 @@ class VariableMap:
             )
             self._place(kernel, v.name, Space.PARAM, self.parameter_bytes)
             self.parameter_bytes += size_of(v)
+
+    def reads(self, special: str) -> bool:
+        """Whether the functions that may run read a special register whose name begins so."""
+        operands = (o for function in self.functions for i in function.instructions for o in i.operands)
+        return any(isinstance(o, Register) and o.name.startswith(special) for o in operands)
 
     def space(self, function: Function, name: str) -> Space | None:
         """The state space of a variable that a function sees under a name; None if it sees none."""

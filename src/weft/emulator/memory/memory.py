@@ -47,8 +47,8 @@ _VERB: Final = {Kind.READ: "read", Kind.WRITE: "write", Kind.ATOMIC: "atomic acc
 
 
 class Memory:
-    """The memory of a batch of blocks. Sizes in bytes: ``shared_bytes`` of a block (``dynamic_shared`` of them at the end),
-    ``local_bytes`` of a thread."""
+    """The memory of a batch of blocks. Sizes in bytes: ``shared_bytes`` of a block (``dynamic_shared`` of them at the end,
+    ``reserved_shared``, the system's, at the begin), ``local_bytes`` of a thread."""
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class Memory:
         parameters: Heap,
         shared_bytes: int,
         dynamic_shared: int,
+        reserved_shared: int,
         local_bytes: int,
         blocks: int,
         block_threads: int,
@@ -67,6 +68,7 @@ class Memory:
         self.checks = checks
         self.shared_bytes = shared_bytes
         self.dynamic_shared = dynamic_shared
+        self.reserved_shared = reserved_shared
         self.local_bytes = local_bytes
         self.block_threads = block_threads
         self.order = order
@@ -88,9 +90,12 @@ class Memory:
         """`Execution.fault`; the execution sets it."""
 
     def begin(self) -> None:
-        """A new batch of blocks: shared and local memory are unwritten."""
+        """A new batch of blocks: shared and local memory are unwritten, but for what is the system's."""
         self.shared.forget()
         self.local.forget()
+        if self.reserved_shared:
+            for start in range(0, self.shared.bytes.size - PAGE, self.shared_stride):
+                self.shared.mark(start, self.reserved_shared)
 
     # ---- access -----------------------------------------------------------------------------------------------------
 

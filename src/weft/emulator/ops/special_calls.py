@@ -34,10 +34,13 @@ def trap(b: Binding) -> Step:
     b.only()
     b.count(0)
     execution, site, name = b.execution, b.site, b.instruction.opcode
+    alone = b.variable_map.reads("%envreg1") and not execution.special.values["%envreg1"]
+    hint = "; it reads %envreg1: grid.sync() needs a launch with cooperative=True" if alone else ""
 
     def step(active: Active) -> None:
         if active:
             more = f", as do {active.count - 1} more threads" if active.count > 1 else ""
+            more += hint
             raise execution.fault(Trap, f"the program executes {name}{more}", site, int(active.index[0]))
 
     return step
