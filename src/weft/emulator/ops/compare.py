@@ -117,7 +117,7 @@ def _set_types(target: Type, kind: Type) -> bool:
 @instruction("set")
 def set_(b: Binding) -> Step:
     """1.0 or all ones where the comparison holds, else 0."""
-    targets = f"u16 s16 u32 s32 f32 {NARROW}"
+    targets = f"{NUMBERS} {NARROW}"
     f = form(b, cmp=COMPARISONS, combine="? and or xor", ftz="? ftz", target=targets, type=NUMBERS)
     target, kind = TYPES[f["target"]], TYPES[f["type"]]
     b.require(

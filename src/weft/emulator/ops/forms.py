@@ -6,13 +6,15 @@ over is refused. Tests such as ``"sat" in b.modifiers`` would ignore unknown mod
     form(b, mode="hi lo wide", type=INTEGERS)          mad.wide.s32    {"mode": "wide", "type": "s32"}
     form(b, op="min max", sat="? sat", type="s32")     the ? says it may be missing: then ""
 
-The order of modifiers is free, as it is in the ISA's own examples (min.s16x2.relu, max.relu.s16x2); where two slots accept the
-same word, as for dp4a.u32.s32, the slot named first gets the modifier written first.
+The order of modifiers is free (`weft.emulator.ptx.spelling`), but that types and state spaces stand in the order of their slots;
+where two slots accept the same word, as for dp4a.u32.s32, the slot named first gets the modifier written first.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+
+from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 SIGNED: Final = "s16 s32 s64"
 INTEGERS: Final = "u16 u32 u64 " + SIGNED
 BITS: Final = "b16 b32 b64"
+
+_TYPES: Final = frozenset((*TYPES, "u4", "s4", "u2", "s2"))
+_SPACES: Final = frozenset({"global", "shared", "shared::cta", "shared::cluster", "const", "local", "param"})
 
 
 def form(b: Binding, **slots: str) -> dict[str, str]:
@@ -42,4 +47,8 @@ def form(b: Binding, **slots: str) -> dict[str, str]:
             if "?" not in text:
                 b.wrong(f"{b.instruction.opcode} has none of {', '.join('.' + word for word in accepted[name])}")
             found[name] = ""
+    for kind in (_TYPES, _SPACES):
+        expected = [found[name] for name in slots if found[name] in kind]
+        if len(expected) > 1 and expected != (given := [word for word in b.modifiers if word in kind]):
+            b.wrong(f"{b.instruction.opcode} has .{'.'.join(given)}, expected .{'.'.join(expected)}")
     return found

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import numpy as np
 
 from weft.emulator.machine.active import Active, Mask
+from weft.emulator.ptx.spelling import well_named
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -69,7 +70,9 @@ def instruction(*names: str, transfer: bool = False, polls: bool = False) -> Cal
 
 
 def lookup(name: str) -> Entry | None:
-    """The entry for a dotted name: the longest prefix that is in the table."""
+    """The entry for a dotted name: the longest prefix that is in the table; None if its words are out of place."""
+    if not well_named(name):
+        return None
     while name:
         if (entry := TABLE.get(name)) is not None:
             return entry

@@ -17,6 +17,7 @@ from weft.emulator.ptx.declarations import SPACES, declaration, parameters, regi
 from weft.emulator.ptx.expressions import constant, integer, is_number
 from weft.emulator.ptx.lexer import END, Words, is_label, is_name
 from weft.emulator.ptx.lines import Lines
+from weft.emulator.ptx.spelling import spelled
 from weft.emulator.ptx.syntax import (
     Address,
     Function,
@@ -305,7 +306,7 @@ class Body:
         split = self.opcodes.get(name)
         if split is None:
             opcode, *modifiers = name.split(".")
-            split = self.opcodes[name] = (opcode, tuple(modifiers))
+            split = self.opcodes[name] = (opcode, spelled(opcode, tuple(modifiers)))
         opcode = split[0]
         operands: list[Operand] = []
         if opcode == "call":

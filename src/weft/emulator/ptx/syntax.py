@@ -124,8 +124,8 @@ class Guard:
 @dataclass(frozen=True)
 class Instruction:
     """One instruction. ``opcode`` is its first word (``wgmma`` of ``wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16``),
-    ``modifiers`` the others in order, without dots (``cp.async.bulk`` is opcode ``cp``; ``::`` stays in a modifier:
-    ``shared::cta``, ``mbarrier::complete_tx::bytes``)."""
+    ``modifiers`` the others, without dots, in the order of `weft.emulator.ptx.spelling.spelled` (``cp.async.bulk`` is opcode
+    ``cp``; ``::`` stays in a modifier: ``shared::cta``, ``mbarrier::complete_tx::bytes``)."""
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -139,7 +139,7 @@ class Instruction:
 
     @property
     def name(self) -> str:
-        """Opcode and modifiers, as written."""
+        """Opcode and modifiers, in that order."""
         return ".".join((self.opcode, *self.modifiers))
 
     def has(self, *modifiers: str) -> bool:
