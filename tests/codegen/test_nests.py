@@ -465,21 +465,21 @@ def test_checked_kernels_name_the_access() -> None:
 # ---- the machine's own instructions ----------------------------------------------------------------------------------
 
 
-def assembly_of(name: str, block: tuple[int, int, int], features: frozenset[str]) -> str:
-    """The assembly of `product` for a CPU of x86-64's level 4 with more features."""
+def assembly_of(name: str, block: tuple[int, int, int], features: frozenset[str], turned: str = "") -> str:
+    """The assembly of `product` for a CPU of x86-64's level 4 with more features. The columns of the operand ``turned`` are
+    contiguous, else rows."""
     dtype, sums_, acc = TYPES[name]
     numpy_types = {np.float32: dtypes.float32, np.int32: dtypes.int32}
     operand = PointerArgument(dtypes.from_numpy(np.dtype(dtype)), aligned=True)
-    signature: dict[str, Argument] = {
-        parameter: ScalarArgument(dtypes.int32) for parameter in ("M", "N", "K", "a_row", "b_row")
-    }
+    contiguous = {f"{each}_{'row' if each == turned else 'column'}" for each in "ab"}
+    numbers = sorted({"M", "N", "K", "a_row", "a_column", "b_row", "b_column"} - contiguous)
+    signature: dict[str, Argument] = {parameter: ScalarArgument(dtypes.int32) for parameter in numbers}
     signature |= {"a_ptr": operand, "b_ptr": operand, "c_ptr": PointerArgument(numpy_types[sums_], aligned=True)}
     constants = dict(zip(("BM", "BN", "BK"), block, strict=True)) | {
         "WRAP": False,
         "ACC": acc,
         "OTHER": 0,
-        "a_column": 1,
-        "b_column": 1,
+        **dict.fromkeys(contiguous, 1),
     }
     signature |= {parameter: ConstantArgument(value) for parameter, value in constants.items()}
     module = build_module(KernelFunction(product.fn), signature)
@@ -511,6 +511,14 @@ def test_instructions(name: str, block: tuple[int, int, int], instruction: str |
         others = assembly_of(name, block, features - {missing})
         product_ = next((p for p in PRODUCTS.values() if p.operands == name), None)
         assert ("ldtilecfg" in others) == (product_ is not None and missing not in product_.needs)
+
+
+@pytest.mark.parametrize("turned", ["a", "b"])
+@pytest.mark.parametrize(("name", "instruction"), [("bfloat16", "tdpbf16ps"), ("int8", "tdpbssd")])
+def test_instructions_of_turned_operands(name: str, instruction: str, turned: str) -> None:
+    """Operands whose columns are contiguous get the same instruction, as ``x @ w.T`` and ``x.T @ y`` have them."""
+    features = frozenset(feature for product in PRODUCTS.values() for feature in product.needs)
+    assert f"\t{instruction}" in assembly_of(name, (32, 32, 64), features, turned)
 
 
 LEVELS = """

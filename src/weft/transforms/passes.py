@@ -19,6 +19,7 @@ from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
+from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.buffers import LayOutBuffers
 from weft.transforms.nvidia.invariants import ShareInvariants
@@ -46,6 +47,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Licm,
         MarkInvariantLoads,
         MatchOperands,
+        NarrowOperands,
         PackDots,
         PipelineLoads,
         PlaceBarriers,

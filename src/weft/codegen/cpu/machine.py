@@ -42,6 +42,7 @@ from weft.transforms.delay_sums import DelaySums
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.layouts import AssignLayouts, VectorRules
+from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.pack_dots import PackDots
 from weft.transforms.widen_dot import WidenDot
 
@@ -57,6 +58,7 @@ class CpuMachine:
     def passes(self, options: Options) -> tuple[ModulePass, ...]:
         """The passes to laid-out tile IR."""
         disjoint = options.disjoint and not options.checked
+        features = ",".join(sorted(self.target.enabled))
         return (
             *PIPELINE,
             WidenDot(),
@@ -65,7 +67,7 @@ class CpuMachine:
             Cse(),
             Dce(),
             *(
-                [MarkInvariantLoads(), PackDots(self.target.vector_bits, ",".join(sorted(self.target.enabled))), Dce()]
+                [MarkInvariantLoads(), NarrowOperands(features), PackDots(self.target.vector_bits, features), Dce()]
                 if disjoint
                 else []
             ),
