@@ -22,6 +22,7 @@ def test_every_implementation_exists() -> None:
         "comparison.text",
         "diff.tables",
         "diff.text",
+        "emulator.native",
         "layout.notebook",
         "semantics.compare",
     ]

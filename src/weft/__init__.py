@@ -76,6 +76,7 @@ implement(
         "comparison.text": ("weft.report.comparison", "text"),
         "diff.tables": ("weft.report.disagreement", "diff_tables"),
         "diff.text": ("weft.report.disagreement", "text"),
+        "emulator.native": ("weft.runtime.helpers", "native"),
         "layout.notebook": ("weft.report.layouts", "notebook_html"),
         "semantics.compare": ("weft.array.comparing.check", "compare"),
     }

@@ -58,6 +58,12 @@ class Active:
         """Bit i of entry w: lane i of warp w is in the set; (warps,)."""
         return np.packbits(self.lanes, axis=1, bitorder="little").view(np.uint32).reshape(-1)
 
+    @cached_property
+    def address(self) -> int:
+        """Where the mask begins in memory."""
+        start: int = self.mask.__array_interface__["data"][0]
+        return start
+
     def bits(self, size: int) -> NDArray[Any]:
         """The mask as unsigned integers of ``size`` bytes, all ones for the threads in the set, (T,)."""
         if (found := self._bits.get(size)) is None:

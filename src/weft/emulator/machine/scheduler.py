@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.emulator.errors import BarrierFault, Fault, PTXError
 from weft.emulator.machine.active import Active, Mask
@@ -25,8 +26,13 @@ from weft.emulator.machine.binding import Binding
 from weft.emulator.machine.execution import Execution
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
 from weft.emulator.machine.variable_map import VariableMap
+from weft.emulator.native import code
+from weft.emulator.native.interpreter import Row
+from weft.emulator.native.interpreter import Segment as Word
+from weft.emulator.native.region import Region
+from weft.emulator.native.rows import Rows, address_of
 from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
-from weft.emulator.ptx.syntax import Register
+from weft.emulator.ptx.syntax import Instruction, Register
 
 PATIENCE: Final = 256
 """Polls of a segment, while others wait, before those who make them are taken to be spinning."""
@@ -44,18 +50,23 @@ WEAK_POLLS: Final = frozenset({"volatile", "relaxed", "acquire"})
 
 
 class Segment:
-    """Instructions that are executed one after the other by whoever executes the first."""
+    """Instructions that are executed one after the other by whoever executes the first. A step may be several instructions:
+    ``sites`` are where steps begin."""
 
-    def __init__(self, first: int, steps: list[Step], transfer: Transfer | None, following: int) -> None:
+    def __init__(
+        self, first: int, steps: list[Step], sites: list[int], transfer: Transfer | None, following: int
+    ) -> None:
         self.first = first
         self.steps = steps
+        self.sites = sites
         self.transfer = transfer
         self.following = following
         self.warps = 0
         self.threads = 0
         self.polls = 0
         self.patience = PATIENCE
-        self.length = len(steps) + (transfer is not None)
+        self.native = False
+        """Whether it is rows alone, and at most a branch."""
 
 
 class Scheduler:
@@ -69,10 +80,21 @@ class Scheduler:
         self.guarded: dict[int, list[int]] = {}
         """For each guarded instruction: how many threads its guard let through, in a list of one."""
         self.steps: dict[int, tuple[Step | Transfer, bool, bool]] = {}
-        self.timed = False
-        for function in variable_map.functions:
-            first = self.program.start[function.name]
-            for site in range(first, first + len(function.instructions) + 1):
+        starts = [(self.program.start[f.name], len(f.instructions) + 1) for f in variable_map.functions]
+        self.sites = [site for first, count in starts for site in range(first, first + count)]
+        """All instructions that may run."""
+        self.timed = any(_reads_clock(self.program.instructions[site]) for site in self.sites)
+        self.retired: list[Segment] = []
+        """Segments from before the native interpreter was there."""
+        self.rows: Rows | None = None
+        self.region: Region | None = None
+        self.row_words: NDArray[np.int64] | None = None
+        self.native = None if self.timed else code.available()
+        self.waiting = None if self.timed or self.native is not None else code.Patience()
+        if self.native is not None:
+            self.rows = Rows(execution, variable_map, self.native.handlers)
+        for site in self.sites:
+            if self.rows is None or not self._add_row(site):
                 self._bind(site)
         self.start = self.program.start[variable_map.kernel.name]
         self.polls = 0
@@ -91,9 +113,6 @@ class Scheduler:
         binding = Binding(self.execution, self.variable_map, site)
         bound = entry.binder(binding)
         polls = entry.polls or (instruction.opcode == "ld" and not WEAK_POLLS.isdisjoint(instruction.modifiers))
-        self.timed |= any(
-            isinstance(o, Register) and (o.name in CLOCKS or o.name in CLOCKS_GLOBAL) for o in instruction.operands
-        )
         if instruction.guard is not None:
             register = Register(instruction.guard.register)
             predicate = binding.predicate(register)
@@ -105,24 +124,83 @@ class Scheduler:
                 bound = _guarded_step(bound, predicate, negated, let_through)  # pyright: ignore[reportArgumentType]
         self.steps[site] = (bound, entry.transfer, polls)
 
+    def _add_row(self, site: int) -> bool:
+        assert self.rows is not None
+        return self.rows.add(site, self.program.instructions[site], self.program.function_of[site])
+
+    def _adopt(self) -> None:
+        """Goes on natively, if the interpreter can be compiled."""
+        self.waiting = None
+        self.native = code.compiled()
+        if self.native is None:
+            return
+        self.rows = Rows(self.execution, self.variable_map, self.native.handlers)
+        for site in self.sites:
+            self._add_row(site)
+        self.retired += self.segments.values()
+        self.segments = {}
+
+    def _make_region(self, native: code.Native) -> Region:
+        """The launch's segments, for the native interpreter."""
+        assert self.rows is not None
+        if self.row_words is None:
+            self.row_words = self.rows.finish()
+        here = set(self.sites)
+        starts = {site for site in self.program.leaders if site in here}
+        starts |= {site + 1 for site, (_, transfer, _) in self.steps.items() if transfer and site + 1 in here}
+        return Region(self.program, self.rows, self.row_words, native, starts)
+
     def _segment(self, first: int) -> Segment:
         steps: list[Step] = []
+        sites: list[int] = []
         transfer: Transfer | None = None
         site = first
         polls = 0
+        leaders = self.program.leaders
+        ranges = {} if self.rows is None else self.rows.ranges
         while True:
-            bound, is_transfer, polling = self.steps[site]
-            polls += polling
-            site += 1
-            if is_transfer:
-                transfer = bound  # pyright: ignore[reportAssignmentType]
+            sites.append(site)
+            if site in ranges:
+                begin, end = ranges[site]
+                site += 1
+                while site not in leaders and site in ranges:
+                    end = ranges[site][1]
+                    site += 1
+                steps.append(self._natively(begin, end))
+            else:
+                bound, is_transfer, polling = self.steps[site]
+                polls += polling
+                site += 1
+                if is_transfer:
+                    transfer = bound  # pyright: ignore[reportAssignmentType]
+                    break
+                steps.append(bound)  # pyright: ignore[reportArgumentType]
+            if site in leaders:
                 break
-            steps.append(bound)  # pyright: ignore[reportArgumentType]
-            if site in self.program.leaders:
-                break
-        segment = Segment(first, steps, transfer, site)
+        segment = Segment(first, steps, sites, transfer, site)
         segment.polls = polls
+        if self.native is not None:
+            if self.region is None:
+                self.region = self._make_region(self.native)
+            number = self.region.number.get(first)
+            segment.native = number is not None and self.region.native[number]
+        before = next((old for old in self.retired if old.first == first), None)
+        if before is not None:
+            segment.patience = before.patience
         return segment
+
+    def _natively(self, begin: int, end: int) -> Step:
+        """Rows as a step."""
+        assert self.rows is not None and self.native is not None
+        if self.row_words is None:
+            self.row_words = self.rows.finish()
+        call, warps = self.native.call, self.execution.warps
+        address, count = address_of(self.row_words) + self.row_words.strides[0] * begin, end - begin
+
+        def run(active: Active) -> None:
+            call(1, address, count, active.address, warps)
+
+        return run
 
     # ---- running ----------------------------------------------------------------------------------------------------
 
@@ -140,11 +218,17 @@ class Scheduler:
                 if not asleep:
                     break
                 groups, asleep = asleep, {}
+            if self.waiting is not None and self.waiting.ended():
+                self._adopt()
             pc = next(iter(groups)) if len(groups) == 1 else min(groups, key=priority.__getitem__)
             active = groups.pop(pc)
             segment = self.segments.get(pc)
             if segment is None:
                 segment = self.segments[pc] = self._segment(pc)
+            if segment.native and not asleep:
+                assert self.region is not None
+                self.region.run(groups, pc, active)
+                continue
             destinations = self._execute(segment, active)
             for target, threads in destinations:
                 self._join(groups, target, threads)
@@ -184,8 +268,8 @@ class Scheduler:
                 return [(segment.following, active)]
             return step(active)
         except Exception as error:
-            place = segment.steps.index(step) if step is not segment.transfer else len(segment.steps)  # pyright: ignore[reportArgumentType]
-            instruction = self.program.instructions[segment.first + place]
+            place = segment.steps.index(step) if step is not segment.transfer else -1  # pyright: ignore[reportArgumentType]
+            instruction = self.program.instructions[segment.sites[place]]
             if isinstance(error, Fault):
                 error.at(kernel=self.execution.kernel, instruction=instruction)
             else:
@@ -245,11 +329,37 @@ class Scheduler:
 
     def count(self) -> None:
         """Adds how often each instruction was executed, and by how many threads, to the counters."""
-        counters = self.execution.counters
-        for segment in self.segments.values():
-            for site in range(segment.first, segment.first + segment.length):
-                threads = self.guarded[site][0] if site in self.guarded else segment.threads
-                counters.executed(site, segment.warps, threads)
+        if self.waiting is not None:
+            self.waiting.stop()
+        made: dict[int, list[int]] = {}
+        for segment in (*self.retired, *self.segments.values()):
+            self._count(made, segment.first, segment.following, segment.warps, segment.threads)
+        guarded = {site: through[0] for site, through in self.guarded.items()}
+        if self.row_words is not None and self.rows is not None:
+            for site, (begin, _) in self.rows.ranges.items():
+                if self.program.instructions[site].guard is not None:
+                    guarded[site] = guarded.get(site, 0) + int(self.row_words[begin, Row.THREADS])
+        if self.region is not None:
+            for pc, words in zip(self.region.starts, self.region.table.tolist(), strict=True):
+                if words[Word.WARPS]:
+                    self._count(made, pc, pc + words[Word.LENGTH], words[Word.WARPS], words[Word.THREADS])
+            for number, site in self.region.branches.items():
+                guarded[site] = guarded.get(site, 0) + int(self.region.table[number, Word.TAKEN])
+        for site, (warps, threads) in made.items():
+            self.execution.counters.executed(site, warps, guarded.get(site, threads))
+
+    @staticmethod
+    def _count(made: dict[int, list[int]], first: int, following: int, warps: int, threads: int) -> None:
+        for site in range(first, following):
+            counts = made.setdefault(site, [0, 0])
+            counts[0] += warps
+            counts[1] += threads
+
+
+def _reads_clock(instruction: Instruction) -> bool:
+    """Only mov reads clocks."""
+    source = instruction.operands[-1] if instruction.opcode == "mov" else None
+    return isinstance(source, Register) and (source.name in CLOCKS or source.name in CLOCKS_GLOBAL)
 
 
 def _guarded_step(step: Step, predicate: Callable[[], Mask], negated: bool, let_through: list[int]) -> Step:

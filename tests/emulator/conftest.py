@@ -1,0 +1,84 @@
+"""Every launch of these tests runs twice: on NumPy alone, which is the reference, and with the native interpreter. Memory,
+counters, what was printed and faults must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import emulator_harness
+from weft.emulator import module
+from weft.emulator.machine.launch import Outcome, launch
+from weft.emulator.native import code
+
+
+def arrays_in(value: Any, depth: int = 3) -> Iterator[NDArray[Any]]:
+    """The arrays that an argument holds, as their own memory."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif depth and isinstance(value, list | tuple):
+        items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+        for each in items:
+            yield from arrays_in(each, depth - 1)
+    elif depth and hasattr(value, "array"):
+        yield from arrays_in(value.array, depth - 1)
+
+
+def shown(outcome: Outcome | Exception) -> object:
+    """What must be the same: counters and text, or the fault."""
+    if isinstance(outcome, Exception):
+        return type(outcome), str(outcome)
+    return outcome.counters.rows(), outcome.output
+
+
+def alike(one: bytes, other: bytes) -> bool:
+    """Whether memory is the same, but for the bits of f64's NaNs, which the ISA leaves open."""
+    if one == other:
+        return True
+    whole = len(one) // 8 * 8
+    if len(one) != len(other) or one[whole:] != other[whole:]:
+        return False
+    words, others = (np.frombuffer(data[:whole], np.uint64) for data in (one, other))
+    differ = words != others
+    return bool(np.isnan(words[differ].view(np.float64)).all() and np.isnan(others[differ].view(np.float64)).all())
+
+
+def both(program: Any, kernel: str, grid: Any, block: Any, arguments: Any, *rest: Any, **named: Any) -> Outcome:
+    """`launch`, on NumPy and natively."""
+    arrays = [a for a in arrays_in([list(arguments), *rest, *named.values()]) if a.flags.writeable]
+    before = [a.copy() for a in arrays]
+
+    def run() -> tuple[Outcome | Exception, list[bytes]]:
+        outcome: Outcome | Exception
+        try:
+            outcome = launch(program, kernel, grid, block, arguments, *rest, **named)
+        except Exception as error:
+            outcome = error
+        return outcome, [a.tobytes() for a in arrays]
+
+    with code.only_numpy():
+        expected, memory = run()
+    for array, old in zip(arrays, before, strict=True):
+        array[...] = old
+    found, now = run()
+    assert shown(found) == shown(expected)
+    assert all(alike(one, other) for one, other in zip(now, memory, strict=True))
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> None:
+    assert code.compiled() is not None
+
+
+@pytest.fixture(autouse=True)
+def twice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, interpreter: None) -> None:
+    """Lets launches run both ways."""
+    monkeypatch.setattr(module, "launch", both)
+    monkeypatch.setattr(emulator_harness, "launch", both)

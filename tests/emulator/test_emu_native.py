@@ -1,0 +1,231 @@
+"""The native interpreter beside NumPy: every form it has, on edge values and random ones, with all lanes, some and guards; and
+kernels whose lanes part. (`conftest.py` compares the two on every other launch of these tests.)"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from emulator_harness import kernel
+from weft.emulator import Checks, ops
+from weft.emulator.machine.launch import launch
+from weft.emulator.machine.program import Program
+from weft.emulator.machine.scheduler import Scheduler
+from weft.emulator.native import code, interpreter
+from weft.emulator.native.forms import FORMS, WIDER
+from weft.emulator.native.rows import Rows
+from weft.emulator.ptx import parse
+from weft.emulator.ptx.types import TYPES
+
+THREADS = 256
+CHUNK = 24
+NAMES = sorted(FORMS)
+CHUNKS = [NAMES[i : i + CHUNK] for i in range(0, len(NAMES), CHUNK)]
+
+
+def values(kind: str, seed: int) -> NDArray[Any]:
+    """Edge values of a type in each half with the others', then random bits."""
+    rng = np.random.default_rng(seed)
+    bits = 8 if kind == "pred" else TYPES[kind].bits
+    if kind == "pred":
+        return rng.integers(0, 2, THREADS).astype(np.uint8)
+    top = 1 << bits
+    edges = [0, 1, 2, 7, 31, 32, 33, 63, 64, 65, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1, 255, 128]
+    if kind in ("f16", "f32", "f64"):
+        numbers = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 3e4, np.inf, -np.inf, np.nan, -np.nan, 1e-5, 65504.0]
+        info = np.finfo(TYPES[kind].numpy)
+        numbers += [info.smallest_normal, -info.smallest_subnormal, info.max, info.smallest_normal / 2, 2147483648.0]
+        with np.errstate(over="ignore"):
+            edges += np.array(numbers, TYPES[kind].numpy).view(f"u{bits // 8}").tolist()
+    found = np.array(edges, np.uint64).astype(f"u{bits // 8}")
+    every = rng.choice(found, THREADS)
+    some = rng.random(THREADS) < 0.5
+    noise = rng.integers(0, top, THREADS, np.uint64).astype(every.dtype)
+    if kind in ("f32", "f64"):
+        noise = (rng.standard_normal(THREADS) * 100).astype(TYPES[kind].numpy).view(every.dtype)
+    return np.where(some, noise, every)
+
+
+def source(form: str, kinds: tuple[str, ...], immediate: bool, number: int) -> tuple[str, dict[str, str]]:
+    """The text of a form whose result is ``%dN``, and its operands' types by name."""
+    inputs = {f"{'xyz'[i]}_{kind}": kind for i, kind in enumerate(kinds[1:])}
+    last = f", {37 + 5 * number % 200}" if immediate else ""
+    return f"{form} %d{number}, {', '.join('%' + name for name in inputs)}{last};", inputs
+
+
+def run(text: str, inputs: dict[str, str], outputs: dict[str, str], guard: bool) -> list[NDArray[Any]]:
+    """Results by both, native ones first."""
+    ops.load()
+    program = Program(parse(kernel(text, inputs, outputs, guard=guard)))
+    given = [values(kind, seed) for seed, kind in enumerate(inputs.values())]
+    active = np.random.default_rng(5).integers(0, 2, THREADS).astype(np.uint8)
+    results: list[NDArray[Any]] = []
+    for native in (True, False):
+        out = [np.zeros(THREADS, "u1" if k == "pred" else f"u{TYPES[k].bytes}") for k in outputs.values()]
+        arguments = [*([active] if guard else []), *given, *out]
+        if native:
+            launch(program, "test", (2, 1, 1), (128, 1, 1), arguments, 0, Checks())
+        else:
+            with code.only_numpy():
+                launch(program, "test", (2, 1, 1), (128, 1, 1), arguments, 0, Checks())
+        results += out
+    return results
+
+
+def alike(found: NDArray[Any], expected: NDArray[Any], kind: str) -> bool:
+    """Whether bits are the same; of f64's NaNs the ISA leaves them open."""
+    if kind == "f64":
+        both = np.isnan(found.view("f8")) & np.isnan(expected.view("f8"))
+        return bool(((found == expected) | both).all())
+    return bool((found == expected).all())
+
+
+@pytest.mark.parametrize("guard", [False, True], ids=["all", "some"])
+@pytest.mark.parametrize("names", CHUNKS, ids=lambda names: names[0])
+def test_every_form(names: list[str], guard: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    bound: list[str] = []
+    bind = Scheduler._bind  # pyright: ignore[reportPrivateUsage]
+
+    def record(self: Scheduler, site: int) -> None:
+        if self.rows is not None:
+            bound.append(self.program.instructions[site].name)
+        bind(self, site)
+
+    monkeypatch.setattr(Scheduler, "_bind", record)
+    lines: list[str] = []
+    inputs: dict[str, str] = {}
+    outputs: dict[str, str] = {}
+    for number, name in enumerate(names):
+        form = FORMS[name]
+        text, used = source(name, form.operands, form.immediate, number)
+        lines.append(f"@%g_pred {text}" if number % 3 == 2 else text)
+        inputs |= used
+        outputs[f"d{number}"] = form.operands[0]
+    inputs["g_pred"] = "pred"
+    results = run("\n".join(lines), inputs, outputs, guard)
+    for i, (name, kind) in enumerate(zip(names, outputs.values(), strict=True)):
+        assert alike(results[i], results[i + len(names)], kind), name
+    assert not set(bound) & set(names), "a form that no row was made of"
+
+
+def test_conversions_from_wider_registers() -> None:
+    for (name, register), _ in WIDER.items():
+        to = name.split(".")[1]
+        found, expected = run(f"{name} %d, %x;", {"x": f"b{register}"}, {"d": to}, False)
+        assert (found == expected).all(), (name, register)
+
+
+def test_text_joined_and_taken_apart() -> None:
+    text = (
+        "mov.b64 %d0, {%x, %y}; mov.b64 {%d1, %d2}, %z; mov.b64 {_, %d3}, %z; mov.b32 {%d4, %d5}, %x;"
+        "mov.b32 %d6, {%d4, %d5};"
+    )
+    outputs = {"d0": "b64", "d1": "b32", "d2": "b32", "d3": "b32", "d4": "b16", "d5": "b16", "d6": "b32"}
+    results = run(text, {"x": "b32", "y": "b32", "z": "b64"}, outputs, True)
+    for found, expected in zip(results[:7], results[7:], strict=True):
+        assert (found == expected).all()
+
+
+def test_a_row_is_twelve_words() -> None:
+    """The interpreter's text and `Rows.add` have the same order."""
+    assert [word.name for word in interpreter.Row] == [
+        "HANDLER", "RESULT", "A", "A_STEP", "B", "B_STEP", "C", "C_STEP", "GUARD", "NEGATED", "THREADS", "IMMEDIATE",
+    ]  # fmt: skip
+
+
+PARTING = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry test(.param .u64 out)
+{
+  .reg .pred %p<4>; .reg .b32 %r<12>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r3, %r2, 96, %r1;
+  mov.u32 %r4, %r3; mov.u32 %r5, 0;
+NEXT:
+  setp.eq.u32 %p1, %r4, 1;
+  @%p1 bra DONE;
+  and.b32 %r6, %r4, 1;
+  setp.eq.u32 %p2, %r6, 0;
+  @%p2 bra EVEN;
+  mad.lo.u32 %r4, %r4, 3, 1;
+  bra.uni JOIN;
+EVEN:
+  shr.u32 %r4, %r4, 1;
+JOIN:
+  add.u32 %r5, %r5, 1;
+  setp.lt.u32 %p3, %r5, 100;
+  @%p3 bra NEXT;
+DONE:
+  mul.wide.u32 %rd2, %r3, 4;
+  add.u64 %rd3, %rd1, %rd2;
+  st.global.u32 [%rd3], %r5;
+  ret;
+}
+"""
+
+
+def collatz(n: int) -> int:
+    """Steps from n to 1, at most 100."""
+    steps = 0
+    while n != 1 and steps < 100:
+        n, steps = (n // 2 if n % 2 == 0 else (3 * n + 1) % 2**32), steps + 1
+    return steps
+
+
+def test_lanes_that_part() -> None:
+    """Results, and the executions of each instruction, against NumPy's: a warp's lanes meet where they did."""
+    ops.load()
+    program = Program(parse(PARTING))
+    rows: list[Any] = []
+    for native in (True, False):
+        out = np.zeros(5 * 96, np.uint32)
+        if native:
+            outcome = launch(program, "test", (5, 1, 1), (96, 1, 1), [out], 0, Checks())
+        else:
+            with code.only_numpy():
+                outcome = launch(program, "test", (5, 1, 1), (96, 1, 1), [out], 0, Checks())
+        assert out.tolist() == [collatz(n) for n in range(5 * 96)]
+        rows.append(outcome.counters.rows())
+    assert rows[0] == rows[1]
+
+
+def test_compiled_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that begins on NumPy goes on natively once its patience ends; counts are those of one that did not."""
+    ops.load()
+    program = Program(parse(PARTING))
+    out = np.zeros(96, np.uint32)
+    with code.only_numpy():
+        expected = launch(program, "test", (1, 1, 1), (96, 1, 1), [out], 0, Checks()).counters.rows()
+    asked = iter([False] * 40)
+    adopted: list[Scheduler] = []
+    adopt = Scheduler._adopt  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(code, "available", lambda: None)
+
+    def ended(self: code.Patience) -> bool:
+        return next(asked, True)
+
+    def record(self: Scheduler) -> None:
+        adopted.append(self)
+        adopt(self)
+
+    monkeypatch.setattr(code.Patience, "ended", ended)
+    monkeypatch.setattr(Scheduler, "_adopt", record)
+    again = np.zeros(96, np.uint32)
+    found = launch(program, "test", (1, 1, 1), (96, 1, 1), [again], 0, Checks()).counters.rows()
+    assert len(adopted) == 1 and isinstance(adopted[0].rows, Rows)
+    assert (again == out).all() and found == expected
+
+
+def test_where_nothing_implements_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without weft's runtime the emulator has NumPy alone."""
+
+    def missing(point: str) -> Any:
+        raise LookupError(point)
+
+    monkeypatch.setattr(code, "extension", missing)
+    assert code._native(True) is None  # pyright: ignore[reportPrivateUsage]
