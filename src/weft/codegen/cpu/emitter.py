@@ -14,6 +14,7 @@ from xdsl.dialects import func, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.codegen.cpu.access import Accesses
+from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.fusion import Fusion
@@ -130,6 +131,14 @@ class Emitter(Registers):
             self.copy(source, target)
         self._staged = staged
         self._schedules.pop()
+
+    def accumulated(self, op: scf.ForOp) -> bool:
+        """Emits a loop that only accumulates; whether it is one."""
+        block = op.body.block
+        found = accumulation_of(op, self._placement.place(block, self._fusion.items(block)))
+        if found is not None:
+            emit_accumulation(self, op, found)
+        return found is not None
 
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from llvmlite import ir
+from xdsl.dialects import scf
 from xdsl.ir import Operation
 
 from weft.codegen.cpu import machinery
@@ -81,6 +82,11 @@ def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
     registers.buffers[op.result] = result
 
 
+def _for(registers: Registers, op: scf.ForOp) -> None:
+    if not registers.accumulated(op):
+        CONTROL[scf.ForOp](registers, op)
+
+
 def _dot(registers: Registers, op: tile.DotOp) -> None:
     result = registers.home(op.result)
     if op.acc not in registers.buffers:
@@ -95,6 +101,7 @@ def _dot(registers: Registers, op: tile.DotOp) -> None:
 LOWERINGS: Final[Mapping[type[Operation], Lowering]] = {
     **SCALARS,
     **CONTROL,
+    scf.ForOp: _for,
     tile.LoadOp: _load,
     tile.StoreOp: _store,
     tile.AtomicRmwOp: _atomic,

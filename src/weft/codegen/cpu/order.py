@@ -16,12 +16,12 @@ with products of matrices, whose operands lie along both axes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Final
 
 from xdsl.dialects import func, scf
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of, ops_in
@@ -53,28 +53,57 @@ def y_first(kernel: func.FuncOp, options: Options) -> bool:
 
 def steps_of(kernel: func.FuncOp) -> list[tuple[float | None, float | None]]:
     """How far each load and store of a kernel moves with x and with y, in program order; None where that is not known."""
-    x, y = _Steps(0), _Steps(1)
+    x, y = Steps(0), Steps(1)
     accesses = [op.pointer for op in ops_in(kernel) if isinstance(op, tile.LoadOp | tile.StoreOp)]
     return [(x.of(pointer), y.of(pointer)) for pointer in accesses]
 
 
-class _Steps:
-    """How far values move with an axis of the grid; None where it is not known."""
+def steps_in(loop: scf.ForOp) -> Steps:
+    """How far values move from an iteration of a loop to the next."""
+    counter, *carried = loop.body.block.args
+    step = _number(loop.step)
+    known: dict[SSAValue, float | None] = {counter: FAR if step is None else step}
+    end = loop.body.block.last_op
+    for argument, following in zip(carried, operands_of(end) if end is not None else (), strict=True):
+        op = defining_op(following)
+        if following is argument:
+            known[argument] = 0
+        elif isinstance(op, tile.AddPtrOp | tile.BinaryOp) and op.operands[0] is argument:
+            added = isinstance(op, tile.AddPtrOp) or op.kind.data == "add"
+            number = _number(op.operands[1])
+            known[argument] = None if not added else FAR if number is None else number
+        else:
+            known[argument] = None
+    return Steps(None, known, loop)
 
-    def __init__(self, axis: int):
+
+class Steps:
+    """How far values move with an axis of the grid, or with values that are ``known`` to move; None where it is not known.
+    What is defined outside of the loop ``inside`` does not move."""
+
+    def __init__(
+        self,
+        axis: int | None,
+        known: Mapping[SSAValue, float | None] | None = None,
+        inside: scf.ForOp | None = None,
+    ):
         self._axis = axis
-        self._known: dict[SSAValue, float | None] = {}
+        self._known: dict[SSAValue, float | None] = dict(known or {})
+        self._inside = inside
 
     def of(self, value: SSAValue) -> float | None:
         """The step of a value, in elements. Not by recursion: an unrolled loop makes chains longer than Python's stack."""
         pending = [value]
         while pending:
-            missing = [v for v in _sources(pending[-1]) if v not in self._known]
-            if missing:
-                pending.extend(missing)
-            else:
-                current = pending.pop()
-                self._known[current] = self._of(current)
+            current = pending[-1]
+            if current not in self._known and self._inside is not None and not _is_defined_in(current, self._inside):
+                self._known[current] = 0
+            missing = [] if current in self._known else [v for v in _sources(current) if v not in self._known]
+            pending.extend(missing)
+            if not missing:
+                pending.pop()
+                if current not in self._known:
+                    self._known[current] = self._of(current)
         return self._known[value]
 
     def _of(self, value: SSAValue) -> float | None:
@@ -102,6 +131,15 @@ class _Steps:
                 return known[0]
             case _:
                 return None if any(known) or not isinstance(op, tile.TileOp) or tile.is_access(op) else 0
+
+
+def _is_defined_in(value: SSAValue, loop: scf.ForOp) -> bool:
+    """Whether a value is defined in the body of a loop."""
+    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
+    while block is not None and block is not loop.body.block:
+        outer = block.parent_op()
+        block = None if outer is None else outer.parent
+    return block is not None
 
 
 def _sources(value: SSAValue) -> Sequence[SSAValue]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from llvmlite import ir
+from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from weft import dtypes
@@ -102,6 +103,10 @@ class Registers(Emit):
     @abstractmethod
     def home(self, value: SSAValue) -> Buffer:
         """The buffer in which a value of the block that is being emitted shall live."""
+
+    @abstractmethod
+    def accumulated(self, op: scf.ForOp) -> bool:
+        """Emits a loop that only accumulates (`weft.codegen.cpu.accumulate`); whether it is one."""
 
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""

@@ -6,7 +6,7 @@ Values written to slots are loaded again where control flow meets; LLVM turns st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from llvmlite import ir
@@ -45,30 +45,39 @@ def _get(values: Sequence[SSAValue], slots: Sequence[Slot]) -> None:
 
 
 def _for(emit: Emit, op: scf.ForOp) -> None:
-    induction, *carried = op.body.block.args
+    carried = op.body.block.args[1:]
     slots = [emit.slot(argument) for argument in carried]
     _put(op.iter_args, slots)
-    lower, upper, step = (emit.scalar(v) for v in (op.lb, op.ub, op.step))
-    # The counter is compared before it is advanced: past the last iteration it could wrap.
-    last = intrinsic(emit.builder, "ssub.sat", [upper, step])
-    before = emit.builder.block
-    body, done = (emit.function.append_basic_block(n) for n in ("for", "done"))
-    emit.builder.cbranch(emit.builder.icmp_signed("<", lower, upper), body, done)
-    emit.builder.position_at_end(body)
-    counter = emit.builder.phi(lower.type)
-    counter.add_incoming(lower, before)
-    emit.scalars[induction] = counter
-    with emit.scope():
+
+    def body() -> None:
         _get(carried, slots)
         emit.block(op.body.block)
         terminator = op.body.block.last_op
         assert terminator is not None, "the verifier asks scf.for for a terminator"
         emit.carry(terminator.operands, slots)
+
+    counted(emit, op, body)
+    _get(op.res, slots)
+
+
+def counted(emit: Emit, op: scf.ForOp, body: Callable[[], None]) -> None:
+    """Emits a counted loop around what ``body`` emits for an iteration."""
+    lower, upper, step = (emit.scalar(v) for v in (op.lb, op.ub, op.step))
+    # The counter is compared before it is advanced: past the last iteration it could wrap.
+    last = intrinsic(emit.builder, "ssub.sat", [upper, step])
+    before = emit.builder.block
+    head, done = (emit.function.append_basic_block(n) for n in ("for", "done"))
+    emit.builder.cbranch(emit.builder.icmp_signed("<", lower, upper), head, done)
+    emit.builder.position_at_end(head)
+    counter = emit.builder.phi(lower.type)
+    counter.add_incoming(lower, before)
+    emit.scalars[op.body.block.args[0]] = counter
+    with emit.scope():
+        body()
     emit.back_edge(op)
     counter.add_incoming(emit.builder.add(counter, step, flags=("nsw",)), emit.builder.block)
-    emit.builder.cbranch(emit.builder.icmp_signed("<", counter, last), body, done)
+    emit.builder.cbranch(emit.builder.icmp_signed("<", counter, last), head, done)
     emit.builder.position_at_end(done)
-    _get(op.res, slots)
 
 
 def _if(emit: Emit, op: scf.IfOp) -> None:

@@ -1,0 +1,251 @@
+"""Loops that only accumulate: a group of accumulators stays in registers for the whole loop.
+
+    before                                          after
+    for k:                                          for each group of 8 registers:
+        for each register r of the tile:                for k:
+            total[r] = total[r] + x(k, r)                   for r of the group: total[r] = total[r] + x(k, r)
+
+Before, each iteration reads and writes all accumulators in memory, and goes through all rows of the tile, of which a tall one has
+more than a processor fetches ahead from. Each accumulator is computed in the same order as before.
+
+Such a loop
+
+1. does nothing else: its schedule (`weft.codegen.cpu.schedule`) has one register loop, which writes back what is carried, and
+   perhaps one before it of reductions along registers alone, which are computed where a group needs them;
+2. needs no value that is better computed once than for each group;
+3. moves along memory from one iteration to the next, or has one group. A loop that goes down a matrix would come back for each
+   group of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from weft.codegen.cpu.buffers import Buffer
+from weft.codegen.cpu.cost import work
+from weft.codegen.cpu.loops import axis_bits
+from weft.codegen.cpu.order import steps_in
+from weft.codegen.cpu.register_index import Counter, RegisterIndex
+from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.values import Registers
+from weft.codegen.cpu.versions import mask_versions
+from weft.codegen.cpu.views import used_registers
+from weft.codegen.emit.control import counted
+from weft.codegen.emit.element import Element, element_of_value
+from weft.codegen.emit.regions import evaluate
+from weft.codegen.llvm.types import I8
+from weft.ir import tile
+from weft.ir.types import is_tile, layout_of
+from weft.layout import LinearLayout
+from weft.layout.algebra import f2
+from weft.layout.families.distributed import without_axis
+
+GROUP_BITS: Final = 3
+"""How many accumulators of a tile a group has, as a power of two: enough to hide the latency of additions, few enough that their
+addresses are in registers."""
+
+WHOLE_BITS: Final = 4
+"""As `GROUP_BITS`, where these are all."""
+
+BUDGET: Final = 384
+"""The most work (`weft.codegen.cpu.cost.work`) of a group's iteration."""
+
+NEAR: Final = 1024
+"""The elements by which a loop may move in an iteration."""
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """A loop that only accumulates: the scalar ops of its body, the reductions and their register loop, the write-backs, and the
+    register bits of a group."""
+
+    scalars: Sequence[Operation]
+    sums: Sequence[tile.ReduceOp]
+    summing: RegisterLoop | None
+    adding: RegisterLoop
+    group: Sequence[int]
+    others: Sequence[int]
+
+    @property
+    def layout(self) -> LinearLayout:
+        """The layout of the accumulators."""
+        return self.adding.layout
+
+
+def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
+    """What a loop is whose body has this schedule; None if it is no loop of this kind."""
+    carried = [argument for argument in loop.body.block.args if is_tile(argument)]
+    loops = [item for item in schedule.items if isinstance(item, RegisterLoop)]
+    others = [item for item in schedule.items if not isinstance(item, RegisterLoop | scf.YieldOp)]
+    if not carried or len(loops) not in (1, 2) or schedule.shared or any(loop.kept for loop in loops):
+        return None
+    *before, adding = loops
+    if not all(isinstance(root, WriteBack) and not root.staged for root in adding.roots):
+        return None
+    if len(adding.roots) != len(carried) or any(layout_of(argument) != adding.layout for argument in carried):
+        return None
+    if any(op.regions or any(map(is_tile, (*op.operands, *op.results))) or not _is_scalar(op) for op in others):
+        return None
+    summing = before[0] if before else None
+    sums = [root for root in summing.roots if isinstance(root, tile.ReduceOp)] if summing else []
+    if summing and (len(sums) != len(summing.roots) or not all(_is_inline(op, adding.layout) for op in sums)):
+        return None
+    if schedule.buffered - {result for op in sums for result in op.results_}:
+        return None
+    length = 1 << len(_along(sums[0])) if sums else 1
+    each = work(adding.needs) + (length * work(summing.needs) if summing else 0)
+    bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
+    allowed = max(BUDGET // max(each, 1), 1).bit_length() - 1
+    group = len(bits) if len(bits) <= min(WHOLE_BITS, allowed) else min(GROUP_BITS, allowed, len(bits))
+    if group < len(bits) and not (_moves_along_memory(loop, loops) and (sums or group)):
+        return None
+    return Accumulation(others, sums, summing, adding, bits[:group], bits[group:])
+
+
+def _is_scalar(op: Operation) -> bool:
+    """Whether an op without tiles may be emitted for each group: it computes, and touches no memory."""
+    return isinstance(op, tile.TileOp) and tile.ordering_of(op) is None and tile.is_a(op, tile.Elementwise)
+
+
+def _along(op: tile.ReduceOp) -> list[int]:
+    """The register bits of a reduction's source that move along its axis."""
+    return axis_bits(layout_of(op.sources[0]), "register", op.axis.value.data)
+
+
+def _is_inline(op: tile.ReduceOp, layout: LinearLayout) -> bool:
+    """Whether a reduction goes along registers alone, and its results are laid out as the accumulators."""
+    along_lanes = axis_bits(layout_of(op.sources[0]), "lane", op.axis.value.data)
+    return not along_lanes and all(layout_of(result) == layout for result in op.results_)
+
+
+def _moves_along_memory(loop: scf.ForOp, loops: Sequence[RegisterLoop]) -> bool:
+    """Whether all loads of a loop move by few elements in an iteration."""
+    steps = steps_in(loop)
+    loads = [value.owner for each in loops for value in each.needs if isinstance(value.owner, tile.LoadOp)]
+    moved = [steps.of(load.pointer) for load in loads]
+    return any(moved) and all(step is not None and abs(step) <= NEAR for step in moved)
+
+
+class _Group(Buffer):
+    """The accumulators of a group, in a stack slot, which LLVM turns into registers."""
+
+    def __init__(self, pointer: ir.Value, element: Element, layout: LinearLayout, within: int):
+        super().__init__(pointer, element, layout)
+        self._within = within
+
+    def address(self, builder: ir.IRBuilder, index: RegisterIndex, lane: int = 0) -> ir.Value:
+        return super().address(builder, index.within(self._within), lane)
+
+
+class _Sum(Buffer):
+    """A result of a reduction along registers, which is computed when it is read."""
+
+    def __init__(self, registers: Registers, op: tile.ReduceOp, number: int):
+        result = op.results_[number]
+        super().__init__(ir.Constant(I8.as_pointer(), None), element_of_value(result), layout_of(result))
+        self._registers, self._op, self._number = registers, op, number
+        self._columns = to_source(op)
+
+    def load(self, builder: ir.IRBuilder, index: RegisterIndex) -> ir.Value:
+        registers, op = self._registers, self._op
+        first, along = index.through(self._columns), _along(op)
+        pending: list[tuple[int, list[ir.Value]]] = []  # neighbours are combined in pairs, pairs in pairs
+        for at in range(1 << len(along)):
+            place = RegisterIndex(first.const ^ f2.apply(along, at), first.terms)
+            level, values = 0, [registers.vector(source, place) for source in op.sources]
+            while pending and pending[-1][0] == level:
+                values = evaluate(registers, op.combine.block, [*pending.pop()[1], *values])
+                level += 1
+            pending.append((level, values))
+        return pending[0][1][self._number]
+
+
+def to_source(op: tile.ReduceOp) -> tuple[int, ...]:
+    """Columns from the registers of a reduction's results to its sources'."""
+    kept = without_axis(layout_of(op.sources[0]), op.axis.value.data).columns("register")
+    return tuple(1 << kept.index(c) if c else 0 for c in layout_of(op.results_[0]).columns("register"))
+
+
+def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation) -> None:
+    """Emits the loop, and makes its results available."""
+    arguments, block = loop.body.block.args[1:], loop.body.block
+    rows = list(zip(arguments, loop.iter_args, loop.res, strict=True))
+    scalars = [(row, registers.slot(row[0])) for row in rows if not is_tile(row[0])]
+    tiles = [row for row in rows if is_tile(row[0])]
+    results = [registers.pool.allocate(element_of_value(argument), found.layout) for argument, _, _ in tiles]
+    within = sum(found.group)
+    held = [_held(registers, argument, found, within) for argument, _, _ in tiles]
+    yielded = dict(zip(arguments, block.last_op.operands if block.last_op is not None else (), strict=True))
+    copies = [f2.apply(found.group, copy) for copy in range(1 << len(found.group))]
+
+    def iteration(places: Sequence[RegisterIndex]) -> None:
+        for (argument, _, _), slot in scalars:
+            slot.get(argument)
+        for op in found.scalars:
+            registers.lower(op)
+        registers.buffers.update({argument: buffer for (argument, _, _), buffer in zip(tiles, held, strict=True)})
+        for op in found.sums:
+            registers.buffers.update({result: _Sum(registers, op, n) for n, result in enumerate(op.results_)})
+
+        def add() -> None:
+            for place in places:
+                new = [registers.vector(yielded[argument], place) for argument, _, _ in tiles]
+                for buffer, vector in zip(held, new, strict=True):
+                    buffer.store(registers.builder, place, vector)
+
+        _in_versions(registers, found, places[-1], add)
+        for (argument, _, _), slot in scalars:
+            slot.put(yielded[argument])
+
+    def group(base: RegisterIndex) -> None:
+        places = [RegisterIndex(base.const ^ copy, base.terms) for copy in copies]
+        with registers.scope():
+            for (_, initial, _), buffer in zip(tiles, held, strict=True):
+                for place in places:
+                    buffer.store(registers.builder, place, registers.vector(initial, place))
+        for (_, initial, _), slot in scalars:
+            slot.put(initial)
+        counted(registers, loop, lambda: iteration(places))
+        for buffer, result in zip(held, results, strict=True):
+            for place in places:
+                result.store(registers.builder, place, buffer.load(registers.builder, place))
+
+    if found.others:
+        with registers.loop(1 << len(found.others)) as position:
+            group(RegisterIndex(0, ((Counter(position, len(found.others)), tuple(found.others)),)))
+    else:
+        group(RegisterIndex())
+    for (_, _, result), buffer in zip(tiles, results, strict=True):
+        registers.buffers[result] = buffer
+    for (_, _, result), slot in scalars:
+        slot.get(result)
+
+
+def _held(registers: Registers, argument: SSAValue, found: Accumulation, within: int) -> _Group:
+    element = element_of_value(argument)
+    size = found.layout.in_size("lane") * element.size << len(found.group)
+    pointer = registers.entry.alloca(ir.ArrayType(I8, size))
+    pointer.align = 64
+    pointer.type = ir.PointerType()
+    return _Group(pointer, element, found.layout, within)
+
+
+def _in_versions(registers: Registers, found: Accumulation, last: RegisterIndex, add: Callable[[], None]) -> None:
+    """Emits an iteration of a group whose last register is given: without masks where all are true, and with them."""
+    loop = found.summing or found.adding
+    loop.settle(registers.buffers)
+    versions = mask_versions(registers, loop)
+    if versions is None:
+        add()
+        return
+    if found.sums:
+        along = _along(found.sums[0])
+        first = last.through(to_source(found.sums[0]))
+        last = RegisterIndex(first.const ^ f2.apply(along, (1 << len(along)) - 1), first.terms)
+    versions(last, add, add)
