@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 import subprocess
 import sys
 from typing import Any
@@ -26,12 +27,14 @@ import weft.language as tl
 from sampling import grid
 from weft import dtypes
 from weft import target as targets
+from weft.codegen import kernel as abi
 from weft.codegen.compile import emit_assembly
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
 from weft.options import Options
-from weft.runtime import compiler
+from weft.runtime import compiler, executor
+from weft.runtime.workspace import HEAD, Workspace
 from weft.target import PRODUCTS, X86_LEVELS, CpuTarget
 
 Array = NDArray[Any]
@@ -460,6 +463,40 @@ def test_checked_kernels_name_the_access() -> None:
     assert products_of(checked, a, b, c, 3)[0] == 0
     with pytest.raises(weft.OutOfBoundsError, match="a_ptr"):
         checked[(1,)](a, b, c, 3)
+
+
+@weft.jit
+def one_row_of_tiles(a_ptr: Any, b_ptr: Any, c_ptr: Any) -> None:
+    """Programs have rows of their own, and one right operand."""
+    i, k = tl.program_id(0) * 16 + tl.arange(0, 16), tl.arange(0, 16)
+    acc = tl.zeros((16, 16), tl.float32)
+    for step in range(4):
+        a = tl.load(a_ptr + i[:, None] * 64 + (step * 16 + k)[None, :])
+        b = tl.load(b_ptr + (step * 16 + k)[:, None] * 16 + k[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + i[:, None] * 16 + k[None, :], acc)
+
+
+def test_panels_outlive_a_pause() -> None:
+    """A launch that is asked to return between programs goes on with the panels that it has: what is written into the right
+    operand meanwhile is not seen. The next launch packs it again."""
+    a, b, out = whole((48, 64)), whole((64, 16), seed=1), np.zeros((48, 16), np.float32)
+    expected = a @ b
+    entry = executor.ENTRY(one_row_of_tiles.compile(a, b, out).executable.address)
+    scratch = one_row_of_tiles.compile(a, b, out).executable.artifact.scratch
+    space = Workspace()
+    for _ in range(2):
+        pointers = (x.ctypes.data for x in (a, b, out))
+        struct.pack_into(f"{HEAD}QQQ", space.block, space.offset, space.scratch(scratch), 3, 3, 3, 1, 1, *pointers)
+        pauses, status = 0, abi.PAUSED
+        while status == abi.PAUSED:
+            space.pause()
+            status = entry(space.launch, space.thread)
+            pauses += status == abi.PAUSED
+            b[:] = 0
+        assert (status, pauses) == (abi.DONE, 3)
+        assert np.array_equal(out, expected)
+        expected = np.zeros_like(out)
 
 
 # ---- the machine's own instructions ----------------------------------------------------------------------------------

@@ -23,11 +23,11 @@ PANEL_BYTES: Final = 1 << 18
 """What a panel takes at most, unless one step takes more: two are in the second-level cache while they are multiplied."""
 DEEPEST: Final = 2048
 """The greatest depth of a panel, in elements, unless one step takes more."""
-SLOTS_BYTES: Final = 1 << 23
+SLOTS_BYTES: Final = 18 << 20
 MOST_SLOTS: Final = 64
-"""A thread keeps as many panels of an operand as take `SLOTS_BYTES`, and at most so many. Memory is taken when one is filled.
-Reading a panel from the third-level cache hides behind the multiplication. Packing it again does not: with a quarter of these
-bytes a product of 1024^3 took 1.2 (tiles of 16) and 1.4 times (128) as long."""
+"""A thread keeps as many panels of an operand as take `SLOTS_BYTES`, and at most so many: `MOST_SLOTS` of `PANEL_BYTES` and
+padding. Memory is taken when one is filled. Reading a panel from the third-level cache hides behind the multiplication. Packing
+it again does not: with 2 MiB a product of 1024^3 took 1.2 (tiles of 16) and 1.4 times (128) as long."""
 
 
 ONE_SLOTS_BYTES: Final = 1 << 21

@@ -47,9 +47,11 @@ class NarrowOperands(ModulePass):
 
 def _narrow(value: SSAValue) -> SSAValue:
     """An operand before it was cast to a wider type."""
-    cast = value.owner.source.owner if isinstance(value.owner, tile.ConvertLayoutOp) else value.owner
-    widens = isinstance(cast, tile.CastOp) and dtype_of(cast.source).bits < dtype_of(cast.result).bits
-    return cast.source if widens else value
+    op = value.owner
+    cast = op.source.owner if isinstance(op, tile.ConvertLayoutOp) else op
+    if isinstance(cast, tile.CastOp) and dtype_of(cast.source).bits < dtype_of(cast.result).bits:
+        return cast.source
+    return value
 
 
 def _convert(dot: tile.DotOp, i: int, narrow: SSAValue) -> None:

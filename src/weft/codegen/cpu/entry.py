@@ -48,7 +48,8 @@ def emit_entry(
     Programs start in increasing order: the counter only grows, and a thread runs what it has claimed in order. So the
     lowest program that has not ended is never kept from running by programs that wait for it. ``one_by_one``, for kernels
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
-    ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first. ``tiles``: the program uses
+    ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first, but not where it goes on after a
+    pause: what a launch keeps there stays. ``tiles``: the program uses
     AMX's tile registers, which are made ready before the first program and given back after the last.
 
     ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
@@ -59,8 +60,8 @@ def emit_entry(
     entry = ir.Function(module, ir.FunctionType(I32, [POINTER, POINTER]), symbol)
     entry.attributes.add("nounwind")
     launch, thread = entry.args
-    names = ("start", "claim", "divide", "run", "step", "next", "asked", "pause", "failed", "stopped", "done")
-    start, claim, divide, run, step, following, asked, pause, failed, stopped, done = map(
+    names = ("start", "fresh", "claim", "divide", "run", "step", "next", "asked", "pause", "failed", "stopped", "done")
+    start, fresh, claim, divide, run, step, following, asked, pause, failed, stopped, done = map(
         entry.append_basic_block, names
     )
     zero, one = ir.Constant(I64, 0), ir.Constant(I64, 1)
@@ -70,15 +71,18 @@ def emit_entry(
     scratch = builder.load(word(builder, thread, SCRATCH), typ=POINTER, align=8)
     if tiles:
         amx.configure(builder)
-    for offset in cleared:
-        builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
     order = (1, 0, 2) if y_first else (0, 1, 2)
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *(SIZES[axis] for axis in order)))
     chunk = one if one_by_one else wanted
     sizes = [builder.trunc(size, I32) for size in wide]
     kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
     builder.store(zero, word(builder, thread, LAST), align=8)
-    builder.cbranch(builder.icmp_signed("<", kept, kept_end), divide, claim)
+    builder.cbranch(builder.icmp_signed("<", kept, kept_end), divide, fresh)
+
+    builder.position_at_end(fresh)
+    for offset in cleared:
+        builder.store(zero, builder.gep(scratch, [ir.Constant(I64, offset)], source_etype=I8), align=8)
+    builder.branch(claim)
 
     builder.position_at_end(claim)
     first = builder.atomic_rmw("add", word(builder, launch, NEXT), chunk, "monotonic")

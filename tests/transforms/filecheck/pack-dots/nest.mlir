@@ -54,7 +54,7 @@ func.func @small(%a_ptr: !tile.ptr<f32> {tile.name = "a_ptr", tile.divisibility 
 // CHECK:      = tile.constant 128 : i64
 // CHECK:      scf.for %[[START:.*]] = %{{.*}} to %[[TRIPS]] step %{{.*}} iter_args(%[[ACC:.*]] = %acc)
 // CHECK:      %[[COUNT:.*]] = tile.binary "min"
-// CHECK-NEXT: %[[LEFT:.*]], %[[FILL:.*]] = cpu.claim %row, %[[START]] {bytes = 132096 : i64, slots = 32 : i64} : i32, i64
+// CHECK-NEXT: %[[LEFT:.*]], %[[FILL:.*]] = cpu.claim %row, %[[START]] {bytes = 132096 : i64, slots = 64 : i64} : i32, i64
 // CHECK-NEXT: scf.if %[[FILL]] {
 // CHECK:      scf.for %[[STEP:.*]] = %{{.*}} to %[[COUNT]] step
 // CHECK:      %a = tile.load
