@@ -3,6 +3,7 @@ kernels whose lanes part. (`conftest.py` compares the two on every other launch 
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from weft.emulator.machine.launch import launch
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.native import code, interpreter
+from weft.emulator.native.arrays import address_of
 from weft.emulator.native.forms import FORMS, WIDER
 from weft.emulator.native.rows import Rows
+from weft.emulator.native.scalar import i32, i64, put8, put16, put32, put64, translated, u8, u16, u32
 from weft.emulator.ptx import parse
 from weft.emulator.ptx.types import TYPES
+from weft.runtime import helpers
 
 THREADS = 256
 CHUNK = 24
@@ -229,3 +233,89 @@ def test_where_nothing_implements_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(code, "extension", missing)
     assert code._native(True) is None  # pyright: ignore[reportPrivateUsage]
+
+
+# ---- the language of `weft.emulator.native.scalar` --------------------------------------------------------------------
+
+
+def mixture(values: int, count: int) -> int:
+    """All there is in the language."""
+    total = 0
+    i = 0
+    while i < count:
+        value = i64(values, i)
+        i += 1
+        if value == 13:
+            break
+        if value < 0 and not (value & 1) or value == 5:
+            continue
+        total += helper(value, i) if value > 2 or value == 1 else -value
+    for j in range(2, 5):
+        if j == 4:
+            return total
+        total = (total << 1) ^ (j | 8) - (~j >> 1)
+    return -1
+
+
+def helper(value: int, place: int) -> int:
+    return value * 3 + (place != 4)
+
+
+def narrow(values: int, count: int) -> int:
+    """Elements of all widths; of 32 bits with and without sign."""
+    put16(values, 0, u8(values, 8) + 300)
+    put8(values, 7, 255)
+    put32(values, 4, u32(values, 1) + i32(values, 1))
+    put64(values, 3, u16(values, 0))
+    return count
+
+
+def native(functions: list[Any], name: str, values: NDArray[np.int64]) -> int:
+    text = translated(functions, {}) + (
+        f"define i64 @probe(i64 %a, i64 %b) {{\n  %r = call i64 @{name}(i64 %a, i64 %b)\n  ret i64 %r\n}}\n"
+    )
+    address = helpers.native("probe", text, lambda: text)
+    assert address is not None
+    call = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)
+    return call(address_of(values), values.size)
+
+
+@pytest.mark.parametrize(
+    "values", [[1, 2, 3, 5, -4, -3, 7], [13], [], [4, 13, 4], [-2, -2, 1, 1, 1]], ids=lambda v: str(v)
+)
+def test_the_language_of_checks(values: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The functions are Python: they run there, too, where reads and writes are what they say."""
+    given = np.array(values, np.int64)
+
+    def element(array: NDArray[np.int64], index: int) -> int:
+        return int(array[index])
+
+    monkeypatch.setitem(globals(), "i64", element)
+    assert native([mixture, helper], "mixture", given) == mixture(given, len(values))  # pyright: ignore[reportArgumentType]
+
+
+def test_elements_of_all_widths() -> None:
+    values = np.array([0, 0, -1, 7], np.int64)
+    values.view(np.int32)[1] = -5
+    values.view(np.uint8)[8] = 9
+    assert native([narrow], "narrow", values) == 4
+    expected = np.array([0, 0, 0, 309], np.int64)
+    expected.view(np.uint16)[0], expected.view(np.uint8)[7] = 309, 255
+    expected.view(np.uint8)[4:7] = 251, 255, 255
+    expected.view(np.uint8)[8] = 9
+    expected.view(np.uint32)[4] = ((255 << 24 | 0xFFFFFB) + (255 << 24 | 0xFFFFFB)) % 2**32
+    expected.view(np.int32)[5] = -1
+    assert values.tolist() == expected.tolist()
+
+
+def divides(a: int, b: int) -> int:
+    return a // b
+
+
+def test_what_the_language_has_not() -> None:
+    with pytest.raises(TypeError) as raised:
+        translated([divides], {})
+    assert str(raised.value) == "divides: a // b has no translation"
+    with pytest.raises(TypeError) as raised:
+        narrow(0, 0)
+    assert str(raised.value) == "u8 is for functions that are translated"

@@ -38,8 +38,9 @@ def native(symbol: str, version: str, text: Callable[[], str] | None) -> int | N
 def _compiled(text: str) -> bytes:
     from weft import target
     from weft.codegen.cpu.machine import target_machine
-    from weft.codegen.llvm.pipeline import parsed
+    from weft.codegen.llvm.pipeline import parsed, simplify
 
     machine = target_machine(target.host())
     with parsed(text) as module:
+        simplify(module, machine, loops=False)
         return machine.emit_object(module)

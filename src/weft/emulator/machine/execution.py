@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,12 @@ from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import Special
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.memory import Memory
-from weft.emulator.memory.order import NullOrder
+from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.profile.counters import Counters
 from weft.emulator.ptx.types import STORAGE, TYPES
+
+if TYPE_CHECKING:
+    from weft.emulator.native.quick import SharedMemory
 
 V = TypeVar("V")
 
@@ -97,6 +100,10 @@ class Execution:
         self.counters = counters
         self.checks = checks
         self.order: NullOrder = memory.order
+        self.shared_order: Order | None = None
+        """The detector for shared memory, if bounds and alignment are checked too."""
+        self.quick: SharedMemory | None = None
+        """Shared memory for native accesses."""
         self.output: list[str] = []
         """What vprintf printed."""
         self.registers: dict[tuple[str, str], NDArray[Any]] = {}

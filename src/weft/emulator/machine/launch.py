@@ -155,6 +155,8 @@ def _order(execution: Execution, block_threads: int, granule: int) -> NullOrder:
     if checks.races and memory.shared_bytes:
         contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
         order = Order(contents, block_threads, granule, *known)
+        if checks.bounds and checks.alignment:
+            execution.shared_order = order
     memory.watch_global = checks.global_races
     if checks.global_races:
         order = GlobalOrder(memory.heaps[Space.GLOBAL], order, blocks, block_threads, checks.alignment, *known)

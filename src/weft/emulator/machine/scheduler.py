@@ -27,10 +27,12 @@ from weft.emulator.machine.execution import Execution
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.native import code
+from weft.emulator.native.arrays import address_of
 from weft.emulator.native.interpreter import Row
 from weft.emulator.native.interpreter import Segment as Word
+from weft.emulator.native.quick import SharedMemory
 from weft.emulator.native.region import Region
-from weft.emulator.native.rows import Rows, address_of
+from weft.emulator.native.rows import Rows
 from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
 from weft.emulator.ptx.syntax import Instruction, Register
 
@@ -92,7 +94,7 @@ class Scheduler:
         self.native = None if self.timed else code.available()
         self.waiting = None if self.timed or self.native is not None else code.Patience()
         if self.native is not None:
-            self.rows = Rows(execution, variable_map, self.native.handlers)
+            self._have(self.native)
         for site in self.sites:
             if self.rows is None or not self._add_row(site):
                 self._bind(site)
@@ -128,13 +130,19 @@ class Scheduler:
         assert self.rows is not None
         return self.rows.add(site, self.program.instructions[site], self.program.function_of[site])
 
+    def _have(self, native: code.Native) -> None:
+        execution = self.execution
+        self.rows = Rows(execution, self.variable_map, native.handlers)
+        if execution.shared_order is not None:
+            execution.quick = SharedMemory(native, execution, execution.shared_order)
+
     def _adopt(self) -> None:
         """Goes on natively, if the interpreter can be compiled."""
         self.waiting = None
         self.native = code.compiled()
         if self.native is None:
             return
-        self.rows = Rows(self.execution, self.variable_map, self.native.handlers)
+        self._have(self.native)
         for site in self.sites:
             self._add_row(site)
         self.retired += self.segments.values()
@@ -198,7 +206,7 @@ class Scheduler:
         address, count = address_of(self.row_words) + self.row_words.strides[0] * begin, end - begin
 
         def run(active: Active) -> None:
-            call(1, address, count, active.address, warps)
+            call(1, address, count, active.address, warps, 0)
 
         return run
 

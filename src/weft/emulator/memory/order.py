@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Race, Where
-from weft.emulator.machine.active import WARP, IndexArray
+from weft.emulator.machine.active import WARP, Active, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy
 from weft.emulator.memory.clocks import ALL, FENCED, Agent, Clocks, Times
 from weft.emulator.memory.flags import Flags
@@ -139,9 +139,9 @@ class Order(NullOrder):
         """``contents`` (blocks, bytes) is the shared memory itself, bytes a multiple of 16; ``block_threads`` a multiple of 32,
         padding included; ``granule`` the size of the smallest access to shared memory in the program: 1, 2 or 4. The program,
         ``coordinates`` and the kernel's name are for messages."""
-        blocks, self._stride = contents.shape
+        blocks, self.stride = contents.shape
         self._granule = granule
-        self._shift = granule.bit_length() - 1
+        self.shift = granule.bit_length() - 1
         self._contents = contents.reshape(-1, granule)
         self._instructions = instructions
         self._coordinates = coordinates
@@ -153,24 +153,37 @@ class Order(NullOrder):
         threads: IndexArray = np.arange(blocks * block_threads, dtype=np.intp)
         self._warp: IndexArray = threads // WARP
         self._block: IndexArray = threads // block_threads
-        self._low: Marks = (self.clocks.column_of[self._warp] << COLUMN) | threads
+        self.low: Marks = (self.clocks.column_of[self._warp] << COLUMN) | threads
         self._counting: IndexArray = np.arange(max(threads.size, self._contents.shape[0]), dtype=np.intp)
         self._owner: IndexArray = np.zeros(self._contents.shape[0], np.intp)
         self._proxies = any(i.opcode == "wgmma" or "bulk" in i.modifiers for i in instructions)
+        self.owned = False
+        """Whether tables have owners from the next `reset` on."""
         self.reset()
 
     def reset(self, blocks: int | None = None) -> None:
         self.clocks.reset(blocks)
-        self._writes = LastWrites(self._contents.shape[0], self._shift, self._proxies)
-        self._reads = self._history()
-        self._strong_reads: History | None = None
-        self._strong_writes: History | None = None
+        self.writes = LastWrites(self._contents.shape[0], self.shift, self._proxies, self.owned)
+        self.reads = History(self._contents.shape[0], self.shift, self.clocks.blocks, self.owned)
+        self.strong_reads: History | None = None
+        self.strong_writes: History | None = None
         self._sites: list[int] = [0]
         self._kinds: list[Kind] = [Kind.READ]
         self._flags.reset()
 
     def _history(self) -> History:
-        return History(self._contents.shape[0], self._shift, self.clocks.blocks)
+        return History(self._contents.shape[0], self.shift, self.clocks.blocks)
+
+    def made(self, access: AccessBatch, active: Active, flat: IndexArray) -> None:
+        """Records plain accesses of active threads that were found clean (`weft.emulator.native.shared`); ``flat`` are their
+        first bytes."""
+        clocks = self.clocks
+        clocks.now += 1
+        self._sites.append(access.site)
+        self._kinds.append(access.kind)
+        low = self.low if active.full else self.low[active.index]
+        table = self.reads if access.kind is Kind.READ else self.writes
+        table.remember(Entries(access, None, flat, low, self.shift), clocks.now, clocks.common)
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
@@ -184,26 +197,26 @@ class Order(NullOrder):
         made = self._entries(access, agent)
         strong = access.strong or access.kind is Kind.ATOMIC
         self._check_writes(made)
-        if self._strong_writes is not None and not strong:
-            self._check_history(self._strong_writes, made)
+        if self.strong_writes is not None and not strong:
+            self._check_history(self.strong_writes, made)
         if access.kind is not Kind.READ:
-            self._check_history(self._reads, made)
+            self._check_history(self.reads, made)
         if access.kind is Kind.READ or strong:
             self._note(made, strong)
             return
-        if self._strong_reads is not None:
-            self._check_history(self._strong_reads, made)
+        if self.strong_reads is not None:
+            self._check_history(self.strong_reads, made)
         if agent is None:
             self._check_values(made)
-        self._writes.note(made, clocks.now, clocks.common)
+        self.writes.note(made, clocks.now, clocks.common)
 
     def _entries(self, access: AccessBatch, agent: Agent | None) -> Entries:
         threads = access.threads
         flat = access.flat
         if flat is None:
-            flat = self._block[threads] * self._stride + access.addresses.astype(np.intp)
-        low = self._low[threads] if agent is None else (agent.columns[self._warp[threads]] << COLUMN) | threads
-        return Entries(access, agent, flat, low, self._shift)
+            flat = self._block[threads] * self.stride + access.addresses.astype(np.intp)
+        low = self.low[threads] if agent is None else (agent.columns[self._warp[threads]] << COLUMN) | threads
+        return Entries(access, agent, flat, low, self.shift)
 
     def _who(self, made: Entries, entries: IndexArray) -> Who:
         of = made.of(entries)
@@ -213,7 +226,7 @@ class Order(NullOrder):
 
     def _check_writes(self, made: Entries) -> None:
         """Against the last plain write."""
-        writes, lines, known = self._writes, made.lines, self._least(made)
+        writes, lines, known = self.writes, made.lines, self._least(made)
         fenced = made.agent is not None and made.access.proxy is Proxy.ASYNC
         seen = int(writes.latest.take(lines).max()) <= known[ALL]
         if seen and not (fenced and int(writes.generic.take(lines).max()) > known[FENCED]):
@@ -253,11 +266,11 @@ class Order(NullOrder):
 
     def _note(self, made: Entries, strong: bool) -> None:
         if not strong:
-            history = self._reads
+            history = self.reads
         elif made.access.kind is Kind.READ:
-            history = self._strong_reads = self._strong_reads or self._history()
+            history = self.strong_reads = self.strong_reads or self._history()
         else:
-            history = self._strong_writes = self._strong_writes or self._history()
+            history = self.strong_writes = self.strong_writes or self._history()
         history.note(made, self.clocks.now, self.clocks.common)
 
     # ---- verdicts ----------------------------------------------------------------------------------------------------
@@ -349,7 +362,7 @@ class Order(NullOrder):
         raise Race(text, Where(self._kernel, self._instructions[access.site], block, within, address))
 
     def _address(self, granule: int) -> int:
-        return (granule << self._shift) % self._stride
+        return (granule << self.shift) % self.stride
 
     def _range(self, granule: int) -> str:
         first = self._address(granule)

@@ -74,13 +74,16 @@ class Entries:
         size = access.size
         self.aligned = (access.alignment or size) >= min(size, 1 << LINE)
         """Whether no access crosses a line that is not longer than one."""
-        first = flat >> LINE
-        if not self.aligned:
-            first = self.granules >> (LINE - shift)
-        elif size > 1 << LINE:
-            first = (first[:, None] + np.arange(-(-size >> LINE))).reshape(-1)
-        self.lines: IndexArray = first
+
+    @cached_property
+    def lines(self) -> IndexArray:
         """The lines that are accessed, some perhaps more than once."""
+        if not self.aligned:
+            return self.granules >> (LINE - self.shift)
+        first: IndexArray = self.flat >> LINE
+        if self.access.size > 1 << LINE:
+            return (first[:, None] + np.arange(-(-self.access.size >> LINE))).reshape(-1)
+        return first
 
     @cached_property
     def granules(self) -> IndexArray:
@@ -155,10 +158,12 @@ class Aside:
 
 class LastWrites(Aside):
     """The last plain write to each granule. With ``proxies``, marks are kept of writes that all threads have seen, too: whether a
-    fence followed them may still be asked."""
+    fence followed them may still be asked. ``owned``: with a table of owners (`weft.emulator.native.shared`)."""
 
-    def __init__(self, granules: int, shift: int, proxies: bool) -> None:
+    def __init__(self, granules: int, shift: int, proxies: bool, owned: bool = False) -> None:
         super().__init__()
+        self.owners: Marks | None = np.zeros(granules, np.int64) if owned else None
+        """The last writer of each granule, at once."""
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last write to each line."""
         self.generic: Latest = np.zeros_like(self.latest) if proxies else self.latest
@@ -171,6 +176,13 @@ class LastWrites(Aside):
         self.latest[made.lines] = time
         if self._proxies and made.access.proxy is Proxy.GENERIC:
             self.generic[made.lines] = time
+        if self.owners is not None:
+            proxy = ASYNC if made.access.proxy is Proxy.ASYNC else 0
+            self.owners[made.granules] = made.lows + ((time << TIME) + proxy)
+        self.remember(made, time, common)
+
+    def remember(self, made: Entries, time: int, common: int) -> None:
+        """`note` of writes that the tables of lines and owners have."""
         self._put_aside(made, time)
         if len(self._pending) > PENDING:
             pending = self._pending if self._proxies else [entry for entry in self._pending if entry[0] > common]
@@ -194,8 +206,10 @@ class LastWrites(Aside):
 class History(Aside):
     """The last access of each column to each granule, of accesses that do not order each other."""
 
-    def __init__(self, granules: int, shift: int, blocks: int) -> None:
+    def __init__(self, granules: int, shift: int, blocks: int, owned: bool = False) -> None:
         super().__init__()
+        self.owners: Marks | None = np.zeros(granules, np.int64) if owned else None
+        """Who accessed each granule last; with `ASYNC`, others may have, too."""
         self.granules = granules
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last access to each line."""
@@ -212,6 +226,12 @@ class History(Aside):
         if made.agent is not None:
             self.floor = ALL
         self.latest[made.lines] = time
+        if self.owners is not None:
+            self.owners[made.granules] = (time << TIME) + ASYNC
+        self.remember(made, time, common)
+
+    def remember(self, made: Entries, time: int, common: int) -> None:
+        """`note` of accesses that the tables of lines and owners have."""
         self._put_aside(made, time)
         if len(self._pending) > PENDING:
             self._pending = _distinct([entry for entry in self._pending if entry[0] > common])

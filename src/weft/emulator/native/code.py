@@ -21,20 +21,23 @@ from numpy.typing import NDArray
 from weft.emulator.native import handlers, interpreter
 from weft.extensions import extension
 
+SOURCES: Final = ("handlers", "interpreter", "scalar", "shared")
+"""The modules that the interpreter's text follows from."""
+
 PATIENCE: Final = 0.5
 """Seconds that launches may take in all before the interpreter is compiled."""
 
 _ENTRY: Final = ctypes.PYFUNCTYPE(
-    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+    ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
 )
 
 
 class Native:
-    """The interpreter's entry, ``call(which, a, b, c, d)``, and where its handlers are."""
+    """The interpreter's entry, ``call(which, a, b, c, d, e)``, and where its handlers are."""
 
     def __init__(self, address: int) -> None:
-        self.call: Callable[[int, int, int, int, int], int] = _ENTRY(address)
-        table = self.call(0, 0, 0, 0, 0)
+        self.call: Callable[[int, int, int, int, int, int], int] = _ENTRY(address)
+        table = self.call(0, 0, 0, 0, 0, 0)
         count = len(handlers.HANDLERS)
         self.handlers: NDArray[np.int64] = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(table)).copy()
 
@@ -117,5 +120,5 @@ def _native(compile: bool) -> Native | None:
 @cache
 def _version() -> str:
     """A digest of what the text follows from."""
-    files = (handlers.__file__, interpreter.__file__)
-    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
+    folder = Path(__file__).parent
+    return hashlib.sha256(b"".join((folder / f"{name}.py").read_bytes() for name in SOURCES)).hexdigest()

@@ -10,7 +10,7 @@ further those of the next warp are: 0 for a constant, whose 32 lanes are stored 
     place[segment, warp] = lanes of the warp that are at the segment, a bit each
     repeat: take the first segment where any lane is; run its rows; move its lanes to the branch's target and behind it
 
-Everything is reached through one function, ``weft_emulator(which, a, b, c, d)``, because the loader exports one.
+Everything is reached through one function, ``weft_emulator(which, a, b, c, d, e)``, because the loader exports one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from __future__ import annotations
 import enum
 from typing import Final
 
+from weft.emulator.native import shared
 from weft.emulator.native.handlers import BITS, HANDLERS, VECTORS, Handler
+from weft.emulator.native.scalar import translated
 
 
 class Row(enum.IntEnum):
@@ -336,8 +338,8 @@ done:
 """
 
 _ENTRY: Final = """
-define i64 @weft_emulator(i64 %which, ptr %a, i64 %b, ptr %c, i64 %d) {
-  switch i64 %which, label %table [i64 1, label %rows i64 2, label %region]
+define i64 @weft_emulator(i64 %which, ptr %a, i64 %b, ptr %c, i64 %d, i64 %e) {
+  switch i64 %which, label %table [i64 1, label %rows i64 2, label %region i64 3, label %shared]
 table:
   %address = ptrtoint ptr @handlers to i64
   ret i64 %address
@@ -347,6 +349,11 @@ rows:
 region:
   %segment = call i64 @region(ptr %a)
   ret i64 %segment
+shared:
+  %site = ptrtoint ptr %a to i64
+  %mask = ptrtoint ptr %c to i64
+  %made = call i64 @shared_access(i64 %site, i64 %b, i64 %mask, i64 %d, i64 %e)
+  ret i64 %made
 }
 """
 
@@ -359,4 +366,5 @@ def text() -> str:
     parts = [_handler(number, handler) for number, handler in enumerate(HANDLERS.values())]
     table = ", ".join(f"ptr @h{number}" for number in range(len(parts)))
     parts.append(f"@handlers = internal constant [{len(parts)} x ptr] [{table}]\n")
+    parts.append(translated(shared.FUNCTIONS, shared.NUMBERS))
     return "".join(parts) + _BITS + _WARP + _REGION + _ENTRY

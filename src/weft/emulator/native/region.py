@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.program import Program
+from weft.emulator.native.arrays import address_of
 from weft.emulator.native.code import Native
 from weft.emulator.native.interpreter import SEGMENT_WORDS, Segment, Work
-from weft.emulator.native.rows import Rows, address_of
+from weft.emulator.native.rows import Rows
 
 CHUNK: Final = 1 << 21
 """Instructions of warps between two looks at the world: an interrupt, a budget."""
@@ -99,7 +100,7 @@ class Region:
         done = 0
         while True:
             work[Work.BUDGET] = CHUNK
-            stopped = self._call(2, self._address, 0, 0, 0)
+            stopped = self._call(2, self._address, 0, 0, 0, 0)
             done += CHUNK - int(work[Work.BUDGET])
             if stopped >= limit or not native[stopped]:
                 break

@@ -15,6 +15,7 @@ from weft.emulator.machine.active import WARP
 from weft.emulator.machine.binding import constant
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.memory import WINDOW
+from weft.emulator.native.arrays import address_of
 from weft.emulator.native.forms import FORMS, WIDER, Form
 from weft.emulator.native.handlers import NUMBERS
 from weft.emulator.native.interpreter import ROW_WORDS
@@ -33,12 +34,6 @@ _CONVERTED: Final = {Space.GLOBAL: 0, Space.SHARED: WINDOW[Space.SHARED], Space.
 _SPACES: Final = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL}
 _MOV64: Final = NUMBERS["mov.64"]
 _ADD64: Final = NUMBERS["add.64"]
-
-
-def address_of(array: NDArray[Any]) -> int:
-    """Where an array's memory begins."""
-    start: int = array.__array_interface__["data"][0]
-    return start
 
 
 class Rows:

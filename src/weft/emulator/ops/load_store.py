@@ -16,6 +16,7 @@ from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.machine.binding import Binding
 from weft.emulator.machine.symbols import size_of
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
+from weft.emulator.native.quick import SharedSite, site_of
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.syntax import Address, Operand, Sink, Symbol
@@ -86,7 +87,11 @@ def ld(b: Binding) -> Step:
     address = b.address(1, form.space)
     execution, site = b.execution, b.site
 
+    quick = _quick(b, form, 1, parts, False)
+
     def run(active: Active) -> None:
+        if quick is not None and (shared := execution.quick) is not None and shared.access(quick, active):
+            return
         memory = execution.memory
         threads, addresses = _chosen(active, address())
         if form.space is not None:
@@ -131,7 +136,11 @@ def st(b: Binding) -> Step:
     address = b.address(0, form.space)
     execution, site = b.execution, b.site
 
+    quick = _quick(b, form, 0, parts, True)
+
     def run(active: Active) -> None:
+        if quick is not None and (shared := execution.quick) is not None and shared.access(quick, active):
+            return
         threads, addresses = _chosen(active, address())
         values = get(active)
         if form.space is not None:
@@ -151,6 +160,13 @@ def st(b: Binding) -> Step:
             execution.order.communicate(access, _SEMANTICS[form.semantics])
 
     return run
+
+
+def _quick(b: Binding, form: _Form, place: int, parts: tuple[Operand, ...], writes: bool) -> SharedSite | None:
+    """A plain access to shared memory, for native code."""
+    if form.space is not Space.SHARED or form.semantics or b.execution.shared_order is None:
+        return None
+    return site_of(b, b.operand(place), parts, form.kind, writes)
 
 
 _SEMANTICS: Final = {"volatile": "relaxed", "relaxed": "relaxed", "acquire": "acquire", "release": "release"}

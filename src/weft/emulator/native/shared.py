@@ -1,0 +1,276 @@
+"""Accesses to shared memory, natively, where nothing is wrong with them.
+
+The checks of an access, its race detection and its counters are some forty calls of NumPy. Nearly always all lanes are in bounds,
+aligned, find written bytes, and come behind a barrier or touch what is the thread's own. `shared_access` looks for that, and then
+does all of it in one go. In any doubt it has changed nothing and says so, and the access goes the usual way
+(`weft.emulator.memory`), which decides and words the fault. So there is one place for verdicts.
+
+What is the thread's own: beside the times of lines (`weft.emulator.memory.shadow`) there is an *owner* for each granule, who
+accessed it last, in the form of a mark. `MANY` says that others did, too, since all had seen everything.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from weft.emulator.native.scalar import i32, i64, put8, put16, put32, put64, u8, u16, u32
+
+WIDEST: Final = 16
+"""Bytes of the widest access: it lies in one line of 16 bytes."""
+
+
+class Site(enum.IntEnum):
+    """The words of an instruction, and from `REQUESTS` on what it answers."""
+
+    BASE = 0
+    """The register with the addresses, ``BITS`` wide."""
+    BITS = 1
+    STEP = 2
+    """Bytes from one thread's address to the next's; 0 where all have the same."""
+    OFFSET = 3
+    SIZE = 4
+    ELEMENT = 5
+    PARTS = 6
+    WRITES = 7
+    VECTOR = 8
+    """log2 of the bytes that a bank group serves a lane."""
+    REQUESTS = 9
+    WAVEFRONTS = 10
+    IDEAL = 11
+    DATA = 12
+    """The registers of the parts."""
+
+
+class Common(enum.IntEnum):
+    """The words of a batch of blocks."""
+
+    WARPS = 0
+    BLOCKS = 1
+    """The block of each warp."""
+    LIMIT = 2
+    STRIDE = 3
+    BYTES = 4
+    WRITTEN = 5
+    LOW = 6
+    """The mark of each thread, without time."""
+    SHIFT = 7
+    SEEN = 8
+    """Times up to which all of a block have seen everything, by block."""
+    SEEN_READS = 9
+    WRITE_LINES = 10
+    GENERIC_LINES = 11
+    READ_LINES = 12
+    STRONG_WRITES = 13
+    STRONG_READS = 14
+    WRITERS = 15
+    READERS = 16
+    STAMPS = 17
+    BANKS = 18
+    """Room to count in."""
+
+
+def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int:
+    """1 if the access was made: ``flat`` has its first bytes then, and the site its counts. 0: nothing was done."""
+    if not shared_is_clean(site, common, mask, now, flat):
+        return 0
+    warps = i64(common, Common.WARPS)
+    size = i64(site, Site.SIZE)
+    element = i64(site, Site.ELEMENT)
+    parts = i64(site, Site.PARTS)
+    writes = i64(site, Site.WRITES)
+    memory = i64(common, Common.BYTES)
+    written = i64(common, Common.WRITTEN)
+    low = i64(common, Common.LOW)
+    shift = i64(common, Common.SHIFT)
+    seen = i64(common, Common.SEEN_READS)
+    blocks = i64(common, Common.BLOCKS)
+    lines = i64(common, Common.WRITE_LINES) if writes else i64(common, Common.READ_LINES)
+    generic = i64(common, Common.GENERIC_LINES)
+    owners = i64(common, Common.WRITERS) if writes else i64(common, Common.READERS)
+    each = size >> shift
+    n = 0
+    for warp in range(warps):
+        floor = i64(seen, i64(blocks, warp))
+        for thread in range(warp * 32, warp * 32 + 32):
+            if u8(mask, thread):
+                first = i64(flat, n)
+                n += 1
+                put32(lines, first >> 4, now)
+                mark = (now << 32) + i64(low, thread)
+                if writes:
+                    put32(generic, first >> 4, now)
+                    if written:
+                        for byte in range(first, first + size):
+                            put8(written, byte, 1)
+                for granule in range(first >> shift, (first >> shift) + each):
+                    if not writes:
+                        old = i64(owners, granule)
+                        if (old >> 32) > floor and (old & 0xFFFFFFFF) != i64(low, thread):
+                            put64(owners, granule, mark | 0x80000000)
+                        else:
+                            put64(owners, granule, mark)
+                    else:
+                        put64(owners, granule, mark)
+                for part in range(parts):
+                    data = i64(site, Site.DATA + part)
+                    place = memory + first + part * element
+                    if element == 4:
+                        if writes:
+                            put32(place, 0, u32(data, thread))
+                        else:
+                            put32(data, thread, u32(place, 0))
+                    elif element == 8:
+                        if writes:
+                            put64(place, 0, i64(data, thread))
+                        else:
+                            put64(data, thread, i64(place, 0))
+                    elif element == 2:
+                        if writes:
+                            put16(place, 0, u16(data, thread))
+                        else:
+                            put16(data, thread, u16(place, 0))
+                    elif writes:
+                        put8(place, 0, u8(data, thread))
+                    else:
+                        put8(data, thread, u8(place, 0))
+    count_wavefronts(site, common, mask, flat)
+    return 1
+
+
+def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> int:
+    """Whether nothing is wrong with an access, or in doubt; fills in ``flat``."""
+    warps = i64(common, Common.WARPS)
+    blocks = i64(common, Common.BLOCKS)
+    limit = i64(common, Common.LIMIT)
+    stride = i64(common, Common.STRIDE)
+    written = i64(common, Common.WRITTEN)
+    low = i64(common, Common.LOW)
+    shift = i64(common, Common.SHIFT)
+    seen = i64(common, Common.SEEN)
+    seen_reads = i64(common, Common.SEEN_READS)
+    write_lines = i64(common, Common.WRITE_LINES)
+    read_lines = i64(common, Common.READ_LINES)
+    strong_writes = i64(common, Common.STRONG_WRITES)
+    strong_reads = i64(common, Common.STRONG_READS)
+    writers = i64(common, Common.WRITERS)
+    readers = i64(common, Common.READERS)
+    stamps = i64(common, Common.STAMPS)
+    base = i64(site, Site.BASE)
+    bits = i64(site, Site.BITS)
+    step = i64(site, Site.STEP)
+    offset = i64(site, Site.OFFSET)
+    size = i64(site, Site.SIZE)
+    writes = i64(site, Site.WRITES)
+    each = size >> shift
+    n = 0
+    before = -1
+    ascending = 1
+    for warp in range(warps):
+        block = i64(blocks, warp)
+        floor = i64(seen, block)
+        floor_reads = i64(seen_reads, block)
+        start = block * stride
+        for thread in range(warp * 32, warp * 32 + 32):
+            if u8(mask, thread):
+                address = 0
+                if bits == 32:
+                    address = (u32(base + thread * step, 0) + offset) & 0xFFFFFFFF
+                else:
+                    address = i64(base + thread * step, 0) + offset
+                if address < 0 or address > limit - size or address & (size - 1):
+                    return 0
+                first = address + start
+                put64(flat, n, first)
+                n += 1
+                if first < before:
+                    ascending = 0
+                before = first + size
+                line = first >> 4
+                mine = i64(low, thread)
+                if not writes and written:
+                    if size == 4:
+                        if u32(written + first, 0) != 0x01010101:
+                            return 0
+                    else:
+                        for byte in range(first, first + size):
+                            if not u8(written, byte):
+                                return 0
+                if strong_writes and i32(strong_writes, line) > floor:
+                    return 0
+                if i32(write_lines, line) > floor:
+                    for granule in range(first >> shift, (first >> shift) + each):
+                        mark = i64(writers, granule)
+                        if (mark >> 32) > floor and (mark & 0xFFFFFFFF) != mine:
+                            return 0
+                if writes:
+                    if strong_reads and i32(strong_reads, line) > floor:
+                        return 0
+                    if i32(read_lines, line) > floor_reads:
+                        for granule in range(first >> shift, (first >> shift) + each):
+                            mark = i64(readers, granule)
+                            if (mark >> 32) > floor_reads and (mark & 0xFFFFFFFF) != mine:
+                                return 0
+    if writes and not ascending:
+        n = 0
+        for thread in range(warps * 32):
+            if u8(mask, thread):
+                first = i64(flat, n)
+                n += 1
+                for granule in range(first >> shift, (first >> shift) + each):
+                    if i32(stamps, granule) == now:
+                        return 0
+                    put32(stamps, granule, now)
+    return 1
+
+
+def count_wavefronts(site: int, common: int, mask: int, flat: int) -> int:
+    """`weft.emulator.profile.counting.wavefronts`: of each phase the most distinct vectors of a bank group."""
+    warps = i64(common, Common.WARPS)
+    banks = i64(common, Common.BANKS)
+    vector = i64(site, Site.VECTOR)
+    lanes = 128 >> vector
+    requests = 0
+    wavefronts = 0
+    ideal = 0
+    n = 0
+    for warp in range(warps):
+        any = 0
+        phase = 0
+        while phase < 32:
+            most = 0
+            for thread in range(warp * 32 + phase, warp * 32 + phase + lanes):
+                if u8(mask, thread):
+                    place = i64(flat, n) >> vector
+                    n += 1
+                    group = place & (lanes - 1)
+                    count = i64(banks, group)
+                    fresh = 1
+                    for other in range(count):
+                        if i64(banks, 32 + group * 32 + other) == place:
+                            fresh = 0
+                            break
+                    if fresh:
+                        put64(banks, 32 + group * 32 + count, place)
+                        put64(banks, group, count + 1)
+                        if count >= most:
+                            most = count + 1
+            if most:
+                any = 1
+                ideal += 1
+                wavefronts += most
+                for group in range(lanes):
+                    put64(banks, group, 0)
+            phase += lanes
+        requests += any
+    put64(site, Site.REQUESTS, requests)
+    put64(site, Site.WAVEFRONTS, wavefronts)
+    put64(site, Site.IDEAL, ideal)
+    return 0
+
+
+FUNCTIONS: Final = (shared_is_clean, count_wavefronts, shared_access)
+"""What is translated."""
+
+NUMBERS: Final = {f"{words.__name__}.{word.name}": int(word) for words in (Site, Common) for word in words}
+"""The numbers that the functions name."""
