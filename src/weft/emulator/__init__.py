@@ -11,6 +11,7 @@ atomics, floating-point operations. What it does not model: time, caches, the or
 
 from weft.emulator.errors import (
     BarrierFault,
+    Endless,
     Fault,
     LaunchError,
     Misaligned,
@@ -32,6 +33,7 @@ __all__ = [
     "BarrierFault",
     "Checks",
     "DeviceMemory",
+    "Endless",
     "Fault",
     "LaunchError",
     "Misaligned",

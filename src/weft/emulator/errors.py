@@ -106,6 +106,12 @@ class BarrierFault(Fault):
     kind = "barrier"
 
 
+class Endless(Fault):
+    """A loop that has not ended after as many steps as are allowed."""
+
+    kind = "endless loop"
+
+
 class Trap(Fault):
     """``trap``, ``brkpt``, or a failed device-side assertion."""
 

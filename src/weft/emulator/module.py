@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -81,9 +80,7 @@ class Module:
         checks = checks or Checks()
         outcome = launch(self._program, kernel, *shape, args, shared, checks, memory, self.symbols, cooperative)
         program = self._program
-        launched = Launch(
-            kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=dataclasses.asdict(checks)
-        )
+        launched = Launch(kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=checks.switches)
         functions = [function.name for function in program.function_of]
         printed = "".join(outcome.output)
         return Profile.of(launched, program.instructions, functions, outcome.counters, self.ptx, printed)

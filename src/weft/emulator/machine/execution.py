@@ -7,6 +7,7 @@ launch: the next batch of blocks reuses them, so that steps can be bound to them
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -45,11 +46,19 @@ class Checks:
     """Unordered accesses to shared memory."""
     global_races: bool = True
     """Unordered accesses to global memory, in a block and between blocks."""
+    steps: int | None = 100_000_000
+    """Steps that the resident blocks may take, each an instruction for all threads that are at it together; None: any number.
+    A loop that is still running then is a fault."""
 
     @classmethod
     def none(cls) -> Checks:
         """Everything off."""
-        return cls(bounds=False, alignment=False, uninitialised=False, races=False, global_races=False)
+        return cls(False, False, False, False, False, None)
+
+    @property
+    def switches(self) -> dict[str, bool]:
+        """By name, which of them are on."""
+        return {name: value not in (False, None) for name, value in dataclasses.asdict(self).items()}
 
 
 @dataclass

@@ -25,6 +25,7 @@ from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.binding import Binding
 from weft.emulator.machine.execution import Execution
 from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
+from weft.emulator.machine.steps import Steps
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.native import code
 from weft.emulator.native.arrays import address_of
@@ -69,6 +70,8 @@ class Segment:
         self.patience = PATIENCE
         self.native = False
         """Whether it is rows alone, and at most a branch."""
+        self.range = range(first, following)
+        self.length = following - first
 
 
 class Scheduler:
@@ -102,6 +105,7 @@ class Scheduler:
         self.polls = 0
         self.strikes = 0
         self.seen = b""
+        self.taken = Steps(execution, execution.checks.steps)
 
     # ---- binding ----------------------------------------------------------------------------------------------------
 
@@ -217,7 +221,8 @@ class Scheduler:
         groups: dict[int, Active] = {self.start: starting}
         asleep: dict[int, Active] = {}
         turns = 0
-        execution, priority = self.execution, self.program.priority
+        execution, priority, taken = self.execution, self.program.priority, self.taken
+        taken.begin()
         while True:
             if execution.stirred or not groups:
                 execution.stirred = False
@@ -233,10 +238,13 @@ class Scheduler:
             segment = self.segments.get(pc)
             if segment is None:
                 segment = self.segments[pc] = self._segment(pc)
-            if segment.native and not asleep:
+            if taken.ended:
+                taken.write_down(segment.range, active)
+            elif segment.native and not asleep:
                 assert self.region is not None
-                self.region.run(groups, pc, active)
+                taken.taken += self.region.run(groups, pc, active, taken.left)
                 continue
+            taken.taken += segment.length
             destinations = self._execute(segment, active)
             for target, threads in destinations:
                 self._join(groups, target, threads)

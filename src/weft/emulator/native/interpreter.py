@@ -75,7 +75,10 @@ class Work(enum.IntEnum):
     """The segment before which to stop."""
     BUDGET = 5
     """Instructions of warps that may still be executed; below 0 when it ended for that."""
-    EXECUTED = 6
+    STEPS = 6
+    """Instructions that were executed, each for all warps that were at it."""
+    ALLOWED = 7
+    """How many of these may be executed."""
 
 
 ROW_WORDS: Final = len(Row)
@@ -255,7 +258,9 @@ entry:
 {_word("places", "work", Work.PLACES, "ptr")}
 {_word("warps", "work", Work.WARPS)}
 {_word("limit", "work", Work.LIMIT)}
+{_word("allowed", "work", Work.ALLOWED)}
   %budget.p = getelementptr i64, ptr %work, i64 {Work.BUDGET}
+  %steps.p = getelementptr i64, ptr %work, i64 {Work.STEPS}
   br label %search
 search:
   %s = phi i64 [0, %entry], [%s.next, %absent], [0, %after]
@@ -275,7 +280,10 @@ found:
   %can = icmp ne i64 %native, 0
   %budget = load i64, ptr %budget.p
   %rich = icmp sge i64 %budget, 0
-  %go = and i1 %can, %rich
+  %willing = and i1 %can, %rich
+  %steps = load i64, ptr %steps.p
+  %few = icmp slt i64 %steps, %allowed
+  %go = and i1 %willing, %few
   br i1 %go, label %start, label %done
 start:
   store i64 0, ptr %present.p
@@ -290,6 +298,8 @@ start:
   %threads.p = getelementptr i64, ptr %segment, i64 {Segment.THREADS}
   %done.p = getelementptr i64, ptr %segment, i64 {Segment.WARPS}
   %first = mul i64 %s, %warps
+  %steps.new = add i64 %steps, %length
+  store i64 %steps.new, ptr %steps.p
   %branches = icmp sge i64 %target, 0
   %free = icmp eq ptr %guard, null
   br label %loop

@@ -80,9 +80,9 @@ class Region:
         words[Segment.TARGET], words[Segment.LENGTH] = self.number[targets[0]], site + 1 - first
         words[Segment.NATIVE] = 1
 
-    def run(self, groups: dict[int, Active], pc: int, active: Active) -> int:
+    def run(self, groups: dict[int, Active], pc: int, active: Active, allowed: int) -> int:
         """Executes the segment at ``pc``, whose threads are ``active``, and all that come next; ``groups``, from which they
-        have been taken, are then what waits elsewhere. How many instructions of warps that were."""
+        have been taken, are then what waits elsewhere. How many steps that were, of so many as are allowed; it may stop early."""
         number, native = self.number, self.native
         limit = len(self.starts)
         given: dict[int, Active] = {number[pc]: active}
@@ -97,13 +97,8 @@ class Region:
             places[n] = threads.ballots
             table[n, Segment.PRESENT] = 1
         work[Work.LIMIT] = limit
-        done = 0
-        while True:
-            work[Work.BUDGET] = CHUNK
-            stopped = self._call(2, self._address, 0, 0, 0, 0)
-            done += CHUNK - int(work[Work.BUDGET])
-            if stopped >= limit or not native[stopped]:
-                break
+        work[Work.BUDGET], work[Work.STEPS], work[Work.ALLOWED] = CHUNK, 0, allowed
+        self._call(2, self._address, 0, 0, 0, 0)
         for n in table[:, Segment.PRESENT].nonzero()[0].tolist():
             bits = places[n].copy()
             places[n] = 0
@@ -114,7 +109,7 @@ class Region:
             groups[self.starts[n]] = (
                 threads if (others := groups.get(self.starts[n])) is None else _both(others, threads)
             )
-        return done
+        return int(work[Work.STEPS])
 
 
 def _threads(bits: NDArray[np.uint32]) -> Active:
