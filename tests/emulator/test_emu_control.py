@@ -457,12 +457,6 @@ class TestLaunches:
             module.launch("k", 1, 1, shared=300_000)
         assert str(caught.value) == ("k needs 300000 bytes of shared memory a block, more than the 232448 there are")
 
-    def test_clusters(self) -> None:
-        module = Module(f"{HEAD}.entry k() .reqnctapercluster 2 {{ ret; }}")
-        with pytest.raises(LaunchError) as caught:
-            module.launch("k", 1, 1)
-        assert str(caught.value) == ("k requires clusters of (2,) blocks; the emulator has clusters of one block only")
-
     def test_an_instruction_nobody_knows(self) -> None:
         with pytest.raises(PTXError) as caught:
             run(entry("frobnicate.u32 %r1, %r0; ret;"))

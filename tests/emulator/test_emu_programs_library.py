@@ -122,3 +122,9 @@ def test_pairs_of_warps(library: Module) -> None:
     x, out = integers(256), np.zeros(256, np.int32)
     library.launch("pairs_of_warps", 1, 256, [x, Scratch(out)])
     assert np.array_equal(out, np.repeat(x.reshape(4, 64).sum(axis=1), 64))
+
+
+def test_spread_histogram() -> None:
+    x, out = RNG.integers(0, 256, 1000).astype(np.uint8), np.zeros(256, np.uint32)
+    program("library_sm90").launch("spread_histogram", 8, 96, [x, 1000, out], cluster=4)
+    assert np.array_equal(out, np.bincount(x, minlength=256))

@@ -59,6 +59,7 @@ class Module:
         checks: Checks | None = None,
         memory: Sequence[NDArray[Any]] | DeviceMemory = (),
         cooperative: bool = False,
+        cluster: int | Sequence[int] | None = None,
     ) -> Profile:
         """Runs a kernel over a grid of blocks (one to three numbers each), and says what it did.
 
@@ -68,7 +69,8 @@ class Module:
         switches checks off.
         ``memory`` are arrays that the kernel reaches through addresses in other arrays, in structures or among the numbers: a
         `DeviceMemory`, which gives them addresses, or a sequence of arrays, whose addresses are the host's
-        (``array.ctypes.data``). ``cooperative``: all blocks run at once and have a barrier in common (``grid.sync()``). What the
+        (``array.ctypes.data``). ``cluster`` is the shape of clusters (one to three numbers of blocks), where the kernel does not
+        require one. ``cooperative``: all blocks run at once and have a barrier in common (``grid.sync()``). What the
         kernel writes to the module's variables stays there (`symbols`).
 
         Raises: LaunchError for a launch that cannot be; PTXError for an instruction the emulator does not know; Fault for what
@@ -78,7 +80,10 @@ class Module:
 
         shape = dim3("grid", grid), dim3("block", block)
         checks = checks or Checks()
-        outcome = launch(self._program, kernel, *shape, args, shared, checks, memory, self.symbols, cooperative)
+        clusters = None if cluster is None else dim3("cluster", cluster)
+        outcome = launch(
+            self._program, kernel, *shape, args, shared, checks, memory, self.symbols, cooperative, clusters
+        )
         program = self._program
         launched = Launch(kernel, *shape, self.syntax.target[0], outcome.static_shared, shared, checks=checks.switches)
         functions = [function.name for function in program.function_of]

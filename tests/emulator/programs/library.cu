@@ -145,3 +145,22 @@ extern "C" __global__ void pairs_of_warps(const int *x, int *out) {
     tile.sync();
     out[i] = cg::reduce(tile, x[i], cg::plus<int>());
 }
+
+// Clusters: a histogram whose bins are spread over the blocks' shared memory.
+#if __CUDA_ARCH__ >= 900
+extern "C" __global__ void spread_histogram(const unsigned char *x, int n, unsigned *out) {
+    __shared__ unsigned bins[64];
+    auto cluster = cg::this_cluster();
+    for (int i = threadIdx.x; i < 64; i += blockDim.x) bins[i] = 0;
+    cluster.sync();
+    int size = cluster.num_blocks() * blockDim.x, first = blockIdx.x / cluster.num_blocks() * size;
+    for (int i = first + cluster.thread_rank(); i < n; i += gridDim.x / cluster.num_blocks() * size) {
+        unsigned *theirs = cluster.map_shared_rank(bins, x[i] / 64);
+        if (cluster.query_shared_rank(theirs) != x[i] / 64) __trap();
+        atomicAdd(theirs + x[i] % 64, 1);
+    }
+    auto token = cluster.barrier_arrive();
+    cluster.barrier_wait(std::move(token));
+    for (int i = threadIdx.x; i < 64; i += blockDim.x) atomicAdd(&out[cluster.block_rank() * 64 + i], bins[i]);
+}
+#endif

@@ -204,6 +204,8 @@ class Binding:
         base = found.base
         if isinstance(base, Immediate):
             fixed = np.full(threads, np.uint64((int(base.value) + found.offset) & _MASK64))
+            if space is Space.SHARED:
+                fixed = self._ranked(fixed)
             return lambda: fixed
         if isinstance(base, Symbol):
             symbol = Symbol(base.name, base.offset + found.offset)
@@ -212,6 +214,8 @@ class Binding:
                 start += self.variable_map.window(self.function, base.name)
             if not self._is_dynamic(base):
                 fixed = np.full(threads, np.uint64(start & _MASK64))
+                if self.variable_map.space(self.function, base.name) is Space.SHARED:
+                    fixed = self._ranked(fixed)
                 return lambda: fixed
             stride, depth = np.uint64(self.variable_map.local_frame), self.execution.depth
             return lambda: np.uint64(start) + depth.astype(np.uint64) * stride
@@ -267,8 +271,15 @@ class Binding:
             self.unknown(
                 f"the address of a recursive function's local variable as an operand of {self.instruction.opcode}"
             )
-        address = self.variable_map.address(self.function, symbol, self.instruction)
-        return np.array(address & _MASK64, np.uint64).astype(STORAGE[kind.bits]).view(kind.numpy)
+        address = np.array(self.variable_map.address(self.function, symbol, self.instruction) & _MASK64, np.uint64)
+        if self.variable_map.space(self.function, symbol.name) is Space.SHARED:
+            address = self._ranked(address)
+        return address.astype(STORAGE[kind.bits]).view(kind.numpy)
+
+    def _ranked(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """Addresses of bytes of shared memory, as those of each thread's own block of a cluster."""
+        clusters = self.execution.memory.clusters
+        return addresses if clusters is None else addresses + clusters.base
 
     def _is_dynamic(self, symbol: Symbol) -> bool:
         return self.variable_map.is_dynamic(self.function, symbol.name)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Fault, Undefined, Where
 from weft.emulator.machine.active import WARP, Active, IndexArray, Mask, alike
+from weft.emulator.machine.grid import Dim3, Grid
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import Special
 from weft.emulator.machine.variable_map import VariableMap
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from weft.emulator.native.quick import SharedMemory
 
 V = TypeVar("V")
-
-Dim3: TypeAlias = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Execution:
         self,
         program: Program,
         kernel: str,
-        grid: Dim3,
+        grid: Grid,
         block: Dim3,
         blocks: int,
         memory: Memory,
@@ -124,7 +123,7 @@ class Execution:
         self.issued: NDArray[np.int64] = np.zeros(self.warps, np.int64)
         """Instructions each warp has executed: what its clock says."""
         self.first_block = 0
-        """The linear index, in the grid, of the first resident block."""
+        """The number, in the grid, of the first resident block."""
         self._extras: dict[str, Any] = {}
         self.special = Special(self)
         self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
@@ -240,9 +239,7 @@ class Execution:
 
     def block_of(self, thread: int) -> Dim3:
         """The block index (x, y, z) of a resident thread."""
-        linear = self.first_block + thread // self.block_threads
-        x, y, _ = self.grid
-        return linear % x, linear // x % y, linear // (x * y)
+        return self.grid.index(self.first_block + thread // self.block_threads)
 
     def thread_of(self, thread: int) -> Dim3:
         """The thread index (x, y, z) within its block."""

@@ -15,13 +15,15 @@ from weft.emulator.errors import Fault, LaunchError
 from weft.emulator.machine.active import WARP
 from weft.emulator.machine.arguments import Arguments
 from weft.emulator.machine.device_memory import DeviceMemory
-from weft.emulator.machine.execution import Checks, Dim3, Execution
+from weft.emulator.machine.execution import Checks, Execution
+from weft.emulator.machine.grid import Dim3, Grid
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.machine.symbols import Symbols
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
+from weft.emulator.memory.cluster import MOST, reaches
 from weft.emulator.memory.global_order import GlobalOrder
 from weft.emulator.memory.host import HostAddresses
 from weft.emulator.memory.memory import WINDOW, Memory
@@ -85,15 +87,18 @@ def launch(
     reached: Sequence[NDArray[Any]] | DeviceMemory = (),
     symbols: Symbols | None = None,
     cooperative: bool = False,
+    cluster: Dim3 | None = None,
 ) -> Outcome:
     """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote, and so do ``symbols``, the
-    module's variables. ``cooperative``: all blocks are resident, and have a barrier in common. Raises: LaunchError, PTXError,
-    Fault."""
+    module's variables. ``cooperative``: all blocks are resident, and have a barrier in common. ``cluster``: the shape of
+    clusters, where the kernel does not say it. Raises: LaunchError, PTXError, Fault."""
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
         raise LaunchError(f"the module has no kernel '{kernel}'; it has {names}")
     _check_shape(function.name, function.directives, grid, block)
+    shape = _clusters(function.name, function.directives, grid, cluster)
+    size = shape.cluster_size
     given = Arguments(function, arguments, reached)
     symbols = symbols or Symbols(program)
     variable_map = VariableMap(program, kernel, symbols, dynamic_shared, RESERVED)
@@ -103,10 +108,10 @@ def launch(
         )
         message = f"{needs}, more than the {SHARED_LIMIT} there are"
         raise LaunchError(message)
-    total = grid[0] * grid[1] * grid[2]
+    total = shape.blocks
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
-    blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)))
+    blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)) // size) * size
     if cooperative:
         blocks = total
         if total * block_threads > COOPERATIVE_LIMIT:
@@ -114,13 +119,16 @@ def launch(
                 f"a cooperative launch of {total} blocks of {block_threads} threads: all blocks are resident at once"
             )
             raise LaunchError(f"{message}, and at most {COOPERATIVE_LIMIT} threads can be")
-    memory = _memory(variable_map, symbols, given, blocks, block_threads, checks, cooperative)
+    memory = _memory(variable_map, symbols, given, blocks, block_threads, checks, cooperative, size)
     counters = Counters(len(program.instructions))
-    execution = Execution(program, kernel, grid, block, blocks, memory, counters, checks)
+    execution = Execution(program, kernel, shape, block, blocks, memory, counters, checks)
     execution.variable_map = variable_map
     if cooperative:
         execution.special.set_workspace(WINDOW[Space.GLOBAL] + memory.heaps[Space.GLOBAL].allocations[-1].start)
     memory.fault = execution.fault
+    if memory.clusters is not None:
+        memory.clusters.ended = lambda: np.logical_and.reduce(execution.exited.reshape(blocks, -1), axis=1)
+        memory.clusters.reaches = lambda site: reaches(program.instructions[site])
     memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
     try:
         with np.errstate(all="ignore"), _no_collection():
@@ -128,7 +136,7 @@ def launch(
             for first in range(0, total, blocks):
                 memory.begin()
                 resident = min(blocks, total - first)
-                execution.order.reset(resident)
+                execution.order.reset(resident // size)
                 scheduler.run(execution.begin(first, resident))
             scheduler.count()
     except Fault as fault:
@@ -149,17 +157,19 @@ def launch(
 
 def _order(execution: Execution, block_threads: int, granule: int) -> NullOrder:
     """Who looks for races."""
-    memory, checks, blocks = execution.memory, execution.checks, execution.blocks
+    memory, checks, size = execution.memory, execution.checks, execution.grid.cluster_size
+    clusters = execution.blocks // size
     known = execution.program.instructions, execution.coordinates, execution.kernel
     order = NullOrder()
     if checks.races and memory.shared_bytes:
-        contents = memory.shared.bytes[: memory.shared_stride * blocks].reshape(blocks, -1)
-        order = Order(contents, block_threads, granule, *known)
-        if checks.bounds and checks.alignment:
+        contents = memory.shared.bytes[: memory.shared_stride * execution.blocks].reshape(clusters, -1)
+        order = Order(contents, block_threads * size, granule, *known, size)
+        if checks.bounds and checks.alignment and size == 1:
             execution.shared_order = order
     memory.watch_global = checks.global_races
     if checks.global_races:
-        order = GlobalOrder(memory.heaps[Space.GLOBAL], order, blocks, block_threads, checks.alignment, *known)
+        heap = memory.heaps[Space.GLOBAL]
+        order = GlobalOrder(heap, order, clusters, block_threads * size, checks.alignment, *known, size)
     return order
 
 
@@ -173,9 +183,31 @@ def _check_shape(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, 
         raise LaunchError(f"{name} requires blocks of {(*required, 1, 1)[:3]} threads (.reqntid), got {block}")
     if (most := directives.get("maxntid")) and threads > np.prod(most):
         raise LaunchError(f"{name} allows blocks of at most {int(np.prod(most))} threads (.maxntid), got {threads}")
-    cluster = directives.get("reqnctapercluster", ())
-    if any(c != 1 for c in cluster):
-        raise LaunchError(f"{name} requires clusters of {cluster} blocks; the emulator has clusters of one block only")
+
+
+def _clusters(name: str, directives: dict[str, tuple[int, ...]], grid: Dim3, given: Dim3 | None) -> Grid:
+    """The grid in clusters, of the shape that the kernel requires or the launch gives."""
+    required = directives.get("reqnctapercluster")
+    if required is not None:
+        x, y, z = (*required, 1, 1)[:3]
+        if given is not None and given != (x, y, z):
+            raise LaunchError(f"{name} requires clusters of {(x, y, z)} blocks (.reqnctapercluster), got {given}")
+        given = x, y, z
+    if given is None:
+        if "explicitcluster" in directives:
+            raise LaunchError(f"{name} needs clusters (.explicitcluster): give their shape, cluster=")
+        return Grid(grid)
+    if "blocksareclusters" in directives:
+        x, y, z = (g * c for g, c in zip(grid, given, strict=True))
+        grid = x, y, z
+    found = Grid(grid, given, explicit=True)
+    most = directives.get("maxclusterrank", (MOST,))[0]
+    if found.cluster_size > most:
+        limit = "(.maxclusterrank)" if "maxclusterrank" in directives else "on sm_90"
+        raise LaunchError(f"a cluster of {given} has {found.cluster_size} blocks; it has at most {most} {limit}")
+    if any(g % c for g, c in zip(grid, given, strict=True)):
+        raise LaunchError(f"a grid of {grid} blocks is not made of whole clusters of {given}")
+    return found
 
 
 def _memory(
@@ -186,6 +218,7 @@ def _memory(
     block_threads: int,
     checks: Checks,
     cooperative: bool,
+    cluster: int,
 ) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
     sizes = symbols.sizes + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
@@ -225,6 +258,7 @@ def _memory(
         NullOrder(),
         checks,
         HostAddresses(host),
+        cluster,
     )
 
 

@@ -1,9 +1,9 @@
 """Special registers (PTX ISA 10): their values in the emulator.
 
-Clocks count instructions of the warp, so they are deterministic. A block is a cluster of its own; a block is on the SM of its
-resident slot. The ISA does not say what is where in the system's part of shared memory: %reserved_smem_offset_0 is its begin
-here, %reserved_smem_offset_1 its middle. %envreg1 and %envreg2 have the address of a cooperative launch's workspace, the high
-half first, as CUDA's driver has it; the other %envreg are 0.
+Clocks count instructions of the warp, so they are deterministic. A block is on the SM of its resident slot. The ISA does not
+say what is where in the system's part of shared memory: %reserved_smem_offset_0 is its begin here, %reserved_smem_offset_1 its
+middle. %envreg1 and %envreg2 have the address of a cooperative launch's workspace, the high half first, as CUDA's driver has
+it; the other %envreg are 0.
 """
 
 from __future__ import annotations
@@ -27,13 +27,6 @@ CLOCKS_GLOBAL: Final = {
     "%globaltimer_hi": (np.uint32, 32),
 }
 
-CLUSTER_OF_ONE: Final = {
-    "%cluster_ctarank": 0,
-    "%cluster_nctarank": 1,
-    **{f"%cluster_ctaid.{axis}": 0 for axis in _AXES},
-    **{f"%cluster_nctaid.{axis}": 1 for axis in _AXES},
-}
-
 
 class Special:
     """The values of the special registers, by name: arrays over the threads, or scalars."""
@@ -46,6 +39,8 @@ class Special:
         lane = execution.lane.astype(np.uint32)
         one = np.uint32(1)
         reserved = execution.memory.reserved_shared
+        grid, clusters = execution.grid, execution.memory.clusters
+        base = np.uint32(0) if clusters is None else clusters.base.astype(np.uint32)
         self.values: dict[str, NDArray[Any] | np.generic] = {
             "%laneid": lane,
             "%warpid": (local // WARP).astype(np.uint32),
@@ -61,20 +56,25 @@ class Special:
             "%dynamic_smem_size": np.uint32(execution.memory.dynamic_shared),
             "%total_smem_size": np.uint32(execution.memory.shared_bytes - reserved),
             "%aggr_smem_size": np.uint32(execution.memory.shared_bytes),
-            "%reserved_smem_offset_begin": np.uint32(0),
-            "%reserved_smem_offset_end": np.uint32(reserved),
+            "%reserved_smem_offset_begin": base,
+            "%reserved_smem_offset_end": base + np.uint32(reserved),
             "%reserved_smem_offset_cap": np.uint32(reserved),
-            "%reserved_smem_offset_0": np.uint32(0),
-            "%reserved_smem_offset_1": np.uint32(reserved // 2),
-            **{name: np.uint32(value) for name, value in CLUSTER_OF_ONE.items()},
-            "%is_explicit_cluster": np.bool_(False),
+            "%reserved_smem_offset_0": base,
+            "%reserved_smem_offset_1": base + np.uint32(reserved // 2),
+            "%cluster_ctarank": grid.rank(execution.block).astype(np.uint32),
+            "%cluster_nctarank": np.uint32(grid.cluster_size),
+            "%is_explicit_cluster": np.bool_(grid.explicit),
         }
+        within = grid.within(execution.block)
         for i, axis in enumerate(_AXES):
             self.values[f"%tid.{axis}"] = tid[i].astype(np.uint32)
             self.values[f"%ntid.{axis}"] = np.uint32(execution.block_shape[i])
-            self.values[f"%nctaid.{axis}"] = self.values[f"%nclusterid.{axis}"] = np.uint32(execution.grid[i])
+            self.values[f"%nctaid.{axis}"] = np.uint32(grid.shape[i])
+            self.values[f"%nclusterid.{axis}"] = np.uint32(grid.clusters[i])
+            self.values[f"%cluster_nctaid.{axis}"] = np.uint32(grid.cluster[i])
+            self.values[f"%cluster_ctaid.{axis}"] = within[i].astype(np.uint32)
             self.values[f"%ctaid.{axis}"] = np.zeros(execution.threads, np.uint32)
-            self.values[f"%clusterid.{axis}"] = self.values[f"%ctaid.{axis}"]
+            self.values[f"%clusterid.{axis}"] = np.zeros(execution.threads, np.uint32)
         for name in ("%envreg" + str(i) for i in range(32)):
             self.values[name] = np.uint32(0)
 
@@ -83,13 +83,13 @@ class Special:
         self.values["%envreg1"], self.values["%envreg2"] = np.uint32(address >> 32), np.uint32(address & 0xFFFF_FFFF)
 
     def place(self, first_block: int) -> None:
-        """Sets the block indices of a batch that starts at a linear block index."""
-        linear = self.execution.block + first_block
-        x, y, _ = self.execution.grid
-        for axis, values in zip(_AXES, (linear % x, linear // x % y, linear // (x * y)), strict=True):
-            array = self.values[f"%ctaid.{axis}"]
-            assert isinstance(array, np.ndarray)
-            array[...] = values
+        """Sets the block indices of a batch that starts at a block of this number."""
+        numbers, grid = self.execution.block + first_block, self.execution.grid
+        for name, found in (("ctaid", grid.index(numbers)), ("clusterid", grid.cluster_of(numbers))):
+            for axis, values in zip(_AXES, found, strict=True):
+                array = self.values[f"%{name}.{axis}"]
+                assert isinstance(array, np.ndarray)
+                array[...] = values
 
     def clock(self, name: str) -> NDArray[Any] | None:
         """A clock's value now, (T,); None if ``name`` is no clock. A global timer counts the instructions of all warps."""

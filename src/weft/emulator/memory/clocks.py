@@ -52,13 +52,16 @@ class Agent:
 
 
 class Clocks:
-    """The clocks of ``blocks`` blocks of ``warps`` warps each. Warps are numbered over all blocks."""
+    """The clocks of ``blocks`` blocks of ``warps`` warps each. Warps are numbered over all blocks. A cluster counts as one block
+    here, of ``parts`` blocks: a barrier is then of some part's warps."""
 
-    def __init__(self, blocks: int, warps: int) -> None:
+    def __init__(self, blocks: int, warps: int, parts: int = 1) -> None:
         self.blocks = blocks
         self.warps = warps
+        self.parts = parts
         self.block_of: IndexArray = np.arange(blocks * warps) // warps
         self.column_of: IndexArray = np.arange(blocks * warps) % warps
+        self.part_of: IndexArray = self.column_of // (warps // parts)
         self.reset()
 
     def reset(self, blocks: int | None = None) -> None:
@@ -114,8 +117,16 @@ class Clocks:
         own = self.column_of[warps]
         self.seen[self.block_of[warps], own, 0, own] = self.now
 
+    def by_part(self, arriving: IndexArray, leaving: IndexArray) -> list[tuple[IndexArray, IndexArray]]:
+        """The warps of a barrier by the parts of their blocks."""
+        if self.parts == 1:
+            return [(arriving, leaving)]
+        came, left = self.part_of[arriving], self.part_of[leaving]
+        present: list[int] = np.unique(np.concatenate([came, left])).tolist()
+        return [(arriving[came == part], leaving[left == part]) for part in present]
+
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
-        """In each block, the leaving warps have seen what the arriving ones did."""
+        """In each block, the leaving warps have seen what the arriving ones did. Of blocks in parts the warps are of one."""
         w = self.warps
         if arriving.size == leaving.size == self.blocks * w:
             joined = self.seen[:, :w].max(axis=1)
@@ -175,6 +186,11 @@ class Clocks:
         """Adds what the warps have seen and done to the key of their block."""
         self._give(key, self.block_of[warps], self.rows(warps))
 
+    def lift(self) -> None:
+        """All warps of each block have seen what each of them has: the floors follow."""
+        if self.parts > 1:
+            self._lift(np.arange(self.blocks), self.seen[:, : self.warps].min(axis=1))
+
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """The warps have seen what was given to the key of their block."""
         if (record := self.keys.get(key)) is not None:
@@ -229,7 +245,10 @@ class Clocks:
         already have one in ``agent`` go on with it."""
         if agent is None:
             agent = Agent(self.blocks * self.warps)
-        groups = self.block_of[warps] * self.warps + self.column_of[warps] // together
+        each = self.warps // self.parts
+        groups = (self.block_of[warps] * self.parts + self.part_of[warps]) * each + self.column_of[
+            warps
+        ] % each // together
         new = np.r_[True, groups[1:] != groups[:-1]]
         heads, member = new.nonzero()[0], np.cumsum(new) - 1
         rows = np.maximum.reduceat(self.rows(warps), heads, axis=0)

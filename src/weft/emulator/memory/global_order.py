@@ -26,7 +26,8 @@ that hold copies of a tile's element write it so. Different values are a race, i
 
 - The end of a copy releases to the mbarrier that tracks it what the copying warp did until then.
 
-Limits. To synchronisation a warp is one, as for shared memory. What cp.async, bulk and tensor copies read and write counts as
+Limits. To synchronisation a warp is one, as for shared memory. Blocks of a cluster are one block to scopes, so that accesses at
+.cta scope of two of them do not race. What cp.async, bulk and tensor copies read and write counts as
 their thread's when it issues them: that it has to wait for them, and fence.proxy.async, are not checked here. Of reads and strong
 writes that many threads made long ago, before `LOGGED` others, only the last is remembered.
 """
@@ -80,11 +81,13 @@ class GlobalOrder(NullOrder):
         instructions: Sequence[Instruction],
         coordinates: Coordinates,
         kernel: str = "",
+        parts: int = 1,
     ) -> None:
-        """``shared`` is the detector for shared memory; ``aligned`` says that all accesses are aligned."""
+        """``shared`` is the detector for shared memory; ``aligned`` says that all accesses are aligned. A cluster counts as a
+        block here, with ``parts`` blocks in it."""
         self._shared = shared
         self._aligned = aligned
-        self._clocks = clocks = Clocks(blocks, block_threads // WARP)
+        self._clocks = clocks = Clocks(blocks, block_threads // WARP, parts)
         self._flags = Flags(clocks)
         if blocks * block_threads > THREAD:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREAD} at most")
@@ -249,12 +252,15 @@ class GlobalOrder(NullOrder):
 
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         self._shared.barrier(arriving, leaving)
-        if arriving.size == leaving.size == self._clocks.block_of.size:
+        if self._clocks.parts == 1 and arriving.size == leaving.size == self._clocks.block_of.size:
             self._verdicts.met = self._clocks.now
-        else:
-            self._verdicts.settle()
-            self._clocks.barrier(arriving, leaving)
-        self._between.barrier(arriving, leaving)
+            self._between.barrier(arriving, leaving)
+            return
+        self._verdicts.settle()
+        for came, left in self._clocks.by_part(arriving, leaving):
+            self._clocks.barrier(came, left)
+            self._between.barrier(came, left)
+        self._clocks.lift()
 
     def synchronise(self, warps: IndexArray) -> None:
         self._shared.synchronise(warps)
@@ -266,6 +272,14 @@ class GlobalOrder(NullOrder):
         self._verdicts.settle()
         self._clocks.release(key, warps)
         self._between.release(key, warps)
+
+    def release_fenced(self, key: Hashable, warps: IndexArray) -> None:
+        """After a fence that is not of shared memory alone, all that the warps did until now is taken to be released."""
+        self._shared.release_fenced(key, warps)
+        if self._clocks.fenced:
+            self._verdicts.settle()
+            self._clocks.release_fenced(key, warps)
+            self._between.release(key, warps)
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.acquire(key, warps)
@@ -297,6 +311,9 @@ class GlobalOrder(NullOrder):
         self._verdicts.settle()
         self._clocks.fence(warps)
         self._between.fence(warps, wide)
+
+    def fence_shared(self, warps: IndexArray) -> None:
+        self._shared.fence_shared(warps)
 
     def fence_async(self, warps: IndexArray) -> None:
         self._shared.fence_async(warps)

@@ -8,6 +8,8 @@ depends on them is wrong. Inside its window shared memory starts anew for each b
     0x10_0000_0000  global, one allocation after the other with a gap between
     0x20_0000_0000  global, what a `DeviceMemory` has: the first use translates it (`weft.emulator.memory.host`)
 
+Addresses of shared memory in a cluster name a block, too (`weft.emulator.memory.cluster`).
+
 The checks of an access, in order: bounds, alignment, for reads that the bytes were written, and for shared and global
 memory that other threads' accesses are ordered (`weft.emulator.memory.order`, `weft.emulator.memory.global_order`).
 """
@@ -20,9 +22,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Uninitialised
+from weft.emulator.errors import Fault, Misaligned, OutOfBounds, Undefined, Uninitialised
+from weft.emulator.machine.active import IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
+from weft.emulator.memory.cluster import BYTE, RANK, Clusters
 from weft.emulator.memory.host import DEVICE, DEVICE_END, HostAddresses
 from weft.emulator.memory.order import NullOrder
 
@@ -64,6 +68,7 @@ class Memory:
         order: NullOrder,
         checks: Checks,
         host: HostAddresses | None = None,
+        cluster: int = 1,
     ) -> None:
         self.checks = checks
         self.shared_bytes = shared_bytes
@@ -84,6 +89,8 @@ class Memory:
         """Where each thread's block's shared memory begins, if there are several."""
         if blocks > 1:
             self.shared_starts = np.repeat(np.arange(blocks) * self.shared_stride, block_threads)
+        self.clusters = Clusters(cluster, blocks, block_threads) if cluster > 1 else None
+        """Whose shared memory addresses name, where clusters have several blocks."""
         self.local = Arena(self.local_stride * blocks * block_threads + PAGE, track)
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
@@ -200,6 +207,9 @@ class Memory:
             access.span = int(np.minimum.reduce(flat)), int(np.maximum.reduce(flat))
             bad = heap.outside(flat, access.size, access.span)
             spare = heap.bytes.size - PAGE
+        elif space is Space.SHARED and self.clusters is not None:
+            flat, bad = self._in_cluster(access, self.clusters)
+            spare = self.shared.bytes.size - PAGE
         else:
             shared = space is Space.SHARED
             limit = self.shared_bytes if shared else self.local_bytes
@@ -225,10 +235,48 @@ class Memory:
         access.span = None
         return np.where(bad, spare, flat)
 
+    def _in_cluster(self, access: AccessBatch, clusters: Clusters) -> tuple[NDArray[np.intp], NDArray[np.bool_] | None]:
+        """Where accesses to shared memory are whose addresses name blocks of the cluster; and which are nowhere."""
+        ranks, within = clusters.split(access.addresses)
+        bad = (within + access.size > self.shared_bytes) | (ranks < 0) | (ranks >= clusters.size)
+        blocks = clusters.blocks(access.threads, np.where(bad, 0, ranks))
+        away = (ranks != clusters.rank[access.threads]) & ~bad
+        if away.any():
+            verb = f"{_VERB[access.kind]} of {access.size} bytes of shared memory of another block of the cluster"
+            if not clusters.reaches(access.site):
+                raise self._fault(OutOfBounds, f"{verb}, by an instruction that has .shared::cta only", access, away)
+            if (gone := away & clusters.ended()[blocks]).any():
+                raise self._fault(Undefined, f"{verb}, which has ended", access, gone)
+        return within + blocks * self.shared_stride, bad if bad.any() else None
+
+    def shared_places(self, threads: IndexArray, addresses: NDArray[np.uint64], size: int) -> NDArray[np.intp]:
+        """Where ``size`` bytes at addresses of shared memory are in its arena; some place in it, for addresses of none."""
+        if self.clusters is None:
+            blocks, within = threads // self.block_threads, addresses.view(np.int64)
+        else:
+            ranks, within = self.clusters.split(addresses)
+            blocks = self.clusters.blocks(threads, ranks % self.clusters.size)
+        inside = np.where(
+            (within >= 0) & (within <= self.shared_bytes - size), within, max(self.shared_bytes - size, 0)
+        )
+        return blocks * self.shared_stride + inside
+
+    def own_shared(self, threads: IndexArray, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The addresses of bytes of the threads' own block, where instructions name bytes alone (matrix descriptors)."""
+        return addresses if self.clusters is None else addresses | self.clusters.base[threads]
+
     def _fault(self, kind: type[Fault], message: str, access: AccessBatch, bad: NDArray[np.bool_]) -> Fault:
         which = int(bad.nonzero()[0][0])
         address = int(access.addresses[which])
         return self.fault(kind, message, access.site, int(access.threads[which]), self.describe(access.space, address))
+
+    def shared_name(self, address: int) -> str:
+        """A byte of shared memory in a few words: whose, if there are clusters."""
+        return (
+            f"0x{address:x}"
+            if self.clusters is None
+            else f"0x{address & BYTE:x} of the cluster's block {address >> RANK}"
+        )
 
     def describe(self, space: Space, address: int) -> str:
         """Words for an address within a space."""
@@ -242,5 +290,8 @@ class Memory:
                 return f"0x{address:x}: outside every array of the launch's DeviceMemory, which is what memory= gave it"
             return f"0x{address:x}: far from all arrays of the launch; if it is an address of the host, pass its array as memory="
         limit = self.shared_bytes if space is Space.SHARED else self.local_bytes
+        if space is Space.SHARED and self.clusters is not None:
+            whose = f"the shared memory of the cluster's block {address >> RANK}"
+            return f"0x{address & BYTE:x} of {whose} ({limit} bytes)"
         owner = "block's shared" if space is Space.SHARED else "thread's local"
         return f"0x{address:x} of the {owner} memory ({limit} bytes)"

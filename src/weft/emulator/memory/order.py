@@ -93,6 +93,9 @@ class NullOrder:
     def release(self, key: Hashable, warps: IndexArray) -> None:
         """What these warps have seen and done is added to the key, for those who acquire it."""
 
+    def release_fenced(self, key: Hashable, warps: IndexArray) -> None:
+        """What these warps had seen and done at their last fence is added to the key."""
+
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """These warps have seen whatever was released to the key in their block."""
 
@@ -105,6 +108,9 @@ class NullOrder:
 
     def fence(self, warps: IndexArray, wide: bool = True) -> None:
         """membar, fence: relaxed accesses after it release, those before it acquire. ``wide``: between blocks, too."""
+
+    def fence_shared(self, warps: IndexArray) -> None:
+        """As `fence`, of accesses to shared memory alone."""
 
     def fence_async(self, warps: IndexArray) -> None:
         """fence.proxy.async: what these warps did and have seen, the async proxy may see."""
@@ -135,10 +141,11 @@ class Order(NullOrder):
         instructions: Sequence[Instruction],
         coordinates: Coordinates,
         kernel: str = "",
+        parts: int = 1,
     ) -> None:
         """``contents`` (blocks, bytes) is the shared memory itself, bytes a multiple of 16; ``block_threads`` a multiple of 32,
         padding included; ``granule`` the size of the smallest access to shared memory in the program: 1, 2 or 4. The program,
-        ``coordinates`` and the kernel's name are for messages."""
+        ``coordinates`` and the kernel's name are for messages. A cluster counts as a block here, with ``parts`` blocks in it."""
         blocks, self.stride = contents.shape
         self._granule = granule
         self.shift = granule.bit_length() - 1
@@ -146,7 +153,7 @@ class Order(NullOrder):
         self._instructions = instructions
         self._coordinates = coordinates
         self._kernel = kernel
-        self.clocks = Clocks(blocks, block_threads // WARP)
+        self.clocks = Clocks(blocks, block_threads // WARP, parts)
         self._flags = Flags(self.clocks)
         if blocks * block_threads > THREADS:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREADS} at most")
@@ -337,9 +344,11 @@ class Order(NullOrder):
         past = {Kind.READ: "read", Kind.WRITE: "wrote", Kind.ATOMIC: "updated"}[self._kinds[time]]
         site = self._sites[time]
         at = "with the same instruction before" if site == access.site else f"at {self._line(site)}"
+        theirs = self._block_name(other)
+        whose = "" if theirs == self._block_name(thread) else f" of block {theirs}"
         text = (
             f"{operation}thread {self._thread(thread)} of block {self._block_name(thread)} {verb} "
-            f"{self._range(granule)}, which {earlier}thread {self._thread(other)} {past} {at}"
+            f"{self._range(granule)}, which {earlier}thread {self._thread(other)}{whose} {past} {at}"
         )
         if (
             agent is not None
@@ -358,11 +367,18 @@ class Order(NullOrder):
 
     def _raise(self, text: str, access: AccessBatch, thread: int, granule: int) -> NoReturn:
         block, within = self._coordinates(thread)
-        address = f"0x{self._address(granule):x} of the block's shared memory"
+        address = f"0x{self._address(granule):x} of {self._owner_name(granule)} shared memory"
         raise Race(text, Where(self._kernel, self._instructions[access.site], block, within, address))
 
     def _address(self, granule: int) -> int:
-        return (granule << self.shift) % self.stride
+        return (granule << self.shift) % (self.stride // self.clocks.parts)
+
+    def _owner_name(self, granule: int) -> str:
+        """Whose shared memory a granule is in: of the block, or of which block of a cluster."""
+        if self.clocks.parts == 1:
+            return "the block's"
+        rank = (granule << self.shift) % self.stride // (self.stride // self.clocks.parts)
+        return f"the cluster's block {rank}'s"
 
     def _range(self, granule: int) -> str:
         first = self._address(granule)
@@ -382,13 +398,18 @@ class Order(NullOrder):
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
-        self.clocks.barrier(arriving, leaving)
+        for came, left in self.clocks.by_part(arriving, leaving):
+            self.clocks.barrier(came, left)
+        self.clocks.lift()
 
     def synchronise(self, warps: IndexArray) -> None:
         self.clocks.synchronise(warps)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         self.clocks.release(key, warps)
+
+    def release_fenced(self, key: Hashable, warps: IndexArray) -> None:
+        self.clocks.release_fenced(key, warps)
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         self.clocks.acquire(key, warps)
@@ -400,6 +421,9 @@ class Order(NullOrder):
         self._flags.communicate(access, self._warp[access.threads], semantics)
 
     def fence(self, warps: IndexArray, wide: bool = True) -> None:
+        self.clocks.fence(warps)
+
+    def fence_shared(self, warps: IndexArray) -> None:
         self.clocks.fence(warps)
 
     def fence_async(self, warps: IndexArray) -> None:

@@ -175,6 +175,12 @@ class Rows:
         if owner is None or self.variable_map.is_dynamic(function, symbol.name):
             return False
         address = (known[owner, symbol.name] + symbol.offset) & _MASK64
+        clusters = self.execution.memory.clusters
+        if clusters is not None and self.variable_map.spaces[owner, symbol.name] is Space.SHARED:
+            array = (clusters.base + np.uint64(address)).astype(f"u{kind.bytes}")
+            self._held.append(array)
+            row += (address_of(array), 32 * kind.bytes)
+            return True
         self._constant(row, np.array(address, np.uint64).astype(f"u{kind.bytes}"))
         return True
 

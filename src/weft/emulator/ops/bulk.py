@@ -5,14 +5,14 @@ shared memory the threads that wait for the phase of the mbarrier that its bytes
 the thread itself in ``wait_group``. All accesses are of the asynchronous proxy, so that what threads wrote before must have
 been passed on to it with fence.proxy.async.
 
-A block is a cluster of its own: ``.shared::cluster`` is its own shared memory, and a multicast goes to block 0.
+A multicast is a copy to each block of its mask, at the same byte, which that block's mbarrier tracks; it reads once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,9 +82,10 @@ class Transfer:
         size: int,
         alignment: int = CHUNK,
         element: int | None = None,
+        counted: bool = True,
     ) -> AccessBatch:
         """The accesses of copies ``of`` (places in ``threads``, or a slice) at addresses of a space. ``element``: the bytes of
-        what a reduction updates."""
+        what a reduction updates. ``counted``: a multicast reads once for all its blocks."""
         access = AccessBatch(
             self.site,
             space,
@@ -98,6 +99,8 @@ class Transfer:
             element=element,
             agent=self.agent,
         )
+        if not counted:
+            return access
         counters = self.execution.counters
         counters.access(access)
         if space is Space.GLOBAL:
@@ -132,20 +135,44 @@ class Transfer:
             update(self.execution, self.site, self.threads, self.barriers, transactions=-bytes_done)
 
 
-def multicast(b: Binding, modifier: str, operand: int) -> Callable[[IndexArray], None]:
-    """Checks of the mask of blocks that a multicast names, where the instruction has one: there is block 0 only."""
+Aim: TypeAlias = Callable[[Active], "list[tuple[Active, int | None, bool]]"]
+
+
+def aims(b: Binding, modifier: str, operand: int) -> Aim:
+    """Where the copies of threads go: those that have one place, its rank, and whether it is their first. Without a multicast,
+    which has an operand that is a mask of ranks, all have the place that their address names (None)."""
     if not modifier:
-        return lambda threads: None
+        return lambda active: [(active, None, True)]
     masks, execution, site = b.read(operand, TYPES["u16"]), b.execution, b.site
+    size = execution.grid.cluster_size
 
-    def check(threads: IndexArray) -> None:
+    def found(active: Active) -> list[tuple[Active, int | None, bool]]:
+        threads = active.index
         given = per_thread(masks, threads)
-        if (bad := given != 1).any():
+        if (bad := (given >> size != 0) | (given == 0)).any():
             which = int(bad.argmax())
-            message = f"a multicast to blocks 0x{given[which]:x} of the cluster; it has block 0 only, which is mask 0x1"
+            there = f"blocks 0 to {size - 1}, which are" if size > 1 else "block 0 only, which is"
+            message = (
+                f"a multicast to blocks 0x{given[which]:x} of the cluster; it has {there} mask 0x{(1 << size) - 1:x}"
+            )
             raise execution.fault(Undefined, message, site, int(threads[which]))
+        parts: list[tuple[Active, int | None, bool]] = []
+        for mask in np.unique(given).tolist():
+            some = np.zeros(execution.threads, np.bool_)
+            some[threads[given == mask]] = True
+            ranks = [rank for rank in range(size) if mask >> rank & 1]
+            parts += [(Active(some, full=False), rank, rank == ranks[0]) for rank in ranks]
+        return parts
 
-    return check
+    return found
+
+
+def aimed(execution: Execution, locate: Locate, rank: int | None) -> Locate:
+    """The same bytes of the block that a multicast goes to."""
+    clusters = execution.memory.clusters
+    if rank is None or clusters is None:
+        return locate
+    return lambda threads: clusters.at(locate(threads), rank)
 
 
 def sized(b: Binding, operand: int) -> Callable[[IndexArray], list[tuple[int, IndexArray]]]:
@@ -188,21 +215,23 @@ def _copy(b: Binding) -> Step:
     to, source = _end(b, 0, f["to"]), _end(b, 1, f["source"])
     sizes = sized(b, 2)
     barrier = shared_address(b, 3, f["to"]) if to_shared else None
-    check = multicast(b, f["multicast"], 4)
+    places = aims(b, f["multicast"], 4)
     check_policy(b, f["hint"], 3 + to_shared + bool(f["multicast"]))
     from_space = Space.SHARED if from_shared else Space.GLOBAL
     to_space = Space.SHARED if to_shared else Space.GLOBAL
 
     def step(active: Active) -> None:
-        check(active.index)
-        for copies in Transfer.begin(b, active, barrier):
-            reads, writes = source(copies.threads), to(copies.threads)
-            total = np.zeros(copies.threads.size, np.int64)
-            for size, of in sizes(copies.threads):
-                values = copies.read(copies.access(from_space, Kind.READ, of, reads[of], size))
-                copies.write(copies.access(to_space, Kind.WRITE, of, writes[of], size), values)
-                total[of] = size
-            copies.complete(total)
+        for some, rank, first in places(active):
+            tracking = None if barrier is None else aimed(b.execution, barrier, rank)
+            for copies in Transfer.begin(b, some, tracking):
+                reads, writes = source(copies.threads), aimed(b.execution, to, rank)(copies.threads)
+                total = np.zeros(copies.threads.size, np.int64)
+                for size, of in sizes(copies.threads):
+                    read = copies.access(from_space, Kind.READ, of, reads[of], size, counted=first)
+                    values = copies.read(read)
+                    copies.write(copies.access(to_space, Kind.WRITE, of, writes[of], size), values)
+                    total[of] = size
+                copies.complete(total)
 
     return step
 

@@ -1,4 +1,7 @@
-"""barrier.cluster: the barrier of a cluster, which here is one block: arriving and waiting apart (PTX ISA 9.7.13.3)."""
+"""barrier.cluster: the barrier of a cluster's blocks: arriving and waiting apart (PTX ISA 9.7.13.3).
+
+A relaxed arrival releases what the warp had done at its last fence; fence.mbarrier_init is such a one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ClusterBarrier:
-    """The barrier of each block's cluster, which is the block alone."""
+    """The barrier of each cluster."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
@@ -27,18 +30,21 @@ class ClusterBarrier:
         self.passed: Mask = np.zeros(execution.threads, np.bool_)
         """Threads that have arrived, whose phase is complete and who have not waited yet."""
         self.phase = np.zeros(execution.threads, np.int64)
+        self.clusters = execution.blocks // execution.grid.cluster_size
+        self.cluster = execution.block // execution.grid.cluster_size
+        """The cluster of each thread."""
 
     @classmethod
     def of(cls, execution: Execution) -> ClusterBarrier:
         return execution.extra("cluster barrier", lambda: cls(execution))
 
     def settle(self) -> Mask:
-        """Completes the phase of blocks all of whose threads have arrived or ended; who may pass."""
-        here = self.arrived.reshape(self.execution.blocks, -1)
-        gone = self.execution.exited.reshape(self.execution.blocks, -1)
+        """Completes the phase of clusters all of whose threads have arrived or ended; who may pass."""
+        here = self.arrived.reshape(self.clusters, -1)
+        gone = self.execution.exited.reshape(self.clusters, -1)
         done = all_of(here | gone) & any_of(here)
         if done.any():
-            members = self.arrived & done[self.execution.block]
+            members = self.arrived & done[self.cluster]
             self.passed |= members
             self.arrived &= ~members
             self.execution.stir()
@@ -47,13 +53,15 @@ class ClusterBarrier:
     def why(self, site: int) -> str:
         """Who has not arrived."""
         execution = self.execution
-        block = int(execution.block[self.arrived.nonzero()[0][0]]) if self.arrived.any() else 0
-        members = slice(block * execution.block_threads, (block + 1) * execution.block_threads)
+        size = execution.grid.cluster_size
+        cluster = int(self.cluster[self.arrived.nonzero()[0][0]]) if self.arrived.any() else 0
+        members = self.cluster == cluster
         came, live = np.count_nonzero(self.arrived[members]), np.count_nonzero(~execution.exited[members])
         instruction = execution.program.instructions[site]
-        name = execution.block_of(block * execution.block_threads)
+        name = execution.block_of(cluster * size * execution.block_threads)
+        blocks = "block" if size == 1 else f"the {size} blocks from"
         return (
-            f"block {name}: {came} of {live} threads have arrived at the cluster's barrier, "
+            f"{blocks} {name}: {came} of {live} threads have arrived at the cluster's barrier, "
             f"others wait at {instruction.name}, PTX line {instruction.line}"
         )
 
@@ -69,7 +77,7 @@ class ClusterBarrier:
 
 @instruction("barrier.cluster.arrive")
 def cluster_arrive(b: Binding) -> Callable[[Active], None]:
-    """Arrives, and goes on; with ``.relaxed`` nothing is released."""
+    """Arrives, and goes on."""
     f = form(b, cluster="cluster", op="arrive", semantics="? release relaxed", aligned="? aligned")
     b.count(0)
     execution, site = b.execution, b.site
@@ -86,6 +94,9 @@ def cluster_arrive(b: Binding) -> Callable[[Active], None]:
         if f["semantics"] != "relaxed":
             for key, warps in barrier.keys(active.mask):
                 execution.order.release(key, warps)
+        else:
+            for key, warps in barrier.keys(active.mask):
+                execution.order.release_fenced(key, warps)
         barrier.settle()
 
     return step

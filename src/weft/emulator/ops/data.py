@@ -6,9 +6,11 @@ from typing import Final
 
 import numpy as np
 
+from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
 from weft.emulator.machine.binding import Binding
 from weft.emulator.memory.access_batch import Space
+from weft.emulator.memory.cluster import RANK
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ops.registry import Step, instruction, masked
 from weft.emulator.ptx.syntax import Sink, Vector
@@ -24,7 +26,7 @@ SPACES: Final = {
     "shared::cta": Space.SHARED,
     "shared::cluster": Space.SHARED,
 }
-"""State spaces by their modifier. A block is a cluster of its own, so shared::cluster addresses are shared::cta addresses."""
+"""State spaces by their modifier. Addresses of shared::cta are addresses of shared::cluster (`weft.emulator.memory.cluster`)."""
 
 
 @instruction("mov")
@@ -105,20 +107,39 @@ def cvta(b: Binding) -> Step:
 
 @instruction("mapa")
 def mapa(b: Binding) -> Step:
-    """The address of a block's shared memory in a block of the cluster: there is one block, of rank 0."""
+    """The address of the same byte of shared memory in a block of the cluster, by its rank."""
     b.count(3)
     b.only("shared::cluster")
     kind = b.type()
-    source, target = b.reader(1, kind), b.write(0, kind)
-    return lambda active: masked(target, source(), active)
+    source, ranks, target = b.reader(1, kind), b.read(2, TYPES["u32"]), b.write(0, kind)
+    execution, site = b.execution, b.site
+    clusters = execution.memory.clusters
+    size = 1 if clusters is None else clusters.size
+
+    def step(active: Active) -> None:
+        outside = active.mask & (ranks >= size)
+        if outside.any():
+            thread = int(outside.nonzero()[0][0])
+            rank = int(np.broadcast_to(ranks, outside.shape)[thread])
+            message = f"mapa of rank {rank}; the cluster has {size} block{'' if size == 1 else 's'}"
+            raise execution.fault(Undefined, message, site, thread)
+        addresses = source()
+        if clusters is not None:
+            low = addresses & np.array(~(0xFF << RANK) & ((1 << kind.bits) - 1), kind.numpy)
+            addresses = low | (ranks.astype(kind.numpy) << np.array(RANK, kind.numpy))
+        masked(target, addresses, active)
+
+    return step
 
 
 @instruction("getctarank")
 def getctarank(b: Binding) -> Step:
+    """The rank of the block that an address of shared memory belongs to."""
     b.count(2)
     b.only("shared::cluster")
-    target = b.write(0, TYPES["u32"])
-    return lambda active: masked(target, np.uint32(0), active)  # pyright: ignore[reportArgumentType]
+    kind = b.type()
+    source, target = b.reader(1, kind), b.write(0, TYPES["u32"])
+    return lambda active: masked(target, (source() >> np.array(RANK, kind.numpy)) & np.array(0xFF, kind.numpy), active)
 
 
 @instruction("isspacep")
@@ -129,6 +150,12 @@ def isspacep(b: Binding) -> Step:
     (space,) = [SPACES[m] for m in b.modifiers if m in SPACES] or [Space.GLOBAL]
     source, target = b.read(1, TYPES["u64"]), b.write(0, TYPES["pred"])
     window = np.uint64(WINDOW[space] >> 32)
+    clusters = b.execution.memory.clusters
+    if space is Space.SHARED and clusters is not None:
+        own = np.uint64(WINDOW[space]) + clusters.base
+        blocks = np.uint64(1) if "shared::cluster" not in b.modifiers else np.uint64(clusters.size)
+        first = own if blocks == 1 else np.full_like(own, WINDOW[space])
+        return lambda active: masked(target, source - first < blocks << np.uint64(RANK), active)
     if space is Space.GLOBAL:
         return lambda active: masked(target, (source >> np.uint64(32)) >= window, active)
     return lambda active: masked(target, (source >> np.uint64(32)) == window, active)

@@ -2,8 +2,9 @@
 
 Accesses are made one after the other, so a fence never changes a value. It matters to the race detector alone: relaxed accesses
 with fences around them order what they surround, for other blocks if the scope has them. Plain writes to shared memory need a
-fence before an operation of the async proxy meets them. The other proxies and mbarrier_init order nothing that could be out of
-order here.
+fence before an operation of the async proxy meets them. fence.mbarrier_init counts as a fence of all that the warp has done in
+shared memory: what it is for, a relaxed arrival at the cluster's barrier behind it, releases that. The other proxies order
+nothing that could be out of order here.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
 _SCOPES: Final = ("cta", "cluster", "gpu", "sys")
 
-NOTHING: Final = frozenset(
-    {"fence.mbarrier_init.release.cluster", "fence.proxy.alias", "membar.proxy.alias", "fence.proxy.async.global"}
-)
+NOTHING: Final = frozenset({"fence.proxy.alias", "membar.proxy.alias", "fence.proxy.async.global"})
 """Fences of what is in order here: constants, aliases of one address, global memory."""
 
 ASYNC: Final = frozenset(
@@ -35,6 +34,8 @@ BOTH: Final = frozenset(
     for semantics, space in (("acquire", "cluster"), ("release", "cta"))
 )
 """Fences of memory and proxies at once."""
+
+INITIAL: Final = "fence.mbarrier_init.release.cluster"
 
 MEMORY: Final = frozenset(
     {f"membar.{level}" for level in ("cta", "gl", "sys")}
@@ -52,10 +53,12 @@ def fence(b: Binding) -> Step:
     b.count(0)
     if name in NOTHING:
         return lambda active: None
-    if name not in ASYNC | BOTH | MEMORY:
+    if name not in ASYNC | BOTH | MEMORY and name != INITIAL:
         b.unknown(f"'{name}'")
     if not order.active:
         return lambda active: None
+    if name == INITIAL:
+        return lambda active: order.fence_shared(active.warps)
     memory, proxy = name not in ASYNC, name not in MEMORY
     wide = not name.endswith((".cta", ".cluster"))
     every_warp: IndexArray = np.arange(b.execution.warps)

@@ -49,7 +49,7 @@ LOCAL: Final = "? shared shared::cta"
 """The state spaces of objects of one's own block; none is a generic address."""
 
 ANY: Final = LOCAL + " shared::cluster"
-"""A block is a cluster of its own, so that its shared memory is all the cluster has."""
+"""And those of objects of the cluster's blocks."""
 
 SCOPE: Final = "? cta cluster"
 LAYOUT: Final = "? layout::v0"
@@ -193,7 +193,7 @@ class Tracked:
         return execution.extra("tracked copies", lambda: cls(execution))
 
     def begin(self, threads: IndexArray, key: Hashable) -> Agent:
-        """The threads begin copies that complete in the phases of their blocks that have this key."""
+        """The threads begin copies that complete in the phases of their clusters that have this key."""
         warps = np.unique(self.execution.warp[threads])
         agent, going = self.copies.get(key) or (None, np.zeros(self.execution.warps, np.bool_))
         agent = self.execution.order.start(warps, agent=agent)
@@ -202,12 +202,13 @@ class Tracked:
         return agent
 
     def end(self, blocks: IndexArray, key: Hashable) -> None:
-        """A phase of these blocks' objects is complete."""
+        """A phase of objects of these blocks' clusters is complete."""
         if (found := self.copies.get(key)) is None:
             return
         agent, going = found
-        ending = np.zeros((self.execution.blocks, self.execution.block_warps), np.bool_)
-        ending[blocks] = True
+        size = self.execution.grid.cluster_size
+        ending = np.zeros((self.execution.blocks // size, size * self.execution.block_warps), np.bool_)
+        ending[blocks // size] = True
         warps = (going & ending.reshape(-1)).nonzero()[0]
         if warps.size:
             self.execution.order.finish(agent, key, warps)
@@ -221,8 +222,7 @@ def by_phase(
 ) -> list[tuple[Hashable, IndexArray]]:
     """The phases that the objects at these addresses are in, as `keys`. Addresses of no object are for others to find."""
     memory = execution.memory
-    within = np.minimum(addresses, np.uint64(max(memory.shared_bytes - 8, 0))).astype(np.intp)
-    words = memory.shared.gather(execution.block[threads] * memory.shared_stride + within, 8, 8)
+    words = memory.shared.gather(memory.shared_places(threads, addresses, 8), 8, 8)
     return keys(Phase(addresses, parity(words)))
 
 

@@ -152,5 +152,6 @@ class _Suspended:
                 word = int(self.execution.memory.shared.gather(np.array([place * 8]), 8, 8)[0])
                 lacks = Object.unpack(word).lacks()
                 phase = int(phases(self.execution)[place])
-                lines.append(f"mbarrier at shared 0x{int(self.addresses[which]):x}: phase {phase} lacks {lacks}")
+                name = self.execution.memory.shared_name(int(self.addresses[which]))
+                lines.append(f"mbarrier at shared {name}: phase {phase} lacks {lacks}")
         return "\n    ".join(dict.fromkeys(lines))

@@ -152,12 +152,13 @@ class Barriers:
         self.released |= leaving
         execution.stir()
 
-    def _keys(self, meeting: Meeting, warps: IndexArray) -> list[tuple[tuple[str, int, int], IndexArray]]:
+    def _keys(self, meeting: Meeting, warps: IndexArray) -> list[tuple[tuple[str, int, int, int], IndexArray]]:
         """What stands for the barrier of these warps' blocks, in the phase that it is in. (Four phases on, the name is used
         again: what was released then is known to whoever has come so far.)"""
-        phases = meeting.phase[self.execution.block[warps * WARP]] % 4
-        found: list[int] = np.unique(phases).tolist()
-        return [(("barrier", meeting.number, phase), warps[phases == phase]) for phase in found]
+        blocks = self.execution.block[warps * WARP]
+        states = self.execution.grid.rank(blocks) * 4 + meeting.phase[blocks] % 4
+        found: list[int] = np.unique(states).tolist()
+        return [(("barrier", meeting.number, *divmod(state, 4)), warps[states == state]) for state in found]
 
     def _same_reduction(self, meeting: Meeting, members: Mask) -> bool:
         instructions = self.execution.program.instructions

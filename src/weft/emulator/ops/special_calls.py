@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from weft.emulator.errors import OutOfBounds, PTXError, Trap, Where
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access_batch import Space
+from weft.emulator.memory.cluster import BYTE
 from weft.emulator.ops.externals import EXTERNALS
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.printf import printf
@@ -67,7 +68,8 @@ def _read(execution: Execution, thread: int, address: int, size: int, what: str)
     if space is Space.LOCAL:
         limit, start = memory.local_bytes, thread * memory.local_stride
     elif space is Space.SHARED:
-        limit, start = memory.shared_bytes, thread // memory.block_threads * memory.shared_stride
+        place = int(memory.shared_places(np.array([thread]), within, size)[0])
+        limit, start, at = memory.shared_bytes, place - (at & BYTE), at & BYTE
     else:
         heap = memory.heaps[space]
         if space is Space.GLOBAL:

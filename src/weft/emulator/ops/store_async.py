@@ -1,7 +1,7 @@
 """st.async and red.async: stores into shared memory that an mbarrier counts (PTX ISA 9.7.9.12, 9.7.13.8).
 
 They are bulk copies of a register: done when issued, seen by the threads that wait for the phase of the mbarrier whose bytes they
-complete. Their addresses are of the cluster, which is the block itself.
+complete. Their addresses are of the cluster.
 """
 
 from __future__ import annotations

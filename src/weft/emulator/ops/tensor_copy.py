@@ -22,7 +22,7 @@ from weft.emulator.errors import Misaligned, Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.async_copy import check_policy
-from weft.emulator.ops.bulk import COMPLETE, GROUP, MULTICAST, Transfer, multicast
+from weft.emulator.ops.bulk import COMPLETE, GROUP, MULTICAST, Transfer, aimed, aims
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import shared_address
 from weft.emulator.ops.registry import Step, instruction
@@ -101,12 +101,14 @@ def _places(copies: Transfer, bases: NDArray[np.uint64], of: IndexArray, descrip
     return Shared.of(bases, description.tensor.bytes, description.swizzle)
 
 
-def _global(copies: Transfer, kind: Kind, of: IndexArray, runs: Runs, description: Description) -> AccessBatch:
+def _global(
+    copies: Transfer, kind: Kind, of: IndexArray, runs: Runs, description: Description, counted: bool = True
+) -> AccessBatch:
     """The accesses to the runs in global memory."""
     element = description.element.bytes
     sixteen = runs.size % CHUNK == 0 and not (runs.address % np.uint64(CHUNK)).any()
     alignment = CHUNK if sixteen else element
-    return copies.access(Space.GLOBAL, kind, of[runs.copy], runs.address, runs.size, alignment, element)
+    return copies.access(Space.GLOBAL, kind, of[runs.copy], runs.address, runs.size, alignment, element, counted)
 
 
 @instruction("cp.async.bulk.tensor")
@@ -132,25 +134,37 @@ def _copy(b: Binding) -> Step:
     if f["to"] == "global":
         return _store(b, f["dimensions"], f["hint"])
     to, boxes, barrier = shared_address(b, 0, f["to"]), Boxes(b, 1, f["dimensions"]), shared_address(b, 2, f["to"])
-    check = multicast(b, f["multicast"], 3)
+    aim = aims(b, f["multicast"], 3)
     check_policy(b, f["hint"], 3 + bool(f["multicast"]))
 
     def step(active: Active) -> None:
-        check(active.index)
-        for copies in Transfer.begin(b, active, barrier):
-            bases = to(copies.threads)
-            total = np.zeros(copies.threads.size, np.int64)
-            for description, of, coordinates in boxes.of(copies.threads):
-                dense = description.empty_boxes(of.size)
-                for runs in description.tensor.runs(coordinates):
-                    scatter(runs, copies.read(_global(copies, Kind.READ, of, runs, description)), dense)
-                places = _places(copies, bases[of], of, description)
-                access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
-                copies.write(access, places.arrange(dense))
-                total[of] = description.tensor.bytes
-            copies.complete(total)
+        for some, rank, first in aim(active):
+            for copies in Transfer.begin(b, some, aimed(b.execution, barrier, rank)):
+                bases = aimed(b.execution, to, rank)(copies.threads)
+                total = np.zeros(copies.threads.size, np.int64)
+                for description, of, coordinates in boxes.of(copies.threads):
+                    _load(copies, description, of, coordinates, bases[of], first)
+                    total[of] = description.tensor.bytes
+                copies.complete(total)
 
     return step
+
+
+def _load(
+    copies: Transfer,
+    description: Description,
+    of: IndexArray,
+    coordinates: NDArray[np.int64],
+    bases: NDArray[np.uint64],
+    counted: bool,
+) -> None:
+    """Boxes from global memory to shared memory, at these addresses."""
+    dense = description.empty_boxes(of.size)
+    for runs in description.tensor.runs(coordinates):
+        scatter(runs, copies.read(_global(copies, Kind.READ, of, runs, description, counted)), dense)
+    places = _places(copies, bases, of, description)
+    access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
+    copies.write(access, places.arrange(dense))
 
 
 _DIRECTIONS: Final = {

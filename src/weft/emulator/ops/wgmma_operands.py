@@ -136,9 +136,8 @@ def _reader(b: Binding, matrices: Sequence[Shared]) -> Callable[[Warps, IndexArr
                 _fits(m, bits, first)
         parts = [units(bits, m) for group in zip(*chosen, strict=True) for bits, m in zip(group, matrices, strict=True)]
         threads = all_threads if warps is None else np.repeat(first, count)
-        access = AccessBatch(
-            site, Space.SHARED, Kind.READ, threads, np.concatenate(parts), UNIT, Proxy.ASYNC, agent=agent
-        )
+        addresses = memory.own_shared(threads, np.concatenate(parts))
+        access = AccessBatch(site, Space.SHARED, Kind.READ, threads, addresses, UNIT, Proxy.ASYNC, agent=agent)
         counters.access(access)
         words: NDArray[np.uint64] = memory.load(access, 8).reshape(first.size, count, 2)
         return [
