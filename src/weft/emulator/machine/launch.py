@@ -18,6 +18,7 @@ from weft.emulator.machine.device_memory import DeviceMemory
 from weft.emulator.machine.execution import Checks, Execution
 from weft.emulator.machine.grid import Dim3, Grid
 from weft.emulator.machine.program import Program
+from weft.emulator.machine.provenance import shared_variables
 from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.machine.symbols import Symbols
 from weft.emulator.machine.variable_map import VariableMap
@@ -129,6 +130,8 @@ def launch(
     if memory.clusters is not None:
         memory.clusters.ended = lambda: np.logical_and.reduce(execution.exited.reshape(blocks, -1), axis=1)
         memory.clusters.reaches = lambda site: reaches(program.instructions[site])
+    elif checks.bounds:
+        memory.variables = shared_variables(variable_map)
     memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
     try:
         with np.errstate(all="ignore"), _no_collection():

@@ -16,7 +16,7 @@ memory that other threads' accesses are ordered (`weft.emulator.memory.order`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -32,6 +32,7 @@ from weft.emulator.memory.order import NullOrder
 
 if TYPE_CHECKING:
     from weft.emulator.machine.execution import Checks
+    from weft.emulator.machine.provenance import SharedVariable
 
 WINDOW: Final[dict[Space, int]] = {
     Space.SHARED: 0x1_0000_0000,
@@ -93,6 +94,8 @@ class Memory:
         """Whose shared memory addresses name, where clusters have several blocks."""
         self.local = Arena(self.local_stride * blocks * block_threads + PAGE, track)
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
+        self.variables: Mapping[int, SharedVariable] = {}
+        """For instructions whose access is of a known shared variable: which."""
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
         """`Execution.fault`; the execution sets it."""
 
@@ -222,6 +225,8 @@ class Memory:
                     access.addresses > np.uint64(max(last, 0)) if last >= 0 else np.ones(access.threads.shape, np.bool_)
                 )
             flat = access.addresses.view(np.int64)
+            if shared and bad is None and (variable := self.variables.get(access.site)) is not None:
+                self._check_variable(access, flat, variable)
             if not shared:
                 flat = flat + access.threads * stride
             elif self.shared_starts is not None:
@@ -264,6 +269,21 @@ class Memory:
     def own_shared(self, threads: IndexArray, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The addresses of bytes of the threads' own block, where instructions name bytes alone (matrix descriptors)."""
         return addresses if self.clusters is None else addresses | self.clusters.base[threads]
+
+    def _check_variable(self, access: AccessBatch, within: NDArray[np.int64], variable: SharedVariable) -> None:
+        """An access that is in the window may be outside the variable that its address was computed from."""
+        low, high = int(np.minimum.reduce(within)), int(np.maximum.reduce(within)) + access.size
+        if low >= variable.start and high <= variable.end:
+            return
+        bad = (within < variable.start) | (within + access.size > variable.end)
+        which = int(bad.nonzero()[0][0])
+        address = int(within[which])
+        others = {v.name: v for v in self.variables.values() if v.start <= address < v.end}
+        beside = [f", {v.describe(address)}" for v in others.values() if v.name != variable.name]
+        verb = f"{_VERB[access.kind]} of {access.size} bytes of shared memory"
+        text = f"{verb} outside '{variable.name}', from which its address comes"
+        place = f"0x{address:x} of the block's shared memory: {variable.describe(address)}{''.join(beside)}"
+        raise self.fault(OutOfBounds, text, access.site, int(access.threads[which]), place)
 
     def _fault(self, kind: type[Fault], message: str, access: AccessBatch, bad: NDArray[np.bool_]) -> Fault:
         which = int(bad.nonzero()[0][0])

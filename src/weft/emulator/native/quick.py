@@ -45,7 +45,7 @@ class SharedMemory:
         self._words: NDArray[np.int64] = np.zeros(len(Common), np.int64)
         words = self._words
         words[Common.WARPS], words[Common.BLOCKS] = execution.warps, address_of(self._blocks)
-        words[Common.LIMIT], words[Common.STRIDE] = memory.shared_bytes, memory.shared_stride
+        words[Common.STRIDE] = memory.shared_stride
         words[Common.BYTES] = address_of(memory.shared.bytes)
         words[Common.WRITTEN] = 0 if memory.shared.written is None else address_of(memory.shared.written)
         words[Common.LOW], words[Common.SHIFT] = address_of(order.low), order.shift
@@ -140,6 +140,9 @@ def site_of(b: Binding, place: Operand, parts: tuple[Operand, ...], kind: Type, 
         held.append(values)
         words[Site.DATA + i] = address_of(values)
     words[Site.SIZE], words[Site.ELEMENT], words[Site.PARTS], words[Site.WRITES] = size, kind.bytes, len(parts), writes
+    memory = b.execution.memory
+    variable = memory.variables.get(b.site)
+    words[Site.LOW], words[Site.HIGH] = (variable.start, variable.end) if variable else (0, memory.shared_bytes)
     words[Site.VECTOR] = max(size, 4).bit_length() - 1
     nobody, nowhere = np.zeros(0, np.intp), np.zeros(0, np.uint64)
     sort = Kind.WRITE if writes else Kind.READ

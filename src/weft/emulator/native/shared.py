@@ -35,10 +35,14 @@ class Site(enum.IntEnum):
     WRITES = 7
     VECTOR = 8
     """log2 of the bytes that a bank group serves a lane."""
-    REQUESTS = 9
-    WAVEFRONTS = 10
-    IDEAL = 11
-    DATA = 12
+    LOW = 9
+    """The access is of the bytes from here on (of a variable),"""
+    HIGH = 10
+    """to here."""
+    REQUESTS = 11
+    WAVEFRONTS = 12
+    IDEAL = 13
+    DATA = 14
     """The registers of the parts."""
 
 
@@ -48,25 +52,24 @@ class Common(enum.IntEnum):
     WARPS = 0
     BLOCKS = 1
     """The block of each warp."""
-    LIMIT = 2
-    STRIDE = 3
-    BYTES = 4
-    WRITTEN = 5
-    LOW = 6
+    STRIDE = 2
+    BYTES = 3
+    WRITTEN = 4
+    LOW = 5
     """The mark of each thread, without time."""
-    SHIFT = 7
-    SEEN = 8
+    SHIFT = 6
+    SEEN = 7
     """Times up to which all of a block have seen everything, by block."""
-    SEEN_READS = 9
-    WRITE_LINES = 10
-    GENERIC_LINES = 11
-    READ_LINES = 12
-    STRONG_WRITES = 13
-    STRONG_READS = 14
-    WRITERS = 15
-    READERS = 16
-    STAMPS = 17
-    BANKS = 18
+    SEEN_READS = 8
+    WRITE_LINES = 9
+    GENERIC_LINES = 10
+    READ_LINES = 11
+    STRONG_WRITES = 12
+    STRONG_READS = 13
+    WRITERS = 14
+    READERS = 15
+    STAMPS = 16
+    BANKS = 17
     """Room to count in."""
 
 
@@ -142,7 +145,8 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
     """Whether nothing is wrong with an access, or in doubt; fills in ``flat``."""
     warps = i64(common, Common.WARPS)
     blocks = i64(common, Common.BLOCKS)
-    limit = i64(common, Common.LIMIT)
+    least = i64(site, Site.LOW)
+    limit = i64(site, Site.HIGH)
     stride = i64(common, Common.STRIDE)
     written = i64(common, Common.WRITTEN)
     low = i64(common, Common.LOW)
@@ -178,7 +182,7 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                     address = (u32(base + thread * step, 0) + offset) & 0xFFFFFFFF
                 else:
                     address = i64(base + thread * step, 0) + offset
-                if address < 0 or address > limit - size or address & (size - 1):
+                if address < least or address > limit - size or address & (size - 1):
                     return 0
                 first = address + start
                 put64(flat, n, first)
