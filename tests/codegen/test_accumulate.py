@@ -17,7 +17,7 @@ from weft.codegen.cpu.cost import Costs
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.order import FAR, steps_in
 from weft.codegen.cpu.placement import BufferPlacement
-from weft.dtypes import float32, int32
+from weft.dtypes import DType, float16, float32, int32
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.options import Options
@@ -73,6 +73,45 @@ def columns_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.conste
 
 
 @weft.jit
+def float_columns_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    columns = tl.arange(0, BN)
+    total = tl.zeros((BN,), out.dtype.element_ty)
+    for k in range(0, m, BM):
+        total += tl.sum(tl.load(a + (k + tl.arange(0, BM))[:, None] * n + columns[None, :]), axis=0).to(total.dtype)
+    tl.store(out + columns, total)
+
+
+@weft.jit
+def means_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    columns = tl.arange(0, BN)
+    total = tl.zeros((BN,), tl.float32)
+    for k in range(0, m, BM):
+        total += tl.sum(tl.load(a + (k + tl.arange(0, BM))[:, None] * n + columns[None, :]), axis=0) / BM
+    tl.store(out + columns, total)
+
+
+@weft.jit
+def several_columns_of(
+    a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr, COUNTS: tl.constexpr
+) -> None:
+    """Sums and sums of squares of columns, and what is no sum of a tile."""
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    total, squares, extremes = tl.full((BN,), 7, tl.int32), tl.zeros((BN,), tl.int32), tl.zeros((BN,), tl.int32)
+    for k in range(0, m, BM):
+        rows = k + tl.arange(0, BM)
+        x = tl.load(
+            a + rows[:, None] * n + columns[None, :], mask=(rows < m)[:, None] & (columns < n)[None, :], other=0
+        )
+        total += tl.sum(x, axis=0)
+        squares = tl.sum(x * x, axis=0) + squares
+        if COUNTS:
+            extremes = tl.minimum(extremes, columns - k)
+    tl.store(out + columns, total, mask=columns < n)
+    tl.store(out + n + columns, squares, mask=columns < n)
+    tl.store(out + 2 * n + columns, extremes, mask=columns < n)
+
+
+@weft.jit
 def corrected(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     """Kahan's sum: each of two accumulators is computed from both."""
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
@@ -117,9 +156,11 @@ def tall(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -
     tl.store(out + rows[:, None] * BN + columns[None, :], total)
 
 
-def loop_of(kernel: Any, bm: int, bn: int, *, disjoint: bool = True) -> tuple[scf.ForOp, Accumulation | None]:
+def loop_of(
+    kernel: Any, bm: int, bn: int, *, dtype: DType | None = None, disjoint: bool = True
+) -> tuple[scf.ForOp, Accumulation | None]:
     """The only loop of a kernel, and what it is."""
-    dtype = int32 if kernel in (rows_of, columns_of) else float32
+    dtype = dtype or (int32 if kernel in (rows_of, columns_of) else float32)
     pointer, number = PointerArgument(dtype, aligned=True), ScalarArgument(int32)
     constants: dict[str, Argument] = {"BM": ConstantArgument(bm), "BN": ConstantArgument(bn)}
     signature: dict[str, Argument] = {"a": pointer, "out": pointer, "m": number, "n": number, **constants}
@@ -144,6 +185,8 @@ def loop_of(kernel: Any, bm: int, bn: int, *, disjoint: bool = True) -> tuple[sc
         (corrected, 16, 64, 8, 8),
         (rows_of, 64, 16, 8, 8),
         (columns_of, 2, 32, 2, 1),
+        (columns_of, 64, 32, 2, 1),
+        (columns_of, 16, 256, 16, 1),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -156,6 +199,22 @@ def test_what_a_group_is(kernel: Any, bm: int, bn: int, group: int, others: int)
 @pytest.mark.parametrize("kernel", [storing, shared, tall], ids=lambda kernel: kernel.__name__)
 def test_other_loops_are_left_alone(kernel: Any) -> None:
     assert loop_of(kernel, 64, 16)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "direct"),
+    [
+        (columns_of, int32, True),
+        (float_columns_of, float32, True),
+        (float_columns_of, float16, None),
+        (means_of, float32, None),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_which_sums_are_added_directly(kernel: Any, dtype: DType, direct: bool | None) -> None:
+    """Not those of narrow floats, whose total is rounded in each iteration, nor what is no sum in the end."""
+    _, found = loop_of(kernel, 128, 16, dtype=dtype)
+    assert (found and found.direct) == direct
 
 
 def test_loads_that_a_store_may_meet_keep_their_place() -> None:
@@ -207,6 +266,18 @@ def test_rows_and_columns(bm: int, bn: int, m: int, n: int) -> None:
     found = np.zeros(n, np.int32)
     columns_of[(weft.cdiv(n, bn),)](a, found, m, n, BM=bm, BN=bn)
     assert found.tolist() == a.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize(("bm", "bn"), SHAPES)
+def test_several_sums(bm: int, bn: int, counts: bool) -> None:
+    m, n = 101, 77
+    a = np.random.default_rng(5).integers(-20, 20, (m, n)).astype(np.int32)
+    out = np.zeros((3, n), np.int32)
+    several_columns_of[(weft.cdiv(n, bn),)](a, out, m, n, BM=bm, BN=bn, COUNTS=counts)
+    last = (-(-m // bm) - 1) * bm
+    lowest = np.minimum(np.arange(n) - last, 0) * counts
+    assert out.tolist() == [(7 + a.sum(axis=0)).tolist(), (a * a).sum(axis=0).tolist(), lowest.tolist()]
 
 
 @pytest.mark.parametrize(("bm", "bn"), SHAPES)

@@ -13,6 +13,7 @@ from weft.codegen.kernel import CompiledKernel, GpuKernel
 from weft.codegen.machine import Emitted, Machine
 from weft.options import Options
 from weft.target import CpuTarget, GpuTarget, Target
+from weft.transforms.join_programs import JOINED
 
 
 @cache
@@ -63,7 +64,7 @@ def _emit(module: ModuleOp, target: Target, options: Options) -> Emitted:
 
 
 def _only_function(module: ModuleOp) -> func.FuncOp:
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and JOINED not in op.attributes]
     if len(functions) != 1:
         raise ValueError(f"compile_module takes a module of one kernel, found {len(functions)} functions")
     return functions[0]

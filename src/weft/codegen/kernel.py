@@ -19,7 +19,8 @@ Slots hold addresses of pointers, integers sign- or zero-extended, floats as the
 or 1. A checked kernel finds two more slots per pointer argument behind them, in order: its first byte and the one past its last.
 
 Every calling thread claims programs (one at a time, whatever word 17 says, in a kernel whose programs may wait for each other)
-by an atomic add on word 0 until all are claimed; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``.
+by an atomic add on word 0 until all are claimed; program p has the ids ``p % nx``, ``p / nx % ny``, ``p / nx / ny``. Code that
+runs several programs at once (`weft.transforms.join_programs`) claims, counts and keeps groups of programs in the same words.
 
 The record is 8 int64:
 

@@ -16,6 +16,7 @@ from weft.transforms.delay_sums import DelaySums
 from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
+from weft.transforms.join_programs import JoinPrograms
 from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
@@ -44,6 +45,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Dce,
         DelaySums,
         LayOutBuffers,
+        JoinPrograms,
         Licm,
         MarkInvariantLoads,
         MatchOperands,

@@ -11,7 +11,8 @@ more than a processor fetches ahead from. Each accumulator is computed in the sa
 Such a loop
 
 1. does nothing else: its schedule (`weft.codegen.cpu.schedule`) has one register loop, which writes back what is carried, and
-   perhaps one before it of reductions along registers alone, which are computed where a group needs them;
+   perhaps one before it of reductions along registers alone. Short ones are computed where a group needs them. Of long ones the
+   loop only adds up the sums, and adds the registers to the accumulators one by one (`Accumulation.direct`);
 2. needs no value that is better computed once than for each group;
 3. moves along memory from one iteration to the next, or has one group. A loop that goes down a matrix would come back for each
    group of columns.
@@ -19,7 +20,7 @@ Such a loop
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ from xdsl.ir import Operation, SSAValue
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import work
-from weft.codegen.cpu.loops import axis_bits
+from weft.codegen.cpu.loops import UNROLL_BUDGET, axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
@@ -41,7 +42,7 @@ from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
 from weft.codegen.llvm.types import I8
 from weft.ir import tile
-from weft.ir.types import is_tile, layout_of
+from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import LinearLayout
 from weft.layout.algebra import f2
 from weft.layout.families.distributed import without_axis
@@ -62,8 +63,8 @@ NEAR: Final = 1024
 
 @dataclass(frozen=True)
 class Accumulation:
-    """A loop that only accumulates: the scalar ops of its body, the reductions and their register loop, the write-backs, and the
-    register bits of a group."""
+    """A loop that only accumulates: the scalar ops of its body, the reductions and their register loop, the write-backs, the
+    register bits of a group and the others. ``direct``: it only adds sums, whose registers are added one by one."""
 
     scalars: Sequence[Operation]
     sums: Sequence[tile.ReduceOp]
@@ -71,6 +72,7 @@ class Accumulation:
     adding: RegisterLoop
     group: Sequence[int]
     others: Sequence[int]
+    direct: bool = False
 
     @property
     def layout(self) -> LinearLayout:
@@ -99,13 +101,43 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
     if schedule.buffered - {result for op in sums for result in op.results_}:
         return None
     length = 1 << len(_along(sums[0])) if sums else 1
-    each = work(adding.needs) + (length * work(summing.needs) if summing else 0)
+    once = work(summing.needs) if summing else 0
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
-    allowed = max(BUDGET // max(each, 1), 1).bit_length() - 1
+    allowed = _bits_within(work(adding.needs) + length * once)
     group = len(bits) if len(bits) <= min(WHOLE_BITS, allowed) else min(GROUP_BITS, allowed, len(bits))
-    if group < len(bits) and not (_moves_along_memory(loop, loops) and (sums or group)):
-        return None
-    return Accumulation(others, sums, summing, adding, bits[:group], bits[group:])
+    if allowed >= 0 and (group == len(bits) or (_moves_along_memory(loop, loops) and (sums or group))):
+        return Accumulation(others, sums, summing, adding, bits[:group], bits[group:])
+    added = [op for op in sums if _is_added(op, loop)]
+    if len(added) == len(carried) and len(bits) <= min(WHOLE_BITS, _bits_within(2 * once, UNROLL_BUDGET)):
+        return Accumulation(others, sums, summing, adding, bits, (), direct=True)
+    return None
+
+
+def _bits_within(work: int, budget: int = BUDGET) -> int:
+    """How many copies of so much work are within the budget, as a power of two; -1 for none."""
+    return (budget // max(work, 1)).bit_length() - 1
+
+
+def _is_added(op: tile.ReduceOp, loop: scf.ForOp) -> bool:
+    """Whether a loop only adds the sum to what it carries, and rounds no total in each iteration."""
+    single, end = op.single_op, loop.body.block.last_op
+    if single is None or single.kind.data != "add" or len(op.sources) != 1 or not op.results_[0].has_one_use():
+        return False
+    (use,) = op.results_[0].uses
+    total, dtype = use.operation, dtype_of(op.sources[0])
+    if (
+        not isinstance(total, tile.BinaryOp)
+        or total.kind.data != "add"
+        or not total.result.has_one_use()
+        or end is None
+    ):
+        return False
+    (last,) = total.result.uses
+    exact = dtype.bits >= 32 if dtype.is_float else dtype.is_integer
+    argument = total.operands[1 - use.index]
+    return (
+        exact and last.operation is end and argument is loop.body.block.args[1 + last.index] and argument.has_one_use()
+    )
 
 
 def _is_scalar(op: Operation) -> bool:
@@ -181,7 +213,9 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
     results = [registers.pool.allocate(element_of_value(argument), found.layout) for argument, _, _ in tiles]
     within = sum(found.group)
     held = [_held(registers, argument, found, within) for argument, _, _ in tiles]
-    yielded = dict(zip(arguments, block.last_op.operands if block.last_op is not None else (), strict=True))
+    yielded: dict[SSAValue, SSAValue] = dict(
+        zip(arguments, block.last_op.operands if block.last_op is not None else (), strict=True)
+    )
     copies = [f2.apply(found.group, copy) for copy in range(1 << len(found.group))]
 
     def iteration(places: Sequence[RegisterIndex]) -> None:
@@ -190,8 +224,9 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
         for op in found.scalars:
             registers.lower(op)
         registers.buffers.update({argument: buffer for (argument, _, _), buffer in zip(tiles, held, strict=True)})
-        for op in found.sums:
-            registers.buffers.update({result: _Sum(registers, op, n) for n, result in enumerate(op.results_)})
+        if not found.direct:
+            for op in found.sums:
+                registers.buffers.update({result: _Sum(registers, op, n) for n, result in enumerate(op.results_)})
 
         def add() -> None:
             for place in places:
@@ -199,7 +234,10 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                 for buffer, vector in zip(held, new, strict=True):
                     buffer.store(registers.builder, place, vector)
 
-        _in_versions(registers, found, places[-1], add)
+        if found.direct:
+            _add_directly(registers, found, yielded, places)
+        else:
+            _in_versions(registers, found, places[-1], add)
         for (argument, _, _), slot in scalars:
             slot.put(yielded[argument])
 
@@ -249,3 +287,44 @@ def _in_versions(registers: Registers, found: Accumulation, last: RegisterIndex,
         first = last.through(to_source(found.sums[0]))
         last = RegisterIndex(first.const ^ f2.apply(along, (1 << len(along)) - 1), first.terms)
     versions(last, add, add)
+
+
+def _add_directly(
+    registers: Registers, found: Accumulation, yielded: Mapping[SSAValue, SSAValue], places: Sequence[RegisterIndex]
+) -> None:
+    """Adds the registers of each sum to its accumulator: along the axis outermost, so that rows are read one by one."""
+    assert found.summing is not None, "what is added directly is a sum"
+    found.summing.settle(registers.buffers)
+    versions = mask_versions(registers, found.summing)
+    along, columns = _along(found.sums[0]), to_source(found.sums[0])
+    unrolled = min(len(along), 1)
+    totals = {value: argument for argument, value in yielded.items()}
+
+    def rows(base: RegisterIndex) -> None:
+        for at in range(1 << unrolled):
+            for place in places:
+                first = place.through(columns)
+                index = RegisterIndex(
+                    base.const ^ first.const ^ f2.apply(along[:unrolled], at), (*base.terms, *first.terms)
+                )
+                for op in found.sums:
+                    (use,) = op.results_[0].uses
+                    buffer = registers.buffers[totals[use.operation.results[0]]]
+                    new = [buffer.load(registers.builder, place), registers.vector(op.sources[0], index)]
+                    (total,) = evaluate(registers, op.combine.block, new)
+                    buffer.store(registers.builder, place, total)
+
+    def group(base: RegisterIndex) -> None:
+        if versions is None:
+            rows(base)
+            return
+        first = places[-1].through(columns)
+        last = RegisterIndex(base.const ^ first.const ^ f2.apply(along[:unrolled], (1 << unrolled) - 1), base.terms)
+        versions(last, lambda: rows(base), lambda: rows(base))
+
+    high = along[unrolled:]
+    if not high:
+        group(RegisterIndex())
+        return
+    with registers.loop(1 << len(high)) as position:
+        group(RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),)))

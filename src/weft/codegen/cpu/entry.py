@@ -41,6 +41,7 @@ def emit_entry(
     cleared: Sequence[int] = (),
     tiles: bool = False,
     y_first: bool = False,
+    joined: tuple[ir.Function, int] | None = None,
 ) -> ir.Function:
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
@@ -53,6 +54,10 @@ def emit_entry(
     AMX's tile registers, which are made ready before the first program and given back after the last.
 
     ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
+
+    ``joined`` runs so many programs at once, which are neighbours on the axis that counts fastest: the ids are the first
+    one's. Then what is claimed, counted and kept are groups of so many programs of one row of the grid. The last group of a
+    row may have fewer, which run one by one. So which programs are joined does not depend on who claims them.
 
     The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
     small program.
@@ -74,6 +79,9 @@ def emit_entry(
     order = (1, 0, 2) if y_first else (0, 1, 2)
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *(SIZES[axis] for axis in order)))
     chunk = one if one_by_one else wanted
+    grid = [builder.trunc(size, I32) for size in wide]
+    if joined is not None:
+        total, chunk, wide[0] = _in_groups(builder, chunk, wide, joined[1])
     sizes = [builder.trunc(size, I32) for size in wide]
     kept, kept_end = (_int64(builder, thread, i) for i in (POSITION, LAST))
     builder.store(zero, word(builder, thread, LAST), align=8)
@@ -106,8 +114,11 @@ def emit_entry(
     ids = [builder.phi(I32) for _ in first_ids]
     for phi, value in zip(ids, first_ids, strict=True):
         phi.add_incoming(value, divide)
-    xyz = [each[order[axis]] for each in (ids, sizes) for axis in range(3)]
-    status = builder.call(program, [slots, scratch, record, *xyz])
+    here = (slots, scratch, record)
+    if joined is None:
+        status = builder.call(program, [*here, *(each[order[axis]] for each in (ids, grid) for axis in range(3))])
+    else:
+        status = _group(builder, program, joined, here, ids, grid, order)
     builder.cbranch(builder.icmp_unsigned("==", status, ir.Constant(I32, 0)), step, failed)
 
     builder.position_at_end(step)
@@ -139,6 +150,58 @@ def emit_entry(
         builder.position_at_end(block)
         _leave(builder, result, tiles)
     return entry
+
+
+def _in_groups(
+    builder: ir.IRBuilder, chunk: ir.Value, sizes: Sequence[ir.Value], count: int
+) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """The number of groups of ``count`` programs, how many are claimed at a time, and how many a row of the grid has."""
+    shift, last = ir.Constant(I64, count.bit_length() - 1), ir.Constant(I64, count - 1)
+    row, claimed = (builder.lshr(builder.add(number, last), shift) for number in (sizes[0], chunk))
+    return builder.mul(builder.mul(row, sizes[1]), sizes[2]), claimed, row
+
+
+def _group(
+    builder: ir.IRBuilder,
+    program: ir.Function,
+    joined: tuple[ir.Function, int],
+    here: Sequence[ir.Value],
+    ids: Sequence[ir.Value],
+    sizes: Sequence[ir.Value],
+    order: Sequence[int],
+) -> ir.Value:
+    """Runs a group of programs: at once where it is whole. Gives the status."""
+    function, (together, count) = builder.function, joined
+    whole, single, both = (function.append_basic_block(name) for name in ("whole", "single", "both"))
+    size, one = ir.Constant(I32, count), ir.Constant(I32, 1)
+    first = builder.mul(ids[0], size)
+    left = builder.sub(sizes[0], first)
+
+    def run(which: ir.Function, at: ir.Value) -> ir.Value:
+        now = [at, *ids[1:]]
+        return builder.call(which, [*here, *(each[order[axis]] for each in (now, sizes) for axis in range(3))])
+
+    before = builder.block
+    builder.cbranch(builder.icmp_unsigned(">=", left, size), whole, single)
+    builder.position_at_end(whole)
+    all_at_once = run(together, first)
+    end_of_whole = builder.block
+    builder.branch(both)
+    builder.position_at_end(single)
+    at = builder.phi(I32)
+    at.add_incoming(first, before)
+    one_by_one = run(program, at)
+    following = builder.add(at, one)
+    at.add_incoming(following, builder.block)
+    ended = builder.icmp_unsigned("==", following, sizes[0])
+    failed = builder.icmp_unsigned("!=", one_by_one, ir.Constant(I32, 0))
+    end_of_single = builder.block
+    builder.cbranch(builder.or_(ended, failed), both, single)
+    builder.position_at_end(both)
+    status = builder.phi(I32)
+    status.add_incoming(all_at_once, end_of_whole)
+    status.add_incoming(one_by_one, end_of_single)
+    return status
 
 
 def _leave(builder: ir.IRBuilder, result: int, tiles: bool) -> None:

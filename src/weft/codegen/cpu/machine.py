@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 from llvmlite import ir
@@ -41,10 +41,19 @@ from weft.transforms.dce import Dce
 from weft.transforms.delay_sums import DelaySums
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
+from weft.transforms.join_programs import JoinPrograms, joined_of
 from weft.transforms.layouts import AssignLayouts, VectorRules
 from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.pack_dots import PackDots
 from weft.transforms.widen_dot import WidenDot
+
+
+class _Program(NamedTuple):
+    """A function that runs programs, what emitted it, and the scratch bytes that it needs."""
+
+    function: ir.Function
+    emitter: Emitter
+    scratch: int
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class CpuMachine:
         features = ",".join(sorted(self.target.enabled))
         return (
             *PIPELINE,
+            *([] if options.checked else [JoinPrograms()]),
             WidenDot(),
             DelaySums(self.target.lanes),
             AssignLayouts(VectorRules(self.target.lanes)),
@@ -78,6 +88,32 @@ class CpuMachine:
         symbol = kernel.sym_name.data
         contracted = frozenset({"contract"} if options.fusion else ())
         module = Module(symbol, self.target.triple, self.target.enabled | contracted)
+        alone = may_be_alone(kernel) and not options.checked
+        one = self._program(module, symbol, kernel, options, alone=alone)
+        scratch, several, first = one.scratch, None, y_first(kernel, options)
+        if found := joined_of(kernel):
+            together = self._program(module, found[0].sym_name.data, found[0], options, alone=False)
+            scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
+            first = found[1].axis == 1
+        guarded = enters(kernel)
+        run = emit_entry(
+            module,
+            f"{symbol}.run" if guarded else symbol,
+            one.function,
+            one_by_one=waits(kernel),
+            cleared=one.emitter.cleared,
+            tiles=one.emitter.uses_tiles,
+            y_first=first,
+            joined=several,
+        )
+        if guarded:
+            emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
+        loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
+        faults = one.emitter.faults
+        return Emitted(module, symbol, scratch, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
+
+    def _program(self, module: Module, symbol: str, kernel: func.FuncOp, options: Options, *, alone: bool) -> _Program:
+        """A function that runs a program, or several that are joined."""
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)
@@ -89,26 +125,9 @@ class CpuMachine:
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
-        alone = may_be_alone(kernel) and not options.checked
         if alone:
             emitter.alone = has_alone(emitter.entry, record)
-        scratch_bytes = emitter.emit_function(kernel, arguments)
-        guarded = enters(kernel)
-        name = f"{symbol}.run" if guarded else symbol
-        cleared, tiles = emitter.cleared, emitter.uses_tiles
-        run = emit_entry(
-            module,
-            name,
-            program,
-            one_by_one=waits(kernel),
-            cleared=cleared,
-            tiles=tiles,
-            y_first=y_first(kernel, options),
-        )
-        if guarded:
-            emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
-        loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
-        return Emitted(module, symbol, scratch_bytes, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
+        return _Program(program, emitter, emitter.emit_function(kernel, arguments))
 
     def finish(self, emitted: Emitted) -> CompiledKernel:
         """The relocatable object."""

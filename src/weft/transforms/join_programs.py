@@ -1,0 +1,304 @@
+"""Neighbouring programs of narrow tiles become one program of wide tiles.
+
+A tile of 16 floats is one cache line. A program that goes down a matrix with it reads a line of each row, and the next program
+the line beside it, long after the page and the lines that were fetched ahead have gone. With tiles of 256 floats it is one row
+after the other:
+
+    columns = program_id(0) * 16 + arange(0, 16)             programs x, x + 1, ..
+    columns = program_id(0) * 16 + arange(0, 16 * 16)        the same programs together, from x on
+
+The pass adds a second function to the module, which runs `COUNT` programs at once, and says so in its attribute `JOINED`: "axis
+count". The first function stays, for the programs at the end of a row of the grid.
+
+Programs are joined where nothing can tell:
+
+1. *No effects but plain loads and stores.* A kernel that waits, prints, checks, asserts or has atomics is left alone.
+2. *One pattern.* All uses of the program's id along the axis are ``id * B`` with a constant B, to which ``arange(0, B)`` is
+   added. What moves with it is then a dimension of tiles, which becomes wider everywhere.
+3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
+4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes.
+
+Which programs are joined depends on the grid alone. A joined program's sums may be rounded differently from a single one's, as
+those of a wider tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Final, NamedTuple, TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from weft.ir import tile
+from weft.ir.direct import defining_op, operands_of, ops_in, set_type
+from weft.ir.types import dtype_of, element_of, is_pointer, is_tile, shape_of, tensor
+from weft.transforms.axis import analyse
+from weft.transforms.flags import waits
+
+JOINED: Final = "tile.joined"
+
+ROW: Final = 512
+"""The bytes of a row of a joined tile."""
+
+MOST: Final = 16
+"""The most programs that are joined."""
+
+MOST_BYTES: Final = 65536
+"""The size of a joined tile."""
+
+MOST_CARRIED: Final = 8192
+"""The size of what a loop of a joined program may carry: it shares the first cache."""
+
+_REFUSED: Final = (
+    tile.AtomicRmwOp,
+    tile.AtomicCasOp,
+    tile.PrintOp,
+    tile.AssertOp,
+    tile.AssemblyOp,
+    tile.BarrierOp,
+    tile.ClockOp,
+    tile.ProcessorOp,
+    tile.DotOp,
+    scf.WhileOp,
+)
+
+_Place: TypeAlias = tuple[SSAValue, int]
+"""A dimension of a tile."""
+
+
+class Joined(NamedTuple):
+    """How a function runs programs: so many along an axis of the grid."""
+
+    axis: int
+    programs: int
+
+
+@dataclass(frozen=True)
+class JoinPrograms(ModulePass):
+    """Adds a function that runs several programs at once, where that is worth it."""
+
+    name = "join-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
+            if waits(kernel) or any(isinstance(inner, _REFUSED) for inner in ops_in(kernel)):
+                continue
+            for axis in (0, 1):
+                if any(
+                    isinstance(inner, tile.ProgramIdOp) and inner.axis.value.data == axis for inner in ops_in(kernel)
+                ):
+                    joined = _joined(kernel, axis)
+                    if joined is not None:
+                        Rewriter.insert_op(joined, InsertPoint.after(kernel))
+                        break
+
+
+def joined_of(kernel: func.FuncOp) -> tuple[func.FuncOp, Joined] | None:
+    """The function that runs several programs of a kernel at once, and how; None if there is none."""
+    following = kernel.next_op
+    if not isinstance(following, func.FuncOp) or not isinstance(text := following.attributes.get(JOINED), StringAttr):
+        return None
+    axis, count = map(int, text.data.split())
+    return following, Joined(axis, count)
+
+
+def _joined(kernel: func.FuncOp, axis: int) -> func.FuncOp | None:
+    copy = kernel.clone()
+    ids = [op for op in ops_in(copy) if isinstance(op, tile.ProgramIdOp) and op.axis.value.data == axis]
+    _part_generators(copy)
+    ranges = _ranges(ids)
+    if not ranges:
+        return None
+    (width,) = {op.end.value.data for op in ranges} if len({op.end.value.data for op in ranges}) == 1 else (0,)
+    dimensions = _Dimensions(copy)
+    wide = {dimensions.of((op.result, 0)) for op in ranges}
+    if not width or not _may_widen(copy, dimensions, wide, ranges):
+        return None
+    count = _count(copy, dimensions, wide, width)
+    if count < 2:
+        return None
+    _widen(copy, dimensions, wide, count)
+    copy.sym_name = StringAttr(f"{kernel.sym_name.data}.joined")
+    copy.attributes[JOINED] = StringAttr(f"{axis} {count}")
+    return copy
+
+
+def _part_generators(function: func.FuncOp) -> None:
+    """Gives each use of a tile that is made of scalars a tile of its own: equal ones may become different."""
+    for op in list(ops_in(function)):
+        if not isinstance(op, tile.ArangeOp | tile.ConstantOp | tile.SplatOp) or not is_tile(op.result):
+            continue
+        for use in list(op.result.uses)[1:]:
+            own = op.clone()
+            own.location = op.location
+            Rewriter.insert_op(own, InsertPoint.after(op))
+            use.operation.operands[use.index] = own.result
+
+
+def _ranges(ids: list[tile.ProgramIdOp]) -> list[tile.ArangeOp]:
+    """The ranges that are added to ``id * B``, if these are all uses of the ids; else none."""
+    found: list[tile.ArangeOp] = []
+    for use in [use for op in ids for use in op.result.uses]:
+        products = [use.operation]
+        if isinstance(use.operation, tile.CastOp):
+            products = [inner.operation for inner in use.operation.result.uses]
+        for product in products:
+            sums = _sums(product)
+            if sums is None:
+                return []
+            found += sums
+    return found
+
+
+def _sums(product: Operation) -> list[tile.ArangeOp] | None:
+    """The ranges that are added to a product of an id; None where it is used otherwise."""
+    if not isinstance(product, tile.BinaryOp) or product.kind.data != "mul":
+        return None
+    numbers = [op.number for op in map(defining_op, operands_of(product)) if isinstance(op, tile.ConstantOp)]
+    found: list[tile.ArangeOp] = []
+    for use in product.result.uses:
+        if not isinstance(use.operation, tile.SplatOp):
+            return None
+        for inner in use.operation.result.uses:
+            other = inner.operation
+            if not isinstance(other, tile.BinaryOp) or other.kind.data != "add":
+                return None
+            source = defining_op(other.operands[1 - inner.index])
+            while isinstance(source, tile.CastOp) and source.result.has_one_use():
+                source = defining_op(source.source)
+            if not isinstance(source, tile.ArangeOp) or source.start.value.data or numbers != [source.end.value.data]:
+                return None
+            found.append(source)
+    return found
+
+
+class _Dimensions:
+    """Which dimensions of a function's tiles are one: those at which elements meet."""
+
+    def __init__(self, function: func.FuncOp):
+        self._parent: dict[_Place, _Place] = {}
+        self.crossed: list[_Place] = []
+        """Dimensions along which elements meet others."""
+        for op in ops_in(function):
+            self._enter(op)
+
+    def of(self, place: _Place) -> _Place:
+        """One dimension for all that are the same."""
+        root = place
+        while (above := self._parent.get(root, root)) != root:
+            root = above
+        while place != root:
+            self._parent[place], place = root, self._parent.get(place, place)
+        return root
+
+    def _same(self, a: SSAValue, i: int, b: SSAValue, j: int) -> None:
+        self._parent[self.of((a, i))] = self.of((b, j))
+
+    def _equal(self, values: list[SSAValue]) -> None:
+        tiles = [value for value in values if is_tile(value)]
+        for value in tiles[1:]:
+            for i in range(len(shape_of(value))):
+                self._same(tiles[0], i, value, i)
+
+    def _enter(self, op: Operation) -> None:
+        match op:
+            case tile.ArangeOp() | tile.ConstantOp() | tile.SplatOp():
+                pass
+            case tile.BroadcastOp():
+                for i, (old, new) in enumerate(zip(shape_of(op.source), shape_of(op.result), strict=True)):
+                    if old == new:
+                        self._same(op.source, i, op.result, i)
+            case tile.ExpandDimsOp():
+                at = op.axis.value.data
+                for i in range(len(shape_of(op.source))):
+                    self._same(op.source, i, op.result, i + (i >= at))
+            case tile.ReduceOp():
+                at = op.axis.value.data
+                self._equal(list(op.sources))
+                self._equal(list(op.results_))
+                self.crossed.append((op.sources[0], at))
+                for i in range(len(shape_of(op.results_[0]))):
+                    self._same(op.sources[0], i + (i >= at), op.results_[0], i)
+            case scf.ForOp():
+                for values in zip(op.iter_args, op.body.block.args[1:], op.res, strict=True):
+                    self._equal(list(values))
+            case scf.IfOp():
+                pass
+            case scf.YieldOp():
+                outer = op.parent_op()
+                if isinstance(outer, scf.ForOp | scf.IfOp):
+                    for pair in zip(op.operands, outer.results, strict=True):
+                        self._equal(list(pair))
+            case tile.LoadOp() | tile.StoreOp():
+                self._equal([*op.operands, *op.results])
+            case _ if tile.is_a(op, tile.Elementwise):
+                self._equal([*op.operands, *op.results])
+            case _:
+                values = [value for value in (*op.operands, *op.results) if is_tile(value)]
+                self.crossed += [(value, i) for value in values for i in range(len(shape_of(value)))]
+
+
+def _tiles(function: func.FuncOp) -> Iterator[SSAValue]:
+    """The tiles that a function computes."""
+    for op in ops_in(function):
+        yield from filter(is_tile, op.results)
+        for region in op.regions:
+            for block in region.blocks:
+                yield from filter(is_tile, block.args)
+
+
+def _may_widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], ranges: list[tile.ArangeOp]) -> bool:
+    """Whether nothing crosses the dimensions, no tile has them twice, and no other range lies along them."""
+    if any(dimensions.of(place) in wide for place in dimensions.crossed):
+        return False
+    for value in _tiles(function):
+        along = [dimensions.of((value, i)) in wide for i in range(len(shape_of(value)))]
+        if sum(along) > 1 or (any(along) and isinstance(value.owner, tile.ArangeOp) and value.owner not in ranges):
+            return False
+    return True
+
+
+def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> int:
+    """How many programs shall be joined; 1 for none."""
+    facts = analyse(function)
+    count = MOST
+    rows = 0
+    for op in ops_in(function):
+        if not isinstance(op, tile.LoadOp | tile.StoreOp):
+            continue
+        pointer, info = op.pointer, facts.get(op.pointer)
+        along = [i for i in range(len(shape_of(pointer))) if dimensions.of((pointer, i)) in wide]
+        if not along:
+            continue
+        value = op.result if isinstance(op, tile.LoadOp) else op.value
+        if info is None or info.contiguity[along[0]] < width:
+            return 1
+        rows = max(rows, width * dtype_of(value).itemsize)
+        count = min(count, MOST_BYTES // (prod(shape_of(pointer)) * dtype_of(value).itemsize))
+    carried = sum(_bytes(argument) for op in ops_in(function) if isinstance(op, scf.ForOp) for argument in op.iter_args)
+    count = min(count, MOST_CARRIED // max(carried, 1), ROW // max(rows, 1)) if rows else 1
+    return 1 << max(count, 1).bit_length() - 1
+
+
+def _bytes(value: SSAValue) -> int:
+    size = 8 if is_pointer(value) else dtype_of(value).itemsize
+    return prod(shape_of(value)) * size if is_tile(value) else 0
+
+
+def _widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], count: int) -> None:
+    """Makes the dimensions ``count`` times as long in the types of all tiles."""
+    for value in list(_tiles(function)):
+        shape = shape_of(value)
+        along = [dimensions.of((value, i)) in wide for i in range(len(shape))]
+        if any(along):
+            wider = [size * count if is_wide else size for size, is_wide in zip(shape, along, strict=True)]
+            set_type(value, tensor(element_of(value), wider))
+            if isinstance(owner := value.owner, tile.ArangeOp):
+                owner.properties["end"] = IntegerAttr(wider[0], i64)

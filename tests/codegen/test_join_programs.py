@@ -1,0 +1,280 @@
+"""Neighbouring programs that run as one: which kernels they are of, that each program runs once, and what it computes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+
+import weft
+import weft.language as tl
+from weft import target as targets
+from weft.codegen import kernel as abi
+from weft.codegen import lay_out
+from weft.dtypes import DType, float32, float64, int32, uint8
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.options import Options
+from weft.runtime import executor
+from weft.runtime.workspace import HEAD, Workspace
+from weft.transforms.join_programs import joined_of
+
+pytestmark = pytest.mark.jit
+
+
+@weft.jit
+def add_one(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + at, mask=at < n) + 1, mask=at < n)
+
+
+@weft.jit
+def wide_offsets(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0).to(tl.int64) * BN + tl.arange(0, BN).to(tl.int64)
+    tl.store(out + at, tl.load(a + at, mask=at < n) + 1, mask=at < n)
+
+
+@weft.jit
+def columns_of(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BN,), tl.int32)
+    for k in range(0, m, BM):
+        rows = k + tl.arange(0, BM)
+        inside = (rows < m)[:, None] & (columns < n)[None, :]
+        total += tl.sum(tl.load(a + rows[:, None] * n + columns[None, :], mask=inside, other=0), axis=0)
+    tl.store(out + columns, total, mask=columns < n)
+
+
+@weft.jit
+def copy_x(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Columns in x, rows in y."""
+    rows, columns = tl.program_id(1) * BM + tl.arange(0, BM), tl.program_id(0) * BN + tl.arange(0, BN)
+    at, inside = rows[:, None] * n + columns[None, :], (rows < m)[:, None] & (columns < n)[None, :]
+    tl.store(out + at, tl.load(a + at, mask=inside) + 1, mask=inside)
+
+
+@weft.jit
+def copy_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Rows in x, columns in y, and one more for each z."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    at, inside = rows[:, None] * n + columns[None, :], (rows < m)[:, None] & (columns < n)[None, :]
+    at += tl.program_id(2) * m * n
+    tl.store(out + at, tl.load(a + at, mask=inside) + 1, mask=inside)
+
+
+@weft.jit
+def transposed(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    tl.store(out + columns[None, :] * m + rows[:, None], tl.load(a + rows[:, None] * n + columns[None, :]))
+
+
+@weft.jit
+def products(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Elements of one program meet, those of two must not."""
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    x = tl.load(a + at)
+    both = x[:, None] + x[None, :]
+    tl.store(out + at, tl.sum(both, axis=0))
+
+
+@weft.jit
+def sums(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    x = tl.load(a + at)
+    tl.store(out + at, x - tl.sum(x, axis=0))
+
+
+@weft.jit
+def scans(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.cumsum(tl.load(a + at), axis=0))
+
+
+@weft.jit
+def shapes(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    x = tl.reshape(tl.load(a + at), (2, BN // 2))
+    tl.store(out + at, tl.reshape(x * 2, (BN,)))
+
+
+@weft.jit
+def numbered(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """The id is also a number."""
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + at) + tl.program_id(0))
+
+
+@weft.jit
+def placed(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """A number of each place in the tile."""
+    i = tl.arange(0, BN)
+    at = tl.program_id(0) * BN + i
+    tl.store(out + at, tl.load(a + at) + i)
+
+
+@weft.jit
+def overlapping(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * (BN // 2) + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + at))
+
+
+@weft.jit
+def adding(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.atomic_add(out + at, tl.load(a + at), sem="relaxed")
+
+
+@weft.jit
+def waiting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(out + at, tl.load(a + at, volatile=True))
+
+
+@weft.jit
+def rows_alone(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """What moves with the id is a stride apart."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    at = rows[:, None] * n + columns[None, :]
+    tl.store(out + at, tl.load(a + at))
+
+
+JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
+    (add_one, int32, (1, 16), (0, 8)),
+    (add_one, int32, (1, 64), (0, 2)),
+    (add_one, int32, (1, 128), None),
+    (add_one, uint8, (1, 64), (0, 8)),
+    (add_one, uint8, (1, 4), (0, 16)),
+    (add_one, float64, (1, 16), (0, 4)),
+    (wide_offsets, int32, (1, 16), (0, 8)),
+    (columns_of, int32, (16, 16), (0, 8)),
+    (columns_of, int32, (512, 16), (0, 2)),
+    (copy_x, float32, (16, 16), (0, 8)),
+    (copy_y, float32, (16, 16), (1, 8)),
+    (copy_y, float32, (64, 32), (1, 4)),
+    *((kernel, int32, (16, 16), None) for kernel in (transposed, products, sums, scans, shapes, numbered, placed)),
+    *((kernel, int32, (16, 16), None) for kernel in (overlapping, adding, waiting, rows_alone)),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "tile", "expected"), JOINED, ids=lambda value: getattr(value, "__name__", str(value))
+)
+def test_which_programs_are_joined(
+    kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, int] | None
+) -> None:
+    """The axis, and how many: rows of 512 bytes, at most 64 KiB and 16 programs."""
+    assert joining(kernel, dtype, tile, Options()) == expected
+
+
+def test_checked_kernels_run_one_by_one() -> None:
+    assert joining(add_one, int32, (1, 16), Options(checked=True)) is None
+
+
+def joining(kernel: Any, dtype: DType, tile: tuple[int, int], options: Options) -> tuple[int, int] | None:
+    constants: dict[str, Argument] = {"BM": ConstantArgument(tile[0]), "BN": ConstantArgument(tile[1])}
+    signature: dict[str, Argument] = {name: PointerArgument(dtype) for name in ("a", "out")}
+    signature |= {name: ScalarArgument(int32) for name in ("m", "n")} | constants
+    module = build_module(KernelFunction(kernel.fn), signature)
+    lay_out(module, targets.host(), options)
+    module.verify()
+    found = joined_of(next(op for op in module.ops if isinstance(op, func.FuncOp)))
+    return None if found is None else (found[1].axis, found[1].programs)
+
+
+@weft.jit
+def note(seen: Any, counter: Any, B: tl.constexpr) -> None:
+    """Counts how often each program ran."""
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    at += tl.num_programs(0) * B * (tl.program_id(1) + tl.num_programs(1) * tl.program_id(2))
+    tl.store(seen + at, tl.load(seen + at) + 1)
+
+
+@pytest.mark.parametrize("pauses", [False, True])
+@pytest.mark.parametrize("chunk", [1, 5, 16, 1000])
+@pytest.mark.parametrize("grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (50, 1, 1), (33, 2, 3), (3, 2, 1)])
+def test_each_program_runs_once(grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
+    total = int(np.prod(grid))
+    seen, counter = np.zeros(8 * total, np.int32), np.zeros(1, np.int32)
+    address = note.compile(seen, counter, B=8).executable.address
+    space = Workspace()
+    pointers = (seen.ctypes.data, counter.ctypes.data)
+    struct.pack_into(f"{HEAD}QQ", space.block, space.offset, 0, total, chunk, *grid, *pointers)
+    entry = executor.ENTRY(address)
+    status = abi.PAUSED
+    while status == abi.PAUSED:
+        if pauses:
+            space.pause()
+        status = entry(space.launch, space.thread)
+    assert status == abi.DONE
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("m", "n"), [(40, 1), (1, 300), (40, 333), (64, 512)])
+@pytest.mark.parametrize(("bm", "bn"), [(16, 16), (4, 64), (32, 2)])
+def test_values(bm: int, bn: int, m: int, n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = executor.Pool(threads)
+    monkeypatch.setattr(executor, "pool", lambda: pool)
+    a = np.random.default_rng(m + n).integers(-99, 99, (m, n)).astype(np.int32)
+    for kernel, grid in (
+        (copy_x, (weft.cdiv(n, bn), weft.cdiv(m, bm))),
+        (copy_y, (weft.cdiv(m, bm), weft.cdiv(n, bn))),
+    ):
+        out = np.zeros((m, n), np.int32)
+        kernel[grid](a, out, m, n, BM=bm, BN=bn)
+        assert (out == a + 1).all()
+    three, out = np.stack([a, a + 7, a - 7]), np.zeros((3, m, n), np.int32)
+    copy_y[(weft.cdiv(m, bm), weft.cdiv(n, bn), 3)](three, out, m, n, BM=bm, BN=bn)
+    assert (out == three + 1).all()
+    flat, total = np.zeros(m * n, np.int32), np.zeros(n, np.int32)
+    add_one[(weft.cdiv(m * n, bn),)](a.reshape(-1), flat, m, m * n, BM=bm, BN=bn)
+    assert (flat == a.reshape(-1) + 1).all()
+    columns_of[(weft.cdiv(n, bn),)](a, total, m, n, BM=bm, BN=bn)
+    assert total.tolist() == a.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("kernel", [products, sums, scans, shapes, numbered, placed], ids=lambda k: k.__name__)
+def test_elements_of_different_programs_do_not_meet(kernel: Any) -> None:
+    b, programs = 16, 40
+    a, out = (
+        np.random.default_rng(1).integers(-99, 99, (programs, b)).astype(np.int32),
+        np.zeros((programs, b), np.int32),
+    )
+    kernel[(programs,)](a, out, 1, b * programs, BM=16, BN=b)
+    expected = {
+        products: a * b + a.sum(axis=1, keepdims=True),
+        sums: a - a.sum(axis=1, keepdims=True),
+        scans: a.cumsum(axis=1),
+        shapes: a * 2,
+        numbered: a + np.arange(programs)[:, None],
+        placed: a + np.arange(b),
+    }
+    assert (out == expected[kernel]).all()
+
+
+def test_sums_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which programs are joined depends on the grid alone, whoever claims them."""
+    m, n = 77, 16 * 37
+    a = np.random.default_rng(3).standard_normal((m, n), np.float32)
+    found: list[bytes] = []
+    for threads in (1, 2, 3, 5):
+        pool = executor.Pool(threads)
+        monkeypatch.setattr(executor, "pool", lambda pool=pool: pool)
+        for _ in range(3):
+            out = np.zeros(n, np.float32)
+            sums_of_floats[(n // 16,)](a, out, m, n, BM=16, BN=16)
+            found.append(out.tobytes())
+            assert np.allclose(out, a.sum(axis=0), rtol=1e-4, atol=1e-4)
+    assert len(set(found)) == 1
+
+
+@weft.jit
+def sums_of_floats(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.zeros((BN,), tl.float32)
+    for k in range(0, m, BM):
+        rows = k + tl.arange(0, BM)
+        total += tl.sum(tl.load(a + rows[:, None] * n + columns[None, :], mask=(rows < m)[:, None], other=0.0), axis=0)
+    tl.store(out + columns, total)
