@@ -1,6 +1,6 @@
 """Runs PTX on the CPU, checks every access to memory, and counts what the GPU would do.
 
-The emulator executes any PTX text (ISA 7.0 to 9.0, sm_70 to sm_90) for whole grids: every value is a NumPy array over all
+The emulator executes any PTX text (ISA 7.0 to 9.0, sm_70 to sm_100) for whole grids: every value is a NumPy array over all
 threads of as many blocks as fit. It defines results bit for bit where the PTX ISA does, reports accesses out of bounds,
 misaligned, uninitialised or unordered as faults with the source line, and counts per instruction: bank conflicts, sectors,
 atomics, floating-point operations. What it does not model: time, caches, the order in which hardware would have run the warps.

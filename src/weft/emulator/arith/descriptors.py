@@ -11,6 +11,7 @@ the other (``span`` is 16 without swizzle). Definition, of the address before th
                     no swizzle   16 (k % 8)   + LBO (k / 8) + SBO u
                     swizzle      span (k % 8) + SBO (k / 8) + 16 (u % W) + LBO (u / W)
 
+Of the swizzle with atoms of 32 bytes, which sm_100 has for MN-major matrices, 4 lines make an atom (r % 4 and r / 4).
 LBO and SBO are the descriptor's leading and stride byte offset; a swizzled K-major matrix does not use LBO. The swizzle is
 `weft.emulator.arith.swizzle` on the absolute address, so a descriptor may start inside an atom, at a later unit. Where the
 pattern does not begin at a multiple of its period, ``base_offset`` says at which 128-byte line of memory, modulo 8; lines are
@@ -65,10 +66,10 @@ class Descriptor:
         """Addresses of the units of a K-major matrix, (rows, units): ``units`` times 16 bytes along K."""
         return self._swizzled(_k_major(self.swizzle, self.leading, self.stride, rows, units))
 
-    def mn_major(self, rows: int, depth: int = 16) -> NDArray[np.int64]:
-        """Addresses of the units of an MN-major matrix of 16-bit elements, (depth, rows / 8): line k has column k of A, row k of
-        B. Requires: ``rows`` a multiple of 8."""
-        return self._swizzled(_mn_major(self.swizzle, self.leading, self.stride, rows, depth))
+    def mn_major(self, rows: int, depth: int = 16, size: int = 2) -> NDArray[np.int64]:
+        """Addresses of the units of an MN-major matrix of elements of ``size`` bytes, (depth, rows size / 16): line k has column
+        k of A, row k of B. Requires: ``rows size`` a multiple of 16."""
+        return self._swizzled(_mn_major(self.swizzle, self.leading, self.stride, rows * size // UNIT, depth))
 
     def _swizzled(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.swizzle is Swizzle.NONE:
@@ -85,12 +86,13 @@ def _k_major(swizzle: Swizzle, leading: int, stride: int, rows: int, units: int)
 
 
 @lru_cache(maxsize=256)
-def _mn_major(swizzle: Swizzle, leading: int, stride: int, rows: int, depth: int) -> NDArray[np.int64]:
-    line, unit = np.arange(depth)[:, None], np.arange(rows // 8)
+def _mn_major(swizzle: Swizzle, leading: int, stride: int, units: int, depth: int) -> NDArray[np.int64]:
+    line, unit = np.arange(depth)[:, None], np.arange(units)
     if swizzle is Swizzle.NONE:
         return _frozen(line % 8 * UNIT + line // 8 * leading + unit * stride)
     width = swizzle.span // UNIT
-    return _frozen(line % 8 * swizzle.span + line // 8 * stride + unit % width * UNIT + unit // width * leading)
+    lines = 8 if swizzle.atom == UNIT else swizzle.period // swizzle.span
+    return _frozen(line % lines * swizzle.span + line // lines * stride + unit % width * UNIT + unit // width * leading)
 
 
 def _frozen(offsets: NDArray[np.int64]) -> NDArray[np.int64]:

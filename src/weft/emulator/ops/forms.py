@@ -23,7 +23,7 @@ SIGNED: Final = "s16 s32 s64"
 INTEGERS: Final = "u16 u32 u64 " + SIGNED
 BITS: Final = "b16 b32 b64"
 
-_TYPES: Final = frozenset((*TYPES, "u4", "s4", "u2", "s2"))
+_TYPES: Final = frozenset((*TYPES, "u4", "s4", "u2", "s2", "b8x16", "b4x16_p64", "b6x16_p32"))
 _SPACES: Final = frozenset({"global", "shared", "shared::cta", "shared::cluster", "const", "local", "param"})
 
 

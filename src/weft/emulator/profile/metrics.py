@@ -163,6 +163,7 @@ _TABLE: Final = (
     Metric("barriers", "warp", "arrivals of warps at barriers: bar, barrier"),
     Metric("mma", "warp", "matrix instructions of a warp: mma"),
     Metric("wgmma", "warp group", "matrix instructions of four warps: wgmma.mma_async"),
+    Metric("tcgen05", "thread", "matrix instructions that a thread begins: tcgen05.mma"),
     Metric("matrix_flops", "operation", "multiplications and additions in matrix instructions: 2 m n k each"),
     Metric(
         "thread_flops", "operation", "operations on floats in other instructions: an fma is two, a pair counts twice"

@@ -53,6 +53,7 @@ OTHERS: Final = (
     "barriers",
     "mma",
     "wgmma",
+    "tcgen05",
     "matrix_flops",
     "thread_flops",
 )

@@ -43,7 +43,7 @@ NAMES: Final = (
     "div.full", "dp2a.hi", "dp2a.lo", "fence.proxy", "mad.hi", "mad.lo", "mad.wide", "mad24.hi", "mad24.lo", "madc.hi",
     "madc.lo", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx", "mbarrier.test_wait.parity",
     "mbarrier.try_wait.parity", "mul.hi", "mul.lo", "mul.wide", "mul24.hi", "mul24.lo", "setmaxnreg.dec", "setmaxnreg.inc",
-    "shf.l", "shf.r",
+    "shf.l", "shf.r", "tcgen05.mma.sp", "tcgen05.mma.ws", "tcgen05.mma.ws.sp",
 )  # fmt: skip
 """Names of several words."""
 

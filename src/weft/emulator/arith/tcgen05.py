@@ -1,0 +1,221 @@
+"""What the descriptors of tcgen05.mma say, and the numbers in its operands (PTX ISA 9.7.16.4, 9.7.16.10).
+
+The shape and the types of tcgen05.mma are no modifiers but 32 bits at run time, the *instruction descriptor*:
+
+    bits          f16, tf32, f8f6f4, i8                        mxf8f6f4, mxf4, mxf4nvf4 (block scaling)
+    2             sparse                                       sparse
+    3             saturate (i8)
+    4-5           type of D: f16, f32, s32                     which byte of B's scales is first
+    7-9, 10-12    types of A and B (`TYPES`)                   the same
+    13, 14        A, B are negated                             the same
+    15, 16        A, B are MN-major                            the same
+    17-22         N / 8                                        the same
+    23                                                         type of the scales: ue4m3, ue8m0
+    24-28         M / 16                                       the same
+    29-30         (30-31: largest shift of .ws)                which byte of A's scales is first
+
+K follows from the kind: a row has 32 bytes. Elements in shared memory:
+
+- of 8, 16 and 32 bits: one after the other;
+- of 4 and 6 bits in f8f6f4 and mxf8f6f4: 16 in each 16 bytes, packed from its first bit on; the rest of the 16 bytes is unused;
+- of 4 bits in mxf4 and mxf4nvf4: two in each byte, the lower half first.
+
+In tensor memory A has a row's 32 bytes in eight columns; there elements of 4 and 6 bits take a byte each, those of e2m1 in bits
+2 to 5, the others in bits 0 to 5.
+
+A scale multiplies the elements of its block of 16 or 32 along K. Scales lie in tensor memory: those of row r of A (column r of B)
+in column r / 32 behind their address, lane r % 32, of each of the four groups of 32 lanes, a byte each.
+
+The matrix descriptor is wgmma's (`weft.emulator.arith.descriptors`), but for bits 61 to 63, the swizzle: 0 none, 1 128B with
+atoms of 32B, 2 128B, 4 64B, 6 32B. Bit 52, absolute addresses of the leading dimension, is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.descriptors import Descriptor
+from weft.emulator.arith.products import ELEMENTS
+from weft.emulator.arith.swizzle import Swizzle
+
+ROW: Final = 32
+"""Bytes of a row of A or B along K."""
+
+
+class Malformed(ValueError):
+    """A descriptor that the ISA does not define, or the emulator does not know; the message says why."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of tcgen05.mma: its depth, the types of A and B by their codes, those of D, its block of scales (0: none)."""
+
+    name: str
+    k: int
+    types: dict[int, str]
+    results: tuple[str, ...] = ("f16", "f32")
+    scaled: bool = False
+
+
+_NARROW: Final = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
+
+KINDS: Final = {
+    kind.name: kind
+    for kind in (
+        Kind("f16", 16, {0: "f16", 1: "bf16"}),
+        Kind("tf32", 8, {2: "tf32"}, ("f32",)),
+        Kind("f8f6f4", 32, _NARROW),
+        Kind("i8", 32, {0: "u8", 1: "s8"}, ("s32",)),
+        Kind("mxf8f6f4", 32, _NARROW, ("f32",), scaled=True),
+        Kind("mxf4", 64, {1: "e2m1"}, ("f32",), scaled=True),
+        Kind("mxf4nvf4", 64, {1: "e2m1"}, ("f32",), scaled=True),
+    )
+}
+
+_RESULTS: Final = ("f16", "f32", "s32")
+_SCALES: Final = ("ue4m3", "ue8m0")
+
+
+@dataclass(frozen=True)
+class Product:
+    """A decoded instruction descriptor: D (m, n) += A (m, k) B (k, n)."""
+
+    kind: Kind
+    m: int
+    n: int
+    a: str
+    b: str
+    d: str
+    negated: bool
+    """Whether one of A and B is."""
+    a_transposed: bool
+    b_transposed: bool
+    saturate: bool
+    scale: str
+    """The type of the scales; "" without."""
+    a_scale: int
+    b_scale: int
+    """The first byte of each row's scales."""
+
+    @property
+    def work(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.m * self.n * self.kind.k
+
+
+@cache
+def product(bits: int, name: str, stationary: bool) -> Product:
+    """The instruction descriptor of ``.kind::name``. Raises `Malformed`."""
+    kind = KINDS[name]
+
+    def field(low: int, width: int) -> int:
+        return bits >> low & (1 << width) - 1
+
+    if field(2, 1):
+        raise Malformed("is of a sparse A, which the emulator does not know")
+    types: list[str] = []
+    for matrix, low in (("A", 7), ("B", 10)):
+        if (code := field(low, 3)) not in kind.types:
+            raise Malformed(f"has type {code} of {matrix}, which kind::{name} does not have")
+        types.append(kind.types[code])
+    transposed = bool(field(15, 1)), bool(field(16, 1))
+    a, b = types
+    for matrix, kind_of, turned in zip("AB", types, transposed, strict=True):
+        if turned and kind_of not in ELEMENTS:
+            raise Malformed(f"has an MN-major {matrix} of {kind_of}, which is K-major only")
+    d = "f32" if kind.scaled else (*_RESULTS, "")[field(4, 2)]
+    if d not in kind.results:
+        raise Malformed(f"has type {field(4, 2)} of D, which kind::{name} does not have")
+    if d == "f16" and "bf16" in types:
+        raise Malformed("has D of f16 and operands of bf16")
+    m, n = 16 * field(24, 5), 8 * field(17, 6)
+    _sized(kind, m, n, stationary)
+    signs, saturates = field(13, 1) ^ field(14, 1), bool(field(3, 1)) and name == "i8"
+    scale, a_scale, b_scale = (_SCALES[field(23, 1)], field(29, 2), field(4, 2)) if kind.scaled else ("", 0, 0)
+    return Product(kind, m, n, a, b, d, bool(signs), *transposed, saturates, scale, a_scale, b_scale)
+
+
+def _sized(kind: Kind, m: int, n: int, stationary: bool) -> None:
+    """Raises `Malformed` for sizes that there are not."""
+    rows = (32, 64, 128) if stationary else (128,) if kind.scaled else (64, 128)
+    if stationary:
+        known = n in (64, 128, 256)
+    elif kind.name == "i8":
+        known = n in (8, 16, 24, 32) or n % 16 == 0 and 32 < n <= 256
+        known = known and (m == 64 or n % 16 == 0)
+    else:
+        known = 8 <= n <= 256 and n % (16 if m == 128 and not kind.scaled else 8) == 0
+    if m not in rows or not known:
+        suffix = " with .ws" if stationary else ""
+        raise Malformed(f"is of {m} rows and {n} columns, which kind::{kind.name}{suffix} does not have")
+
+
+_SWIZZLES: Final = {
+    0: Swizzle.NONE,
+    1: Swizzle.B128_ATOM_32B,
+    2: Swizzle.B128,
+    4: Swizzle.B64,
+    6: Swizzle.B32,
+}
+
+
+def descriptor(bits: int) -> Descriptor:
+    """A matrix descriptor. Raises `Malformed`."""
+    if (mode := bits >> 61 & 7) not in _SWIZZLES:
+        raise Malformed(f"has swizzle {mode}, which there is not")
+    if bits >> 52 & 1:
+        raise Malformed("has an absolute leading address (bit 52), which the emulator does not know")
+    found = Descriptor.decode(bits)
+    return Descriptor(found.start, found.leading, found.stride, found.base_offset, _SWIZZLES[mode])
+
+
+# ---- elements --------------------------------------------------------------------------------------------------------------
+
+
+_TABLES: Final = {
+    "e2m1": np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(np.float64),
+    "e2m3": np.arange(64, dtype=np.uint8).view(ml_dtypes.float6_e2m3fn).astype(np.float64),
+    "e3m2": np.arange(64, dtype=np.uint8).view(ml_dtypes.float6_e3m2fn).astype(np.float64),
+    "ue4m3": (np.arange(256, dtype=np.uint8) & 0x7F).view(ml_dtypes.float8_e4m3fn).astype(np.float64),
+    "ue8m0": np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float64),
+}
+"""The numbers of narrow types, by their codes."""
+
+_WIDTHS: Final = {"e2m1": 4, "e2m3": 6, "e3m2": 6}
+
+
+def numbers(raw: NDArray[np.uint8], kind: str, *, dense: bool = False) -> NDArray[Any]:
+    """What bytes (..., n) of shared memory hold, the last axis along K (or along the rows of an MN-major matrix); n is a
+    multiple of 16. ``dense``: elements of 4 bits fill all of the bytes."""
+    if kind not in _WIDTHS:
+        element = ELEMENTS[kind]
+        bits = np.ascontiguousarray(raw).view(f"u{element.bits // 8}").copy()
+        found = np.empty(bits.shape, element.number)
+        element.decode(bits, found, np.empty(bits.size, np.uint64))
+        return found
+    if dense:
+        codes = np.stack([raw & 15, raw >> 4], axis=-1)
+        return _TABLES[kind][codes].reshape(*raw.shape[:-1], -1)
+    width = _WIDTHS[kind]
+    units = raw.reshape(*raw.shape[:-1], -1, 16)[..., : 2 * width]
+    bits = np.unpackbits(units, axis=-1, bitorder="little").reshape(*units.shape[:-1], 16, width)
+    codes = np.packbits(bits, axis=-1, bitorder="little")[..., 0]
+    return _TABLES[kind][codes].reshape(*raw.shape[:-1], -1)
+
+
+def contained(raw: NDArray[np.uint8], kind: str, *, dense: bool = False) -> NDArray[Any]:
+    """What bytes (..., n) of tensor memory hold: narrow elements have a byte each, unless ``dense``."""
+    if kind not in _WIDTHS or dense:
+        return numbers(raw, kind, dense=dense)
+    return _TABLES[kind][raw >> 2 & 15 if kind == "e2m1" else raw & 63]
+
+
+def scales(raw: NDArray[np.uint8], kind: str) -> NDArray[np.float64]:
+    """What bytes of scales mean."""
+    return _TABLES[kind][raw]
