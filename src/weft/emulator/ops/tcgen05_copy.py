@@ -26,7 +26,7 @@ from weft.emulator.arith.tensor_memory import COPIES
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
 from weft.emulator.ops.async_groups import Groups
-from weft.emulator.ops.bulk import MULTICAST, multicast
+from weft.emulator.ops.bulk import MULTICAST, aimed, aims
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import keys, shared_address, update
 from weft.emulator.ops.registry import Step, instruction
@@ -133,16 +133,16 @@ def _commit(b: Binding) -> Step:
     )
     one_block(b, f["group"])
     b.count(2 if f["multicast"] else 1)
-    locate, check = shared_address(b, 0, f["space"]), multicast(b, f["multicast"], 1)
+    locate, places = shared_address(b, 0, f["space"]), aims(b, f["multicast"], 1)
     execution, site = b.execution, b.site
 
     def step(active: Active) -> None:
-        threads = active.index
-        check(threads)
-        _, phase = update(execution, site, threads, locate(threads), arrivals=1)
-        if execution.order.active:
-            groups = Groups.of(execution, PENDING)
-            for key, which in keys(phase):
-                groups.signal(threads[which], key)
+        for some, rank, _ in places(active):
+            threads = some.index
+            _, phase = update(execution, site, threads, aimed(execution, locate, rank)(threads), arrivals=1)
+            if execution.order.active:
+                groups = Groups.of(execution, PENDING)
+                for key, which in keys(phase):
+                    groups.signal(threads[which], key)
 
     return step
