@@ -3,6 +3,7 @@ counters, what was printed and faults must be the same."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 import emulator_harness
-from weft.emulator import module
+from weft.emulator import DeviceMemory, module
 from weft.emulator.machine.launch import Outcome, launch
+from weft.emulator.machine.symbols import Symbols
 from weft.emulator.native import code
 
 
@@ -20,6 +22,10 @@ def arrays_in(value: Any, depth: int = 3) -> Iterator[NDArray[Any]]:
     """The arrays that an argument holds, as their own memory."""
     if isinstance(value, np.ndarray):
         yield value
+    elif isinstance(value, DeviceMemory):
+        yield from (placed.array for placed in value.placed)
+    elif isinstance(value, Symbols):
+        yield from value.values()
     elif depth and isinstance(value, list | tuple):
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         for each in items:
@@ -51,6 +57,7 @@ def both(program: Any, kernel: str, grid: Any, block: Any, arguments: Any, *rest
     """`launch`, on NumPy and natively."""
     arrays = [a for a in arrays_in([list(arguments), *rest, *named.values()]) if a.flags.writeable]
     before = [a.copy() for a in arrays]
+    heaps = [(symbols, copy.deepcopy(symbols.heap)) for symbols in rest if isinstance(symbols, Symbols)]
 
     def run() -> tuple[Outcome | Exception, list[bytes]]:
         outcome: Outcome | Exception
@@ -64,6 +71,8 @@ def both(program: Any, kernel: str, grid: Any, block: Any, arguments: Any, *rest
         expected, memory = run()
     for array, old in zip(arrays, before, strict=True):
         array[...] = old
+    for symbols, heap in heaps:
+        symbols.heap = heap
     found, now = run()
     assert shown(found) == shown(expected)
     assert all(alike(one, other) for one, other in zip(now, memory, strict=True))

@@ -320,11 +320,3 @@ def test_a_failed_assertion() -> None:
         run(ptx, [np.zeros(8, np.uint32)], block=8)
     assert caught.value.message == "k.cu:42: f: assertion 'x < 3' failed"
     assert caught.value.where.thread == (3, 0, 0)
-
-
-def test_there_is_no_heap() -> None:
-    module = ".extern .func (.param .b64 r) malloc(.param .b64 a);\n"
-    text = "{ .param .b64 a; .param .b64 r; st.param.b64 [a], 16; call.uni (r), malloc, (a); } mov.u32 %d, 0;"
-    with pytest.raises(PTXError) as caught:
-        run(kernel(text, {}, {"d": "u32"}, module=module), [np.zeros(32, np.uint32)])
-    assert str(caught.value) == "the emulator does not know malloc and free: there is no heap on the device"

@@ -48,6 +48,19 @@ class Module:
         """Its variables in global and constant memory, by name, to be read and set between launches."""
         return Symbols(self._program)
 
+    @property
+    def heap_limit(self) -> int:
+        """Bytes of the heap of device malloc and free, 8 MiB unless set; set it before the first launch that allocates."""
+        return self.symbols.heap.limit
+
+    @heap_limit.setter
+    def heap_limit(self, limit: int) -> None:
+        if self.symbols.heap.live:
+            raise ValueError(
+                "heap_limit: the heap has allocations of earlier launches; module.symbols.reset() drops them"
+            )
+        self.symbols.heap.limit = limit
+
     def launch(
         self,
         kernel: str,

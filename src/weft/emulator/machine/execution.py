@@ -125,6 +125,8 @@ class Execution:
         self.first_block = 0
         """The number, in the grid, of the first resident block."""
         self._extras: dict[str, Any] = {}
+        self.calling = 0
+        """The call that an external function runs for."""
         self.special = Special(self)
         self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
         """How many calls each thread is inside."""

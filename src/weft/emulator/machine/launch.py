@@ -25,10 +25,12 @@ from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
 from weft.emulator.memory.cluster import MOST, reaches
+from weft.emulator.memory.device_heap import NAME
 from weft.emulator.memory.global_order import GlobalOrder
 from weft.emulator.memory.host import HostAddresses
 from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.ops.allocation import NAMES
 from weft.emulator.profile.counters import Counters
 from weft.emulator.ptx.types import TYPES
 
@@ -146,7 +148,7 @@ def launch(
         fault.output = "".join(execution.output)
         raise
     heap = memory.heaps[Space.GLOBAL]
-    placed = heap.allocations[len(symbols.sizes) :]
+    placed = heap.allocations[len(symbols.sizes) + (memory.device_heap is not None) :]
     results = [(r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, placed, strict=False)]
     for r, result in results:
         if not r.writeable and not np.array_equal(r.view(), result):
@@ -155,6 +157,8 @@ def launch(
         if r.writeable:
             r.view()[...] = result
     symbols.take(heap, heap.allocations)
+    if memory.device_heap is not None:
+        memory.device_heap.end()
     return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)
 
 
@@ -224,15 +228,18 @@ def _memory(
     cluster: int,
 ) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    sizes = symbols.sizes + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
+    allocates = bool(variable_map.calls & NAMES)
+    before = symbols.sizes + [(NAME, symbols.heap.size, 0)] * allocates
+    sizes = before + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     allocations = layout(sizes + [(WORKSPACE, len(_WORKSPACE), 0)] * cooperative)
-    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and scratch)
+    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and (scratch or allocates))
+    use = symbols.heap.begin(heap, allocations[len(before) - 1].start) if allocates else None
     symbols.put(Space.GLOBAL, heap, allocations)
     if cooperative:
         start = allocations[-1].start
         heap.bytes[start : start + len(_WORKSPACE)] = np.frombuffer(_WORKSPACE, np.uint8)
         heap.mark(start, len(_WORKSPACE))
-    placed = allocations[len(symbols.sizes) : len(sizes)]
+    placed = allocations[len(before) : len(sizes)]
     for r, a in zip(given.ranges, placed, strict=True):
         heap.bytes[a.start : a.start + a.size] = r.view()
         if r.defined:
@@ -248,7 +255,7 @@ def _memory(
     for r, start in zip(given.ranges, starts, strict=True):
         if r.device is not None:
             host.append((r.device, r.device + r.high - r.low, start))
-    return Memory(
+    memory = Memory(
         heap,
         constants,
         parameters,
@@ -263,6 +270,8 @@ def _memory(
         HostAddresses(host),
         cluster,
     )
+    memory.device_heap = use
+    return memory
 
 
 def _parameter_layout(variable_map: VariableMap) -> list[Allocation]:

@@ -18,6 +18,7 @@ from weft.emulator.machine.binding import constant
 from weft.emulator.machine.program import Program
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Arena, layout
+from weft.emulator.memory.device_heap import DeviceHeap
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ptx.syntax import Immediate, Symbol, Variable
 from weft.emulator.ptx.types import TYPES
@@ -65,6 +66,8 @@ class Symbols(Mapping[str, NDArray[Any]]):
             self.addresses[v.name] = Space.CONST, a.start
         self._bytes: dict[str, NDArray[np.uint8]] = {v.name: np.zeros(size_of(v), np.uint8) for v in variables}
         self._arrays = {v.name: _as_declared(v, self._bytes[v.name]) for v in variables}
+        self.heap = DeviceHeap()
+        """Of device malloc and free."""
         self.reset()
 
     # ---- the host's side ----------------------------------------------------------------------------------------------
@@ -112,7 +115,8 @@ class Symbols(Mapping[str, NDArray[Any]]):
         return address + (0 if space is Space.GLOBAL else WINDOW[space])
 
     def reset(self) -> None:
-        """All variables have their initial values."""
+        """All variables have their initial values, and the heap is empty."""
+        self.heap = DeviceHeap(self.heap.limit)
         for name, data in self._bytes.items():
             data[...] = 0
             initial = self._initial(self._program.module.variables[name])

@@ -28,6 +28,8 @@ class VariableMap:
         self.functions = _reachable(program, kernel)
         """The functions that may run."""
         used = {name for function in self.functions for i in function.instructions for name in names_in(i.operands)}
+        self.calls = {name for name in used if name not in program.start and name in program.module.functions}
+        """Functions without a body that they call."""
         module = list(program.module.variables.values())
         self.addresses: dict[tuple[str, str], int] = {}
         """By (function, or "" for a module's, and name): the address within the variable's space."""

@@ -7,6 +7,7 @@ gather from that table; an array for each buffer would need a search at each acc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -106,6 +107,8 @@ class Heap(Arena):
         super().__init__(end + 2 * PAGE, track)
         self.base = base
         self.allocations = allocations
+        self.describers: list[Callable[[int], str]] = []
+        """What else has words for some bytes, "" for others."""
         pages = self.bytes.size // PAGE
         self.begins: NDArray[np.int64] = np.zeros(pages, np.int64)
         """For each page, where the allocation that has it begins."""
@@ -131,6 +134,9 @@ class Heap(Arena):
 
     def describe(self, flat: int) -> str:
         """Words for an address of this arena: which allocation it is in or after."""
+        for describe in self.describers:
+            if words := describe(flat):
+                return words
         here = f"0x{self.base + flat:x}"
         inside = [a for a in self.allocations if a.start <= flat < a.start + a.size]
         if inside:

@@ -27,6 +27,7 @@ from weft.emulator.machine.active import IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
 from weft.emulator.memory.cluster import BYTE, RANK, Clusters
+from weft.emulator.memory.device_heap import HeapUse
 from weft.emulator.memory.host import DEVICE, DEVICE_END, HostAddresses
 from weft.emulator.memory.order import NullOrder
 
@@ -79,6 +80,8 @@ class Memory:
         self.block_threads = block_threads
         self.order = order
         self.host = host or HostAddresses()
+        self.device_heap: HeapUse | None = None
+        """Of malloc and free, in a program that calls them."""
         self.watch_global = False
         """Whether the order checks accesses to global memory, too."""
         self.shared_stride = -(-shared_bytes // PAGE) * PAGE

@@ -156,7 +156,10 @@ def _external(b: Binding, name: str, arguments: tuple[Operand, ...], results: tu
     given = [_parameter_bytes(b, a) for a in arguments]
     wanted = [_parameter_bytes(b, r) for r in results]
 
+    site = b.site
+
     def run(active: Active) -> Destinations:
+        execution.calling = site
         external(execution, active, given, wanted)
         going_on = active.narrow(~execution.exited)
         return [(following, going_on)] if going_on else []

@@ -1,4 +1,4 @@
-"""trap, brkpt, nanosleep, and the functions that CUDA's runtime has on the device: vprintf, __assertfail, malloc, free.
+"""trap, brkpt, nanosleep, and functions that CUDA's runtime has on the device: vprintf, __assertfail.
 
 What vprintf prints is kept in `Execution.output`, a text for each thread and call, threads in ascending order. The arguments lie
 in a buffer as C would lay out a struct of them after promotion: ints on 4 bytes, everything else on 8.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import OutOfBounds, PTXError, Trap, Where
+from weft.emulator.errors import OutOfBounds, Trap, Where
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.cluster import BYTE
@@ -140,11 +140,4 @@ def assertfail(
         raise Trap(f"{file}:{line}: {function}: assertion '{message}' failed", where)
 
 
-def no_heap(
-    execution: Execution, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
-) -> None:
-    """malloc and free."""
-    raise PTXError("the emulator does not know malloc and free: there is no heap on the device")
-
-
-EXTERNALS.update({"vprintf": vprintf, "__assertfail": assertfail, "malloc": no_heap, "free": no_heap})
+EXTERNALS.update({"vprintf": vprintf, "__assertfail": assertfail})
