@@ -30,6 +30,10 @@ def arrays_in(value: Any, depth: int = 3) -> Iterator[NDArray[Any]]:
         items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
         for each in items:
             yield from arrays_in(each, depth - 1)
+    elif isinstance(value, DeviceMemory):
+        yield from (placed.array for placed in value.placed)
+    elif isinstance(value, Symbols):
+        yield from (value[name] for name in value)
     elif depth and hasattr(value, "array"):
         yield from arrays_in(value.array, depth - 1)
 

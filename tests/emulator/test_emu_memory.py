@@ -258,6 +258,10 @@ class TestFaults:
     ) -> None:
         """Thread (1, 2, 0) of block (1, 0, 0) alone does it."""
         text = access.rpartition("; ")[2]
+        use = ""
+        if kind is Uninitialised:
+            use = f"st.global.u32 [%rd0], {'%r1' if '%r1' in text else '%rd3'}"
+            message += f"\n    its value is an operand of PTX line 16 (source kernel.cu:77): {use}"
         module = simple(
             f""".shared .align 16 .b8 room[128]; .local .align 16 .b8 mine[16];
             .loc 1 77 3
@@ -265,6 +269,7 @@ class TestFaults:
             setp.ne.or.u32 %p2, %r0, 1, %p1;
             @%p2 bra END;
             {access};
+            {use};
             END:""",
             before='.file 1 "kernel.cu"\n',
         )

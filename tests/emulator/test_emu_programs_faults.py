@@ -149,22 +149,26 @@ SEEDED = (
     Seeded(
         "uninitialised_shared",
         Uninitialised,
-        "uninitialised read: read of 4 bytes of shared memory that has not been written",
+        "uninitialised read: read of 4 bytes of shared memory that has not been written\n"
+        "    its value is an operand of PTX line {other_ptx} (source faults.cu:{other}): {other_text}",
         "out[threadIdx.x] = tile[63 - threadIdx.x];",
         "ld.shared.f32",
         "  block (0, 0, 0), thread (63, 0, 0)\n  address 0x0 of the block's shared memory (256 bytes)",
         lambda: [X.copy(), out(64)],
         X[63::-1],
+        other=("out[threadIdx.x] = tile[63 - threadIdx.x];", "st.global.f32"),
     ),
     Seeded(
         "uninitialised_global",
         Uninitialised,
-        "uninitialised read: read of 4 bytes of global memory that has not been written",
+        "uninitialised read: read of 4 bytes of global memory that has not been written\n"
+        "    its value is an operand of PTX line {other_ptx} (source faults.cu:{other}): {other_text}",
         "for (int i = 0; i < 4; i++) sums[threadIdx.x] += x[i * 64 + threadIdx.x];",
         "ld.global.f32",
         "  block (0, 0, 0), thread (0, 0, 0)\n  address 0x{address}: byte 0 of 'argument 1' (256 bytes)",
         lambda: [X.copy(), out(64)],
         X.reshape(4, 64).sum(axis=0),
+        other=("for (int i = 0; i < 4; i++) sums[threadIdx.x] += x[i * 64 + threadIdx.x];", "st.global.f32"),
     ),
     Seeded(
         "divergent_barrier",
@@ -261,6 +265,7 @@ def filled(template: str, reported: str, lines: dict[int, str], instruction: str
     if mentioned:
         (names["other_ptx"],) = mentioned
         assert lines[int(names["other_ptx"])].startswith(other)
+        names["other_text"] = lines[int(names["other_ptx"])].rstrip(";")
     (names["address"],) = re.findall(r"  address 0x([0-9a-f]{8,}): ", reported) or [""]
     (names["far"],) = re.findall(r"  address 0x0: (\d+) bytes before", reported) or [""]
     for name, value in names.items():

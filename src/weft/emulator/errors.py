@@ -89,7 +89,7 @@ class Misaligned(Fault):
 
 
 class Uninitialised(Fault):
-    """A read of memory that has not been written."""
+    """A read of memory that has not been written, whose value is used."""
 
     kind = "uninitialised read"
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import Fault, LaunchError
+from weft.emulator.errors import Fault, LaunchError, Uninitialised
 from weft.emulator.machine.active import WARP
 from weft.emulator.machine.arguments import Arguments
 from weft.emulator.machine.device_memory import DeviceMemory
@@ -21,6 +21,7 @@ from weft.emulator.machine.program import Program
 from weft.emulator.machine.provenance import shared_variables
 from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.machine.symbols import Symbols
+from weft.emulator.machine.tracked import LOADS, Tracked
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
@@ -91,10 +92,12 @@ def launch(
     symbols: Symbols | None = None,
     cooperative: bool = False,
     cluster: Dim3 | None = None,
+    tracked: bool = False,
 ) -> Outcome:
     """Executes a kernel; arrays among the arguments and in ``reached`` hold afterwards what it wrote, and so do ``symbols``, the
     module's variables. ``cooperative``: all blocks are resident, and have a barrier in common. ``cluster``: the shape of
-    clusters, where the kernel does not say it. Raises: LaunchError, PTXError, Fault."""
+    clusters, where the kernel does not say it. ``tracked``: reads of unwritten memory are faults where their values are used.
+    Raises: LaunchError, PTXError, Fault."""
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
@@ -137,7 +140,7 @@ def launch(
     memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
     try:
         with np.errstate(all="ignore"), _no_collection():
-            scheduler = Scheduler(execution, variable_map)
+            scheduler = Tracked(execution, variable_map) if tracked else Scheduler(execution, variable_map)
             for first in range(0, total, blocks):
                 memory.begin()
                 resident = min(blocks, total - first)
@@ -145,8 +148,16 @@ def launch(
                 scheduler.run(execution.begin(first, resident))
             scheduler.count()
     except Fault as fault:
-        fault.output = "".join(execution.output)
-        raise
+        by = fault.where.instruction
+        if tracked or not isinstance(fault, Uninitialised) or by is None or by.opcode not in LOADS:
+            fault.output = "".join(execution.output)
+            raise
+        tracked = True
+    else:
+        tracked = False
+    if tracked:  # once more, with a look at what becomes of what is read
+        rest = dynamic_shared, checks, reached, symbols, cooperative, cluster
+        return launch(program, kernel, grid, block, arguments, *rest, tracked=True)
     heap = memory.heaps[Space.GLOBAL]
     placed = heap.allocations[len(symbols.sizes) + (memory.device_heap is not None) :]
     results = [(r, heap.bytes[a.start : a.start + a.size]) for r, a in zip(given.ranges, placed, strict=False)]

@@ -77,7 +77,8 @@ class Segment:
 class Scheduler:
     """Executes the program from a kernel's start until all threads have ended."""
 
-    def __init__(self, execution: Execution, variable_map: VariableMap) -> None:
+    def __init__(self, execution: Execution, variable_map: VariableMap, native: bool = True) -> None:
+        """``native``: whether what can be may be executed natively."""
         self.execution = execution
         self.variable_map = variable_map
         self.program = execution.program
@@ -94,8 +95,9 @@ class Scheduler:
         self.rows: Rows | None = None
         self.region: Region | None = None
         self.row_words: NDArray[np.int64] | None = None
-        self.native = None if self.timed else code.available()
-        self.waiting = None if self.timed or self.native is not None else code.Patience()
+        native = native and not self.timed
+        self.native = code.available() if native else None
+        self.waiting = code.Patience() if native and self.native is None else None
         if self.native is not None:
             self._have(self.native)
         for site in self.sites:

@@ -99,6 +99,11 @@ class Memory:
         self.arenas: dict[Space, Arena] = {**self.heaps, Space.SHARED: self.shared, Space.LOCAL: self.local}
         self.variables: Mapping[int, SharedVariable] = {}
         """For instructions whose access is of a known shared variable: which."""
+        self.deferred: list[AccessBatch] | None = None
+        """Reads of memory that has not been written, which are no faults yet (`weft.emulator.machine.tracked`); None where they
+        are."""
+        self.may_defer: Callable[[int], bool] = lambda site: False
+        """Whether an instruction's reads may be so."""
         self.fault: Callable[[type[Fault], str, int, int, str], Fault]
         """`Execution.fault`; the execution sets it."""
 
@@ -130,8 +135,10 @@ class Memory:
             width = width_of(access.size, alignment)
             bad = self.arenas[access.space].unwritten(flat, access.size, width)
             if bad is not None:
-                message = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory that has not been written"
-                raise self._fault(Uninitialised, message, access, bad)
+                if self.deferred is None or not self.may_defer(access.site):
+                    verb = f"{_VERB[access.kind]} of {access.size} bytes of {access.space.value} memory"
+                    raise self._fault(Uninitialised, f"{verb} that has not been written", access, bad)
+                self.deferred.append(access)
         if self._watched(access, flat):
             self.order.observe(access, access.agent)
         return flat
