@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 import weft.language as tl
 from weft import dtypes, reference
 from weft.codegen import emit_llvm
-from weft.codegen.cpu.masks import decided_by_last, depends_on, last_is_highest
+from weft.codegen.cpu.masks import decided_by_last, depends_on, is_prefix, last_is_highest
 from weft.codegen.cpu.schedule import WHOLE, Columns
 from weft.codegen.cpu.versions import ascend
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
@@ -51,6 +51,7 @@ class RandomMask:
         self.module = ModuleOp([function])
         self.module.verify()
         self.decided = decided_by_last(self.mask, analyse(function))
+        self.prefix = is_prefix(self.mask, analyse(function))
 
     def emit(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
@@ -140,6 +141,50 @@ def test_the_last_element_decides() -> None:
             partly += bool(values.any() and not values.all())
     assert recognised > 50
     assert partly > 20
+
+
+def test_prefixes_are_true_up_to_an_element_of_each_row_and_column() -> None:
+    """Over many masks and scalars; most masks that are decided by the last are recognised."""
+    recognised = decided = 0
+    for seed in range(600):
+        mask = RandomMask(seed)
+        decided += mask.decided
+        if not mask.prefix:
+            continue
+        recognised += 1
+        for m, n in ((0, 0), (5, 3), (-2, 7), (8, 32), (31, -5)):
+            values = mask.values(m, n)
+            assert (values[:, :-1] >= values[:, 1:]).all(), f"seed {seed}, scalars {m}, {n}:\n{mask.module}"
+            assert (values[:-1] >= values[1:]).all(), f"seed {seed}, scalars {m}, {n}:\n{mask.module}"
+    assert decided * 0.9 < recognised <= decided
+
+
+@KernelFunction
+def cut_off(x: Any, n: Any, N: tl.constexpr, HOW: tl.constexpr) -> None:
+    i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
+    inside = tl.broadcast_to(j < n, (N, N))
+    if HOW == "turned":
+        tl.store(x + j * N + i, 1, mask=tl.trans(inside))
+    elif HOW == "flat":  # N of N * N lanes in a row: true and false in turns
+        tl.store(x + tl.arange(0, N * N), 1, mask=tl.reshape(inside, (N * N,)))
+    elif HOW == "behind":
+        tl.store(x + i * N + j, 1, mask=j >= n)
+    elif HOW == "both":
+        tl.store(x + i * N + j, 1, mask=(j < n) & (i < n))
+    else:
+        tl.store(x + i * N + j, 1, mask=(j < n) | (i < n))
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("turned", True), ("flat", False), ("behind", False), ("both", True), ("either", False)]
+)
+def test_which_masks_are_prefixes(how: str, expected: bool) -> None:
+    arguments = {"x": PointerArgument(dtypes.int32), "n": ScalarArgument(dtypes.int32)}
+    module = build_module(cut_off, {**arguments, "N": ConstantArgument(8), "HOW": ConstantArgument(how)})
+    (function,) = (op for op in module.walk() if isinstance(op, func.FuncOp))
+    (store,) = (op for op in module.walk() if isinstance(op, tile.StoreOp))
+    assert store.mask is not None
+    assert is_prefix(store.mask, analyse(function)) is expected
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,22 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu import updates
+from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
 from weft.codegen.kernel import AccessSite
 from weft.codegen.llvm import atomics
-from weft.codegen.llvm.masked import concatenated, masked_load
-from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, intrinsic, lanes_of, shuffle, splat
+from weft.codegen.llvm.masked import (
+    concatenated,
+    has_masked,
+    masked_gather,
+    masked_load,
+    masked_scatter,
+    masked_store,
+)
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of
@@ -76,6 +84,7 @@ class Accesses:
             gather = self._run_or_gather if LIKELY_RUNS in op.attributes else self._gather
             return element.from_storage(builder, gather(op, index, element, mask, other))
         parts: list[ir.Value] = []
+        prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             if mask is None:
@@ -87,7 +96,7 @@ class Accesses:
                 fill = shuffle(builder, element.to_storage(builder, other), positions_)
             active = shuffle(builder, mask, positions_)
             bits = emitter.target.vector_bits
-            if op.mask in emitter.ragged_masks:
+            if self._masked_at_once(op, element):
                 parts.append(masked_load(builder, address, active, fill, element.size, bits))
                 continue
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
@@ -96,7 +105,7 @@ class Accesses:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
                 with partial:
-                    masked = masked_load(builder, address, active, fill, element.size, bits)
+                    masked = masked_load(builder, address, active, fill, element.size, bits, prefix=prefix)
                     partial_end = builder.block
             phi = builder.phi(storage)
             phi.add_incoming(plain, whole_end)
@@ -106,6 +115,11 @@ class Accesses:
         if lanes != shape.elements or not shape.identity:
             value = shuffle(builder, value, shape.lane_of)
         return element.from_storage(builder, value)
+
+    def _masked_at_once(self, op: tile.LoadOp | tile.StoreOp, element: Element) -> bool:
+        """Whether a masked access does not look first whether all lanes are there: some are known not to be, and it takes one
+        instruction."""
+        return op.mask in self._emitter.ragged_masks and has_masked(self._builder, element.size)
 
     def _run_or_gather(
         self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
@@ -141,8 +155,7 @@ class Accesses:
         pointers = ir.VectorType(POINTER, lanes)
         fill = splat(0, storage) if other is None else element.to_storage(builder, other)
         mask = splat(1, ir.VectorType(I1, lanes)) if mask is None else mask
-        operands = [builder.inttoptr(addresses, pointers), ir.Constant(I32, element.size), mask, fill]
-        return intrinsic(builder, "masked.gather", operands, storage, [storage, pointers])
+        return masked_gather(builder, builder.inttoptr(addresses, pointers), mask, fill, element.size)
 
     def store(self, op: tile.StoreOp, index: RegisterIndex) -> None:
         """One register of a store."""
@@ -165,7 +178,7 @@ class Accesses:
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
             self._scatter(op, index, element, value, mask)
             return
-        storage = element.storage_type(shape.run)
+        prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             lanes = [start + j for j in range(shape.run)]
@@ -174,15 +187,14 @@ class Accesses:
                 builder.store(part, address, align=element.size)
                 continue
             active = shuffle(builder, mask, lanes)
-            operands = [part, address, ir.Constant(I32, element.size), active]
-            if op.mask in emitter.ragged_masks:
-                intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
+            if self._masked_at_once(op, element):
+                masked_store(builder, part, address, active, element.size)
                 continue
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
                     builder.store(part, address, align=element.size)
                 with partial:
-                    intrinsic(builder, "masked.store", operands, ir.VoidType(), [storage, POINTER])
+                    masked_store(builder, part, address, active, element.size, prefix=prefix)
 
     def _scatter(
         self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None
@@ -192,8 +204,7 @@ class Accesses:
         pointers = ir.VectorType(POINTER, lanes)
         mask = self._unique(layout_of(op.pointer), mask)
         addresses = builder.inttoptr(emitter.vector(op.pointer, index), pointers)
-        operands = [value, addresses, ir.Constant(I32, element.size), mask]
-        intrinsic(builder, "masked.scatter", operands, ir.VoidType(), [value.type, pointers])
+        masked_scatter(builder, value, addresses, mask, element.size)
 
     def _unique(self, layout: LinearLayout, mask: ir.Value | None) -> ir.Value:
         """The mask without the lanes that duplicate another."""

@@ -7,7 +7,8 @@ beyond the instructions saved: a processor does not prefetch for masked loads as
 A tile *ascends* if along each dimension its elements are consecutive or equal (axis analysis), and is *uniform* if all are equal;
 then ``ascending < uniform``, ``uniform > ascending``, and conjunctions and broadcasts of such masks are *decided by the last*.
 The same holds for a part of the tile: an element that is true makes all those true whose index has no bit that its own has not.
-So the last lane of a register decides for the register, where each bit of a lane or register is one bit of the index.
+So the last lane of a register decides for the register, where each bit of a lane or register is one bit of the index. Lanes
+that walk one dimension are true up to some lane: the mask is a *prefix*.
 """
 
 from __future__ import annotations
@@ -42,6 +43,21 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
             return decided_by_last(op.operands[0], axis)
         case _:
             return False
+
+
+def is_prefix(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
+    """Whether along each dimension of the tile the elements before one that is true are true: decided by the last, and not
+    reshaped, which makes one dimension of several."""
+    op = mask.owner
+    match op:
+        case tile.ReshapeOp():
+            return False
+        case tile.BinaryOp() if op.kind.data == "and":
+            return is_prefix(op.lhs, axis) and is_prefix(op.rhs, axis)
+        case Operation() if tile.is_a(op, tile.View):
+            return is_prefix(op.operands[0], axis)
+        case _:
+            return decided_by_last(mask, axis)
 
 
 def last_is_highest(layout: LinearLayout) -> bool:

@@ -13,8 +13,8 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.masked import concatenated, masked_load
-from weft.codegen.llvm.types import I32, POINTER, intrinsic, like, shuffle, splat
+from weft.codegen.llvm.masked import concatenated, masked_load, masked_store
+from weft.codegen.llvm.types import I32, POINTER, like, shuffle, splat
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.layout import LinearLayout, Runs
@@ -56,8 +56,7 @@ def update_runs(
         else:
             active = shuffle(builder, mask, lanes)
             old = masked_load(builder, address, active, splat(0, own[0].type), size, register_bits)
-            new = [_combined(builder, op, old, own), address, ir.Constant(I32, size), active]
-            intrinsic(builder, "masked.store", new, ir.VoidType(), [old.type, POINTER])
+            masked_store(builder, _combined(builder, op, old, own), address, active, size)
         parts.append(old)
     return shuffle(builder, concatenated(builder, parts), shape.lane_of)
 

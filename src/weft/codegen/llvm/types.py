@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from llvmlite import ir
@@ -53,12 +53,30 @@ POINTER = ir.PointerType()
 _SUFFIXES: dict[ir.Type, str] = {F16: "f16", BF16: "bf16", F32: "f32", F64: "f64"}
 
 
+_MASKED: Mapping[str, frozenset[int]] = {
+    "avx": frozenset({4, 8}),
+    "avx2": frozenset({4, 8}),
+    "avx512f": frozenset({4, 8}),
+    "avx512bw": frozenset({1, 2}),
+}
+"""LLVM feature -> the bytes of elements that it adds masked loads and stores of. SVE's are left out: LLVM uses them for vectors
+of one register only."""
+
+_GATHERED: Mapping[str, frozenset[int]] = {"avx512f": frozenset({4, 8})}
+"""As `_MASKED`, for gathers and scatters. LLVM does not use AVX2's gathers, which are slow on many machines."""
+
+
+def _sizes(table: Mapping[str, frozenset[int]], features: frozenset[str]) -> frozenset[int]:
+    return frozenset(size for feature, sizes in table.items() if feature in features for size in sizes)
+
+
 class Module(ir.Module):
     """An LLVM module for one target.
 
     ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU;
     ``contract``: a product may be added without rounding it first, if the kernel's options allow it; ``f8``: a GPU that has
-    instructions on float8.
+    instructions on float8. ``masked_sizes``, ``gathered_sizes``: the bytes of elements for which it has masked loads and stores,
+    and gathers and scatters.
     Without ``half`` and ``fma`` (and in a plain `ir.Module`) conversions use integer arithmetic and transcendental functions
     call libm.
     """
@@ -73,6 +91,8 @@ class Module(ir.Module):
         self.scalef = "avx512f" in features
         self.contract = "contract" in features
         self.f8 = self.ptx and "f8" in features
+        self.masked_sizes = _sizes(_MASKED, features)
+        self.gathered_sizes = _sizes(_GATHERED, features)
 
     @functools.cached_property
     def unrolled(self) -> ir.MDValue:
@@ -230,7 +250,8 @@ def intrinsic(
     return builder.call(declare(builder.module, spelled, result, [o.type for o in operands]), operands)
 
 
-Body = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value]
+Body = Callable[[ir.IRBuilder, Sequence[ir.Value]], ir.Value | None]
+"""What a function of a module consists of; it gives None where the function gives nothing."""
 
 
 def inlined(builder: ir.IRBuilder, name: str, operands: Sequence[ir.Value], result: ir.Type, body: Body) -> ir.Value:
@@ -266,7 +287,11 @@ def private(
         function.attributes.add(attribute)
         function.attributes.add("nounwind")
         inner = ir.IRBuilder(function.append_basic_block("entry"))
-        inner.ret(body(inner, function.args))
+        result_ = body(inner, function.args)
+        if result_ is None:
+            inner.ret_void()
+        else:
+            inner.ret(result_)
     return function
 
 
