@@ -207,6 +207,7 @@ def test_tensors_without_plain_memory(tensor: Any, message: str) -> None:
     assert str(raised.value) == message
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state:UserWarning")  # once a process
 def test_torch_tensors_without_plain_memory() -> None:
     torch = pytest.importorskip("torch")
     for tensor in (torch.eye(3).to_sparse(), torch.eye(3).to_sparse_csr(), torch.empty(3, device="meta")):
