@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FUZZ ?= 10000
+# How many processes `make oracles` takes; by default one a core.
+JOBS ?=
 
 # Tests are compiled once and not by every worker, also where the environment asks for no bytecode.
 unexport PYTHONDONTWRITEBYTECODE
@@ -48,7 +50,7 @@ mutate: .venv/dev
 
 # Installs jax, dali, triton, torch, max and nvrtc, each into an environment of its own under .oracles.
 oracles: .venv/dev
-	$(BIN)/python tests/oracles/compare.py $(ARGS)
+	$(BIN)/python tests/oracles/compare.py $(if $(JOBS),--jobs $(JOBS)) $(ARGS)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/ports.py)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/arrangements.py)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/emulator.py)

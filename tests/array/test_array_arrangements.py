@@ -40,6 +40,21 @@ KNOWN = {
         for array, values in (("c", "c"), *((f"sort(a_complex{bits})", f"a_complex{bits}") for bits in (64, 128)))
     },
     **{
+        (system, f"{function}({operands})"): "weft searches no complex numbers"
+        for system in ("numpy", "jax", "jax-x32")
+        for function, operands in (
+            ("digitize", "c, f"),
+            ("histogram", "c, 2"),
+            *(("digitize", f"a_complex{bits}, sort(a_complex{bits})") for bits in (64, 128)),
+            *(("histogram", f"a_complex{bits}, 2") for bits in (64, 128)),
+        )
+    },
+    **{
+        (system, expression): "weft inverts no matrices, and computes no singular values"
+        for system in ("numpy", "torch", "jax", "jax-x32")
+        for expression in ("linalg.norm(F, 2)", 'linalg.norm(F, "nuc")', "linalg.matrix_power(F[:, :2], -1)")
+    },
+    **{
         ("jax", f"silu(a_{name})"): "XLA's logistic of narrow floats is less accurate than a rounding"
         for name in ("float16", "bfloat16", "float8_e5m2")
     },

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from weft.array.expression.nodes import Call, Input
 from weft.dtypes import named
 from weft.semantics import composed
 
-CAT, MEANN = "cat", "meann"
+CAT, MEANN, DET, TRACE = "cat", "meann", "det", "trace"
 RANDOM = np.random.default_rng(7)
 
 
@@ -110,8 +111,65 @@ MESSAGES: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda x: wa.nextafter(x, 0.0), "torch", "torch.nextafter takes tensors, found 0.0; make it one with asarray"),
     (lambda x: wa.isclose(x, "a"), "jax", "'isclose' takes arrays and numbers, found str"),
     (lambda x: wa.ldexp(x, x), "jax", "jax's 'ldexp' takes no float32 exponents; convert them to int32"),
-    (lambda x: wa.quantile(x, 2), "numpy", "'quantile' takes a number from 0 to 1 (a percentile to 100), found 2"),
-    (lambda x: wa.quantile(x, cast(Any, [0.5])), "numpy", "'quantile' takes one number, found list; call it for each"),
+    (lambda x: wa.quantile(x, 2), "numpy", "'quantile' takes numbers from 0 to 1 (a percentile to 100), found 2"),
+    (lambda x: wa.quantile(x, [0.5]), "jax", "jax's quantile takes a number or an array, found list"),
+    (lambda x: wa.quantile(x, x[None]), "jax", "jax's quantile takes points of one dimension, found 2"),
+    (lambda x: wa.quantile(x, (x > 0)), "jax", "jax's 'quantile' takes floats for points, found bool; convert them to float32"),
+    (
+        lambda x: wa.quantile(x, x.to("float64")),
+        "torch",
+        "torch.quantile takes points of the elements' type, found float64; convert with .to()",
+    ),
+    (lambda x: wa.nonzero(x[0]), "numpy", "'nonzero' takes arrays with dimensions, found none; write atleast_1d(x)"),
+    (lambda x: wa.take(x[:0], np.array([0])), "jax", "no index is in bounds for axis 0 with size 0"),
+    (lambda x: wa.digitize(x, x[0]), "jax", "'digitize' takes bins of one dimension"),
+    (lambda x: wa.digitize(x, np.array([1, 2, 1])), "numpy", "'digitize' takes bins that increase or decrease throughout"),
+    (lambda x: wa.digitize(x, x), "torch", "torch has no 'digitize'; use searchsorted"),
+    (lambda x: wa.histogram(x, 0), "numpy", "'histogram' takes a positive number of bins, found 0"),
+    (lambda x: wa.histogram(x, 2.5), "jax", "'histogram' takes a whole number of bins or an array of their ends, found 2.5"),
+    (lambda x: wa.histogram(x, [1.0, 2.0]), "torch", "torch's histogram takes no list of bins; make an array of it"),
+    (lambda x: wa.histogram(x, x[None]), "numpy", "'histogram' takes ends of one dimension, found 2"),
+    (lambda x: wa.histogram(x, x[::-1]), "numpy", "'histogram' takes ends of bins that increase"),
+    (lambda x: wa.histogram(x, x.to("float64")), "torch", "torch.histogram takes ends of the elements' type; convert with .to()"),
+    (lambda x: wa.histogram(x, 2, weights=x[:1]), "jax", "'histogram' takes a weight for each of 2 elements, found 1"),
+    (
+        lambda x: wa.histogram(x, 2, weights=x.to("float64")),
+        "torch",
+        "torch.histogram takes weights of the elements' type; convert with .to()",
+    ),
+    (lambda x: wa.histogram(x, 2, (3, 1)), "torch", "'histogram' takes a range from less to more, found 3 to 1"),
+    (lambda x: wa.histogram(x / 0, 2), "numpy", "'histogram' takes a range of finite numbers, found inf to inf"),
+    (lambda x: wa.interp(x, x, x), "torch", "torch has no 'interp'; find places with searchsorted"),
+    (lambda x: wa.interp(x, x, x[:1]), "numpy", "'interp' takes points of one dimension and one size, found (2,) and (1,)"),
+    (lambda x: wa.interp(x, x[:0], x[:0]), "jax", "'interp' takes one point or more, found none"),
+    (lambda x: wa.interp(x, x, x, period=0), "jax", "'interp' takes a period that is not 0"),
+    (lambda x: wa.interp(x + 1j, x, x), "numpy", "numpy's 'interp' takes complex numbers for fp alone; pass the real parts"),
+    (lambda x: wa.interp(*[x.to("bfloat16")] * 3), "jax", "jax's 'interp' does not take bfloat16; convert to float32"),
+    (
+        lambda x: wa.linalg.norm(x > 1),
+        "torch",
+        "torch.linalg.norm takes floats and complex numbers, found bool; convert it first",
+    ),
+    (lambda x: wa.linalg.norm(x, "fro"), "numpy", "'linalg.norm' of vectors takes numbers for ord, found 'fro'"),
+    (lambda x: wa.linalg.norm(x[None, None], 1), "numpy", "'linalg.norm' takes one axis of vectors or two of matrices, found 3"),
+    (lambda x: wa.linalg.norm(x[None], 3), "jax", "'linalg.norm' of matrices takes fro, 1, -1, inf and -inf for ord, found 3"),
+    (
+        lambda x: wa.linalg.norm(x[None], 2),
+        "jax",
+        "weft computes no singular values (ord 2); take numpy.linalg.norm(array.numpy(), 2)",
+    ),
+    (lambda x: wa.linalg.matrix_power(x, 2), "jax", "'linalg.matrix_power' takes square matrices, found shape (2,)"),
+    (
+        lambda x: wa.linalg.matrix_power(x[:1, None], -2),
+        "torch",
+        "weft inverts no matrices (power -2); take numpy.linalg.inv(array.numpy()) and its power",
+    ),
+    (
+        lambda x: getattr(wa.linalg, DET)(x),
+        "jax",
+        "weft.array.linalg has no 'det'; take numpy.linalg.det(array.numpy()) and asarray the outcome",
+    ),
+    (lambda x: getattr(wa.linalg, TRACE)(x), "jax", "weft.array.linalg has no 'trace'; write weft.array.trace"),
     (lambda x: wa.median(x[:0]), "jax", "'median' over no elements has no value; the shape is (0,)"),
     (lambda x: wa.diff(x, -1), "jax", "'diff' is taken a number of times that is not negative, found -1"),
     (lambda x: wa.trace(x), "numpy", "'diagonal' takes arrays of two dimensions or more, found 1"),
@@ -140,13 +198,14 @@ MESSAGES: list[tuple[Callable[[Any], Any], str, str]] = [
 @pytest.mark.parametrize(("function", "system", "message"), MESSAGES)
 def test_messages(function: Any, system: str, message: str) -> None:
     x: Any = wa.asarray(np.array([1.0, 2.0], np.float32), system)
-    with pytest.raises((TypeError, ValueError, AttributeError)) as error:
+    with pytest.raises((TypeError, ValueError, AttributeError, IndexError)) as error:
         function(x)
     assert str(error.value) == message
 
 
 def test_functions_of_every_name_exist() -> None:
-    assert {*composed.HAS} <= {*wa.__all__}
+    assert all(callable(attrgetter(name)(wa)) for name in composed.HAS)
+    assert {name.partition(".")[0] for name in composed.HAS} <= {*wa.__all__}
     assert {op for op, _ in composed.REFUSED} <= {*composed.HAS}
 
 

@@ -7,16 +7,19 @@ where an answer differs and `known.toml` has no reason for it.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from datetime import date
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -27,6 +30,7 @@ from oracles import environments, judge, trees
 from oracles.judge import Verdict
 from oracles.probe import Question, ask
 from oracles.questions import PLANS, Plan, cells, values, without_data
+from weft.semantics import ops
 
 KNOWN: Final = Path(__file__).with_name("known.toml")
 SHOWN: Final = 40
@@ -77,7 +81,7 @@ class Tally:
             self.known[found] += 1
 
 
-def compare_types(plan: Plan, reasons: Sequence[Known]) -> Tally:
+def compare_types(reasons: Sequence[Known], plan: Plan) -> list[Tally]:
     """Every cell of a system."""
     started = time.monotonic()
     questions = list(cells(plan))
@@ -93,14 +97,14 @@ def compare_types(plan: Plan, reasons: Sequence[Known]) -> Tally:
         else:
             tally.differs(reasons, Verdict(without_data(question), answer, ours))
     tally.seconds = time.monotonic() - started
-    return tally
+    return [tally]
 
 
-def compare_values(plan: Plan, reasons: Sequence[Known], native: int, seed: int) -> list[Tally]:
+def compare_values(reasons: Sequence[Known], plan: Plan, native: int, seed: int) -> list[Tally]:
     """A sample of values: the reference on all, generated kernels on every ``native``-th."""
     started = time.monotonic()
-    questions = list(values(plan, seed))
-    answers = ask(plan.package, plan.system, questions, plan.value_batch)
+    questions = values(plan, seed)
+    answers = _answers(plan, questions, {at for at, (op, *_) in enumerate(questions) if op in ops.REDUCTIONS})
     asked = time.monotonic()
     tallies = [Tally(plan.system, "values, reference"), Tally(plan.system, "values, native")]
     tallies[0].seconds = asked - started
@@ -110,6 +114,25 @@ def compare_values(plan: Plan, reasons: Sequence[Known], native: int, seed: int)
             _value(tally, plan, reasons, question, answer, backend)
         tally.seconds += time.monotonic() - began
     return tallies
+
+
+def _answers(plan: Plan, questions: Sequence[Question], constant: Set[int]) -> list[str]:
+    """The package's values. One that compiles slowly has a graph for those that are the same in every run, one for `Plan.whole`
+    others, and the rest by operation (``probes/max_nodes.py``)."""
+    if not plan.whole:
+        return ask(plan.package, plan.system, questions, plan.value_batch)
+    others = [at for at in range(len(questions)) if at not in constant]
+    whole = others[:: max(len(others) // plan.whole, 1)]
+    rest = sorted({*others} - {*whole})
+    found: dict[int, str] = {}
+    for places, variant, batch in (
+        (sorted(constant), plan.system, plan.value_batch),
+        (whole, plan.system, plan.value_batch),
+        (rest, f"{plan.system} nodes", len(rest)),
+    ):
+        answers = ask(plan.package, variant, [questions[at] for at in places], batch) if places else []
+        found |= zip(places, answers, strict=True)
+    return [found[at] for at in range(len(questions))]
 
 
 def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Question, answer: str, backend: str) -> None:
@@ -123,13 +146,11 @@ def _value(tally: Tally, plan: Plan, reasons: Sequence[Known], question: Questio
         tally.differs(reasons, Verdict(without_data(question) + " =", *difference))
 
 
-def compare_trees(plan: Plan, reasons: Sequence[Known], count: int, seed: int, native: int) -> list[Tally]:
+def compare_trees(reasons: Sequence[Known], plan: Plan, native: int, seed: int, count: int) -> list[Tally]:
     """Random expression trees: the reference on all, generated kernels on every ``native``-th."""
     started = time.monotonic()
     questions = list(trees.trees(plan, count, seed))
-    whole = plan.whole or len(questions)
-    answers = ask(plan.package, plan.system, questions[:whole], plan.value_batch)
-    answers += ask(plan.package, f"{plan.system} nodes", questions[whole:], len(questions))
+    answers = _answers(plan, questions, set())
     tallies = [Tally(plan.system, f"trees, {backend}") for backend in ("reference", "native")]
     tallies[0].seconds = time.monotonic() - started
     for tally, backend, step in zip(tallies, ("reference", "native"), (1, native), strict=True):
@@ -184,24 +205,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, metavar="N", help="so many trees a system (2000)")
     parser.add_argument("--seed", type=int, default=date.today().toordinal(), help="of samples and trees (today)")
     parser.add_argument("--native", type=int, default=8, metavar="N", help="every N-th value on generated kernels too")
+    parser.add_argument(
+        "--jobs", type=int, default=min(os.cpu_count() or 1, 4), metavar="N", help="processes (one a core)"
+    )
     parser.add_argument("--all", action="store_true", help="print every disagreement")
     options = parser.parse_args(arguments)
     console = Console()
     console.print(f"seed {options.seed}")
     everything = not (options.types or options.values or options.trees)
-    reasons = known()
-    tallies: list[Tally] = []
+    tasks: list[tuple[Callable[..., list[Tally]], Any]] = []
     for package in options.system or list(PLANS):
         environments.python(package)
         for plan in PLANS[package]:
             if everything or options.types:
-                tallies.append(compare_types(plan, reasons))
+                tasks.append((compare_types, (plan,)))
             if plan.values and (everything or options.values):
-                tallies += compare_values(plan, reasons, options.native, options.seed)
+                tasks.append((compare_values, (plan, options.native, options.seed)))
             if plan.values and (everything or options.trees):
-                tallies += compare_trees(plan, reasons, options.count, options.seed, options.native)
+                tasks.append((compare_trees, (plan, options.native, options.seed, options.count)))
+    tallies = run(tasks, options.jobs)
     report(console, tallies, options.all)
     return int(any(t.open for t in tallies))
+
+
+def run(tasks: Sequence[tuple[Callable[..., list[Tally]], Any]], jobs: int) -> list[Tally]:
+    """What all tasks find, in their order."""
+    reasons = known()
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        waiting = [pool.submit(function, reasons, *rest) for function, rest in tasks]
+        for done in as_completed(waiting):
+            for t in done.result():
+                sys.stderr.write(f"{t.system}, {t.kind}: {t.asked} asked, {len(t.open)} open, {t.seconds:.0f} s\n")
+        return [tally for done in waiting for tally in done.result()]
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 
 from typing import TYPE_CHECKING, NoReturn
 
+from weft.array.api import linalg
 from weft.array.api.activations import elu, gelu, leaky_relu, log_softmax, relu, relu6, silu, softmax, softplus
 from weft.array.api.advice import missing_function
 from weft.array.api.arithmetic import (
@@ -22,6 +23,7 @@ from weft.array.api.arithmetic import (
     xlog1py,
     xlogy,
 )
+from weft.array.api.binning import digitize, histogram, interp, sinc
 from weft.array.api.closeness import allclose, array_equal, isclose, nan_to_num
 from weft.array.api.creation import (
     arange,
@@ -305,6 +307,7 @@ __all__ = [
     "diag",
     "diagonal",
     "diff",
+    "digitize",
     "divide",
     "divmod",
     "dot",
@@ -342,11 +345,13 @@ __all__ = [
     "greater",
     "greater_equal",
     "heaviside",
+    "histogram",
     "hstack",
     "hypot",
     "identity",
     "imag",
     "inner",
+    "interp",
     "invert",
     "isclose",
     "isfinite",
@@ -364,6 +369,7 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linalg",
     "linspace",
     "log",
     "log10",
@@ -436,6 +442,7 @@ __all__ = [
     "signbit",
     "silu",
     "sin",
+    "sinc",
     "sinh",
     "softmax",
     "softplus",

@@ -21,11 +21,12 @@ _NETWORKS: Final = ("torch", "jax")
 _OF_ALL: Final = """
 gcd lcm nextafter deg2rad rad2deg ldexp isclose allclose array_equal nan_to_num diff count_nonzero nansum nanmean median
 nanmedian quantile trace diagonal diag tril triu meshgrid searchsorted bincount unique isin dot vdot inner kron cross vstack
-hstack dstack column_stack atleast_1d atleast_2d atleast_3d rot90 flipud fliplr array_split argwhere
+hstack dstack column_stack atleast_1d atleast_2d atleast_3d rot90 flipud fliplr array_split argwhere sinc histogram
+linalg.norm linalg.matrix_power
 """
 _OF_ARRAYS: Final = """
 divmod nanprod nanmax nanmin nanvar nanstd nanargmax nanargmin nancumsum nancumprod ptp average tri identity percentile
-broadcast_arrays flatnonzero
+broadcast_arrays flatnonzero digitize interp
 """
 _OF_NETWORKS: Final = "xlogy xlog1py softmax log_softmax relu relu6 silu gelu softplus leaky_relu elu"
 
@@ -63,6 +64,12 @@ REFUSED: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     **{(op, "numpy"): frozenset({"bool", "complex"}) for op in ("quantile", "percentile")},
     ("ptp", "numpy"): frozenset({"bool"}),
     ("silu", "jax"): _NO_INTEGERS,
+    ("sinc", "torch"): frozenset({"float8"}),
+    ("linalg.norm", "torch"): frozenset({"float8"}),
+    ("histogram", "torch"): _ONLY_FLOATS | {"half"},
+    ("histogram", "numpy"): frozenset({"complex"}),
+    ("histogram", "jax"): frozenset({"complex"}),
+    **{("digitize", base): frozenset({"complex"}) for base in _ARRAYS},
 }
 """The kinds of types (`arrangement.kinds`, ``integer``, ``float`` and ``half``, floats of 16 bits) that a system's function
 refuses."""
@@ -82,6 +89,8 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "identity": "use eye",
     "flatnonzero": "use nonzero of ravel(x)",
     "percentile": "use quantile",
+    "digitize": "use searchsorted",
+    "interp": "find places with searchsorted",
 }
 
 

@@ -219,16 +219,12 @@ def dali_names() -> dict[str, Any]:
     }
 
 
-def max_names(used: set[str]) -> tuple[dict[str, Any], Any]:
-    from max import driver
+def max_names(inputs: dict[str, Any]) -> dict[str, Any]:
+    """MAX's functions inside a graph that has these inputs."""
     from max.dtype import DType
-    from max.engine import InferenceSession
-    from max.graph import DeviceRef, Graph, TensorType, ops
+    from max.graph import DeviceRef, ops
 
     cpu = DeviceRef.CPU()
-    arrays = {name: DATA[name] for name in sorted(used & DATA.keys())}
-    types = [TensorType(DType.from_numpy(a.dtype), a.shape, cpu) for a in arrays.values()]
-    graph = Graph("oracle", input_types=types)
 
     def pad(x: Any, w: Any, mode: str = "constant", constant_values: Any = 0) -> Any:
         flat = [n for pair in widths(w, len(x.shape)) for n in pair]
@@ -252,16 +248,64 @@ def max_names(used: set[str]) -> tuple[dict[str, Any], Any]:
         "arange": arange,
         "I": lambda *v, dtype="int64": ops.constant(np.array(v, dtype), getattr(DType, dtype), cpu),
     }
+    return names | inputs
 
-    def run(expression: str) -> Any:
-        with graph:
-            given = dict(zip(arrays, (value.tensor for value in graph.inputs), strict=True))
-            result = eval(expression, names | given)
-            graph.output(*(result if isinstance(result, (tuple, list)) else (result,)))
-        model = InferenceSession(devices=[driver.CPU()]).load(graph)
-        return tuple(o.to_numpy() for o in model.execute(*map(driver.Buffer.from_numpy, arrays.values())))
 
-    return names, run
+def max_answers(expressions: list[str]) -> list[str]:
+    """The answers of one graph, which takes half a minute to compile; of its halves where that ends the process."""
+    read, write = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            text = json.dumps(in_a_graph(expressions))
+        except BaseException as error:
+            text = json.dumps([refusal(error)]) if len(expressions) == 1 else ""
+        with os.fdopen(write, "w") as stream:
+            stream.write(text)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as stream:
+        text = stream.read()
+    os.waitpid(child, 0)
+    if text:
+        return json.loads(text)
+    if len(expressions) == 1:
+        return ["!killed"]
+    middle = len(expressions) // 2
+    return max_answers(expressions[:middle]) + max_answers(expressions[middle:])
+
+
+def in_a_graph(expressions: list[str]) -> list[str]:
+    """Values of MAX, and what it refuses while the graph is made."""
+    from max import driver
+    from max.dtype import DType
+    from max.engine import InferenceSession
+    from max.graph import DeviceRef, Graph, TensorType
+
+    data = {name: np.array(array, order="C") for name, array in DATA.items() if array.dtype.kind != "c"}
+    types = [TensorType(DType.from_numpy(a.dtype), a.shape, DeviceRef.CPU()) for a in data.values()]
+    refused: dict[str, str] = {}
+    for expression in expressions:
+        try:
+            with Graph("alone", input_types=types) as graph:
+                found = eval(expression, max_names(dict(zip(data, (v.tensor for v in graph.inputs), strict=True))))
+                graph.output(*(found if isinstance(found, (tuple, list)) else (found,)))
+        except Exception as error:
+            refused[expression] = refusal(error)
+    counts: dict[str, int] = {}
+    with Graph("oracle", input_types=types) as graph:
+        names = max_names(dict(zip(data, (value.tensor for value in graph.inputs), strict=True)))
+        outputs: list[Any] = []
+        for expression in expressions:
+            if expression not in refused:
+                found = eval(expression, dict(names))
+                parts = found if isinstance(found, (tuple, list)) else (found,)
+                counts[expression] = len(parts)
+                outputs += parts
+        graph.output(*outputs)
+    model = InferenceSession(devices=[driver.CPU()]).load(graph)
+    results = model.execute(*map(driver.Buffer.from_numpy, data.values()))
+    values = iter([shown(result.to_numpy()) for result in results])
+    return [refused.get(e) or "; ".join(next(values) for _ in range(counts[e])) for e in expressions]
 
 
 def shown(value: Any) -> str:
@@ -281,32 +325,13 @@ def refusal(error: BaseException) -> str:
     return f"!{type(error).__name__}: {' '.join(str(error).split())[:120]}"
 
 
-def answer(names: dict[str, Any], expression: str, run: Any = None) -> str:
+def answer(names: dict[str, Any], expression: str) -> str:
     """What an expression gives."""
     try:
-        result = run(expression) if run else eval(expression, dict(names))
+        result = eval(expression, dict(names))
         return "; ".join(map(shown, result)) if isinstance(result, (tuple, list)) else shown(result)
     except Exception as error:
         return refusal(error)
-
-
-def in_a_child(expression: str) -> str:
-    """MAX compiles a graph for each, and some end the process."""
-    read, write = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            used = set(compile(expression, "", "eval").co_names)
-            names, run = max_names(used)
-            text = answer(names, expression, run)
-        except BaseException as error:
-            text = refusal(error)
-        os.write(write, text.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as stream:
-        text = stream.read()
-    os.waitpid(child, 0)
-    return text or "!killed"
 
 
 def main() -> None:
@@ -314,7 +339,7 @@ def main() -> None:
     name, asked, answered = sys.argv[1:]
     questions = json.loads(Path(asked).read_text(encoding="utf-8"))
     if name == "max":
-        answers = [in_a_child(q) for q in questions]
+        answers = max_answers(questions)
     else:
         kinds = {"numpy": numpy_names, "torch": torch_names, "dali": dali_names}
         names = kinds[name]() if name in kinds else jax_names(name == "jax")

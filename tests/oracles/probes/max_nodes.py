@@ -1,10 +1,13 @@
-"""Expression trees node by node, in MAX: each operation is compiled once for each type, on vectors of any length.
+"""Questions and expression trees node by node, in MAX: each operation is compiled once for each type, on vectors of any length.
 
-A graph of MAX costs a second of compilation for each output, so that thousands of trees cannot each be a graph of their own.
-Here all operations that the trees need are the outputs of a few graphs, and the nodes that are ready are computed together, as
-one long vector for each operation. Types and refusals are those of the trees' own graphs (`max_probe.build`). Operands of two
-types are converted to the type that MAX gives their sum, and a number is a constant of the other side's type, as MAX's graphs
-show it.
+A graph of MAX costs half a minute of compilation and a second for each output, so that thousands of questions cannot each be a
+graph of their own. Here all operations that they need are the outputs of a few graphs, and the nodes that are ready are computed
+together, as one long vector for each operation. Types and refusals are those of the questions' own graphs (`max_probe.build`).
+Operands of two types are converted to the type that MAX gives their sum, and a number is a constant of the other side's type, as
+MAX's graphs show it.
+
+The graphs have all operations on all types, also those that no question has (`universe`): they are the same in every run, and
+MAX finds them in its cache.
 """
 
 from __future__ import annotations
@@ -12,20 +15,38 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import common
 import max_probe as probe
 import numpy as np
+from max import engine
 from max.dtype import DType
 from max.graph import Graph, TensorType, ops
 
 Key = tuple[str, ...]
 """An operation and the types of its operands."""
 
-OUTPUTS = 64
+OUTPUTS = 100
 """How many operations one graph has."""
+
+WORKERS = 2
+"""How many processes compile graphs."""
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = ("int8", "int16", "int32", "int64", *UNSIGNED)
+FLOAT8 = frozenset({"float8_e4m3fn", "float8_e5m2"})
+CALCULUS = ("sqrt", "rsqrt", "exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "log1p", "acos", "atanh")
+ROUNDING = ("floor", "ceil", "round", "trunc")
+ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**")
+WHOLE = ("matmul", "concat", "sum", "mean", "max", "min", "prod", "argmax", "argmin", "cumsum")
+"""What is not elementwise."""
 
 
 def name(dtype: DType) -> str:
@@ -75,34 +96,79 @@ def types_of(questions: list[common.Question]) -> list[list[str]]:
     return found
 
 
+def fails(key: Key) -> bool:
+    """Whether MAX 26.7 accepts the operation and has no code for it."""
+    op, dtype = key[0], key[-1]
+    if {op.removeprefix("cast "), dtype} & FLOAT8:  # on a CPU
+        return True
+    if op in probe.UNARY and op in ("neg", *ROUNDING, *CALCULUS):
+        return dtype == "bool" or dtype in (UNSIGNED if op == "neg" else INTEGERS)
+    return op in ARITHMETIC and dtype == "bool"
+
+
+def universe() -> list[Key]:
+    """Each elementwise operation on each type that it accepts, and each conversion."""
+    types = ("bool", *INTEGERS, *FLOATS)
+    keys = [(op, *[t] * (1 + (op in probe.BINARY))) for op in probe.FUNCTIONS if op not in WHOLE for t in types]
+    keys += [(f"cast {a}", b) for a in types for b in types if a != b]
+    return [key for key in keys if not fails(key) and builds(key)]
+
+
+def builds(key: Key) -> bool:
+    """Whether MAX makes a graph of the operation."""
+    try:
+        graph_of([key])
+    except Exception:
+        return False
+    return True
+
+
+def graph_of(keys: list[Key]) -> Graph:
+    """The graph whose outputs are the operations."""
+    types = [
+        TensorType(probe.TYPES[t], (f"n{at}",), probe.CPU) for at, key in enumerate(keys) for t in operands_of(key)
+    ]
+    graph = Graph("nodes", input_types=types)
+    with graph:
+        inputs = iter([value.tensor for value in graph.inputs])
+        graph.output(*(apply(key, [next(inputs) for _ in operands_of(key)]) for key in keys))
+    return graph
+
+
+def compiled(keys: list[Key], path: Path) -> bool:
+    """Compiles a graph into a file; false where MAX fails to."""
+    try:
+        probe.session().compile(graph_of(keys)).export_mef(path)
+    except Exception as error:
+        sys.stderr.write(f"{len(keys)} operations do not compile: {error.__cause__ or error}\n")
+        return False
+    return True
+
+
 class Kernels:
     """Operations by their keys, compiled as outputs of graphs."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self.models: list[tuple[list[Key], Any]] = []
-        self.failed: set[Key] = set()
-        ordered = sorted(keys)
-        for start in range(0, len(ordered), OUTPUTS):
-            self._compile(ordered[start : start + OUTPUTS])
-            sys.stderr.write(f"{start + OUTPUTS} of {len(ordered)} operations\n")
+        wanted = set(keys)
+        self.failed = {key for key in wanted if fails(key)}
+        known = universe()
+        more = sorted(wanted - self.failed - {*known})
+        groups = [part[at : at + OUTPUTS] for part in (known, more) for at in range(0, len(part), OUTPUTS)]
+        with TemporaryDirectory() as folder, ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
+            paths = [Path(folder) / f"{at}.mef" for at in range(len(groups))]
+            for group, path, fine in zip(groups, paths, pool.map(compiled, groups, paths), strict=True):
+                self._take(group, path, fine)
 
-    def _compile(self, keys: list[Key]) -> None:
-        types = [
-            TensorType(probe.TYPES[t], (f"n{at}",), probe.CPU) for at, key in enumerate(keys) for t in operands_of(key)
-        ]
-        graph = Graph("nodes", input_types=types)
-        try:
-            with graph:
-                inputs = iter([value.tensor for value in graph.inputs])
-                graph.output(*(apply(key, [next(inputs) for _ in operands_of(key)]) for key in keys))
-            self.models.append((keys, probe.session().load(graph)))
-        except Exception as error:
-            sys.stderr.write(f"{len(keys)} operations do not compile: {str(error).splitlines()[0]}\n")
-            if len(keys) == 1:
-                self.failed.add(keys[0])
-                return
-            self._compile(keys[: len(keys) // 2])
-            self._compile(keys[len(keys) // 2 :])
+    def _take(self, keys: list[Key], path: Path, fine: bool) -> None:
+        """Takes the operations of a graph from its file, or finds those that do not compile."""
+        if fine:
+            self.models.append((keys, probe.session().init(engine.read(path))))
+        elif len(keys) == 1:
+            self.failed.add(keys[0])
+        else:
+            for half in (keys[: len(keys) // 2], keys[len(keys) // 2 :]):
+                self._take(half, path, compiled(half, path))
 
     def compute(self, wanted: dict[Key, list[list[np.ndarray]]]) -> dict[Key, np.ndarray]:
         """For each key the operation of its operands, each the parts of one long vector."""
@@ -155,9 +221,20 @@ def steps(tree: Tree, at: int, known: dict[tuple[str, str], str]) -> tuple[list[
     return operands, meets, [*casts, (op, *[meets] * len(operands))]
 
 
+def as_tree(question: common.Question) -> common.Question:
+    """A question as a tree of one node."""
+    op, *texts = question
+    if op == "tree":
+        return question
+    leaves = [text for text in texts if "@" in text]
+    sides = (f"x{leaves.index(text)}" if text in leaves else f"={text}" for text in texts)
+    return ["tree", " ".join((op.replace(" ", ","), *sides)), *leaves]
+
+
 def answers(questions: list[common.Question]) -> list[str]:
-    """The values of all trees."""
+    """The values of all questions and trees."""
     known: dict[tuple[str, str], str] = {}
+    questions = [as_tree(question) for question in questions]
     trees = [Tree(q, t) for q, t in zip(questions, types_of(questions), strict=True)]
     for tree in trees:
         for at, text in enumerate(tree.question[2:]):

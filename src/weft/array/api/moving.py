@@ -206,9 +206,13 @@ def swapaxes(x: Data, first: SupportsIndex, second: SupportsIndex) -> Array:
 
 def nonzero(x: Data) -> tuple[Array, ...]:
     """The indices of the elements that are not zero, an array for each axis. Their number is a matter of the values, which are
-    computed at once."""
+    computed at once. An array without dimensions is refused; PyTorch takes it for one element."""
     array = _array(x)
     rules.refuse_missing(array.semantics, "nonzero", (array.type,))
+    if not array.ndim and rules.family(array.semantics) == "torch":
+        array = array.reshape(1)
+    if not array.ndim:
+        raise ValueError("'nonzero' takes arrays with dimensions, found none; write atleast_1d(x)")
     count = count_true(array.node)
     dtype = rules.index_type(array.semantics, "nonzero")
     return tuple(Array(Value(n), array.semantics) for n in picking.nonzero(array.node, count, dtype))

@@ -11,12 +11,13 @@ from weft import dtypes
 from weft.array.api.composition import Data, arrays, axis_slice, base, constant, fit, like, one, operands, viewed
 from weft.array.api.functions import where
 from weft.array.api.lazy import Array, Axis, apply, asarray, system_of, values_of
-from weft.array.api.moving import argsort, concatenate, nonzero, sort, take_along_axis
+from weft.array.api.moving import argsort, concatenate, nonzero, sort, stack, take_along_axis
 from weft.array.building import picking
 from weft.array.building.operations import Value
 from weft.array.building.whole import call, require_plain, spread
 from weft.array.expression import views
 from weft.array.expression.conversion import convert
+from weft.dtypes import DType
 from weft.semantics import PromotionError
 from weft.semantics import arrangement as rules
 
@@ -84,25 +85,24 @@ def nanmedian(x: Data, axis: Axis = None, keepdims: bool = False) -> Array:
     return _shaped(_middle(concatenate([low, high], -1)), shape, keepdims)
 
 
-def quantile(x: Data, q: float, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The element at ``q`` of the way through the elements in order over ``axis``, between two of them in proportion."""
+def quantile(x: Data, q: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The element at ``q`` of the way through the elements in order over ``axis``, between two of them in proportion. An array of
+    points (NumPy: also a list) gives a result for each, along new first axes; the points are computed at once."""
     return _quantile("quantile", x, q, axis, keepdims)
 
 
-def percentile(x: Data, q: float, axis: Axis = None, keepdims: bool = False) -> Array:
+def percentile(x: Data, q: Any, axis: Axis = None, keepdims: bool = False) -> Array:
     """`quantile` at ``q`` hundredths."""
-    require_plain("percentile", q)
-    return _quantile("percentile", x, q / 100, axis, keepdims)
+    require_plain("percentile", q) if isinstance(q, (int, float)) else None
+    return _quantile("percentile", x, q, axis, keepdims)
 
 
-def _quantile(op: str, x: Data, q: float, axis: Axis, keepdims: bool) -> Array:
-    require_plain(op, q)
-    if not isinstance(q, (int, float)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise TypeError(f"'{op}' takes one number, found {type(q).__name__}; call it for each")
+def _quantile(op: str, x: Data, q: Any, axis: Axis, keepdims: bool) -> Array:
     array = one(op, x)
     system = base(array)
-    if not 0 <= q <= 1 and system != "jax":
-        raise ValueError(f"'{op}' takes a number from 0 to 1 (a percentile to 100), found {q}")
+    points, kind = _points(op, array, q)
+    if not ((points >= 0) & (points <= 1)).all() and system != "jax":
+        raise ValueError(f"'{op}' takes numbers from 0 to 1 (a percentile to 100), found {q}")
     line, shape = _lined(op, array, axis)
     size = line.shape[-1]
     if not size:
@@ -111,20 +111,62 @@ def _quantile(op: str, x: Data, q: float, axis: Axis, keepdims: bool) -> Array:
         line = like(op, "/", line, line)[0][0] if system == "jax" else line.astype("float64")
     elif system == "numpy" and rules.kinds(array.dtype) & {"ml_dtypes"}:
         line = line.astype("float32")
+    result = line.dtype if kind is None or system != "numpy" else _wider(line.dtype, kind)
     ordered = sort(line)
-    place = q * (size - 1)
-    low, high = (min(max(at, 0), size - 1) for at in (math.floor(place), math.ceil(place)))
-    weight = place - math.floor(place)
-    a, b = (axis_slice(ordered, -1, at, at + 1)[..., 0] for at in (low, high))
-    if system == "jax":
-        wide = [fit(side, side.dtype.compute) for side in (a, b)]
-        found = fit(wide[0] * (1.0 - weight) + wide[1] * weight, line.dtype)
-    else:
-        wide = [fit(side, side.dtype.compute) for side in (a, b)]
-        step = wide[1] - wide[0]
-        found = fit(wide[0] + step * weight if weight < 0.5 else wide[1] - step * (1.0 - weight), line.dtype)
     last = ordered[..., -1]
-    return _shaped(where(apply("isnan", last), last, found), shape, keepdims)
+    missing = fit(where(apply("isnan", last), last, constant(0, last)), result)
+    found = [_point(ordered, place, result) for place in points.ravel() * (size - 1)]
+    values = [_shaped(where(apply("isnan", last), missing, value), shape, keepdims) for value in found]
+    if kind is None:
+        return values[0]
+    if not values:
+        return fit(constant(0, line), result).broadcast_to((0, *(shape if keepdims else line.shape[:-1])))
+    return stack(values, 0).reshape(*points.shape, *values[0].shape)
+
+
+def _points(op: str, array: Array, q: Any) -> tuple[np.ndarray[Any, Any], DType | None]:
+    """The points from 0 to 1 as they are computed with, and their type, which is None for a number."""
+    hundredths = op == "percentile"
+    system = base(array)
+    if isinstance(q, (int, float)):
+        require_plain(op, q)
+        return np.array([q / 100 if hundredths else q], np.float64), None
+    if type(q) in (list, tuple) and system != "numpy":
+        raise TypeError(f"{array.semantics.name}'s {op} takes a number or an array, found {type(q).__name__}")
+    given = q if isinstance(q, Array) else asarray(np.asarray(q), array.semantics)
+    if given.ndim > 1 and system != "numpy":
+        raise ValueError(f"{array.semantics.name}'s {op} takes points of one dimension, found {given.ndim}")
+    if system == "torch" and given.dtype != array.dtype:
+        raise PromotionError(
+            f"torch.{op} takes points of the elements' type, found {given.dtype}", "convert with .to()"
+        )
+    if system == "jax" and not (given.dtype.is_float or hundredths):
+        raise PromotionError(f"jax's '{op}' takes floats for points, found {given.dtype}", "convert them to float32")
+    values = values_of(given)
+    if not hundredths:
+        return values, given.dtype
+    narrow = given.dtype.is_float and given.dtype.bits <= 32 and array.dtype.is_float and array.dtype.bits <= 32
+    return values / (np.float32(100) if narrow else 100), given.dtype if given.dtype.is_float else dtypes.float64
+
+
+def _wider(line: DType, kind: DType) -> DType:
+    """The type of NumPy's result: that of the elements and of the points that are floats."""
+    return max(line, kind, key=lambda d: d.bits) if kind.is_float else line
+
+
+def _point(ordered: Array, place: Any, result: DType) -> Array:
+    """The element at a place that need not be whole."""
+    size = ordered.shape[-1]
+    below = math.floor(place)
+    weight = float(place - below)
+    low, high = (min(max(at, 0), size - 1) for at in (below, math.ceil(place)))
+    a, b = (axis_slice(ordered, -1, at, at + 1)[..., 0] for at in (low, high))
+    if base(ordered) == "jax":
+        wide = [fit(side, side.dtype.compute) for side in (a, b)]
+        return fit(wide[0] * (1.0 - weight) + wide[1] * weight, result)
+    wide = [fit(side, result.compute) for side in (a, b)]
+    step = fit(fit(b, b.dtype.compute) - fit(a, a.dtype.compute), result.compute)
+    return fit(wide[0] + step * weight if weight < 0.5 else wide[1] - step * (1.0 - weight), result)
 
 
 def searchsorted(ordered: Data, values: Data, side: str = "left") -> Array:
@@ -193,10 +235,15 @@ def bincount(x: Data, weights: Data = None, minlength: int = 0, length: int | No
         kind = given.dtype if system == "jax" or system == "torch" and given.dtype == dtypes.float32 else dtypes.float64
         real = given.real if given.dtype.is_complex and system == "torch" else given
         new = Value(convert(real.node, kind))
+    return summed(Array(Value(_places(array, system)), array.semantics), Array(new, array.semantics), length)
+
+
+def summed(places: Array, numbers: Array, length: int) -> Array:
+    """The sum of the numbers of each place from 0 to ``length``; those of greater places are left out."""
+    kind = numbers.dtype
     zero: Any = spread(complex(0) if kind.is_complex else 0.0 if kind.is_float else 0, kind, (length,))
     ways: dict[str, Any] = {"sizes": (length,), "offset": 0, "strides": (1,), "mode": "fill"}
-    node = call("scatter_add", (length,), kind, zero, new.node, _places(array, system), **ways)
-    return Array(Value(node), array.semantics)
+    return Array(Value(call("scatter_add", (length,), kind, zero, numbers.node, places.node, **ways)), places.semantics)
 
 
 def _is_integer(weights: Data) -> bool:

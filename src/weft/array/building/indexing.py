@@ -73,10 +73,16 @@ def read(system: Semantics, value: Value, key: object, count: Reader, mode: str 
         if not chosen.indices:
             return chosen.window
         other = missing(value.node.dtype) if fill is None else fill
-        found = gathered(chosen.window, chosen.indices, mode, other)
+        found = gathered(chosen.window, chosen.indices, _checked(base, mode, chosen), other)
         return views.permute(found, chosen.order)
 
     return moved(system, "index", value, build)
+
+
+def _checked(base: str, mode: str, chosen: Selection) -> str:
+    """The mode; PyTorch does not look at indices where no element is taken, unless their dimension is empty."""
+    picked, rest = chosen.window.shape[: len(chosen.indices)], chosen.window.shape[len(chosen.indices) :]
+    return "clip" if base == "torch" and mode == "raise" and 0 in rest and 0 not in picked else mode
 
 
 def view(system: Semantics, node: Node, key: object) -> Node:

@@ -62,6 +62,10 @@ def take(
             raise TypeError("ops.gather takes an axis")
         source = value.node if axis is not None else views.reshape(value.node, (value.node.size,))
         along = views.axis_of(0 if axis is None else axis, len(source.shape), op)
+        if base == "jax" and node.size and not source.shape[along]:
+            raise IndexError(f"no index is in bounds for axis {along} with size 0")
+        if base == "numpy" and how == "raise" and 0 in source.shape[:along] and source.shape[along]:
+            how = "clip"  # it has no slices to take from, and does not look at indices
         return along_axis(source, node, along, _clip(base, how), _outside(system, value, fill))
 
     return moved(system, op, value, build)

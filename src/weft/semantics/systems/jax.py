@@ -398,7 +398,7 @@ class JaxSemantics(Semantics):
             if masks and (meaning == "mul" or masks[0] == "left"):
                 meaning = f"{meaning}_{masks[0]}_bool"
                 steps.append(Step("XLA", "a product with an array of bools is a choice: zero where the bool is false"))
-        if op in ("fmin", "fmax") and dtype != dtypes.float16 and not _is_number_everywhere(*operands):
+        if op in ("fmin", "fmax") and dtype != dtypes.float16 and _is_choice(dtype, *operands):
             meaning = f"{meaning}_chosen"
             steps.append(Step("XLA", "the operands are compared as if those below the normal range were zeros"))
         if meaning in FLUSHED and dtype not in _KEEPS.get(meaning, (dtypes.float16,)):
@@ -456,6 +456,18 @@ def _is_repeated(dividend: Operand, divisor: Operand) -> bool:
     if isinstance(dividend, (bool, int, float, complex, Constant)) or (isinstance(dividend, Type) and dividend.scalar):
         return False
     return not isinstance(divisor, DType) and (not isinstance(divisor, Type) or divisor.scalar or divisor.repeated)
+
+
+def _is_choice(dtype: DType, left: Operand, right: Operand) -> bool:
+    """Whether XLA compares and chooses, for ``fmin``, instead of taking the lesser by an instruction. In bfloat16 it takes the
+    instruction beside unsigned integers on either side, and chooses beside other integers."""
+    if dtype == dtypes.bfloat16:
+        kinds = [o if isinstance(o, DType) else o.dtype for o in (left, right) if isinstance(o, (DType, Type))]
+        if any(kind.is_integer and not kind.signed for kind in kinds):
+            return False
+        if isinstance(right, (DType, Type)) and not _is_repeated(left, right) and not kinds[-1].is_float:
+            return True
+    return not _is_number_everywhere(left, right)
 
 
 def _is_number_everywhere(left: Operand, right: Operand) -> bool:

@@ -111,7 +111,7 @@ _PYTHON_OPERATORS: Final = frozenset({*ops.ARITHMETIC, *ops.BITWISE, *ops.COMPAR
 UNCOMPILED: Final[Mapping[str, Callable[[DType], bool]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "**"), lambda d: d.is_bool),
     "neg": lambda d: not d.signed,
-    **dict.fromkeys((*FUNCTIONS, "log1p", "acos", "atanh"), lambda d: not d.is_float),
+    **dict.fromkeys((*FUNCTIONS, "log1p", "acos", "atanh", "round", "trunc"), lambda d: not d.is_float),
 }
 """Op -> the common types in which the package's graph accepts it, and its compiler fails."""
 
