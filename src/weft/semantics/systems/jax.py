@@ -459,14 +459,10 @@ def _is_repeated(dividend: Operand, divisor: Operand) -> bool:
 
 
 def _is_choice(dtype: DType, left: Operand, right: Operand) -> bool:
-    """Whether XLA compares and chooses, for ``fmin``, instead of taking the lesser by an instruction. In bfloat16 it takes the
-    instruction beside unsigned integers on either side, and chooses beside other integers."""
-    if dtype == dtypes.bfloat16:
-        kinds = [o if isinstance(o, DType) else o.dtype for o in (left, right) if isinstance(o, (DType, Type))]
-        if any(kind.is_integer and not kind.signed for kind in kinds):
-            return False
-        if isinstance(right, (DType, Type)) and not _is_repeated(left, right) and not kinds[-1].is_float:
-            return True
+    """Whether XLA compares and chooses, for ``fmin``, instead of taking the lesser by an instruction: in bfloat16 beside integers
+    on the right, too. (Beside unsigned ones it takes the instruction for the elements that fill no vector.)"""
+    if dtype == dtypes.bfloat16 and isinstance(right, (DType, Type)) and not _is_repeated(left, right):
+        return True
     return not _is_number_everywhere(left, right)
 
 

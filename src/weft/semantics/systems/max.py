@@ -112,6 +112,7 @@ UNCOMPILED: Final[Mapping[str, Callable[[DType], bool]]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%", "**"), lambda d: d.is_bool),
     "neg": lambda d: not d.signed,
     **dict.fromkeys((*FUNCTIONS, "log1p", "acos", "atanh", "round", "trunc"), lambda d: not d.is_float),
+    **dict.fromkeys(("sum", "mean", "prod", "argmax", "argmin", "cumsum"), lambda d: d.is_bool),
 }
 """Op -> the common types in which the package's graph accepts it, and its compiler fails."""
 
@@ -244,7 +245,8 @@ class MaxSemantics(Semantics):
         if op not in REDUCTIONS:
             raise ValueError(f"unknown reduction '{op}'; {self.name} knows {' '.join(REDUCTIONS)}")
         dtype = self._alone(op, operand)
-        return Promotion(dtype, dtypes.int64 if op.startswith("arg") else dtype, op)
+        result = dtypes.int64 if op.startswith("arg") else dtype
+        return Promotion(dtype, result, op, steps=self._note(op, dtype))
 
     def literal(self, value: Number) -> Type:
         """A refusal: MAX wants a dtype with every constant."""
