@@ -413,6 +413,19 @@ def test_nan_is_false_in_max(dtype: Any, backend: str) -> None:
     assert found.tolist() == [False, False, True, True]
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_reductions_of_max(backend: str) -> None:
+    """``ops.argmax`` and ``ops.argmin`` pass over NaN, and ``ops.mean`` of integers divides the sum that wrapped toward zero."""
+    rows = [([NAN, 1, 3], 2, 1), ([1, NAN, 3], 2, 0), ([3, NAN, 1], 0, 2), ([NAN, NAN, NAN], 0, 0), ([NAN, 3, 1], 1, 2)]
+    for x, most, least in rows:
+        array = wa.asarray(np.array(x, f32), "max@26")
+        found = wa.compute(array.reduce("argmax", 0), array.reduce("argmin", 0), backend=backend)
+        assert [int(index) for index in found] == [most, least]
+    for numbers, mean in (([-7, 0], -3), ([7, 0], 3), ([-1, 0], 0), ([-3, 0, 1], 0), ([100, 100], -28)):
+        (found,) = wa.compute(wa.asarray(np.array(numbers, np.int8), "max@26").mean(0), backend=backend)
+        assert found == mean
+
+
 TWICE = (1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-4 + 2.0**-40, 1 + 2.0**-3 + 2.0**-40)
 """Just above a tie of bfloat16, float16, float8_e4m3fn, float8_e5m2: float32 loses what is above."""
 

@@ -228,11 +228,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(t.open for t in tallies))
 
 
+def _task(function: Callable[..., list[Tally]], rest: Any) -> list[Tally]:
+    return function(known(), *rest)
+
+
 def run(tasks: Sequence[tuple[Callable[..., list[Tally]], Any]], jobs: int) -> list[Tally]:
     """What all tasks find, in their order."""
-    reasons = known()
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        waiting = [pool.submit(function, reasons, *rest) for function, rest in tasks]
+        waiting = [pool.submit(_task, function, rest) for function, rest in tasks]
         for done in as_completed(waiting):
             for t in done.result():
                 sys.stderr.write(f"{t.system}, {t.kind}: {t.asked} asked, {len(t.open)} open, {t.seconds:.0f} s\n")

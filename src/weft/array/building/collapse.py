@@ -14,6 +14,7 @@ from weft.array.expression import views
 from weft.array.expression.conversion import convert, in_type
 from weft.array.expression.nodes import SCANS, Apply, Matmul, Node, Reduce, Scalar
 from weft.semantics import Promotion, PromotionError, Semantics, Type
+from weft.semantics import arrangement as rules
 
 
 def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, axes: tuple[int, ...]) -> Node:
@@ -33,6 +34,7 @@ def reduction(system: Semantics, promotion: Promotion, source: Node, op: str, ax
         if not count:
             raise ValueError(f"'{op}' over no elements has no value; axes {axes} of shape {source.shape} are empty")
         if op.startswith("arg"):
+            elements = _numbers(op, elements) if _is_max(system) else elements
             return Reduce(_rest(source.shape, axes), promotion.result, source=elements, meaning=op, axes=axes)
         return _reduce(elements, _extreme(system, op, elements), axes)
     if op in SCANS:
@@ -74,8 +76,27 @@ def _reduce(elements: Node, meaning: str, axes: tuple[int, ...]) -> Node:
     return Reduce(_rest(elements.shape, axes), elements.dtype, source=elements, meaning=meaning, axes=axes)
 
 
+def _is_max(system: Semantics) -> bool:
+    return rules.family(system) == "max"
+
+
+def _numbers(op: str, elements: Node) -> Node:
+    """The elements with the least (greatest) float for NaN, which MAX's ``argmax`` (``argmin``) passes over."""
+    dtype = elements.dtype
+    if not dtype.is_float:
+        return elements
+    missing = Apply(elements.shape, dtypes.bool_, meaning="isnan", arguments=(elements,))
+    least = views.broadcast_to(Scalar((), dtype, value=-math.inf if op == "argmax" else math.inf), elements.shape)
+    return Apply(elements.shape, dtype, meaning="select", arguments=(missing, least, elements))
+
+
 def _mean(system: Semantics, elements: Node, axes: tuple[int, ...], count: int) -> Node:
-    if not (elements.dtype.is_float or elements.dtype.is_complex):
+    dtype = elements.dtype
+    if dtype.is_integer and _is_max(system) and 0 < count <= dtype.max:
+        total = _reduce(elements, "sum", axes)
+        number = Scalar((), dtype, value=count)
+        return Apply(total.shape, dtype, meaning="truncate_divide", arguments=(total, number))
+    if not (dtype.is_float or dtype.is_complex):
         raise PromotionError(f"the mean of {elements.dtype} is no {elements.dtype}", "convert with .astype('float32')")
     wide = elements.dtype.compute
     total = _reduce(convert(elements, wide), "sum", axes)
