@@ -67,7 +67,7 @@ def _of_vector(array: Array, order: float | str, axes: tuple[int, ...], keepdims
         return fit((array != 0).sum(axes, keepdims), array.real.dtype if array.dtype.is_complex else array.dtype)
     size = abs(array)
     if math.isinf(order):
-        if order > 0 and not math.prod(array.shape[a] for a in axes):
+        if order > 0 and base(array) != "torch" and not math.prod(array.shape[a] for a in axes):
             return size.sum(axes, keepdims)
         return size.max(axes, keepdims) if order > 0 else size.min(axes, keepdims)
     return size.sum(axes, keepdims) if order == 1 else (size**order).sum(axes, keepdims) ** (1 / order)
