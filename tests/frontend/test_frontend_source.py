@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import types
@@ -190,7 +191,7 @@ def test_equal_in_every_process() -> None:
     runs = [
         subprocess.run(
             [sys.executable, "-c", program, str(path)],
-            env={"PYTHONHASHSEED": str(seed)},
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
             capture_output=True,
             text=True,
             check=True,

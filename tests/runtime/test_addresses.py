@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -53,10 +54,8 @@ def test_it_is_looked_at_each_time() -> None:
 
 
 def test_where_objects_look_different_numpy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Head:
-        __basicsize__ = object.__basicsize__ + 16
-
-    monkeypatch.setattr(addresses, "object", Head, raising=False)
+    larger = SimpleNamespace(__basicsize__=object.__basicsize__ + 16)
+    monkeypatch.setattr(addresses, "object", larger, raising=False)
     assert addresses._words() is None  # pyright: ignore[reportPrivateUsage]
 
 

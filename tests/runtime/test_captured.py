@@ -6,7 +6,7 @@ import gc
 import signal
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -295,6 +295,15 @@ def test_a_repetition_within_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert x[0] == 4
 
 
+@pytest.fixture
+def raising() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also in a process that a shell started in the background, where it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("raising")
 def test_what_a_handler_raises_leaves_a_launch_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.zeros(1, np.int32)
     again = counting[(1,)].bind(x)

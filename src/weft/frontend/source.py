@@ -30,6 +30,7 @@ from weft import dtypes
 from weft.dtypes import DType
 from weft.frontend.errors import CompilationError, Span
 from weft.language.aggregates import INIT, is_aggregate
+from weft.language.annotations import annotations_in, annotations_of
 from weft.language.core import ConstexprFunction, const, constexpr
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def _dtype(annotation: Any) -> DType | None:
 def parameters_of(function: Callable[..., Any]) -> tuple[Parameter, ...]:
     """The parameters of a Python function in order, ``**keywords`` left out. (`inspect.signature` takes ten times as
     long, and there are sixty stubs to check at import.)"""
-    code, annotations = function.__code__, function.__annotations__
+    code, annotations = function.__code__, annotations_of(function)
     names, positional, keyword = code.co_varnames, code.co_argcount, code.co_kwonlyargcount
     defaults: dict[str, Any] = dict(zip(names[:positional][::-1], (function.__defaults__ or ())[::-1], strict=False))
     defaults |= function.__kwdefaults__ or {}
@@ -234,7 +235,7 @@ class KernelFunction:
 
     def is_constexpr_global(self, name: str) -> bool:
         """Whether the module annotates the global ``name`` as ``constexpr``."""
-        return name not in self._closure and _is(self.fn.__globals__.get("__annotations__", {}).get(name), constexpr)
+        return name not in self._closure and _is(annotations_in(self.fn.__globals__).get(name), constexpr)
 
     def visible(self) -> Iterator[str]:
         """The names `lookup` finds, for messages."""
@@ -404,7 +405,7 @@ def _collect_value(name: str, value: Any, places: list[Place], found: References
 
 def _collect_class(cls: type, found: References) -> None:
     """Adds the fields and methods of an aggregate."""
-    text = f"class {cls.__module__}.{cls.__qualname__}: {', '.join(map(str, vars(cls).get('__annotations__', {}).items()))}"
+    text = f"class {cls.__module__}.{cls.__qualname__}: {', '.join(map(str, annotations_of(cls).items()))}"
     if text in found.texts:
         return
     found.texts.append(text)

@@ -7,11 +7,11 @@ methods. Fields marked `constexpr` are known at compile time. Values do not chan
 from __future__ import annotations
 
 import functools
-import inspect
 import typing
 from collections.abc import Callable
 from typing import Any, Final, TypeGuard, TypeVar
 
+from weft.language.annotations import annotations_of
 from weft.language.core import ConstexprFunction, constexpr
 
 T = TypeVar("T", bound=type)
@@ -35,7 +35,7 @@ def _annotations(cls: type) -> dict[str, Any]:
         if not is_aggregate(base):
             raise TypeError(f"Aggregates can only inherit from other aggregates, but got non-aggregate base: {base}")
         fields |= getattr(base, FIELDS)
-    own = inspect.get_annotations(cls)
+    own = annotations_of(cls)
     try:
         hints = typing.get_type_hints(cls)
     except Exception:  # a name of a function's locals: what the field takes is not checked then
