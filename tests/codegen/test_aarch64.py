@@ -236,3 +236,30 @@ def test_functions_and_float16_need_no_library(machine: str) -> None:
     text = assembly(exponentials, machine, dtypes.float16, N=16)
     assert re.search(r"fcvtl(?:2?\s+v\d+)?\.4s", text)
     assert not re.findall(r"^\s+bl\s", text, re.MULTILINE)
+
+
+# ---- signalling NaNs -------------------------------------------------------------------------------------------------
+
+
+@jit
+def extremes(x: Any, y: Any, out: Any, KIND: tl.constexpr, NUMBER: tl.constexpr) -> None:
+    i = tl.arange(0, 4)
+    other = 1.0 if NUMBER else tl.load(y + i)
+    tl.store(out + i, tl.maximum(tl.load(x + i), other) if KIND == "fmaxnm" else tl.minimum(tl.load(x + i), other))
+
+
+@pytest.mark.parametrize("machine", ["apple", "linux"])
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+@pytest.mark.parametrize("number", [True, False])
+@pytest.mark.parametrize("kind", ["fmaxnm", "fminnm"])
+def test_signalling_nans_are_quieted_before_an_extreme(kind: str, number: bool, dtype: DType, machine: str) -> None:
+    """``fmaxnm`` gives NaN where an operand is a signalling one, and the other operand where it is a quiet one. The maximum of a
+    number with itself makes it quiet; a constant needs none."""
+    text = assembly(extremes, machine, dtype, KIND=kind, NUMBER=number)
+    found = re.findall(r"^\s+f(?:max|min)nm(?:\.\w+)?\s+([\w.]+), ([\w.]+), ([\w.]+)$", text, re.MULTILINE)
+    quieted = [one[0] for one in found if one[1] == one[2]]
+    taken = [one for one in found if one[1] != one[2]]
+    vectors = 4 * dtype.bits // 128
+    assert (len(quieted), len(taken)) == (vectors * (1 if number else 2), vectors)
+    assert all(set(one[1:]) & set(quieted) for one in taken)
+    assert "fcm" not in text and "bif" not in text

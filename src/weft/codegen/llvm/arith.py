@@ -170,7 +170,8 @@ def _quotient(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
     """The operand that ``predicate`` prefers. ``x predicate y ? x : y`` gives ``y`` where either is NaN, so one more
     select decides: for ``minnan`` and ``maxnan`` on ``x``'s being NaN, otherwise on ``y``'s. PTX has an instruction, but for
-    float64 with NaN."""
+    float64 with NaN. For AArch64 LLVM would make ``fmaxnm`` of the selects, which gives NaN where an operand is a signalling NaN;
+    its ``maximumnum`` quiets what may be one before."""
 
     def emit(builder: ir.IRBuilder, dtype: DType, x: ir.Value, y: ir.Value) -> ir.Value:
         if has(builder, "ptx") and not (propagate_nan and dtype.bits == 64):
@@ -178,6 +179,9 @@ def _extreme(predicate: str, *, propagate_nan: bool) -> Binary:
             operands = [_operand(builder, v, dtype) for v in (x, y)]
             return _result(builder, intrinsic(builder, name, operands), dtype)
         wide_x, wide_y = widen(builder, x, dtype), widen(builder, y, dtype)
+        if has(builder, "arm") and not propagate_nan:
+            name = {"<": "minimumnum", ">": "maximumnum"}[predicate]
+            return narrow(builder, intrinsic(builder, name, [wide_x, wide_y]), dtype)
         preferred = builder.select(builder.fcmp_ordered(predicate, wide_x, wide_y), x, y)
         suspect = wide_x if propagate_nan else wide_y
         return builder.select(builder.fcmp_unordered("uno", suspect, suspect), x, preferred)

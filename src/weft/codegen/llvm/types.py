@@ -74,9 +74,9 @@ class Module(ir.Module):
     """An LLVM module for one target.
 
     ``half``: the target converts float16 in instructions; ``fma``: it has fused multiply-add; ``ptx``: it is an NVIDIA GPU;
-    ``contract``: a product may be added without rounding it first, if the kernel's options allow it; ``f8``: a GPU that has
-    instructions on float8. ``masked_sizes``, ``gathered_sizes``: the bytes of elements for which it has masked loads and stores,
-    and gathers and scatters.
+    ``arm``: it is an AArch64; ``contract``: a product may be added without rounding it first, if the kernel's options allow it;
+    ``f8``: a GPU that has instructions on float8. ``masked_sizes``, ``gathered_sizes``: the bytes of elements for which it has
+    masked loads and stores, and gathers and scatters.
     Without ``half`` and ``fma`` (and in a plain `ir.Module`) conversions use integer arithmetic and transcendental functions
     call libm.
     """
@@ -84,10 +84,10 @@ class Module(ir.Module):
     def __init__(self, name: str, triple: str, features: frozenset[str]):
         super().__init__(name)
         self.triple = triple
-        arm = architecture(triple) == "aarch64"
+        self.arm = architecture(triple) == "aarch64"
         self.ptx = triple.startswith("nvptx")
-        self.half = self.ptx or arm or not features.isdisjoint({"f16c", "avx512f"})
-        self.fma = self.ptx or arm or not features.isdisjoint({"fma", "avx512f"})
+        self.half = self.ptx or self.arm or not features.isdisjoint({"f16c", "avx512f"})
+        self.fma = self.ptx or self.arm or not features.isdisjoint({"fma", "avx512f"})
         self.scalef = "avx512f" in features
         self.contract = "contract" in features
         self.f8 = self.ptx and "f8" in features
