@@ -29,7 +29,7 @@ Array = NDArray[Any]
 TILE = 1024
 
 APPROXIMATE = frozenset(
-    ("rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf", "sigmoid")
+    ("rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh", "erf", "sigmoid")
     + ("power", "power_xla", "power_units", "power_checked", "atan2", "logaddexp", "rsqrt_newton", "exp_flushed")
     + (
         "exp2_xla",

@@ -111,7 +111,8 @@ _PRODUCTS: Final = (
     *("multiply_reciprocal_float16", "multiply_reciprocal_bfloat16"),
 )
 _FUNCTIONS: Final = (
-    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
+    *("sqrt", "rsqrt", "cbrt", "exp", "exp2", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "tanh"),
+    "erf",
 )
 
 UNARY: Final[dict[str, Entry]] = {
@@ -227,7 +228,7 @@ NOT_ELEMENTWISE: Final[Mapping[str, str]] = _and_flushed(
 
 LIBDEVICE: Final[Mapping[str, str]] = {
     **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
-    **{name: name for name in ("log1p", "expm1", "sinh", "cosh", "erfc", "lgamma", "rint", "trunc", "hypot")},
+    **{name: name for name in ("expm1", "sinh", "cosh", "erfc", "lgamma", "rint", "trunc", "hypot")},
     **{name: name for name in ("copysign", "isnan", "isinf", "signbit")},
     "round_away": "round",
     "isfinite": "isfinited",

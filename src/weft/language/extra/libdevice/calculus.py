@@ -43,17 +43,25 @@ def tan(arg0: Tile) -> tensor:
 
 
 @composite
+def _other_leg(x: tensor) -> tensor:
+    """``sqrt(1 - x * x)``. From 1/2 on the square is taken as ``(1 - x) * (1 + x)``, whose first factor is exact; below, the
+    factors would be rounded twice where ``x * x`` is rounded once, and is small."""
+    square = where(abs(x) < 0.5, 1 - x * x, (1 - abs(x)) * (1 + abs(x)))
+    return sqrt_rn(square)
+
+
+@composite
 def asin(arg0: Tile) -> tensor:
-    """The angle of a sine: ``atan2(x, sqrt(1 - x * x))``, where the factors ``1 - x`` and ``1 + x`` lose nothing near 1."""
+    """The angle of a sine: ``atan2(x, sqrt(1 - x * x))``."""
     x = _as_float(arg0)
-    return meaning("atan2", x, sqrt_rn((1 - x) * (1 + x))).to(to_tensor(arg0).dtype)
+    return meaning("atan2", x, _other_leg(x)).to(to_tensor(arg0).dtype)
 
 
 @composite
 def acos(arg0: Tile) -> tensor:
     """The angle of a cosine, from 0 to pi."""
     x = _as_float(arg0)
-    return meaning("atan2", sqrt_rn((1 - x) * (1 + x)), x).to(to_tensor(arg0).dtype)
+    return meaning("atan2", _other_leg(x), x).to(to_tensor(arg0).dtype)
 
 
 @composite
@@ -108,11 +116,8 @@ def expm1(arg0: Tile) -> tensor:
 
 @composite
 def log1p(arg0: Tile) -> tensor:
-    """``log(1 + x)``, by W. Kahan's method: ``u = 1 + x`` is rounded, and ``log(u)`` is corrected by ``x / (u - 1)``."""
-    x = _as_float(arg0)
-    u = 1 + x
-    value = where(u == 1, x, log(u) * div_rn(x, u - 1))
-    return where(u == float("inf"), u, value).to(to_tensor(arg0).dtype)
+    """``log(1 + x)``."""
+    return meaning("log1p", arg0)
 
 
 @composite
