@@ -8,7 +8,7 @@ JOBS ?=
 # Tests are compiled once and not by every worker, also where the environment asks for no bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test nightly lint format docs bench fuzz mutate oracles clean
+.PHONY: demo test nightly lint format docs bench fuzz mutate oracles aarch64 clean
 
 demo: .venv/weft
 	$(BIN)/python examples/demo.py
@@ -55,8 +55,12 @@ oracles: .venv/dev
 	$(if $(ARGS),,$(BIN)/python tests/oracles/arrangements.py)
 	$(if $(ARGS),,$(BIN)/python tests/oracles/emulator.py)
 
+# Programs, tests and generated kernels on an emulated AArch64 machine, whose packages are put into .aarch64.
+aarch64: .venv/dev
+	$(BIN)/python tools/aarch64.py $(ARGS)
+
 clean:
-	rm -rf .venv .oracles build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	rm -rf .venv .oracles .aarch64 .nox build dist bench-results fuzz-failures .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/bin/python:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,3 +39,24 @@ def test_commands_without_make_are_those_of_make() -> None:
         assert {line.strip().removeprefix("$(BIN)/") for line in recipe.splitlines()} <= listed
     assert "pip install -c constraints.txt -e .[test,lint]" in listed
     assert "-c constraints.txt --editable '.[test,lint]'" in rules
+
+
+def test_nox_does_what_make_does() -> None:
+    """Its lint session runs the recipe of ``make lint``, and its lowest versions are those of the ranges."""
+    program = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    values = {ast.unparse(one.target): one.value for one in program.body if isinstance(one, ast.AnnAssign)}
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = rules.partition("\nlint: .venv/dev\n")[2].partition("\n\n")[0].splitlines()
+    lint = values["LINT"]
+    assert lint is not None
+    assert list(ast.literal_eval(lint)) == [line.strip().removeprefix("$(BIN)/") for line in recipe]
+
+
+def test_the_lowest_versions() -> None:
+    """What ``nox -s lowest`` installs. nox is not installed with the tests, so the function is taken from its file."""
+    program = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    (function,) = (one for one in program.body if isinstance(one, ast.FunctionDef) and one.name == "lowest_versions")
+    names: dict[str, Any] = {"re": re, "tomllib": tomllib}
+    exec(compile(ast.Module([function], []), "noxfile.py", "exec", dont_inherit=True), names)
+    project = '[project]\ndependencies = ["numpy>=2.1.2,<3", "ml_dtypes>=0.5,<1", "plain>=4"]\n'
+    assert names["lowest_versions"](project) == ["numpy==2.1.2", "ml_dtypes==0.5", "plain==4"]

@@ -28,6 +28,7 @@ from fuzz.worker import AGREES, Verdict
 BATCH = 50
 """Kernels a worker process runs."""
 TIMEOUT = 120.0
+"""Seconds for a kernel, by default."""
 FAILURES = Path(__file__).parents[2] / "fuzz-failures"
 
 
@@ -44,7 +45,9 @@ def keep(verdict: Verdict, shrinking: bool, machines: Sequence[str]) -> Path:
     return path
 
 
-def campaign(seeds: range, jobs: int, console: Console, machines: Sequence[str]) -> list[Verdict]:
+def campaign(
+    seeds: range, jobs: int, console: Console, machines: Sequence[str], timeout: float = TIMEOUT
+) -> list[Verdict]:
     """Judges all seeds on the machines; returns the failures by seed."""
     failures: list[Verdict] = []
     batches: Iterator[range] = iter(seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
@@ -65,7 +68,7 @@ def campaign(seeds: range, jobs: int, console: Console, machines: Sequence[str])
                     batch = next(batches, None)
                 if batch is None:
                     return
-                for verdict in verdicts([str(seed) for seed in batch], TIMEOUT, machines):
+                for verdict in verdicts([str(seed) for seed in batch], timeout, machines):
                     progress.advance(task)
                     if verdict.kind != AGREES:
                         failures.append(verdict)
@@ -84,6 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--seed", type=int, help="only this seed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--timeout", type=float, default=TIMEOUT, metavar="S", help="for a kernel (default 120 s)")
     parser.add_argument("--shrink", type=int, default=10, metavar="N", help="how many failures to shrink (default 10)")
     parser.add_argument(
         "--on",
@@ -96,7 +100,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.seed is not None:
         options.first, options.kernels, options.jobs = options.seed, 1, 1
     console = Console()
-    failures = campaign(range(options.first, options.first + options.kernels), options.jobs, console, options.on)
+    seeds = range(options.first, options.first + options.kernels)
+    failures = campaign(seeds, options.jobs, console, options.on, options.timeout)
     for index, verdict in enumerate(failures):
         path = keep(verdict, shrinking=index < options.shrink, machines=options.on)
         console.print(f"kept {path}", markup=False)
