@@ -183,7 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
             "repeats": options.repeats,
             "results": [asdict(result) for result in results],
         }
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -341,7 +341,7 @@ def main() -> int:
             r.measured = m
     text = tables(device, rows, reason)
     if options.out:
-        options.out.write_text(text)
+        options.out.write_text(text, encoding="utf-8")
     table = Table("kernel", "target", "results", "difference", *METRICS.values())
     for r in rows:
         cells = [

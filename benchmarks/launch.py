@@ -54,7 +54,7 @@ def kernel_of(arrays: int, folder: Path) -> Any:
     """A kernel with so many arrays, three numbers and a compile-time value, which stores one element."""
     names = [f"a{i}" for i in range(arrays)]
     path = folder / f"kernel_of_{arrays}.py"
-    path.write_text(TEXT.format(arrays=", ".join(names), last=names[-1]))
+    path.write_text(TEXT.format(arrays=", ".join(names), last=names[-1]), encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None, "a Python file"
     module = importlib.util.module_from_spec(spec)
@@ -128,7 +128,7 @@ PROCESSES = {
 def processes(folder: Path) -> dict[str, list[float]]:
     """Milliseconds of whole processes, in turns."""
     script = folder / "first.py"
-    script.write_text(FIRST)
+    script.write_text(FIRST, encoding="utf-8")
     commands = {name: [str(script)] if text is None else ["-c", text] for name, text in PROCESSES.items()}
     times: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(12):

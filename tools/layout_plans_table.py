@@ -255,7 +255,7 @@ class Case:
 
 def cases() -> list[Case]:
     """What the golden file has."""
-    golden = json.loads(GOLDEN.read_text())
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     return [
         Case(name, dtype, column, needs, words, dict(zip(COUNTS, found, strict=True)), text)
         for name, dtype, column, needs, words, found, text in golden["cases"]
@@ -264,7 +264,7 @@ def cases() -> list[Case]:
 
 def older_cases() -> list[Case]:
     """What the golden file has of sm_80."""
-    golden = json.loads(GOLDEN.read_text())
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     return [
         Case(name, "f16", 2, "", 0, dict(zip(COUNTS[:3], found, strict=True)), text, AMPERE)
         for name, found, text in golden["sm_80"]
@@ -332,7 +332,8 @@ def write_golden(path: Path) -> None:
         f"Columns: name, dtype, column (sizes {SIZES}, in one dimension {LENGTHS}), needs, words, {COUNTS}, instructions. "
         "sm_80: 64x64 float16, the first three counts"
     )
-    GOLDEN.write_text(f'{{"origin": {json.dumps(origin)},\n "cases": [\n  {rows}\n],\n "sm_80": [\n  {older}\n]}}\n')
+    text = f'{{"origin": {json.dumps(origin)},\n "cases": [\n  {rows}\n],\n "sm_80": [\n  {older}\n]}}\n'
+    GOLDEN.write_text(text, encoding="utf-8")
 
 
 # The page
@@ -390,7 +391,7 @@ def main(arguments: Sequence[str]) -> None:
         write_golden(Path(arguments[1]))
         return
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page())
+    PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def main() -> None:
             coefficients, worst = minimax(fit)
             parts.append(f"\n# {fit.text}; {mp.nstr(worst * 2**bits, 2)}\n{table(fit.name, coefficients)}")
         parts.append("")
-    TARGET.write_text("\n".join(parts))
+    TARGET.write_text("\n".join(parts), encoding="utf-8")
 
 
 if __name__ == "__main__":

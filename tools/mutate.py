@@ -57,7 +57,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> list[tuple[Path, Mutant]]:
     """The mutants that the options ask for."""
-    left = None if options.again is None else set(_LEFT.findall(options.again.read_text()))
+    left = None if options.again is None else set(_LEFT.findall(options.again.read_text(encoding="utf-8")))
     found: list[tuple[Path, Mutant]] = []
     for path in map(Path.resolve, options.modules):
         for mutant in mutants_of(path.read_bytes()):

@@ -158,8 +158,8 @@ def main() -> None:
     for name, what, function in ROWS:
         terms = "".join(f"        {c!r},\n" for c in coefficients(function))
         lines.append(f'\n{name} = constexpr(\n    (\n{terms}    )\n)\n"""{what}"""')
-    PAGE.write_text("\n".join(lines) + "\n")
-    GOLDEN.write_text("\n".join(golden()) + "\n")
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    GOLDEN.write_text("\n".join(golden()) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -155,7 +155,7 @@ def main() -> None:
         high, unit = nearest(value)
         spelled = " ".join(x.hex() for x in (*operands, high))
         lines.append(f"{kind} {spelled} {float((value - high) / unit):.4f}")
-    TARGET.write_text("\n".join(lines) + "\n")
+    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ def main() -> int:
         )
     print(f"\n{markdown(results)}\n\n{summary(results)}")
     if options.json:
-        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+        options.json.write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -75,6 +76,10 @@ def test_without_ptxas_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert str(raised.value) == said.replace("ptxas is", "nvdisasm is")
 
 
+posix = pytest.mark.skipif(os.name != "posix", reason="programs are told by their names' ends, and scripts are none")
+
+
+@posix
 @pytest.mark.parametrize("tool", ["ptxas", "nvdisasm"])
 def test_tools_are_looked_for_in_order(tool: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Beside the ptxas of WEFT_PTXAS, then on PATH, then in CUDA_HOME."""
@@ -93,6 +98,7 @@ def test_tools_are_looked_for_in_order(tool: str, monkeypatch: pytest.MonkeyPatc
     assert find(tool) == str(tmp_path / "home" / "bin" / tool)
 
 
+@posix
 def test_a_ptxas_that_does_not_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     broken = tmp_path / "ptxas"
     broken.write_text("#!/nowhere/at/all\n")
