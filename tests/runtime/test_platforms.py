@@ -133,7 +133,11 @@ def test_names_in_the_cache_have_some_hundred_characters(monkeypatch: pytest.Mon
     names: list[str] = []
     monkeypatch.setattr(cache.os, "getpid", lambda: 2**32 - 1)
     monkeypatch.setattr(cache.threading, "get_ident", lambda: 2**64 - 1)
-    monkeypatch.setattr(cache.os, "replace", lambda source, to: names.extend([Path(source).name, Path(to).name]))
+
+    def replace(source: Path, to: Path) -> None:
+        names.extend([source.name, to.name])
+
+    monkeypatch.setattr(cache.os, "replace", replace)
     assert cache.store(cache.key_of("kernel"), ARTIFACT)
     assert [len(name) for name in names] == [97, 64]
     assert all(re.fullmatch(r"[\w.-]+", name) for name in names)
