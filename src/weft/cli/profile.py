@@ -48,6 +48,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", metavar="BYTES", type=int, default=0, help="dynamic shared memory of a block")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random arguments (default: 0)")
     parser.add_argument("--source", metavar="DIR", help="where the source files are (default: where the PTX says)")
+    parser.add_argument(
+        "--inlined",
+        choices=("written", "called"),
+        default="written",
+        help="where inlined code counts: at the line where it is written (default), or at the kernel's line that calls it",
+    )
     parser.add_argument("--no-checks", action="store_true", help="count only: watch neither memory nor races")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", metavar="FILE", help="write the profile as a page")
@@ -75,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
         else:
             console().print(str(fault), soft_wrap=True)
         return 1
+    if options.inlined == "called":
+        profile = profile.at_calls
     if options.json:
         print_json(profile.data())
     elif options.html:
@@ -108,7 +116,8 @@ def _fault_data(fault: Fault) -> dict[str, Any]:
         data |= {
             "line": where.instruction.line,
             "text": where.instruction.text,
-            "source": str(source) if source else None,
+            "source": source.chain[0].place if source else None,
+            "inlined": [{"function": s.function, "source": s.place} for s in source.chain[1:]] if source else [],
         }
     return data | {"block": where.block, "thread": where.thread, "address": where.address}
 

@@ -67,7 +67,11 @@ class Fault(RuntimeError):
             lines.append(f"  kernel {where.kernel}")
         if where.instruction is not None:
             if where.instruction.source is not None:
-                lines.append(f"  source {where.instruction.source}")
+                own, *inlined = where.instruction.source.chain
+                lines.append(f"  source {own.place}")
+                for source in inlined:  # Triton names the kernel for every function
+                    named = f"{source.function}, " if source.function not in ("", where.kernel) else ""
+                    lines.append(f"    inlined {named}{source.place}")
             lines.append(f"  PTX line {where.instruction.line}: {where.instruction.text}")
         if where.block is not None:
             lines.append(f"  block {where.block}" + (f", thread {where.thread}" if where.thread is not None else ""))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -103,6 +103,7 @@ class Profile:
             if flops := flops_of(instruction) * count.get("threads", 0):
                 count["thread_flops"] = count.get("thread_flops", 0) + flops
             source = instruction.source
+            caller = source.chain[0] if source and source.inlined_at else None
             rows.append(
                 InstructionRow(
                     counts=count,
@@ -112,6 +113,8 @@ class Profile:
                     kind=class_of(instruction),
                     file=source.file if source else "",
                     source_line=source.line if source else 0,
+                    called_file=caller.file if caller else "",
+                    called_line=caller.line if caller else 0,
                 )
             )
         return cls(launch, tuple(rows), text, output)
@@ -136,6 +139,17 @@ class Profile:
             if row.source_line:
                 of.setdefault((row.file, row.source_line), []).append(row)
         return tuple(LineRow(summed(rows), file, line, tuple(rows)) for (file, line), rows in sorted(of.items()))
+
+    @cached_property
+    def at_calls(self) -> Profile:
+        """The same counts by the kernel's own lines: inlined code counts at the line that called it, not where it was written."""
+        rows = tuple(
+            replace(row, file=row.called_file, source_line=row.called_line, called_file="", called_line=0)
+            if row.called_line
+            else row
+            for row in self.instructions
+        )
+        return replace(self, instructions=rows)
 
     @cached_property
     def files(self) -> tuple[str, ...]:

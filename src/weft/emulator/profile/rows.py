@@ -58,9 +58,13 @@ class InstructionRow(Counts):
     file: str = ""
     """The source file it was compiled from, as the PTX names it; "" where the PTX does not say."""
     source_line: int = 0
+    called_file: str = ""
+    """Of inlined code: the file and the line of the function itself, from which it was called; "" and 0 of other code."""
+    called_line: int = 0
 
     def data(self) -> dict[str, Any]:
         """As JSON."""
+        called = {"called_file": self.called_file, "called_line": self.called_line} if self.called_line else {}
         return {
             "function": self.function,
             "line": self.line,
@@ -68,6 +72,7 @@ class InstructionRow(Counts):
             "kind": self.kind,
             "file": self.file,
             "source_line": self.source_line,
+            **called,
             "counts": dict(self.counts),
         }
 

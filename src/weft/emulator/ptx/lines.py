@@ -2,7 +2,8 @@
 
 Compilers write ``.file`` before the functions or after them, so the files are looked for first. A ``.loc`` holds until the
 next; what is inlined says where, and if a ``.loc`` of that place said where *it* was inlined, so does this one. Compilers
-write line 0 for code that belongs to no line; such instructions have no source.
+write line 0 for code that belongs to no line: inlined code of that kind has the line where it was inlined, other code has no
+source.
 
 LLVM counts up the line within a piece of inline assembly, one for each of its lines, as if the source had them too; in
 Triton's programs, whose loads and stores are inline assembly, these are lines of something else. All of a piece belongs to the
@@ -18,6 +19,7 @@ from typing import Final
 
 from weft.emulator.ptx.expressions import integer
 from weft.emulator.ptx.lexer import Words
+from weft.emulator.ptx.names import FunctionNames
 from weft.emulator.ptx.syntax import Source
 
 _PIECE: Final = re.compile("// begin inline asm(.*?)// end inline asm", re.DOTALL)
@@ -29,6 +31,7 @@ class Lines:
     def __init__(self, words: Words) -> None:
         self.files: dict[int, str] = {}
         self.current: Source | None = None
+        self._names = FunctionNames(words.text)
         self._seen: dict[tuple[int, int, int], Source] = {}
         self._pieces = [match.span(1) for match in _PIECE.finditer(words.text)]
         """Where inline assembly begins and ends."""
@@ -68,18 +71,18 @@ class Lines:
         start = words.at
         place = self._place(words)
         outer: Source | None = None
+        function = ""
         while words.accept(","):
             if words.accept("function_name"):
-                words.name("a label")
-                if words.accept("+"):
-                    integer(words)
+                label = words.name("a label")
+                function = self._names.at(label, integer(words) if words.accept("+") else 0)
             elif words.accept("inlined_at"):
                 at = words.at
                 where = self._place(words)
-                outer = self._seen.get(where) or self._source(words, at, where, None)
+                outer = self._seen.get(where) or self._source(words, at, where, None, "")
             else:
                 words.unexpected("'function_name' or 'inlined_at'")
-        found = self._source(words, start, place, outer)
+        found = self._source(words, start, place, outer, function)
         if (end := self._within(words.text, at)) is not None:
             self._until, self._after = end, found
             return
@@ -98,8 +101,10 @@ class Lines:
     def _place(self, words: Words) -> tuple[int, int, int]:
         return integer(words), integer(words), integer(words)
 
-    def _source(self, words: Words, at: int, place: tuple[int, int, int], outer: Source | None) -> Source | None:
+    def _source(
+        self, words: Words, at: int, place: tuple[int, int, int], outer: Source | None, function: str
+    ) -> Source | None:
         file, line, column = place
         if file not in self.files:
             words.fail(f"there is no .file {file}", at)
-        return Source(self.files[file], line, column, outer) if line else None
+        return Source(self.files[file], line, column, outer, function) if line else outer

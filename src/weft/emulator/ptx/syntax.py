@@ -18,9 +18,27 @@ class Source:
     line: int
     column: int = 0
     inlined_at: Source | None = None
+    """Where the function that has this line was called, if it was inlined."""
+    function: str = ""
+    """The function that has this line, if it was inlined and the PTX names it."""
+
+    @property
+    def place(self) -> str:
+        """``kernel.cu:12``."""
+        return f"{self.file}:{self.line}"
+
+    @property
+    def chain(self) -> tuple[Source, ...]:
+        """The function's own line from which this one was reached by inlined calls, then line after line to this one."""
+        found: list[Source] = [self]
+        while (outer := found[-1].inlined_at) is not None:
+            found.append(outer)
+        return tuple(reversed(found))
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        """The function's own line; and this one, if it was inlined."""
+        own = self.chain[0]
+        return own.place if own is self else f"{own.place}, inlined {self.place}"
 
 
 @dataclass(frozen=True)
