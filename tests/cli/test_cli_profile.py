@@ -150,9 +150,23 @@ def test_a_fault_as_json(capsys: pytest.CaptureFixture[str], scale: str):
         "line": 21,
         "text": "ld.global.b32 %r7, [%rd6]",
         "source": "/nowhere/scale.cu:4",
+        "inlined": [],
         "block": [1, 0, 0],
         "thread": [50, 0, 0],
     }
+
+
+def test_inlined_code(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """Line 4 is inlined at line 3: faults name both, and counts are at either."""
+    path = tmp_path / "scale.ptx"
+    path.write_text(SCALE.replace(".loc 1 4 1", ".loc 1 4 1, function_name $L__name, inlined_at 1 3 1"))
+    _, out = ask(capsys, str(path), *FAULTY, "--json")
+    fault = json.loads(out)["fault"]
+    assert fault["source"] == "/nowhere/scale.cu:3"
+    assert fault["inlined"] == [{"function": "", "source": "/nowhere/scale.cu:4"}]
+    for way, lines in (("written", [3, 4, 5]), ("called", [3, 5])):
+        _, out = ask(capsys, str(path), *LAUNCH, "--arg", "i32=1", "--json", "--inlined", way)
+        assert [row.line for row in Profile.from_json(out).lines] == lines
 
 
 def test_without_checks_the_same_launch_is_counted(capsys: pytest.CaptureFixture[str], scale: str):
