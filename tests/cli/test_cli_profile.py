@@ -172,7 +172,7 @@ def test_inlined_code(capsys: pytest.CaptureFixture[str], tmp_path: Path):
 def test_without_checks_the_same_launch_is_counted(capsys: pytest.CaptureFixture[str], scale: str):
     code, out = ask(capsys, scale, *FAULTY, "--no-checks")
     assert code == 0
-    assert "checks that were off: bounds, alignment, uninitialised, races, global_races\n" in out
+    assert "checks that were off: bounds, alignment, uninitialised, races, global_races, steps\n" in out
 
 
 # ---- arguments ----------------------------------------------------------------------------------------------------------
