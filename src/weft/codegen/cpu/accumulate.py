@@ -157,11 +157,11 @@ def _is_inline(op: tile.ReduceOp, layout: LinearLayout) -> bool:
 
 
 def _moves_along_memory(loop: scf.ForOp, loops: Sequence[RegisterLoop]) -> bool:
-    """Whether all loads of a loop move by few elements in an iteration."""
+    """Whether the loads of a loop move by few elements in an iteration. Those that follow loaded indices say nothing."""
     steps = steps_in(loop)
     loads = [value.owner for each in loops for value in each.needs if isinstance(value.owner, tile.LoadOp)]
-    moved = [steps.of(load.pointer) for load in loads]
-    return any(moved) and all(step is not None and abs(step) <= NEAR for step in moved)
+    moved = [step for load in loads if (step := steps.of(load.pointer)) is not None]
+    return any(moved) and all(abs(step) <= NEAR for step in moved)
 
 
 class _Group(Buffer):

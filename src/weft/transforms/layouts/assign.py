@@ -12,7 +12,7 @@ machine's, 4 and 5 the pass's:
    broadcast weighs what its source weighs.
 4. *Free values follow their users*: what is computed from constants, ranges and scalars alone is cloned in whatever layout
    is asked for (backward rematerialisation); a shape op asks its source for the layout that makes it free. So does a load
-   that is only wanted as one element per register, repeated.
+   that is only wanted as one element per register, repeated, and what addresses are computed from it.
 5. Only what is left is a `tile.convert_layout`.
 
 The pass first infers all layouts without changing anything (`infer`). Then it retypes the values and inserts what rules 4 and

@@ -5,12 +5,17 @@ Inference prices by it and rewriting follows it, so that what is priced is what 
 
 from __future__ import annotations
 
+from typing import Final
+
 from xdsl.ir import Operation, SSAValue
 
 from weft.ir import tile
 from weft.ir.types import is_tile
 from weft.layout import LinearLayout
 from weft.transforms.layouts.rules import LayoutFacts
+
+_LONGEST: Final = 32
+"""The most ops of an address that is computed again."""
 
 
 def is_cloned(value: SSAValue, layout: LinearLayout, facts: LayoutFacts) -> bool:
@@ -33,7 +38,27 @@ def cloned_from(value: SSAValue, layout: LinearLayout, facts: LayoutFacts) -> li
 
 def _splats(op: Operation, layout: LinearLayout) -> bool:
     """Whether the op is a plain load that nothing else reads and that the layout wants one element a register of:
-    better loaded and repeated element by element than loaded as vectors and taken apart."""
-    if not isinstance(op, tile.LoadOp) or op.volatile is not None:
+    better loaded and repeated element by element than loaded as vectors and taken apart. Or addresses computed from such loads:
+    of rows, say, whose numbers are loaded."""
+    if any(layout.columns("lane")):
         return False
-    return not any(layout.columns("lane")) and op.result.has_one_use()
+    pending, seen = [op], 0
+    loads = False
+    while pending:
+        current = pending.pop()
+        seen += 1
+        if not current.results[0].has_one_use() or seen > _LONGEST:
+            return False
+        if isinstance(current, tile.LoadOp):
+            if current.volatile is not None:
+                return False
+            loads = True
+        elif isinstance(current, tile.ShapeOp) or tile.is_a(current, tile.Addressing):
+            for operand in filter(is_tile, current.operands):
+                if isinstance(operand.owner, Operation):
+                    pending.append(operand.owner)
+                else:
+                    return False
+        elif not tile.is_a(current, tile.Generator):
+            return False
+    return loads
