@@ -127,6 +127,24 @@ def adding(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr)
 
 
 @weft.jit
+def learning(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(a + at, tl.atomic_add(out + at, tl.load(a + at), sem="relaxed"))
+
+
+@weft.jit
+def adding_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(1) * BN + tl.arange(0, BN)
+    tl.atomic_add(out + at, tl.load(a + at), sem="relaxed")
+
+
+@weft.jit
+def counting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.atomic_add(out.to(tl.pointer_type(tl.int32)) + tl.load(a + at, mask=at < n, other=0), 1, mask=at < n)
+
+
+@weft.jit
 def waiting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     at = tl.program_id(0) * BN + tl.arange(0, BN)
     tl.store(out + at, tl.load(a + at, volatile=True))
@@ -154,7 +172,9 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (copy_y, float32, (16, 16), (1, 8)),
     (copy_y, float32, (64, 32), (1, 4)),
     *((kernel, int32, (16, 16), None) for kernel in (transposed, products, sums, scans, shapes, numbered, placed)),
-    *((kernel, int32, (16, 16), None) for kernel in (overlapping, adding, waiting, rows_alone)),
+    *((kernel, int32, (16, 16), None) for kernel in (overlapping, learning, adding_y, waiting, rows_alone)),
+    (adding, int32, (16, 16), (0, 8)),
+    (counting, uint8, (16, 16), (0, 16)),
 ]
 
 
@@ -252,6 +272,16 @@ def test_elements_of_different_programs_do_not_meet(kernel: Any) -> None:
         placed: a + np.arange(b),
     }
     assert (out == expected[kernel]).all()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("n", [5, 1000, 4096 + 7])
+def test_atomics_of_all_programs_arrive(n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = executor.Pool(threads)
+    monkeypatch.setattr(executor, "pool", lambda: pool)
+    a, out = np.random.default_rng(n).integers(0, 256, n).astype(np.uint8), np.zeros(256, np.int32)
+    counting[(weft.cdiv(n, 16),)](a, out, 1, n, BM=16, BN=16)
+    assert out.tolist() == np.bincount(a, minlength=256).tolist()
 
 
 def test_sums_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

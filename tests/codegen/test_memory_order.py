@@ -184,7 +184,7 @@ def test_plain_updates_stand_between_barriers(kernel: KernelFunction, sem: str) 
     """A thread that has all atomics to itself updates memory without them (`weft.codegen.cpu.exclusive`): two registers, each
     with a barrier before its updates where the atomic releases, and one behind where it acquires."""
     text = emit_llvm(module_of(kernel, N=32, SEM=sem), TARGET, Options(disjoint=True)).split("define ")[1]
-    words = re.findall(r"fence acq_rel|store i32|masked\.store|atomicrmw|cmpxchg", text)
+    words = re.findall(r"fence acq_rel|store i32|store\.masked|atomicrmw|cmpxchg", text)
     sides = [sem in ("release", "acq_rel"), sem in ("acquire", "acq_rel")]
     assert words.count("fence acq_rel") == 2 * sum(sides)
     if kernel is some_scattered:  # its two ways of updating a register are blocks, which stand in any order

@@ -12,7 +12,8 @@ count". The first function stays, for the programs at the end of a row of the gr
 
 Programs are joined where nothing can tell:
 
-1. *No effects but plain loads and stores.* A kernel that waits, prints, checks, asserts or has atomics is left alone.
+1. *No effects but loads, stores and additions.* A kernel that waits, prints, checks or asserts, and one that uses what an atomic
+   found in memory, is left alone. With atomics programs keep their order, x fastest.
 2. *One pattern.* All uses of the program's id along the axis are ``id * B`` with a constant B, to which ``arange(0, B)`` is
    added. What moves with it is then a dimension of tiles, which becomes wider everywhere.
 3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
@@ -57,7 +58,6 @@ MOST_CARRIED: Final = 8192
 """The size of what a loop of a joined program may carry: it shares the first cache."""
 
 _REFUSED: Final = (
-    tile.AtomicRmwOp,
     tile.AtomicCasOp,
     tile.PrintOp,
     tile.AssertOp,
@@ -88,9 +88,12 @@ class JoinPrograms(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
+            atomics = [inner for inner in ops_in(kernel) if isinstance(inner, tile.AtomicRmwOp)]
             if waits(kernel) or any(isinstance(inner, _REFUSED) for inner in ops_in(kernel)):
                 continue
-            for axis in (0, 1):
+            if any(atomic.result.first_use is not None for atomic in atomics):
+                continue
+            for axis in (0,) if atomics else (0, 1):
                 if any(
                     isinstance(inner, tile.ProgramIdOp) and inner.axis.value.data == axis for inner in ops_in(kernel)
                 ):
@@ -236,7 +239,7 @@ class _Dimensions:
                 if isinstance(outer, scf.ForOp | scf.IfOp):
                     for pair in zip(op.operands, outer.results, strict=True):
                         self._equal(list(pair))
-            case tile.LoadOp() | tile.StoreOp():
+            case tile.LoadOp() | tile.StoreOp() | tile.AtomicRmwOp():
                 self._equal([*op.operands, *op.results])
             case _ if tile.is_a(op, tile.Elementwise):
                 self._equal([*op.operands, *op.results])

@@ -231,7 +231,6 @@ class Accesses:
         if emitter.alone is None:
             old = by_instructions()
         else:
-            emitter.vector(op.pointer, index)  # here, where it dominates both ways
             plainly = self._plainly(op, index, values, initial)
             old = self._either(emitter.alone, plainly, by_instructions, initial)
         return zeros if initial is None else old
@@ -261,10 +260,10 @@ class Accesses:
             starts = [builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER) for start in shape.starts]
             bits = emitter.target.vector_bits
             return ordered(lambda: updates.update_runs(builder, op, shape, starts, mask, values, bits))
-        addresses = emitter.vector(op.pointer, index)
 
         def in_turn() -> ir.Value:
-            return updates.update_lanes(builder, op, layout, addresses, values)
+            old = updates.update_lanes(builder, op, layout, lambda value, lane: emitter.lane(value, index, lane))
+            return values[0] if old is None else old
 
         def active_ones() -> ir.Value:
             return self._lane_by_lane(
@@ -344,6 +343,10 @@ class Accesses:
         return shuffle(builder, loaded, [lane & ~duplicate for lane in range(lanes)]) if duplicate else loaded
 
     # -- scalars ---------------------------------------------------------------------------------------------------------
+
+    def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
+        """One lane of a load whose mask, if any, is true there."""
+        return self._load_one(Element(dtype_of(op.result)), self._emitter.lane(op.pointer, index, lane), None, None)
 
     def load_scalar(self, op: tile.LoadOp) -> ir.Value:
         """A load through one pointer."""

@@ -157,6 +157,10 @@ class Emitter(Registers):
         """One register of a load."""
         return self._accesses.load(op, index)
 
+    def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
+        """One lane of a load."""
+        return self._accesses.load_lane(op, index, lane)
+
     def home(self, value: SSAValue) -> Buffer:
         """The buffer of a value of the block that is being emitted, which may be another value's that it hands on."""
         schedule, allocated = self._schedules[-1]

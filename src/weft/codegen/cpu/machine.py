@@ -92,7 +92,7 @@ class CpuMachine:
         one = self._program(module, symbol, kernel, options, alone=alone)
         scratch, several, first = one.scratch, None, y_first(kernel, options)
         if found := joined_of(kernel):
-            together = self._program(module, found[0].sym_name.data, found[0], options, alone=False)
+            together = self._program(module, found[0].sym_name.data, found[0], options, alone=alone)
             scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
             first = found[1].axis == 1
         guarded = enters(kernel)

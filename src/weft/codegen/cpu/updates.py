@@ -6,7 +6,7 @@ address and are updated one after the other, without branches where all are acti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from llvmlite import ir
@@ -65,20 +65,23 @@ def update_lanes(
     builder: ir.IRBuilder,
     op: Atomic,
     layout: LinearLayout,
-    addresses: ir.Value,
-    values: Sequence[ir.Value],
-) -> ir.Value:
-    """All lanes but duplicates, in order; gives the old values, in a duplicate its original's."""
-    result: ir.Value = ir.Constant(values[0].type, None)
+    element: Callable[[SSAValue, int], ir.Value],
+) -> ir.Value | None:
+    """All lanes but duplicates, in order; gives the old values, in a duplicate its original's, or None where nothing uses them.
+    ``element`` gives a lane of a tile."""
+    lanes = layout.in_size("lane")
+    found: dict[int, ir.Value] = {}
     duplicate = layout.duplicate_mask("lane")
-    for lane in range(layout.in_size("lane")):
-        if lane & duplicate:
-            continue
-        at = ir.Constant(I32, lane)
-        address = builder.inttoptr(builder.extract_element(addresses, at), POINTER)
-        old = update_element(builder, op, address, [builder.extract_element(value, at) for value in values])
-        result = builder.insert_element(result, old, at)
-    return shuffle(builder, result, [lane & ~duplicate for lane in range(layout.in_size("lane"))])
+    for lane in range(lanes):
+        if not lane & duplicate:
+            address = builder.inttoptr(element(op.pointer, lane), POINTER)
+            found[lane] = update_element(builder, op, address, [element(value, lane) for value in operands(op)])
+    if op.result.first_use is None:
+        return None
+    result: ir.Value = ir.Constant(ir.VectorType(found[0].type, lanes), None)
+    for lane, old in found.items():
+        result = builder.insert_element(result, old, ir.Constant(I32, lane))
+    return shuffle(builder, result, [lane & ~duplicate for lane in range(lanes)])
 
 
 def _combined(builder: ir.IRBuilder, op: Atomic, old: ir.Value, values: Sequence[ir.Value]) -> ir.Value:

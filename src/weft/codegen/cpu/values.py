@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from llvmlite import ir
 from xdsl.dialects import scf
@@ -101,6 +101,10 @@ class Registers(Emit):
         """One register of a load."""
 
     @abstractmethod
+    def load_lane(self, op: tile.LoadOp, index: RegisterIndex, lane: int) -> ir.Value:
+        """One lane of a load whose mask, if any, is true there."""
+
+    @abstractmethod
     def home(self, value: SSAValue) -> Buffer:
         """The buffer in which a value of the block that is being emitted shall live."""
 
@@ -186,7 +190,19 @@ class Registers(Emit):
             return [Key(operands_of(op)[0], self._through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return [Key(operand, index, lane) for operand in operands_of(op)]
+        if self._is_loaded_alone(op, key):
+            return [Key(op.pointer, index, lane)]
         return []
+
+    def _is_loaded_alone(self, op: Operation, key: Key) -> TypeGuard[tile.LoadOp]:
+        """Whether one lane of a load is loaded, rather than taken out of its register."""
+        if (
+            type(op) is not tile.LoadOp
+            or not is_invariant(op)
+            or (op.mask is not None and op.mask not in self.true_masks)
+        ):
+            return False
+        return self._remembered(_register(key.value, key.at)) is None
 
     def _lane(self, key: Key) -> ir.Value:
         value, index, lane = key
@@ -200,6 +216,8 @@ class Registers(Emit):
             return self.lane(operands_of(op)[0], self._through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
+        if self._is_loaded_alone(op, key):
+            return self.load_lane(op, index, lane)
         return self.builder.extract_element(self.vector(value, index), ir.Constant(I32, lane))
 
     # -- memory of values ------------------------------------------------------------------------------------------------
