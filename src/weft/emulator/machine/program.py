@@ -37,6 +37,9 @@ class Program:
         self.instructions: list[Instruction] = []
         self.function_of: list[Function] = []
         self.start: dict[str, int] = {}
+        self.accesses: dict[tuple[str, frozenset[str]], dict[int, str]] = {}
+        """Of functions, given the shared variables that they see: which of them accesses are of
+        (`weft.emulator.machine.provenance`)."""
         for function in module.functions.values():
             if function.declared:
                 continue

@@ -62,18 +62,29 @@ def shared_variables(variable_map: VariableMap) -> dict[int, SharedVariable]:
     if len(shared) < 2:
         return {}
     found: dict[int, SharedVariable] = {}
+    program = variable_map.program
     for function in variable_map.functions:
         bounds = {name: _bounds(variable_map, owner, name) for owner, name in shared if owner in ("", function.name)}
-        known = {name: variable for name, variable in bounds.items() if variable is not None}
-        if not known:
-            continue
-        origins = _origins(function, frozenset(bounds))
-        first = variable_map.program.start[function.name]
-        for place, instruction in enumerate(function.instructions):
-            if instruction.opcode in _ACCESSES:
-                variables = _of_access(instruction, origins, frozenset(bounds))
-                if len(variables) == 1 and (variable := known.get(next(iter(variables)))) is not None:
-                    found[first + place] = variable
+        names = frozenset(bounds)
+        key = function.name, names
+        if key not in program.accesses:
+            program.accesses[key] = _accesses(function, names) if names else {}
+        first = program.start[function.name]
+        for place, name in program.accesses[key].items():
+            if (variable := bounds[name]) is not None:
+                found[first + place] = variable
+    return found
+
+
+def _accesses(function: Function, shared: Variables) -> dict[int, str]:
+    """The shared variable that each access of a function is of, as far as it is known; by the instruction's place."""
+    origins = _origins(function, shared)
+    found: dict[int, str] = {}
+    for place, instruction in enumerate(function.instructions):
+        if instruction.opcode in _ACCESSES:
+            variables = _of_access(instruction, origins, shared)
+            if len(variables) == 1:
+                (found[place],) = variables
     return found
 
 

@@ -158,12 +158,13 @@ class Aside:
 
 class LastWrites(Aside):
     """The last plain write to each granule. With ``proxies``, marks are kept of writes that all threads have seen, too: whether a
-    fence followed them may still be asked. ``owned``: with a table of owners (`weft.emulator.native.shared`)."""
+    fence followed them may still be asked. ``owned``: for native accesses too (`weft.emulator.native.shared`)."""
 
     def __init__(self, granules: int, shift: int, proxies: bool, owned: bool = False) -> None:
         super().__init__()
-        self.owners: Marks | None = np.zeros(granules, np.int64) if owned else None
-        """The last writer of each granule, at once."""
+        self.owned = owned
+        self.owners: Marks | None = np.zeros(granules, np.int64) if owned and not proxies else None
+        """The last writer of each granule, at once. Operations of the async proxy write more than is worth it."""
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last write to each line."""
         self.generic: Latest = np.zeros_like(self.latest) if proxies else self.latest
@@ -177,8 +178,7 @@ class LastWrites(Aside):
         if self._proxies and made.access.proxy is Proxy.GENERIC:
             self.generic[made.lines] = time
         if self.owners is not None:
-            proxy = ASYNC if made.access.proxy is Proxy.ASYNC else 0
-            self.owners[made.granules] = made.lows + ((time << TIME) + proxy)
+            self.owners[made.granules] = made.lows + (time << TIME)
         self.remember(made, time, common)
 
     def remember(self, made: Entries, time: int, common: int) -> None:
@@ -209,7 +209,7 @@ class History(Aside):
     def __init__(self, granules: int, shift: int, blocks: int, owned: bool = False) -> None:
         super().__init__()
         self.owners: Marks | None = np.zeros(granules, np.int64) if owned else None
-        """Who accessed each granule last; with `ASYNC`, others may have, too."""
+        """Who accessed each granule last; with `ASYNC`, others may have, too. None once there are asynchronous operations."""
         self.granules = granules
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last access to each line."""
@@ -224,7 +224,7 @@ class History(Aside):
     def note(self, made: Entries, time: int, common: int) -> None:
         """The accesses of one instruction. ``common``: what all threads have seen of the past."""
         if made.agent is not None:
-            self.floor = ALL
+            self.floor, self.owners = ALL, None
         self.latest[made.lines] = time
         if self.owners is not None:
             self.owners[made.granules] = (time << TIME) + ASYNC

@@ -74,14 +74,14 @@ class SharedMemory:
     def _tables(self) -> bool:
         """Another batch of blocks has other tables; False where they have no owners."""
         writes, reads = self._order.writes, self._order.reads
-        if writes.owners is None or reads.owners is None:
+        if not writes.owned:
             return False
         self._writes = writes
         words = self._words
         words[Common.WRITE_LINES], words[Common.GENERIC_LINES] = address_of(writes.latest), address_of(writes.generic)
         words[Common.READ_LINES] = address_of(reads.latest)
-        words[Common.WRITERS], words[Common.READERS] = address_of(writes.owners), address_of(reads.owners)
-        self._stamps = np.zeros(writes.owners.size, np.int32)
+        words[Common.WRITERS] = 0 if writes.owners is None else address_of(writes.owners)
+        self._stamps = np.zeros(reads.granules, np.int32)
         words[Common.STAMPS] = address_of(self._stamps)
         words[Common.SEEN] = address_of(self._order.clocks.floors[ALL])
         self._histories()
@@ -91,6 +91,7 @@ class SharedMemory:
         order, words = self._order, self._words
         self._floor, self._strong = order.reads.floor, (order.strong_writes, order.strong_reads)
         words[Common.SEEN_READS] = address_of(order.clocks.floors[self._floor])
+        words[Common.READERS] = 0 if order.reads.owners is None else address_of(order.reads.owners)
         for word, history in zip((Common.STRONG_WRITES, Common.STRONG_READS), self._strong, strict=True):
             words[word] = 0 if history is None else address_of(history.latest)
 

@@ -67,6 +67,7 @@ class Common(enum.IntEnum):
     STRONG_WRITES = 12
     STRONG_READS = 13
     WRITERS = 14
+    """Owners, or 0 where there are none: then only lines that all have seen are clean."""
     READERS = 15
     STAMPS = 16
     BANKS = 17
@@ -104,9 +105,15 @@ def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int
                 if writes:
                     put32(generic, first >> 4, now)
                     if written:
-                        for byte in range(first, first + size):
-                            put8(written, byte, 1)
-                for granule in range(first >> shift, (first >> shift) + each):
+                        if size >= 8:
+                            put64(written + first, 0, 0x0101010101010101)
+                            if size == 16:
+                                put64(written + first, 1, 0x0101010101010101)
+                        else:
+                            for byte in range(first, first + size):
+                                put8(written, byte, 1)
+                last = (first >> shift) + each if owners else 0
+                for granule in range(first >> shift, last):
                     if not writes:
                         old = i64(owners, granule)
                         if (old >> 32) > floor and (old & 0xFFFFFFFF) != i64(low, thread):
@@ -196,6 +203,11 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                     if size == 4:
                         if u32(written + first, 0) != 0x01010101:
                             return 0
+                    elif size >= 8:
+                        if i64(written + first, 0) != 0x0101010101010101:
+                            return 0
+                        if size == 16 and i64(written + first, 1) != 0x0101010101010101:
+                            return 0
                     else:
                         for byte in range(first, first + size):
                             if not u8(written, byte):
@@ -203,6 +215,8 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                 if strong_writes and i32(strong_writes, line) > floor:
                     return 0
                 if i32(write_lines, line) > floor:
+                    if not writers:
+                        return 0
                     for granule in range(first >> shift, (first >> shift) + each):
                         mark = i64(writers, granule)
                         if (mark >> 32) > floor and (mark & 0xFFFFFFFF) != mine:
@@ -211,6 +225,8 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                     if strong_reads and i32(strong_reads, line) > floor:
                         return 0
                     if i32(read_lines, line) > floor_reads:
+                        if not readers:
+                            return 0
                         for granule in range(first >> shift, (first >> shift) + each):
                             mark = i64(readers, granule)
                             if (mark >> 32) > floor_reads and (mark & 0xFFFFFFFF) != mine:
