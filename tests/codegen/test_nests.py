@@ -499,6 +499,117 @@ def test_panels_outlive_a_pause() -> None:
         expected = np.zeros_like(out)
 
 
+# ---- tiles that are cut off -------------------------------------------------------------------------------------------
+
+
+def wanted_of(kernel: Any, *arguments: Any, **constants: Any) -> list[bool]:
+    """Whether the rows and the columns of each multiplication are a number that is known at run time only."""
+    handle = kernel.compile(*arguments, **constants)
+    module = compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host())
+    products = [op for op in module.walk() if isinstance(op, MultiplyOp)]
+    return [not isinstance(size.owner, tile.ConstantOp) for op in products for size in (op.rows, op.columns)]
+
+
+@pytest.mark.parametrize(
+    ("name", "m", "n", "wrap"),
+    grid(4, ("float32", "bfloat16", "int8"), (1, 8, 9, 33, 64), (5, 32, 40, 200), (False, True)),
+)
+def test_products_of_few_rows_and_columns(name: str, m: int, n: int, wrap: bool) -> None:
+    """Whatever part of the tiles is there, in the last tiles and in the only ones."""
+    dtype, sums, acc = TYPES[name]
+    a, b, out = whole((m, 70), dtype, 1), whole((70, n), dtype, 2), np.full((m, n), 99, sums)
+    arguments = (a, b, out, m, n, 70, 70, 1, n, 1)
+    constants = {"BM": 64, "BN": 128, "BK": 32, "WRAP": wrap, "ACC": acc, "OTHER": 0}
+    product[(weft.cdiv(m, 64) * weft.cdiv(n, 128),)](*arguments, **constants)
+    assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
+    assert wanted_of(product, *arguments, **constants) == [True, True]
+
+
+@weft.jit
+def partly_stored(a_ptr: Any, b_ptr: Any, c_ptr: Any, s_ptr: Any, first: Any, M: Any, KIND: tl.constexpr) -> None:
+    """Rows ``first + i`` of 64 are stored where they are below M, but for some kinds of which all elements are read."""
+    i, k = tl.arange(0, 64), tl.arange(0, 16)
+    acc = tl.zeros((64, 16), tl.int32)
+    for step in range(2):
+        a = tl.load(a_ptr + i[:, None] * 32 + (step * 16 + k)[None, :])
+        b = tl.load(b_ptr + (step * 16 + k)[:, None] * 16 + k[None, :])
+        acc = tl.dot(a, b, acc)
+    m = first + i
+    out, at = c_ptr + i[:, None] * 16 + k[None, :], (m < M)[:, None]
+    if KIND == "masked":
+        tl.store(out, acc * 2 + 1, mask=at & (k > 3)[None, :])
+    elif KIND == "either":
+        tl.store(out, acc, mask=at | (k < 3)[None, :])
+    elif KIND == "up to":
+        tl.store(out, acc, mask=(m <= M)[:, None])
+    elif KIND == "turned":
+        tl.store(out, acc, mask=(m > M)[:, None])
+    elif KIND == "twice":
+        tl.store(out, acc, mask=at)
+        tl.store(s_ptr + i[:, None] * 16 + k[None, :], acc)
+    elif KIND == "summed":
+        tl.store(out, acc, mask=at)
+        tl.store(s_ptr + k, tl.sum(acc, 0))
+    elif KIND == "divided":
+        tl.store(out, 1000 // (acc + 1), mask=at)
+    else:
+        tl.store(out, acc)
+
+
+@pytest.mark.parametrize("kind", ["masked", "either", "up to", "turned", "twice", "summed", "divided", "whole"])
+@pytest.mark.parametrize("first", [0, 7, 2**31 - 20])
+def test_what_is_stored_decides(kind: str, first: int) -> None:
+    """Sums that a mask keeps from all stores need not be there. Offsets that wrap around below the limit are stored."""
+    a, b = np.random.default_rng(0).integers(1, 5, (64, 32)).astype(np.int8), np.ones((32, 16), np.int8)
+    limit = first + 10 if first < 2**30 else 5
+    m, k = (np.arange(64) + first).astype(np.uint32).view(np.int32)[:, None], np.arange(16)[None, :]
+    total = a.astype(np.int32) @ b.astype(np.int32)
+    masks = {
+        "masked": (m < limit) & (k > 3),
+        "either": (m < limit) | (k < 3),
+        "up to": m <= limit,
+        "turned": limit < m,
+    }
+    stored = {"masked": total * 2 + 1, "divided": 1000 // (total + 1)}.get(kind, total)
+    expected = np.where(masks.get(kind, True if kind == "whole" else m < limit), stored, -1)
+    out, sums = np.full((64, 16), -1, np.int32), np.full((64, 16), -1, np.int32)
+    partly_stored[(1,)](a, b, out, sums, first, limit, KIND=kind)
+    assert np.array_equal(out, expected)
+    also = {"twice": total, "summed": np.vstack([total.sum(0), np.full((63, 16), -1)])}
+    assert np.array_equal(sums, also.get(kind, np.full_like(sums, -1)))
+    assert wanted_of(partly_stored, a, b, out, sums, first, limit, KIND=kind) == [kind == "masked", False]
+
+
+@weft.jit
+def one_left_operand(a_ptr: Any, b_ptr: Any, c_ptr: Any, M: Any, N: Any) -> None:
+    """Two sums of one left operand, of which other rows are stored; then programs that want other rows of one panel."""
+    i, k, other = tl.arange(0, 64), tl.arange(0, 16), tl.program_id(0) * -60
+    first, second = tl.zeros((64, 16), tl.float32), tl.zeros((64, 16), tl.float32)
+    for step in range(2):
+        a = tl.load(a_ptr + i[:, None] * 32 + (step * 16 + k)[None, :])
+        b = tl.load(b_ptr + (step * 16 + k)[:, None] * 16 + k[None, :])
+        first = tl.dot(a, b, first)
+        second = tl.dot(a, b + 1, second)
+    third = tl.zeros((64, 16), tl.float32)
+    for step in range(2):
+        a = tl.load(a_ptr + i[:, None] * 32 + (step * 16 + k)[None, :])
+        b = tl.load(b_ptr + (step * 16 + k)[:, None] * 16 + k[None, :])
+        third = tl.dot(a, b, third)
+    out = c_ptr + tl.program_id(0) * 3072 + i[:, None] * 16 + k[None, :]
+    tl.store(out, first, mask=(i < N)[:, None])
+    tl.store(out + 1024, second, mask=(i < M)[:, None])
+    tl.store(out + 2048, third, mask=(other + i < M)[:, None])
+
+
+def test_panels_of_several_extents() -> None:
+    a, b, out = whole((64, 32)), whole((32, 16), seed=1), np.full((2, 3, 64, 16), 99, np.float32)
+    one_left_operand[(2,)](a, b, out, 3, 34)
+    for pid in range(2):
+        for found, right, rows in zip(out[pid], (b, b + 1, b), (34, 3, 3 + 60 * pid), strict=True):
+            assert np.array_equal(found[:rows], (a @ right)[:rows])
+            assert np.all(found[rows:] == 99)
+
+
 # ---- the machine's own instructions ----------------------------------------------------------------------------------
 
 

@@ -108,22 +108,24 @@ class ClaimOp(TileOp):
 
 @irdl_op_definition
 class PackOp(TileOp):
-    """Writes the tile of step ``at`` into a panel: its depth begins at ``at`` times the tile's own."""
+    """Writes the tile of step ``at`` into a panel: its depth begins at ``at`` times the tile's own. Of the other axis only the
+    first ``size`` elements are wanted; further ones may be left out."""
 
     name = "cpu.pack"
     value = operand_def()
     panel = operand_def(ADDRESS)
     at = operand_def(scalar(dtypes.int64))
+    size = operand_def(scalar(dtypes.int64))
     axis = prop_def(IntegerAttr[I64])
     depth = prop_def(IntegerAttr[I64])
     width = prop_def(IntegerAttr[I64])
     group = prop_def(IntegerAttr[I64])
     traits = traits_def(MemoryWriteEffect())
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$value `to` $panel `[` $at `]` attr-dict `:` type($value)"
+    assembly_format = "$value `to` $panel `[` $at `]` `of` $size attr-dict `:` type($value)"
 
-    def __init__(self, value: SSAValue, panel: SSAValue, at: SSAValue, geometry: Panel):
-        super().__init__(operands=[value, panel, at], properties=_panel_properties("", geometry))
+    def __init__(self, value: SSAValue, panel: SSAValue, at: SSAValue, size: SSAValue, geometry: Panel):
+        super().__init__(operands=[value, panel, at, size], properties=_panel_properties("", geometry))
 
     @property
     def geometry(self) -> Panel:
@@ -138,13 +140,15 @@ class PackOp(TileOp):
 @irdl_op_definition
 class MultiplyOp(TileOp):
     """``acc`` plus the product of two panels over the first ``depth`` elements of the contracted axis, by an instruction of
-    `weft.target.PRODUCTS`."""
+    `weft.target.PRODUCTS`. Only the first ``rows`` and ``columns`` are wanted; other elements may have any value."""
 
     name = "cpu.multiply"
     T: ClassVar = VarConstraint("T", AnyAttr())
     left = operand_def(ADDRESS)
     right = operand_def(ADDRESS)
     depth = operand_def(scalar(dtypes.int64))
+    rows = operand_def(scalar(dtypes.int64))
+    columns = operand_def(scalar(dtypes.int64))
     acc = operand_def(T)
     left_depth = prop_def(IntegerAttr[I64])
     left_width = prop_def(IntegerAttr[I64])
@@ -156,19 +160,20 @@ class MultiplyOp(TileOp):
     result = result_def(T)
     traits = traits_def(MemoryReadEffect())
     irdl_options = (ParsePropInAttrDict(),)
-    assembly_format = "$left `,` $right `,` $acc `over` $depth attr-dict `:` type($acc)"
+    assembly_format = "$left `,` $right `,` $acc `over` $depth `of` $rows `x` $columns attr-dict `:` type($acc)"
 
     def __init__(
         self,
         left: SSAValue,
         right: SSAValue,
         depth: SSAValue,
+        wanted: tuple[SSAValue, SSAValue],
         acc: SSAValue,
         panels: tuple[Panel, Panel],
         multiple: int,
         instruction: str,
     ):
-        """``multiple`` is the depth of a step."""
+        """``wanted`` are the rows and columns, ``multiple`` is the depth of a step."""
         numbers = {
             "left_depth": panels[0].depth,
             "left_width": panels[0].width,
@@ -178,7 +183,7 @@ class MultiplyOp(TileOp):
             "multiple": multiple,
         }
         super().__init__(
-            operands=[left, right, depth, acc],
+            operands=[left, right, depth, *wanted, acc],
             properties={
                 "instruction": StringAttr(instruction),
                 **{name: IntegerAttr(number, i64) for name, number in numbers.items()},

@@ -45,9 +45,14 @@ class Operand:
     """The bytes of all panels of the operand that a thread keeps."""
 
     @property
+    def size(self) -> int:
+        """How many elements a panel has across."""
+        return shape_of(self.value)[1 - self.panel.axis]
+
+    @property
     def bytes(self) -> int:
         """The bytes of a panel."""
-        return self.panel.bytes(shape_of(self.value)[1 - self.panel.axis], dtype_of(self.value).itemsize)
+        return self.panel.bytes(self.size, dtype_of(self.value).itemsize)
 
     @property
     def slots(self) -> int:

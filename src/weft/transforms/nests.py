@@ -40,11 +40,13 @@ class Nest:
 
 @dataclass(frozen=True)
 class Slice:
-    """What an operand's tile is computed from: ops before the loop and in its body, in order, and ``keys``, which are None where
-    programs cannot compare: a tile that is computed otherwise is part of it."""
+    """What an operand's tile is computed from: ops before the loop and in its body, in order, and the ``scalars`` that these read
+    from outside. ``keys`` are those on which programs may disagree; None where programs cannot compare: a tile that is computed
+    otherwise is part of it."""
 
     outside: tuple[Operation, ...]
     inside: tuple[Operation, ...]
+    scalars: tuple[SSAValue, ...]
     keys: tuple[SSAValue, ...] | None
 
 
@@ -124,7 +126,7 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
     body = None if nest is None else nest.loop.body.block
     inside: dict[Operation, None] = {}
     outside: dict[Operation, None] = {}
-    keys: dict[SSAValue, None] = {}
+    scalars: dict[SSAValue, None] = {}
     comparable = True
     seen: set[SSAValue] = set()
     pending = [value]
@@ -141,8 +143,7 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
                 inside[op] = None
                 pending.extend(_read_by(op))
         elif not shape_of(current):
-            if not is_same_everywhere(current):
-                keys[current] = None
+            scalars[current] = None
         elif isinstance(op := current.owner, Operation) and _may_repeat(op):
             if op.parent_block() is home:
                 outside[op] = None
@@ -151,7 +152,8 @@ def slice_of(value: SSAValue, home: Block | None, nest: Nest | None = None) -> S
             comparable = False
     if not comparable:
         outside.clear()
-    return Slice(_in_order(outside), _in_order(inside), tuple(keys) if comparable else None)
+    keys = tuple(value for value in scalars if not is_same_everywhere(value)) if comparable else None
+    return Slice(_in_order(outside), _in_order(inside), tuple(scalars), keys)
 
 
 def _carried_from(argument: SSAValue, nest: Nest) -> Iterable[SSAValue]:

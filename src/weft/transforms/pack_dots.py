@@ -36,6 +36,7 @@ from weft.ir.direct import ops_in
 from weft.ir.types import dtype_of, scalar, shape_of
 from weft.transforms.factors import Factors, Operand, factors_of, factors_of_one
 from weft.transforms.nests import Nest, nest_of, same_trips
+from weft.transforms.stored_part import Limit, limits_of
 
 LIKELY_RUNS: Final = "likely_runs"
 """On a load that packs an operand: addresses that are not known to be runs are likely to be, as with ``offsets % M``."""
@@ -68,7 +69,7 @@ class PackDots(ModulePass):
 
 def _rewrite_one(dot: tile.DotOp, factors: Factors) -> None:
     """Makes a dot in no nest a multiplication of panels of one step. A panel that others may have filled is claimed as soon as
-    its keys are known: what fills another one then stands beside the ops that compute its tile."""
+    its scalars are known: what fills another one then stands beside the ops that compute its tile."""
     panels: list[SSAValue] = []
     here = _Inserter(InsertPoint.before(dot), dot)
     fresh: list[tuple[Operand, SSAValue]] = []
@@ -80,7 +81,7 @@ def _rewrite_one(dot: tile.DotOp, factors: Factors) -> None:
             panels.append(claim.address)
             fresh.append((operand, claim.address))
             continue
-        early = _Inserter(_after(keys, dot), dot)
+        early = _Inserter(_after(operand.slice.scalars, dot), dot)
         claim = ClaimOp(keys or [early.number(0)], operand.bytes, operand.slots)
         early.add(claim)
         panels.append(claim.address)
@@ -90,23 +91,26 @@ def _rewrite_one(dot: tile.DotOp, factors: Factors) -> None:
         values: dict[SSAValue, SSAValue] = {}
         filling.clone(operand.slice.outside, values)
         value = values.get(operand.value, operand.value)
-        filling.add(PackOp(value, claim.address, filling.number(0), operand.panel))
+        filling.add(PackOp(value, claim.address, filling.number(0), filling.number(operand.size), operand.panel))
         filling.add(scf.YieldOp())
     for operand, address in fresh:
-        here.add(PackOp(operand.value, address, here.number(0), operand.panel))
+        here.add(PackOp(operand.value, address, here.number(0), here.number(operand.size), operand.panel))
     right, left = panels
     k = shape_of(dot.a)[1]
     places = factors.left.panel, factors.right.panel
-    new = MultiplyOp(left, right, here.number(k), dot.acc, places, k, factors.instruction.name)
+    wanted = here.number(factors.left.size), here.number(factors.right.size)
+    new = MultiplyOp(left, right, here.number(k), wanted, dot.acc, places, k, factors.instruction.name)
     new.location = dot.location
     Rewriter.replace_op(dot, new)
 
 
-def _after(keys: Sequence[SSAValue], dot: tile.DotOp) -> InsertPoint:
-    """The first place in the dot's block where all keys are known."""
+def _after(scalars: Sequence[SSAValue], dot: tile.DotOp) -> InsertPoint:
+    """The first place in the dot's block where all scalars are known."""
     block = dot.parent_block()
     assert block is not None, "a dot stands in a block"
-    makers = {key.owner for key in keys if isinstance(key.owner, Operation) and key.owner.parent_block() is block}
+    makers = {
+        value.owner for value in scalars if isinstance(value.owner, Operation) and value.owner.parent_block() is block
+    }
     latest = next((op for op in reversed(list(block.ops)) if op in makers), None)
     return InsertPoint.at_start(block) if latest is None else InsertPoint.after(latest)
 
@@ -171,6 +175,8 @@ class _Rewriting:
         before = _Inserter(InsertPoint.before(loop), loop)
         total = self._trips(before)
         zero, steps = before.number(0), before.number(self._steps)
+        wanted = {i: self._wanted(before, i) for i in positions}
+        sizes = self._sizes(before, wanted)
         initial = [loop.iter_args[i] for i in positions]
         body = Block(arg_types=[scalar(dtypes.int64), *(value.type for value in initial)])
         results = before.add(scf.ForOp(zero, total, steps, initial, Region(body))).results
@@ -189,13 +195,14 @@ class _Rewriting:
         for each in self._factors.values():
             for operand in (each.left, each.right):
                 if id(operand) not in panels:
-                    panels[id(operand)] = self._panel(inside, operand, start, count, padded)
+                    size = sizes[id(operand)]
+                    panels[id(operand)] = self._panel(inside, operand, start, count, padded, size)
         sums: list[SSAValue] = []
         for (i, each), argument in zip(self._factors.items(), body.args[1:], strict=True):
             depth = inside.binary("mul", padded if each.chunk > 1 else count, inside.number(self._k))
             left, right = panels[id(each.left)], panels[id(each.right)]
             places = each.left.panel, each.right.panel
-            op = MultiplyOp(left, right, depth, argument, places, self._k, each.instruction.name)
+            op = MultiplyOp(left, right, depth, wanted[i], argument, places, self._k, each.instruction.name)
             sums.append(inside.add(op).results[0])
             op.location = self._nest.dots[i].location
         inside.add(scf.YieldOp(*sums))
@@ -203,6 +210,38 @@ class _Rewriting:
             if loop.res[i].first_use is not None:
                 loop.res[i].replace_all_uses_with(self._carried(before, i, grown, total))
         Rewriter.erase_op(loop)
+
+    def _wanted(self, before: _Inserter, i: int) -> tuple[SSAValue, SSAValue]:
+        """How many rows and columns of the result of a dot are stored."""
+        result = self._loop.res[i]
+        limits = {limit.axis: limit for limit in limits_of(result, self._loop)}
+        rows, columns = (self._extent(before, size, limits.get(axis)) for axis, size in enumerate(shape_of(result)))
+        return rows, columns
+
+    def _extent(self, before: _Inserter, size: int, limit: Limit | None) -> SSAValue:
+        """How many of ``size`` coordinates are below a limit: all where ``first + coordinate`` may exceed 32 bits."""
+        if limit is None:
+            return before.number(size)
+        all_ = before.number(size)
+        first, end = (
+            before.number(value) if isinstance(value, int) else before.cast(value, scalar(dtypes.int64))
+            for value in (limit.first, limit.limit)
+        )
+        count = before.binary("sub", end, first)
+        over = before.binary(
+            "sub", first, before.number((1 << 31) - size)
+        )  # positive where the last offset wraps around
+        count = before.binary("max", count, before.binary("mul", over, all_))
+        return before.binary("max", before.binary("min", count, all_), before.number(0))
+
+    def _sizes(self, before: _Inserter, wanted: dict[int, tuple[SSAValue, SSAValue]]) -> dict[int, SSAValue]:
+        """How much of each operand is packed, across: as many rows of a left one as all of its dots want, else all."""
+        found: dict[int, SSAValue] = {}
+        for i, each in self._factors.items():
+            for operand, size in ((each.left, wanted[i][0]), (each.right, None)):
+                by_rows = size is not None and not operand.panel.width and found.get(id(operand), size) is size
+                found[id(operand)] = size if by_rows and size is not None else before.number(operand.size)
+        return found
 
     def _trips(self, before: _Inserter) -> SSAValue:
         """The iterations of the loop."""
@@ -221,12 +260,15 @@ class _Rewriting:
             return initial
         return at.binary("add", initial, at.binary("mul", at.cast(trip, initial.type), grown))
 
-    def _panel(self, at: _Inserter, operand: Operand, start: SSAValue, count: SSAValue, padded: SSAValue) -> SSAValue:
+    def _panel(
+        self, at: _Inserter, operand: Operand, start: SSAValue, count: SSAValue, padded: SSAValue, wanted: SSAValue
+    ) -> SSAValue:
         """The panel with ``count`` tiles of an operand from iteration ``start`` on, then zeros up to ``padded`` tiles; filled
-        where it is not there."""
+        where it is not there. The other axis goes as far as is ``wanted``."""
         keys = operand.slice.keys
         length = [] if same_trips(self._loop) else [count]
-        claim = ClaimOp([] if keys is None else [*keys, start, *length], operand.bytes, operand.slots)
+        across = [] if isinstance(wanted.owner, tile.ConstantOp) else [wanted]
+        claim = ClaimOp([] if keys is None else [*keys, start, *length, *across], operand.bytes, operand.slots)
         at.add(claim)
         then = Block()
         at.add(scf.IfOp(claim.stale, [], Region(then)))
@@ -240,7 +282,7 @@ class _Rewriting:
             filling.add(scf.ForOp(count, padded, filling.number(1), [], Region(rest)))
             ending = self._at(rest)
             zeros = ending.add(tile.ConstantOp(0, operand.value.type)).results[0]
-            ending.add(PackOp(zeros, claim.address, rest.args[0], operand.panel))
+            ending.add(PackOp(zeros, claim.address, rest.args[0], wanted, operand.panel))
             ending.add(scf.YieldOp())
         filling.add(scf.YieldOp())
         packing = self._at(body)
@@ -257,6 +299,8 @@ class _Rewriting:
             if arguments[1 + i] in used:
                 values[arguments[1 + i]] = self._carried(packing, i, grown, trip)
         packing.clone(operand.slice.inside, values)
-        packing.add(PackOp(values.get(operand.value, operand.value), claim.address, body.args[0], operand.panel))
+        packing.add(
+            PackOp(values.get(operand.value, operand.value), claim.address, body.args[0], wanted, operand.panel)
+        )
         packing.add(scf.YieldOp())
         return claim.address

@@ -17,20 +17,22 @@ from weft.codegen.cpu.access import Accesses
 from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
+from weft.codegen.cpu.counted import loop_to, rounded_up
+from weft.codegen.cpu.filling import TOGETHER, filling_of
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
-from weft.codegen.cpu.loops import over_registers
+from weft.codegen.cpu.loops import Terms, over_registers
 from weft.codegen.cpu.panels import pack
 from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
-from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
-from weft.codegen.emit.control import ScalarSlot
+from weft.codegen.emit.control import ScalarSlot, counted
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
 from weft.codegen.llvm.types import I32
@@ -140,6 +142,29 @@ class Emitter(Registers):
             emit_accumulation(self, op, found)
         return found is not None
 
+    def filled(self, op: scf.ForOp) -> bool:
+        """Emits a loop that fills a panel by rows; whether it is one."""
+        block = op.body.block
+        schedule = self._placement.place(block, self._fusion.items(block))
+        found = filling_of(op, schedule)
+        if found is None:
+            return False
+        self._schedules.append((schedule, {}))
+        rows = rounded_up(self, self.scalar(found.wanted), min(found.rows, TOGETHER))
+        with loop_to(self, rows) as row:
+            place = (Counter(row, len(found.bits)), found.bits)
+
+            def step() -> None:
+                for item in schedule.items:
+                    if isinstance(item, RegisterLoop):
+                        self._register_loop(item, among=~sum(found.bits), within=(place,))
+                    else:
+                        self.lower(item)
+
+            counted(self, op, step)
+        self._schedules.pop()
+        return True
+
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""
         element = element_of_value(value)
@@ -175,7 +200,7 @@ class Emitter(Registers):
 
     # -- register loops --------------------------------------------------------------------------------------------------
 
-    def _register_loop(self, loop: RegisterLoop) -> None:
+    def _register_loop(self, loop: RegisterLoop, among: int = -1, within: Terms = ()) -> None:
         loop.settle(self.buffers)
         reductions = {root: Reduction(self, root, self.home) for root in loop.roots if isinstance(root, tile.ReduceOp)}
         by_rows = not reductions and loop.axis is not None and goes_by_rows(loop.layout, loop.axis)
@@ -230,6 +255,8 @@ class Emitter(Registers):
             unrolled=loop.crossed_bits,
             versions=mask_versions(self, loop),
             together=loop.grouped_bits.bit_count(),
+            among=among,
+            within=within,
         )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

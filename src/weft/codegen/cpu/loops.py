@@ -69,11 +69,6 @@ Terms: TypeAlias = tuple[tuple[Counter, tuple[int, ...]], ...]
 """What loops contribute to an index; see `RegisterIndex`."""
 
 
-def is_small(layout: LinearLayout) -> bool:
-    """Whether the layout's registers are unrolled completely."""
-    return used_registers(layout).bit_count() <= FULL_UNROLL_BITS
-
-
 def axis_registers(layout: LinearLayout, axis: int | None) -> int:
     """The mask of register bits that move along ``axis``; of all different ones for None."""
     return used_registers(layout) if axis is None else sum(axis_bits(layout, "register", axis))
@@ -105,14 +100,17 @@ def over_registers(
     unrolled: int = 0,
     versions: Versions | None = None,
     together: int = 0,
+    among: int = -1,
+    within: Terms = (),
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
     two along the axis are visited before the next along the axis. ``unrolled`` are the bits to unroll, if any; else the lowest
     are. With ``versions`` each group of unrolled registers is emitted in both. The ragged one is a loop over its registers, each
     of them in both versions again, unless something goes along an axis, which has accumulators for the copies, or registers that
-    differ by so many of the ``unrolled`` bits are wanted ``together``."""
-    used, inner = used_registers(layout), axis_registers(layout, axis)
+    differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
+    the bits ``among`` alone, beside those that loops around them give (``within``)."""
+    used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
     if axis is not None:
@@ -126,7 +124,7 @@ def over_registers(
         unroll = min(UNROLL_BITS, len(rows), in_loops)
         _by_rows(emit, inner_bits, rows, others, along, body, unroll=unroll, reverse=reverse, versions=versions)
         return
-    small = is_small(layout) and used.bit_count() <= allowed
+    small = used.bit_count() <= FULL_UNROLL_BITS and used.bit_count() <= allowed
     wanted = (unrolled & inner).bit_count() or min(UNROLL_BITS if along else PLAIN_BITS, in_loops)
     short = bool(along) and len(inner_bits) <= _unrolled_bits(SHORT_BUDGET, work)
     unroll = min(len(inner_bits) if small or short else wanted, len(inner_bits), allowed)
@@ -173,7 +171,7 @@ def over_registers(
             each.finish(outer)
 
     if not outer_bits:
-        run_inner(RegisterIndex())
+        run_inner(RegisterIndex(0, within))
     elif small:
         for at in range(1 << len(outer_bits)):
             run_inner(RegisterIndex(f2.apply(outer_bits, at)))

@@ -14,7 +14,8 @@ from __future__ import annotations
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.microkernel import RegisterBlock, maybe_loop
+from weft.codegen.cpu.counted import over_blocks
+from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import I8, I64, POINTER, intrinsic
@@ -59,6 +60,7 @@ class _Product:
         self.block = product_block(registers.target, self.dtype, self.m, self.right.width)
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
+        self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
         self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL))
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
@@ -74,12 +76,12 @@ class _Product:
         return None if number is None else self.builder.mul(number, ir.Constant(I64, by))
 
     def emit(self) -> None:
-        """All blocks of the result: a group of the right panel stays in cache while the rows go by."""
+        """All blocks of the result that are wanted: a group of the right panel stays in cache while the rows go by."""
         width, rows = self.right.width, self.block.rows
-        with maybe_loop(self._registers, self.n // width) as j:
+        with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
-            with maybe_loop(self._registers, self.m // rows) as i:
+            with over_blocks(self._registers, self.wanted[0], self.m, rows) as i:
                 self._block(self._left(i), b, self._at(c, self._times(i, rows * self.n)))
 
     def _left(self, i: ir.Value | None) -> ir.Value:

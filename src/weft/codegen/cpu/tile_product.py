@@ -10,15 +10,13 @@ A tile of the left operand is 16 rows of its panel by rows. One of the right is 
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Final
 
 from llvmlite import ir
 
 from weft.codegen.cpu import amx
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.microkernel import maybe_loop
+from weft.codegen.cpu.counted import loop_to, over_blocks
 from weft.codegen.cpu.values import Registers
 from weft.codegen.llvm.types import I8, I64, POINTER, intrinsic
 from weft.ir.cpu import MultiplyOp
@@ -51,11 +49,14 @@ def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None
             pointer = builder.gep(pointer, [builder.mul(number, ir.Constant(I64, stride))], source_etype=I8)
         return builder.gep(pointer, [ir.Constant(I64, const)], source_etype=I8) if const else pointer
 
-    with _loop(registers, stretches) as stretch:
+    with loop_to(registers, stretches) as stretch:
         first = builder.mul(stretch, ir.Constant(I64, STRETCH))
         count = intrinsic(builder, "umin", [builder.sub(chunks, first), ir.Constant(I64, STRETCH)])
         a_s, b_s = at(a, first, amx.BYTES), at(b, first, amx.ROWS * amx.BYTES)
-        with maybe_loop(registers, n // (amx.ROWS * columns)) as j, maybe_loop(registers, m // (amx.ROWS * rows)) as i:
+        with (
+            over_blocks(registers, registers.scalar(op.columns), n, amx.ROWS * columns) as j,
+            over_blocks(registers, registers.scalar(op.rows), m, amx.ROWS * rows) as i,
+        ):
             a_i, b_j = at(a_s, i, rows * amx.ROWS * pitch), at(b_s, j, columns * group)
             c = at(at(result.pointer, i, rows * amx.ROWS * 4 * n), j, columns * amx.BYTES)
             places = [
@@ -65,7 +66,7 @@ def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None
             ]
             for tile, place in places:
                 amx.load(builder, tile, place, 4 * n)
-            with _loop(registers, count) as chunk:
+            with loop_to(registers, count) as chunk:
                 for r in range(rows):
                     amx.load(builder, _LEFT[r], at(a_i, chunk, amx.BYTES, r * amx.ROWS * pitch), pitch)
                 for v in range(columns):
@@ -76,20 +77,3 @@ def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None
                         amx.multiply(builder, product.name, _SUMS[r][v], _LEFT[r], _RIGHT[v])
             for tile, place in places:
                 amx.store(builder, tile, place, 4 * n)
-
-
-@contextmanager
-def _loop(registers: Registers, trips: ir.Value) -> Generator[ir.Value]:
-    """A loop of a number of iterations that is known at run time, at least one; gives its counter."""
-    builder, before = registers.builder, registers.builder.block
-    head, done = (registers.function.append_basic_block(name) for name in ("tiles", "tiled"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    counter = builder.phi(I64)
-    counter.add_incoming(ir.Constant(I64, 0), before)
-    with registers.scope():
-        yield counter
-    after = builder.add(counter, ir.Constant(I64, 1))
-    counter.add_incoming(after, builder.block)
-    registers.repeats(builder.cbranch(builder.icmp_unsigned("<", after, trips), head, done))
-    builder.position_at_end(done)

@@ -112,6 +112,10 @@ class Registers(Emit):
     def accumulated(self, op: scf.ForOp) -> bool:
         """Emits a loop that only accumulates (`weft.codegen.cpu.accumulate`); whether it is one."""
 
+    @abstractmethod
+    def filled(self, op: scf.ForOp) -> bool:
+        """Emits a loop that fills a panel by rows (`weft.codegen.cpu.filling`); whether it is one."""
+
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""
         self.faults.leave(self.builder, site, self.grid.ids, address)

@@ -2,7 +2,8 @@
 
 The loop goes over groups of registers. One scalar test for each group chooses the version. So most of a tile whose end is cut off
 is loaded by plain instructions, and masked ones are for the registers at the end. Which masks one scalar test can decide is
-`weft.codegen.cpu.masks`' to say.
+`weft.codegen.cpu.masks`' to say. A loop that does nothing but store under one mask skips groups that are beyond the end: their
+first element is not stored.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
     if not masks:
         return None
 
+    stores = [root.mask for root in loop.roots if isinstance(root, tile.StoreOp)]
+    only_stores = len(stores) == len(loop.roots) and not loop.kept and len(set(stores)) == 1
+    deciding = next((mask for mask in stores if only_stores and mask in masks), None)
+
     def versions(last: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
         tests = [
             registers.lane(mask, last.through(columns[:-1]), layout_of(mask).in_size("lane") - 1)
@@ -48,10 +53,28 @@ def mask_versions(registers: Registers, loop: RegisterLoop) -> Versions | None:
         with registers.builder.if_else(reduce(registers.builder.and_, tests), likely=True) as (then, otherwise):
             with _version(registers, then, true=frozenset(masks)):
                 whole()
-            with _version(registers, otherwise, ragged=frozenset(masks)):
+            ragged_version = _version(registers, otherwise, ragged=frozenset(masks))
+            with ragged_version, _unless_beyond(registers, loop, deciding, last):
                 ragged()
 
     return versions
+
+
+@contextmanager
+def _unless_beyond(
+    registers: Registers, loop: RegisterLoop, mask: SSAValue | None, last: RegisterIndex
+) -> Generator[None]:
+    """Emits code for a group of registers that is skipped where the first element of a mask is false: then all are
+    (`weft.codegen.cpu.masks`). Without a mask it always runs."""
+    if mask is None:
+        yield
+        return
+    first = RegisterIndex(
+        0, last.terms
+    )  # at most the group's first, and none of its elements is stored where this one is not
+    tests = [registers.lane(mask, first.through(columns[:-1]), 0) for columns in sorted(loop.needs[mask])]
+    with registers.builder.if_then(reduce(registers.builder.or_, tests)), registers.scope():
+        yield
 
 
 def ascend(needed: Collection[Columns]) -> bool:

@@ -58,10 +58,10 @@ func.func @small(%a_ptr: !tile.ptr<f32> {tile.name = "a_ptr", tile.divisibility 
 // CHECK-NEXT: scf.if %[[FILL]] {
 // CHECK:      scf.for %[[STEP:.*]] = %{{.*}} to %[[COUNT]] step
 // CHECK:      %a = tile.load
-// CHECK-NEXT: cpu.pack %a to %[[LEFT]][%[[STEP]]] {axis = 1 : i64, depth = 2048 : i64, width = 0 : i64, group = 1 : i64}
+// CHECK-NEXT: cpu.pack %a to %[[LEFT]][%[[STEP]]] of %[[ROWS:.*]] {axis = 1 : i64, depth = 2048 : i64, width = 0 : i64, group = 1 : i64}
 // CHECK:      %[[RIGHT:.*]], %[[FILL2:.*]] = cpu.claim %[[START]] {bytes = 131072 : i64, slots = 64 : i64} : i64
 // CHECK-NEXT: scf.if %[[FILL2]] {
 // CHECK:      %b = tile.load
 // CHECK-NEXT: cpu.pack %b to %[[RIGHT]]
-// CHECK:      %[[SUM:.*]] = cpu.multiply %[[LEFT]], %[[RIGHT]], %[[ACC]] over
+// CHECK:      %[[SUM:.*]] = cpu.multiply %[[LEFT]], %[[RIGHT]], %[[ACC]] over %{{.*}} of %{{.*}} x %{{.*}} {
 // CHECK-NEXT: scf.yield %[[SUM]]
