@@ -126,8 +126,8 @@ def vector_bits(features: str, triple: str = "") -> int:
 def object_triple(triple: str) -> str:
     """The triple that code is compiled for in a process of ``triple``: with Windows' calling convention, in ELF objects.
 
-    RuntimeDyld, LLVM's linker there, fails on COFF: constants are symbols that it does not find, and ``_fltused`` is in no
-    library. JITLink, which takes COFF, is not in llvmlite on Windows.
+    RuntimeDyld, LLVM's linker there, fails on COFF: constants are symbols that it does not find. JITLink, which takes COFF, is
+    not in llvmlite on Windows.
     """
     return f"{triple}-elf" if _is_windows(triple) and not triple.endswith("-elf") else triple
 

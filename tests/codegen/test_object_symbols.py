@@ -1,4 +1,4 @@
-"""What the objects of each system ask of its libraries: nothing that they do not export. Objects are made here, not linked."""
+"""What the objects of each system ask of its libraries: to move memory, and nothing else. Objects are made here, not linked."""
 
 # pyright: reportIndexIssue=false, reportOperatorIssue=false
 
@@ -7,37 +7,24 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from llvmlite import ir
 
 import weft.language as tl
 from objects import undefined
 from weft import dtypes
 from weft.codegen import compile_module
 from weft.codegen.cpu.exclusive import LOCK
+from weft.codegen.cpu.machine import CpuMachine
+from weft.codegen.llvm import arith
+from weft.codegen.llvm.types import POINTER, Module, llvm_type
+from weft.codegen.machine import Emitted
 from weft.dtypes import DType
 from weft.frontend import ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.ir.tile import BINARY, FLOAT, UNARY, class_of
 from weft.options import Options
-from weft.target import CpuTarget, object_triple, vector_bits
+from weft.target import X86_LEVELS, CpuTarget, object_triple, vector_bits
 
 jit = KernelFunction
-
-_NAMES: Final = (
-    "exp",
-    "exp2",
-    "log",
-    "log2",
-    "log10",
-    "log1p",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "erf",
-    "cbrt",
-    "pow",
-    "atan2",
-)
-C99: Final = frozenset(f"{name}{suffix}" for name in (*_NAMES, "fmod", "floor", "ceil") for suffix in ("", "f"))
-"""Functions of C99, section 7.12, in glibc's libm, in macOS' libSystem and in Windows' ucrtbase.dll."""
 
 MEMORY: Final = {
     "linux": frozenset({"memcpy", "memmove", "memset"}),
@@ -46,8 +33,15 @@ MEMORY: Final = {
 }
 """libc; libSystem; ntdll.dll, which has all of them."""
 
-MACHINES: Final = {
-    "linux x86-64": ("x86_64-unknown-linux-gnu", "x86-64", "+sse2"),
+LEVELS: Final = {
+    f"linux {name}": (
+        "x86_64-unknown-linux-gnu",
+        name,
+        ",".join(f"+{f}" for level in list(X86_LEVELS)[: place + 1] for f in X86_LEVELS[level].split()),
+    )
+    for place, name in enumerate(X86_LEVELS)
+}
+MACHINES: Final = LEVELS | {
     "linux aarch64": ("aarch64-unknown-linux-gnu", "generic", ""),
     "apple x86-64": ("x86_64-apple-darwin24.0.0", "x86-64", "+sse2"),
     "apple haswell": ("x86_64-apple-darwin24.0.0", "haswell", "+avx2,+avx,+fma,+f16c"),
@@ -63,6 +57,46 @@ def target(machine: str) -> CpuTarget:
     """The target as `weft.target.host` makes it there."""
     triple, cpu, features = MACHINES[machine]
     return CpuTarget(object_triple(triple), cpu, features, vector_bits(features, triple))
+
+
+KINDS: Final = [
+    (class_, kind)
+    for table in (UNARY, BINARY, {"fma": {FLOAT}})
+    for kind, classes in table.items()
+    for class_ in classes
+]
+"""Every elementwise function that tile IR has, of which all of the language are made, and the class of its operands."""
+
+
+@pytest.mark.parametrize(
+    "dtype", [dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int16, dtypes.int64], ids=str
+)
+@pytest.mark.parametrize("machine", [name for name in MACHINES if name.startswith("linux")])
+def test_no_elementwise_function_calls_a_library(machine: str, dtype: DType) -> None:
+    """Neither on vectors nor on scalars. Division and remainder of integers by vectors, too."""
+    made = target(machine)
+    kinds = [kind for class_, kind in KINDS if class_ == class_of(dtype)]
+    assert len(kinds) > 10
+    module = Module("functions", made.triple, made.enabled)
+    for lanes in (16, None):
+        type_ = llvm_type(dtype, lanes)
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER] * 4), f"f{lanes}")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        for place, kind in enumerate(kinds):
+            at = [ir.Constant(ir.IntType(64), 3 * place + i) for i in range(3)]
+            x, y, z = (
+                builder.load(builder.gep(function.args[0], [i], source_etype=type_), typ=type_, align=1) for i in at
+            )
+            if kind == "fma":
+                result = arith.fma(builder, dtype, x, y, z)
+            elif kind in UNARY:
+                result = arith.unary(builder, kind, dtype, x)
+            else:
+                result = arith.binary(builder, kind, dtype, x, y)
+            builder.store(result, builder.gep(function.args[1], [at[0]], source_etype=type_), align=1)
+        builder.ret_void()
+    emitted = Emitted(module, "f16", 0, (), loops=False)
+    assert undefined(CpuMachine(made).finish(emitted).object) <= MEMORY["linux"] | {"_GLOBAL_OFFSET_TABLE_"}
 
 
 @jit
@@ -97,15 +131,4 @@ def test_objects_ask_for_what_the_system_has(machine: str, kernel: KernelFunctio
     signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "N": ConstantArgument(16)}
     found = undefined(compile_module(build_module(kernel, signature), target(machine), Options()).object)
     named = found - {LOCK, "_GLOBAL_OFFSET_TABLE_"}
-    assert named <= C99 | MEMORY[machine.partition(" ")[0]]
-    assert bool(named & C99) == (kernel is functions and machine.endswith("x86-64")), "only without fused multiply-add"
-
-
-def test_coff_needs_a_symbol_that_no_library_has() -> None:
-    """The reason for `object_triple`: ``_fltused`` is in the static part of Microsoft's runtime."""
-    pointer = PointerArgument(dtypes.float32)
-    signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "N": ConstantArgument(16)}
-    coff = CpuTarget("x86_64-pc-windows-msvc", "x86-64", "+sse2", 128)
-    found = undefined(compile_module(build_module(functions, signature), coff, Options()).object)
-    assert "_fltused" in found
-    assert found - {"_fltused"} <= C99
+    assert named <= MEMORY[machine.partition(" ")[0]]

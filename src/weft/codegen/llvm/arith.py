@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from llvmlite import ir
 
-from weft.codegen.llvm import integer, vecmath
+from weft.codegen.llvm import fused, integer, vecmath
 from weft.codegen.llvm.approximate import approximated
 from weft.codegen.llvm.convert import bitcast, cast, is_narrow, narrow, widen
+from weft.codegen.llvm.rounding import rounded
 from weft.codegen.llvm.types import (
     I16,
     constant,
@@ -61,8 +62,8 @@ def _in_compute(function: Callable[[ir.IRBuilder, ir.Value], ir.Value]) -> Unary
     return emit
 
 
-def _intrinsic(name: str) -> Unary:
-    return _in_compute(lambda builder, x: intrinsic(builder, name, [x]))
+def _whole(name: str) -> Unary:
+    return _in_compute(lambda builder, x: rounded(builder, name, x))
 
 
 def _sqrt(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
@@ -112,7 +113,7 @@ _UNARY: dict[tuple[str, str], Unary] = {
     ("rsqrt", FLOAT): _in_compute(approximated("rsqrt", _rsqrt)),
     ("sqrt", FLOAT): _in_compute(approximated("sqrt", _sqrt)),
     ("sqrt_rn", FLOAT): _in_compute(_sqrt),
-    **{(kind, FLOAT): _intrinsic(kind) for kind in ("floor", "ceil")},
+    **{(kind, FLOAT): _whole(kind) for kind in ("floor", "ceil")},
     **{(kind, FLOAT): _in_compute(approximated(kind, function)) for kind, function in vecmath.UNARY.items()},
 }
 
@@ -294,4 +295,4 @@ def fma(builder: ir.IRBuilder, dtype: DType, a: ir.Value, b: ir.Value, c: ir.Val
     if has(builder, "contract") and packed(builder, dtype):
         return _result(builder, intrinsic(builder, "fma", [_operand(builder, v, dtype) for v in (a, b, c)]), dtype)
     wide = [widen(builder, v, dtype) for v in (a, b, c)]
-    return narrow(builder, intrinsic(builder, "fma", wide), dtype)
+    return narrow(builder, fused.fma(builder, *wide), dtype)

@@ -5,14 +5,16 @@
 
 For ``r < 2^(steps + 1)`` the quotient ``q = trunc(r / d)`` is an integer that the format holds. It is right, or too large by
 1 where the division rounded up to an integer. All of ``r``, ``q d`` and ``r - q d`` are multiples of the unit of ``d``,
-and ``-d <= r - q d < d``: one fused multiply-add gives it exactly, and one addition of ``d`` corrects it.
+and ``-d <= r - q d < d``: one fused multiply-add gives it exactly, and one addition of ``d`` corrects it. float32 that is held in
+float64 has quotients of 23 bits, so that ``q d`` is exact.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 
-from weft.codegen.llvm.lanes import Lanes
+from weft.codegen.llvm.lanes import WIDENED, Lanes
+from weft.codegen.llvm.rounding import rounded
 from weft.codegen.llvm.types import any_lane, intrinsic
 
 INFINITY = float("inf")
@@ -37,14 +39,14 @@ def remainder(v: Lanes, x: ir.Value, y: ir.Value) -> ir.Value:
 def _reduced(v: Lanes, m: ir.Value, d: ir.Value, shift: ir.Value) -> ir.Value:
     """The remainder of ``m 2^shift`` by ``d``; a loop until no lane has anything left of its shift."""
     builder = v.builder
-    steps = v.integer(v.format.mantissa - 1)
+    steps = v.integer(22 if v.format is WIDENED else v.format.mantissa - 1)
     entry, loop, done = builder.block, builder.append_basic_block("loop"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
     before, left = builder.phi(v.type), builder.phi(v.bits_type)
     bits = intrinsic(builder, "umin", [left, steps])
     r = v.mul(before, v.power_of_two(bits))
-    q = intrinsic(builder, "trunc", [v.div(r, d)])
+    q = rounded(builder, "trunc", v.div(r, d))
     difference = v.fma(builder.fneg(q), d, r)
     after = v.select(v.less(difference, 0.0), v.add(difference, d), difference)
     further = builder.sub(left, bits)

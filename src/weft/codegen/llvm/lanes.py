@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from llvmlite import ir
 
 from weft.codegen.llvm import coefficients as c
+from weft.codegen.llvm.rounding import rounded
 from weft.codegen.llvm.types import F64, I32, I64, has, intrinsic, like, scalar_type, splat
 
 Operand = ir.Value | float
@@ -71,13 +72,28 @@ DOUBLE: Final = Format(
 )  # fmt: skip
 
 
+WIDENED: Final = replace(
+    DOUBLE, exp=SINGLE.exp, exp2=SINGLE.exp2, tanh=SINGLE.tanh, erf=SINGLE.erf, turns=SINGLE.turns,
+    expm1_terms=c.EXPM1_F32, exp2_terms=c.EXP2_F32, log_terms=c.LOG_F32, sin_terms=c.SIN_F32, cos_terms=c.COS_F32,
+    half_pi=c.HALF_PI_F32, tanh_terms=c.TANH_F32, erf_terms=c.ERF_SMALL_F32, log_tail=c.LOG_TAIL_F32,
+    atan_terms=c.ATAN_F32, cbrt_terms=c.CBRT_F32,
+)  # fmt: skip
+"""float32 held in float64, where there is no fused multiply-add: the polynomials and ranges of float32. A product's error of
+2^-53 does not show in a result of 24 bits, so products are rounded; those with the parts of pi/2, of 24 bits each, are exact."""
+
+
+_SHORT_LN2: Final = (float.fromhex("0x1.62e42fefa38p-1"), float.fromhex("0x1.ef35793c7673p-45"))
+"""ln2 in two parts, the first of 42 bits: its products with exponents are exact in float64."""
+
+
 class Lanes:
     """Arithmetic on values of one shape and format, in which Python floats stand for constants."""
 
-    def __init__(self, builder: ir.IRBuilder, x: ir.Value):
+    def __init__(self, builder: ir.IRBuilder, x: ir.Value, format: Format | None = None):
         self.builder = builder
         self.type = x.type
-        self.format = DOUBLE if scalar_type(x) == F64 else SINGLE
+        self.format = format or (DOUBLE if scalar_type(x) == F64 else SINGLE)
+        self._fused = has(builder, "fma")
         self.bits_type = like(x, self.format.integer)
 
     def value(self, x: Operand) -> ir.Value:
@@ -113,14 +129,38 @@ class Lanes:
         return self.builder.fdiv(self.value(x), self.value(y))
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> ir.Value:
-        """``x * y + z``, rounded once."""
-        return intrinsic(self.builder, "fma", [self.value(x), self.value(y), self.value(z)])
+        """``x * y + z`` of the exact product. It is rounded once, or without an instruction for it so that the error is below
+        0.51 units in the last place, and 0 if the format has the result."""
+        if self._fused or self.format is WIDENED:
+            return self.multiply_add(x, y, z)
+        product, rest = self.two_product(x, y)
+        sum_, more = self.two_sum(product, self.value(z))
+        return self.add(sum_, self.add(more, rest))
+
+    @property
+    def ln2(self) -> Coefficients:
+        """ln2 in two parts: `multiply_add` of an exponent and the first does not round the product."""
+        return self.format.ln2 if self._fused else _SHORT_LN2
+
+    def one_plus(self, x: ir.Value, y: ir.Value) -> ir.Value:
+        """``1 + x * y`` as `fma`, for products below 1."""
+        if self._fused or self.format is WIDENED:
+            return self.multiply_add(x, y, 1.0)
+        product, rest = self.two_product(x, y)
+        sum_, more = self.fast_two_sum(self.value(1.0), product)
+        return self.add(sum_, self.add(more, rest))
+
+    def multiply_add(self, x: Operand, y: Operand, z: Operand) -> ir.Value:
+        """``x * y + z``, where it does not matter whether the product is rounded."""
+        if self._fused:
+            return intrinsic(self.builder, "fma", [self.value(x), self.value(y), self.value(z)])
+        return self.add(self.mul(x, y), z)
 
     def polynomial(self, t: ir.Value, terms: Coefficients) -> ir.Value:
         """``terms[0] + terms[1] t + ...`` by Horner's rule."""
         result: Operand = terms[-1]
         for term in reversed(terms[:-1]):
-            result = self.fma(result, t, term)
+            result = self.multiply_add(result, t, term)
         return self.value(result)
 
     def less(self, x: Operand, y: Operand) -> ir.Value:
@@ -159,11 +199,13 @@ class Lanes:
     def scaled(self, x: ir.Value, exponent: ir.Value) -> ir.Value:
         """``x * 2**exponent`` rounded once, for ``x`` near 1; the result may be subnormal or infinite.
 
-        Without an instruction for it, in two steps of half the exponent, of which the first is exact.
+        Without an instruction for it, in two steps of half the exponent, of which the first is exact; `WIDENED` has room for one.
         """
         if has(self.builder, "scalef"):
             narrow = self.builder.trunc(exponent, like(x, I32))
             return intrinsic(self.builder, "ldexp", [x, narrow], x.type, [x.type, narrow.type])
+        if self.format is WIDENED:
+            return self.mul(x, self.power_of_two(exponent))
         half = self.builder.ashr(exponent, self.integer(1))
         rest = self.builder.sub(exponent, half)
         return self.mul(self.mul(x, self.power_of_two(half)), self.power_of_two(rest))
@@ -171,8 +213,15 @@ class Lanes:
     def nearest(self, x: ir.Value, factor: float) -> tuple[ir.Value, ir.Value]:
         """The integer nearest to ``x * factor``, as an integer and as a float; a NaN stays one in the latter."""
         magic = self.format.magic
-        sum_ = self.fma(x, factor, magic)
+        sum_ = self.multiply_add(x, factor, magic)
         return self.builder.sub(self.bits(sum_), self.bits(magic)), self.sub(sum_, magic)
+
+    def small(self, x: ir.Value) -> ir.Value:
+        """An integer of less than half of the format's bits as a float. Few machines convert vectors of 64-bit integers."""
+        if self.format.integer is not I64 or has(self.builder, "scalef"):
+            return self.builder.sitofp(x, self.type)
+        magic = self.format.magic
+        return self.sub(self.float(self.builder.add(x, self.bits(magic))), magic)
 
     def unordered(self, x: ir.Value, y: ir.Value) -> ir.Value:
         """Whether ``x`` or ``y`` is NaN."""
@@ -184,7 +233,7 @@ class Lanes:
 
     def is_integer(self, x: ir.Value) -> ir.Value:
         """Whether ``x`` is an integer; infinities are, NaN is not."""
-        return self.equal(intrinsic(self.builder, "floor", [x]), x)
+        return self.equal(rounded(self.builder, "floor", x), x)
 
     def split(self, x: ir.Value, least: float) -> tuple[ir.Value, ir.Value]:
         """``m`` in ``[least, 2 least)`` and the integer ``k`` with ``x == m 2^k``, for ``x`` positive and finite.
@@ -223,4 +272,19 @@ class Lanes:
     def two_product(self, x: Operand, y: Operand) -> tuple[ir.Value, ir.Value]:
         """``x * y``, unless the rest is below the format's range."""
         product = self.mul(x, y)
-        return product, self.fma(x, y, self.builder.fneg(product))
+        if self.format is WIDENED:
+            return product, self.value(0.0)
+        if self._fused:
+            return product, self.multiply_add(x, y, self.builder.fneg(product))
+        (a, b), (c, d) = self._split_mantissa(self.value(x)), self._split_mantissa(self.value(y))
+        rest = self.sub(self.mul(a, c), product)
+        for one, other in ((a, d), (b, c), (b, d)):
+            rest = self.add(rest, self.mul(one, other))
+        return product, rest
+
+    def _split_mantissa(self, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """``x`` as a sum of two numbers of half of its bits, whose products the format has (T. Dekker, 1971)."""
+        low = self.format.mantissa + 2 >> 1
+        raised = self.builder.add(self.bits(x), self.integer(1 << low - 1))
+        high = self.float(self.builder.and_(raised, self.integer(-1 << low)))
+        return high, self.sub(x, high)

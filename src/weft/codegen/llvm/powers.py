@@ -23,25 +23,25 @@ def _log2_pair(v: Lanes, x: ir.Value) -> Pair:
     ``2 s (1 + z (1/3 + z q(z)))``, in which all but ``z q(z)`` is computed in two words.
     """
     m, exponent = v.split(x, 0.5**0.5)
-    k = v.builder.sitofp(exponent, v.type)
+    k = v.small(exponent)
     f = v.sub(m, 1.0)
     d, d_low = v.fast_two_sum(v.value(2.0), f)
     s = v.div(f, d)
-    s_low = v.div(v.fma(v.builder.fneg(s), d_low, v.fma(v.builder.fneg(s), d, f)), d)
+    s_low = v.div(v.multiply_add(v.builder.fneg(s), d_low, v.fma(v.builder.fneg(s), d, f)), d)
     z, z_rest = v.two_product(s, s)
-    z_low = v.fma(v.add(s, s), s_low, z_rest)
+    z_low = v.multiply_add(v.add(s, s), s_low, z_rest)
     third, third_low = v.format.third
     inner, inner_rest = v.fast_two_sum(v.value(third), v.mul(z, v.polynomial(z, v.format.log_tail)))
     inner_low = v.add(inner_rest, third_low)
     u, u_rest = v.two_product(z, inner)
-    u_low = v.add(u_rest, v.fma(z, inner_low, v.mul(z_low, inner)))
+    u_low = v.add(u_rest, v.multiply_add(z, inner_low, v.mul(z_low, inner)))
     w, w_rest = v.two_product(s, u)
-    w_low = v.add(w_rest, v.fma(s, u_low, v.mul(s_low, u)))
+    w_low = v.add(w_rest, v.multiply_add(s, u_low, v.mul(s_low, u)))
     half, half_rest = v.fast_two_sum(s, w)
     half_low = v.add(half_rest, v.add(s_low, w_low))
     high, low = (2 * part for part in v.format.log2e)
     fraction, fraction_rest = v.two_product(half, high)
-    fraction_low = v.add(fraction_rest, v.fma(half, low, v.mul(half_low, high)))
+    fraction_low = v.add(fraction_rest, v.multiply_add(half, low, v.mul(half_low, high)))
     whole, whole_rest = v.fast_two_sum(k, fraction)
     return v.fast_two_sum(whole, v.add(whole_rest, fraction_low))
 
@@ -51,7 +51,7 @@ def log10(v: Lanes, x: ir.Value) -> ir.Value:
     log, log_low = _log2_pair(v, x)
     high, low = v.format.log10_2
     product, rest = v.two_product(log, high)
-    return v.log_of_special(x, v.add(product, v.add(rest, v.fma(log, low, v.mul(log_low, high)))))
+    return v.log_of_special(x, v.add(product, v.add(rest, v.multiply_add(log, low, v.mul(log_low, high)))))
 
 
 def power(v: Lanes, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -79,10 +79,10 @@ def _power_of_absolute(v: Lanes, a: ir.Value, y: ir.Value) -> ir.Value:
     low, high = v.format.exp2
     bounded = v.at_most(v.at_least(exponent, low), high)
     # A product out of bounds may be infinite, and its rest NaN.
-    exponent_low = v.select(v.equal(bounded, exponent), v.fma(y, log_low, rest), 0.0)
+    exponent_low = v.select(v.equal(bounded, exponent), v.multiply_add(y, log_low, rest), 0.0)
     n, whole = v.nearest(bounded, 1.0)
     r = v.add(v.sub(bounded, whole), exponent_low)
-    return v.scaled(v.fma(v.polynomial(r, v.format.exp2_terms), r, 1.0), n)
+    return v.scaled(v.one_plus(v.polynomial(r, v.format.exp2_terms), r), n)
 
 
 def cbrt(v: Lanes, x: ir.Value) -> ir.Value:
@@ -104,14 +104,14 @@ def cbrt(v: Lanes, x: ir.Value) -> ir.Value:
     scale = v.select(is_two, quarter, v.select(is_one, half, one))
     m = v.mul(fraction, v.power_of_two(remainder))
     y = v.mul(v.polynomial(v.sub(fraction, 1.0), v.format.cbrt_terms), scale)
-    h = v.fma(builder.fneg(v.mul(m, y)), v.mul(y, y), 1.0)
-    y = v.fma(v.mul(y, h), v.fma(h, 2 / 9, third), y)
+    h = v.multiply_add(builder.fneg(v.mul(m, y)), v.mul(y, y), 1.0)
+    y = v.multiply_add(v.mul(y, h), v.multiply_add(h, 2 / 9, third), y)
     square = v.mul(y, y)
     root = v.mul(m, square)
     root2, root2_low = v.two_product(root, root)
     negative = builder.fneg(root)
-    residual = v.fma(negative, root2_low, v.fma(negative, root2, m))
-    root = v.fma(v.mul(residual, square), third, root)
+    residual = v.multiply_add(negative, root2_low, v.fma(negative, root2, m))
+    root = v.multiply_add(v.mul(residual, square), third, root)
     result = v.with_sign(v.mul(root, v.power_of_two(q)), x)
     ordinary = builder.and_(v.less(0.0, v.absolute(x)), v.less(v.absolute(x), INFINITY))
     return v.select(ordinary, result, v.add(x, x))
