@@ -28,6 +28,7 @@ from weft.emulator.machine.execution import Checks
 from weft.emulator.module import Module
 from weft.emulator.profile import Profile
 from weft.emulator.tensor_map import TensorMap
+from weft.emulator.texture import Surface, Texture
 
 __all__ = [
     "BarrierFault",
@@ -43,7 +44,9 @@ __all__ = [
     "Profile",
     "Race",
     "Scratch",
+    "Surface",
     "TensorMap",
+    "Texture",
     "ToolError",
     "Trap",
     "Undefined",

@@ -24,6 +24,7 @@ from weft.emulator.machine.symbols import size_of
 from weft.emulator.memory.arena import PAGE
 from weft.emulator.ptx.syntax import Function, Variable
 from weft.emulator.ptx.types import TYPES
+from weft.emulator.texture import Surface, Texture
 
 
 @runtime_checkable
@@ -153,6 +154,9 @@ class Arguments:
             data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
         elif isinstance(value, bytes | bytearray):
             data = bytes(value)
+        elif isinstance(value, Texture | Surface):
+            self.kept.append(value)
+            data = value.handle.to_bytes(8, "little")
         elif (structure := _structure(value)) is not None:
             data = structure
             if len(data) != size:
@@ -196,6 +200,8 @@ class Arguments:
 
 def _array(value: Any) -> NDArray[Any] | None:
     """The array whose address is passed; None if the argument is none."""
+    if isinstance(value, Texture | Surface):
+        return None
     if isinstance(value, Scratch | Encoded):
         return value.array
     return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None

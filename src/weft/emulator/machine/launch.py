@@ -168,6 +168,7 @@ def launch(
         if r.writeable:
             r.view()[...] = result
     symbols.take(heap, heap.allocations)
+    memory.images.end()
     if memory.device_heap is not None:
         memory.device_heap.end()
     return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)

@@ -22,6 +22,7 @@ from weft.emulator.memory.device_heap import DeviceHeap
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ptx.syntax import Immediate, Symbol, Variable
 from weft.emulator.ptx.types import TYPES
+from weft.emulator.texture import Surface, Texture
 
 FUNCTIONS: Final = 0x5_0000_0000
 """Functions' addresses begin here: 16 bytes for each instruction."""
@@ -66,6 +67,8 @@ class Symbols(Mapping[str, NDArray[Any]]):
             self.addresses[v.name] = Space.CONST, a.start
         self._bytes: dict[str, NDArray[np.uint8]] = {v.name: np.zeros(size_of(v), np.uint8) for v in variables}
         self._arrays = {v.name: _as_declared(v, self._bytes[v.name]) for v in variables}
+        self._objects: dict[str, Texture | Surface] = {}
+        """What texrefs and surfrefs were set to: it has to live."""
         self.heap = DeviceHeap()
         """Of device malloc and free."""
         self.reset()
@@ -80,7 +83,7 @@ class Symbols(Mapping[str, NDArray[Any]]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Copies a value in: bytes, a ctypes or NumPy structure, or an array of the variable's size; a number becomes one of the
-        variable's type.
+        variable's type, a `Texture` or `Surface` its handle.
 
         Raises: KeyError for a name that is not there, ValueError for another number of bytes.
         """
@@ -92,6 +95,9 @@ class Symbols(Mapping[str, NDArray[Any]]):
                 )
             target[...] = value
             return
+        if isinstance(value, Texture | Surface):
+            self._objects[name] = value
+            value = np.uint64(value.handle)
         if isinstance(value, bytes | bytearray | np.ndarray | np.generic):
             data = bytes(value) if isinstance(value, bytes | bytearray) else value.tobytes()
         elif isinstance(value, ctypes.Structure | ctypes.Union | ctypes.Array):
@@ -138,6 +144,8 @@ class Symbols(Mapping[str, NDArray[Any]]):
     # ---- initial values -----------------------------------------------------------------------------------------------
 
     def _initial(self, variable: Variable) -> NDArray[np.uint8]:
+        if variable.type not in TYPES:
+            return np.zeros(0, np.uint8)
         kind = TYPES[variable.type]
         data: list[bytes] = []
         for item in variable.initial:

@@ -118,7 +118,7 @@ def names_in(operands: tuple[object, ...]) -> set[str]:
             case Symbol():
                 found.add(operand.name)
             case Address():
-                found |= names_in((operand.base, *operand.coordinates))
+                found |= names_in((operand.base, *operand.coordinates, operand.sampler))
             case Vector() | Group():
                 found |= names_in(operand.elements)
             case _:

@@ -30,6 +30,7 @@ from weft.emulator.memory.cluster import BYTE, RANK, Clusters
 from weft.emulator.memory.device_heap import HeapUse
 from weft.emulator.memory.host import DEVICE, DEVICE_END, HostAddresses
 from weft.emulator.memory.order import NullOrder
+from weft.emulator.texture import Images
 
 if TYPE_CHECKING:
     from weft.emulator.machine.execution import Checks
@@ -80,6 +81,8 @@ class Memory:
         self.block_threads = block_threads
         self.order = order
         self.host = host or HostAddresses()
+        self.images = Images()
+        """Textures and surfaces."""
         self.device_heap: HeapUse | None = None
         """Of malloc and free, in a program that calls them."""
         self.watch_global = False

@@ -426,7 +426,7 @@ class Body:
         return offset
 
     def _address(self) -> Address:
-        """``[register+4]``, ``[variable]``, ``[16]``, ``[map, {x, y}]``"""
+        """``[register+4]``, ``[variable]``, ``[16]``, ``[map, {x, y}]``, ``[texture, sampler, {x, y}]``"""
         words = self.words
         words.take("[")
         start = words.at
@@ -439,11 +439,19 @@ class Body:
         if not isinstance(base, Register | Symbol | Immediate):
             words.fail("an address is a register, a variable or a number", start)
         coordinates: tuple[Operand, ...] = ()
+        sampler: Register | Symbol | None = None
         if words.accept(","):
+            if is_name(words.word):
+                named = words.at
+                found = self._name()
+                if not isinstance(found, Register | Symbol):
+                    words.fail("a sampler is a register or a variable", named)
+                sampler = found
+                words.take(",")
             words.take("{")
             coordinates = self._operands_until("}")
         words.take("]")
-        return Address(base, offset, coordinates)
+        return Address(base, offset, coordinates, sampler)
 
 
 def pragma(words: Words) -> None:

@@ -71,11 +71,13 @@ class Symbol:
 @dataclass(frozen=True)
 class Address:
     """``[base + offset]``: the base a register, a symbol or an absolute address (an `Immediate`). Tensor copies add
-    ``coordinates`` (``[map, {x, y}]``), and im2col offsets are an operand of their own."""
+    ``coordinates`` (``[map, {x, y}]``), and im2col offsets are an operand of their own. Texture fetches may have a ``sampler``
+    between (``[texture, sampler, {x, y}]``)."""
 
     base: Register | Symbol | Immediate
     offset: int = 0
     coordinates: tuple[Operand, ...] = ()
+    sampler: Register | Symbol | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,404 @@
+"""Textures and surfaces, against the formulas of CUDA's Programming Guide written for one fetch at a time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from weft.emulator import Fault, Misaligned, Module, OutOfBounds, PTXError, Surface, Texture, Undefined
+
+HEAD = ".version 8.0\n.target sm_80{mode}\n.address_size 64\n"
+RNG = np.random.default_rng(11)
+
+
+def fetches(
+    geometry: str, kind: str = "f32", coordinates: str = "f32", operand: str = "%rd0", mode: str = "", before: str = ""
+) -> Module:
+    """out[i] = the four channels at the coordinates of thread i, which are rows of 4 words: layer, x, y, z."""
+    names = {"1d": "{%x}", "2d": "{%x, %y}", "3d": "{%x, %y, %z, %z}", "a1d": "{%l, %x}", "a2d": "{%l, %x, %y, %y}"}[
+        geometry
+    ]
+    register = "f32" if coordinates == "f32" else "b32"
+    return Module(f"""{HEAD.format(mode=mode)}{before}
+.visible .entry k(.param .u64 handle, .param .u64 places, .param .u64 out) {{
+  .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .{register} %x; .reg .{register} %y; .reg .{register} %z; .reg .b32 %l;
+  .reg .{"f32" if kind == "f32" else "b32"} %v<4>;
+  ld.param.u64 %rd0, [handle]; ld.param.u64 %rd1, [places]; ld.param.u64 %rd2, [out];
+  mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 16, %rd1; mad.wide.u32 %rd2, %r0, 16, %rd2;
+  ld.global.b32 %l, [%rd1]; ld.global.{register} %x, [%rd1+4]; ld.global.{register} %y, [%rd1+8];
+  ld.global.{register} %z, [%rd1+12];
+  tex.{geometry}.v4.{kind}.{coordinates} {{%v0, %v1, %v2, %v3}}, [{operand}, {names}];
+  st.global.v4.{"f32" if kind == "f32" else "b32"} [%rd2], {{%v0, %v1, %v2, %v3}};
+  ret;
+}}""")
+
+
+def launch(module: Module, texture: Any, places: Any, dtype: Any = np.float32) -> Any:
+    """What is found at places, of any length: (N, channels)."""
+    places = np.ascontiguousarray(places)
+    found = np.zeros((len(places), 4), dtype)
+    for start in range(0, len(places), 1024):
+        part = slice(start, start + 1024)
+        out = found[part].copy()
+        module.launch("k", 1, len(out), [texture, places[part].copy(), out])
+        found[part] = out
+    return found
+
+
+# ---- the guide's formulas, for one fetch ---------------------------------------------------------------------------------
+
+
+def texel(values: Any, index: tuple[int, ...], modes: tuple[str, ...], border: float) -> float:
+    """An element by indices that may be outside, the outermost first."""
+    at: list[int] = []
+    for given, n, mode in zip(index, values.shape, modes, strict=True):
+        i = given
+        if mode == "border" and not 0 <= i < n:
+            return border
+        if mode == "wrap":
+            i -= n * math.floor(i / n)
+        elif mode == "mirror":
+            while not 0 <= i < n:
+                i = -1 - i if i < 0 else 2 * n - 1 - i
+        at.append(min(max(i, 0), n - 1))
+    return float(values[tuple(at)])
+
+
+def sample(
+    values: Any, place: list[float], modes: tuple[str, ...], linear: bool, normalized: bool, border: float
+) -> float:
+    """``place`` in the array's order."""
+    axes: list[list[tuple[int, float]]] = []
+    for given, n, mode in zip(place, values.shape, modes, strict=True):
+        x = given
+        if mode == "wrap":
+            x = x - math.floor(x)
+        elif mode == "mirror":
+            x = x - math.floor(x) if math.floor(x) % 2 == 0 else 1 - (x - math.floor(x))
+        u = x * n if normalized else x
+        if not linear:
+            i = math.floor(u)
+            axes.append([(min(i, n - 1) if mode in ("wrap", "mirror") else i, 1.0)])
+        else:
+            i = math.floor(u - 0.5)
+            a = math.floor((u - 0.5 - i) * 256 + 0.5) / 256
+            axes.append([(i, 1 - a), (i + 1, a)])
+    return sum(
+        texel(values, tuple(i for i, _ in corner), modes, border) * math.prod(w for _, w in corner)
+        for corner in itertools.product(*axes)
+    )
+
+
+def places_for(shape: tuple[int, ...], normalized: bool, n: int = 60) -> Any:
+    """Rows of layer, x, y, z in the range -1.5 to 2.5 times the size, with texels' edges and centres among them."""
+    size = np.array([*reversed(shape), *[1] * (3 - len(shape))], np.float64)
+    x = RNG.uniform(-1.5, 2.5, (n, 3)) * size
+    x[::3] = np.round(x[::3] * 2) / 2
+    x = np.concatenate([x, np.stack([size, size - 0.5, 0 * size, 0 * size + 0.5, -size])])
+    rows = np.zeros((len(x), 4), np.float32)
+    rows[:, 1:] = x / size if normalized else x
+    return rows
+
+
+@pytest.mark.parametrize("filtered", ["point", "linear"])
+@pytest.mark.parametrize(
+    ("mode", "normalized"),
+    [("clamp", False), ("border", False), ("clamp", True), ("border", True), ("wrap", True), ("mirror", True)],
+)
+@pytest.mark.parametrize("shape", [(5,), (1,), (4, 7), (3, 4, 5)])
+def test_fetches(shape: tuple[int, ...], mode: str, normalized: bool, filtered: str) -> None:
+    values = RNG.integers(-50, 50, shape).astype(np.float32)
+    texture = Texture(values, address=mode, filter=filtered, normalized=normalized, border=7.5)
+    rows = places_for(shape, normalized)
+    found = launch(fetches(f"{len(shape)}d"), texture, rows)
+    expected = [
+        sample(
+            values,
+            [float(v) for v in row[len(shape) : 0 : -1]],
+            (mode,) * len(shape),
+            filtered == "linear",
+            normalized,
+            7.5,
+        )
+        for row in rows
+    ]
+    assert found[:, 0].tolist() == np.array(expected, np.float32).tolist()
+    assert not found[:, 1:].any(), "channels that are not there"
+
+
+def test_a_mode_for_each_axis() -> None:
+    values = RNG.integers(-50, 50, (4, 6)).astype(np.float32)
+    modes = ("mirror", "wrap")
+    rows = places_for((4, 6), True)
+    found = launch(fetches("2d"), Texture(values, address=modes, normalized=True, filter="linear"), rows)
+    expected = [sample(values, [float(row[2]), float(row[1])], modes, True, True, 0) for row in rows]
+    assert found[:, 0].tolist() == np.array(expected, np.float32).tolist()
+
+
+def test_weights_have_eight_bits() -> None:
+    """Between 0 and 1: 1/256 of the way from each place in 1/512ths, halves up."""
+    rows = np.zeros((513, 4), np.float32)
+    rows[:, 1] = 0.5 + np.arange(513) / 512
+    found = launch(fetches("1d"), Texture(np.array([0, 1], np.float32), filter="linear"), rows)[:, 0]
+    assert (found * 256).tolist() == [(i + 1) // 2 for i in range(513)]
+
+
+@pytest.mark.parametrize("geometry", ["a1d", "a2d"])
+def test_layers(geometry: str) -> None:
+    """The nearest layer there is; no filter between layers."""
+    shape = (3, 5) if geometry == "a1d" else (3, 4, 5)
+    values = RNG.integers(-50, 50, shape).astype(np.float32)
+    rows = places_for(shape[1:], False)
+    rows[:, 0].view(np.uint32)[...] = np.arange(len(rows)) % 5
+    found = launch(fetches(geometry), Texture(values, filter="linear", layered=True), rows)
+    expected = [
+        sample(
+            values[min(i % 5, 2)],
+            [float(v) for v in row[len(shape) - 1 : 0 : -1]],
+            ("clamp",) * (len(shape) - 1),
+            True,
+            False,
+            0,
+        )
+        for i, row in enumerate(rows)
+    ]
+    assert found[:, 0].tolist() == np.array(expected, np.float32).tolist()
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_channels(channels: int) -> None:
+    values = RNG.integers(-50, 50, (6, channels)).astype(np.float16)
+    rows = np.zeros((6, 4), np.float32)
+    rows[:, 1] = np.arange(6) + 0.5
+    found = launch(fetches("1d"), Texture(values, channels=True), rows)
+    assert np.array_equal(found[:, :channels], values) and not found[:, channels:].any()
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [("uint8", 255), ("int8", 127), ("uint16", 65535), ("int16", 32767)])
+def test_normalized_floats(dtype: str, largest: int) -> None:
+    info = np.iinfo(dtype)
+    values = np.array([info.min, info.min + 1, 0, 1, info.max], dtype)
+    rows = np.zeros((5, 4), np.float32)
+    rows[:, 1] = np.arange(5) + 0.5
+    found = launch(fetches("1d"), Texture(values, read="normalized"), rows)[:, 0]
+    assert found.tolist() == np.maximum(values.astype(np.float64) / largest, -1).astype(np.float32).tolist()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [("uint8", "u32"), ("int8", "s32"), ("int16", "s32"), ("uint32", "u32"), ("int32", "s32")]
+)
+def test_integers_by_whole_coordinates(dtype: str, kind: str) -> None:
+    """As tex1Dfetch: the element of a number; beyond the ends the nearest, or the border."""
+    info = np.iinfo(dtype)
+    values = np.array([info.min, 3, info.max], dtype)
+    rows = np.zeros((5, 4), np.int32)
+    rows[:, 1] = np.arange(5) - 1
+    out = np.int32 if kind == "s32" else np.uint32
+    clamped = launch(fetches("1d", kind, "s32"), Texture(values), rows, out)[:, 0]
+    assert clamped.tolist() == [values[0], *values, values[-1]]
+    bordered = launch(fetches("1d", kind, "s32"), Texture(values, address="border", border=9), rows, out)[:, 0]
+    assert bordered.tolist() == [9, *values, 9]
+
+
+def test_handles_of_several_textures() -> None:
+    """Each thread has its own, from an array; a launch below 0 finds its own values."""
+    textures = [Texture(np.full(2, i, np.float32)) for i in range(4)]
+    handles = np.array([t.handle for t in textures] * 8, np.uint64)
+    module = Module(f"""{HEAD.format(mode="")}
+.visible .entry k(.param .u64 handles, .param .u64 out) {{
+  .reg .b32 %r0; .reg .b64 %rd<9>; .reg .f32 %v<5>;
+  ld.param.u64 %rd0, [handles]; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x; mov.f32 %v4, 0f00000000;
+  mad.wide.u32 %rd2, %r0, 8, %rd0; ld.global.u64 %rd3, [%rd2]; mad.wide.u32 %rd4, %r0, 4, %rd1;
+  tex.1d.v4.f32.f32 {{%v0, %v1, %v2, %v3}}, [%rd3, {{%v4}}]; st.global.f32 [%rd4], %v0; ret;
+}}""")
+    out = np.zeros(32, np.float32)
+    module.launch("k", 1, 32, [handles, out])
+    assert out.tolist() == [0, 1, 2, 3] * 8
+
+
+def test_references_of_the_module() -> None:
+    """A texref, and in independent mode a sampler beside it."""
+    values = np.array([1, 2, 4, 8], np.float32)
+    rows = np.zeros((4, 4), np.float32)
+    rows[:, 1] = [0.5, 1.0, 2.0, 9.0]
+    one = fetches("1d", operand="t", before=".global .texref t;\n")
+    texture = Texture(values)
+    one.symbols["t"] = texture
+    assert launch(one, 0, rows)[:, 0].tolist() == [1, 2, 4, 8]
+    two = fetches(
+        "1d", operand="t, s", mode=", texmode_independent", before=".global .texref t;\n.global .samplerref s;\n"
+    )
+    two.symbols["t"], two.symbols["s"] = texture, Texture(values[:1], filter="linear", address="border")
+    assert launch(two, 0, rows)[:, 0].tolist() == [1, 1.5, 3, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texture", "message"),
+    [
+        ("f32", 5, "0x5 is the handle of no texture"),
+        ("f32", Surface(np.zeros(4, np.float32)), None),
+        (
+            "u32",
+            Texture(np.zeros(4, np.float32)),
+            "tex of .u32 from a texture of float32, whose read mode gives floats",
+        ),
+        ("f32", Texture(np.zeros(4, np.uint8)), "tex of .f32 from a texture of uint8, whose read mode gives integers"),
+        ("f32", Texture(np.zeros((4, 4), np.float32)), "tex of .1d from a texture of 2 axes"),
+        ("f32", Texture(np.zeros((4, 4), np.float32), layered=True), "tex of .1d from a texture of 1 axis and layers"),
+    ],
+)
+def test_faults(kind: str, texture: Any, message: str | None) -> None:
+    with pytest.raises(Undefined) as caught:
+        launch(fetches("1d", kind), texture, np.zeros((1, 4), np.float32), np.uint32 if kind == "u32" else np.float32)
+    assert caught.value.message == (message or f"0x{texture.handle:x} is the handle of no texture")
+
+
+FLOATS = np.zeros(4, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Texture(np.zeros(4)), "Texture: elements of type float64 are not among uint8, int8, uint16, "
+         "int16, uint32, int32, float16, float32"),
+        (lambda: Texture(np.zeros((2, 2, 2, 2), np.float32)),
+         "Texture: the array has 4 axes without layers and channels, expected 1 to 3"),
+        (lambda: Texture(np.zeros((2, 2, 2, 2), np.float32), layered=True),
+         "Texture: the array has 3 axes without layers and channels, expected 1 to 2"),
+        (lambda: Texture(np.zeros((2, 3), np.float32), channels=True), "Texture: elements have 3 channels, expected 1, 2 or 4"),
+        (lambda: Texture(FLOATS[:0]), "Texture: the array has no elements"),
+        (lambda: Texture(FLOATS, address="wrap"), "Texture: address 'wrap' needs normalized coordinates"),
+        (lambda: Texture(FLOATS, address="round"), "Texture: address is 'round', expected one of clamp, border, wrap, mirror"),
+        (lambda: Texture(FLOATS, address=("clamp", "clamp")), "Texture: address has 2 modes, expected 1"),
+        (lambda: Texture(FLOATS, filter="cubic"), "Texture: filter is 'cubic', expected point or linear"),
+        (lambda: Texture(FLOATS, read="raw"), "Texture: read is 'raw', expected element or normalized"),
+        (lambda: Texture(FLOATS, read="normalized"), "Texture: elements of type float32 are not read as normalized floats"),
+        (lambda: Texture(np.zeros(4, np.uint8), filter="linear"),
+         "Texture: a linear filter needs floats: read='normalized', or such elements"),
+        (lambda: Surface(FLOATS[::2]), "Surface: the array is not contiguous"),
+    ],
+)  # fmt: skip
+def test_what_cuda_does_not_have(make: Any, message: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        make()
+    assert str(caught.value) == message
+
+
+# ---- surfaces ------------------------------------------------------------------------------------------------------------
+
+
+def surface_kernel(text: str) -> Module:
+    """%r0 the thread, %rd0 the surface, %rd2 the thread's 16 bytes of out."""
+    return Module(f"""{HEAD.format(mode="")}
+.visible .entry k(.param .u64 handle, .param .u64 out) {{
+  .reg .b32 %r<16>; .reg .b64 %rd<9>; .reg .b16 %h<4>;
+  ld.param.u64 %rd0, [handle]; ld.param.u64 %rd1, [out]; mov.u32 %r0, %tid.x; mad.wide.u32 %rd2, %r0, 16, %rd1;
+  {text} ret;
+}}""")
+
+
+def run(text: str, surface: Any, threads: int = 4) -> Any:
+    out = np.zeros((threads, 4), np.uint32)
+    surface_kernel(text).launch("k", 1, threads, [surface, out])
+    return out
+
+
+def test_surface_loads() -> None:
+    """Bytes along x, elements along the others."""
+    values = np.arange(3 * 8, dtype=np.uint32).reshape(3, 8)
+    text = """mul.lo.u32 %r1, %r0, 8; mov.u32 %r2, 2; suld.b.2d.v2.b32.trap {%r3, %r4}, [%rd0, {%r1, %r2}];
+      st.global.v2.u32 [%rd2], {%r3, %r4};"""
+    assert run(text, Surface(values))[:, :2].tolist() == values[2].reshape(4, 2).tolist()
+
+
+@pytest.mark.parametrize(("geometry", "place"), [("3d", "{%r1, %r5, %r6, %r6}"), ("a2d", "{%r6, %r1, %r5, %r5}")])
+def test_surface_stores_of_three_axes(geometry: str, place: str) -> None:
+    values = np.zeros((2, 3, 4), np.uint16)
+    text = "mul.lo.u32 %r1, %r0, 2; mov.u32 %r5, 2; mov.u32 %r6, 1; cvt.u16.u32 %h0, %r0;"
+    text += f"sust.b.{geometry}.b16.trap [%rd0, {place}], {{%h0}};"
+    run(text, Surface(values, layered=geometry == "a2d"))
+    expected = np.zeros((2, 3, 4), np.uint16)
+    expected[1, 2] = np.arange(4)
+    assert np.array_equal(values, expected)
+
+
+@pytest.mark.parametrize(("outside", "expected"), [("clamp", [10, 10, 11, 11]), ("zero", [0, 10, 11, 0])])
+def test_outside_of_a_surface(outside: str, expected: list[int]) -> None:
+    values = np.array([10, 11], np.uint32)
+    text = "add.s32 %r1, %r0, -1; mul.lo.s32 %r1, %r1, 4;"
+    text += f"suld.b.1d.b32.{outside} {{%r3}}, [%rd0, {{%r1}}]; st.global.u32 [%rd2], %r3;"
+    assert run(text, Surface(values))[:, 0].tolist() == expected
+    text = f"add.s32 %r1, %r0, -1; mul.lo.s32 %r1, %r1, 4; sust.b.1d.b32.{outside} [%rd0, {{%r1}}], {{%r0}};"
+    run(text, Surface(values))
+    assert values.tolist() == ([1, 3] if outside == "clamp" else [1, 2])
+
+
+def test_what_a_kernel_stores_it_may_load() -> None:
+    values = np.zeros(4, np.uint32)
+    text = """mul.lo.u32 %r1, %r0, 4; add.u32 %r2, %r0, 5; sust.b.1d.b32.trap [%rd0, {%r1}], {%r2};
+      suld.b.1d.b32.trap {%r3}, [%rd0, {%r1}]; st.global.u32 [%rd2], %r3;"""
+    surface = Surface(values)
+    assert run(text, surface)[:, 0].tolist() == [5, 6, 7, 8] == values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("mul.lo.u32 %r1, %r0, 4; suld.b.1d.b32.trap {%r3}, [%rd0, {%r1}];", OutOfBounds,
+         "suld of 4 bytes at {8} of a surface of 8"),
+        ("mov.u32 %r1, 2; suld.b.1d.b32.trap {%r3}, [%rd0, {%r1}];", Misaligned,
+         "suld of 4 bytes at byte 2 of a row, no multiple of that"),
+        ("suld.b.2d.b32.trap {%r3}, [%rd0, {%r0, %r0}];", Undefined, "suld of .2d from a surface of 1 axis"),
+        ("sust.b.1d.b32.trap [%rd1, {%r0}], {%r0};", Undefined, "0x1000000100 is the handle of no surface"),
+    ],
+)  # fmt: skip
+def test_surface_faults(text: str, kind: type[Fault], message: str) -> None:
+    values = np.zeros(2, np.uint32)
+    with pytest.raises(kind) as caught:
+        run(text, Surface(values))
+    assert caught.value.message == message
+
+
+def test_a_fault_leaves_a_surface_as_it_was() -> None:
+    values = np.zeros(2, np.uint32)
+    text = "mul.lo.u32 %r1, %r0, 4; sust.b.1d.b32.clamp [%rd0, {%r1}], {%r1}; sust.b.1d.b32.trap [%rd0, {%r1}], {%r1};"
+    with pytest.raises(OutOfBounds):
+        run(text, Surface(values))
+    assert not values.any()
+
+
+def test_questions() -> None:
+    names = ("width", "height", "depth", "array_size")
+    reads = "".join(f"suq.{name}.b32 %r{i + 1}, [%rd0];" for i, name in enumerate(names))
+    text = reads + "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"
+    assert run(text, Surface(np.zeros((2, 3, 4), np.uint8)), 1)[0].tolist() == [4, 3, 2, 0]
+    assert run(text, Surface(np.zeros((2, 3, 4), np.uint8), layered=True), 1)[0].tolist() == [4, 3, 0, 2]
+    texture = Texture(np.zeros((6, 5), np.float32), normalized=True)
+    text = (
+        reads.replace("suq", "txq").replace("array_size", "normalized_coords")
+        + "st.global.v4.u32 [%rd2], {%r1, %r2, %r3, %r4};"
+    )
+    assert run(text, texture, 1)[0].tolist() == [5, 6, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]", "the emulator does not know '.cube' of tex"),
+        ("tex.level.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], %r1", "the emulator does not know '.level' of tex"),
+        ("tex.2d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1}]", "tex of .2d has 2 coordinates, not 1"),
+        ("tex.2d.v4.u32.s32 {%r1, %r2}, [%rd0, {%r1, %r1}]", "2 results for 4 channels"),
+        ("suld.b.1d.v4.b64.trap {%rd3, %rd4, %rd5, %rd6}, [%rd0, {%r1}]",
+         "an access of 32 bytes; at most 16 can be accessed at once"),
+        ("sust.p.1d.v4.b32.trap [%rd0, {%r1}], {%r1, %r1, %r1, %r1}", "the emulator does not know '.p' of sust"),
+        ("suld.b.1d.b32.trap {%r1}, [%rd0]", "operand 1 of suld must be a handle and coordinates"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(PTXError) as caught:
+        run(text + ";", 0)
+    assert str(caught.value).partition(": ")[2].partition("\n")[0] == message
