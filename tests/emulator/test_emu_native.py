@@ -87,6 +87,12 @@ def alike(found: NDArray[Any], expected: NDArray[Any], kind: str) -> bool:
     return bool((found == expected).all())
 
 
+@pytest.mark.jit
+def test_there_is_an_interpreter() -> None:
+    assert code.compiled() is not None
+
+
+@pytest.mark.jit
 @pytest.mark.parametrize("guard", [False, True], ids=["all", "some"])
 @pytest.mark.parametrize("names", CHUNKS, ids=lambda names: names[0])
 def test_every_form(names: list[str], guard: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +204,7 @@ def test_lanes_that_part() -> None:
     assert rows[0] == rows[1]
 
 
+@pytest.mark.jit
 def test_compiled_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch that begins on NumPy goes on natively once its patience ends; counts are those of one that did not."""
     ops.load()
@@ -280,6 +287,7 @@ def native(functions: list[Any], name: str, values: NDArray[np.int64]) -> int:
     return call(address_of(values), values.size)
 
 
+@pytest.mark.jit
 @pytest.mark.parametrize(
     "values", [[1, 2, 3, 5, -4, -3, 7], [13], [], [4, 13, 4], [-2, -2, 1, 1, 1]], ids=lambda v: str(v)
 )
@@ -294,6 +302,7 @@ def test_the_language_of_checks(values: list[int], monkeypatch: pytest.MonkeyPat
     assert native([mixture, helper], "mixture", given) == mixture(given, len(values))  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.jit
 def test_elements_of_all_widths() -> None:
     values = np.array([0, 0, -1, 7], np.int64)
     values.view(np.int32)[1] = -5
@@ -319,3 +328,29 @@ def test_what_the_language_has_not() -> None:
     with pytest.raises(TypeError) as raised:
         narrow(0, 0)
     assert str(raised.value) == "u8 is for functions that are translated"
+
+
+def test_half_precision_by_integers() -> None:
+    """All f16 numbers, and f32 numbers around each place where rounding to f16 changes, against NumPy's own conversions."""
+    every = np.arange(1 << 16, dtype=np.uint16)
+    found, _ = run_over("cvt.f32.f16 %d, %x;", {"x": ("f16", every)}, "f32")
+    expected = every.view(np.float16).astype(np.float32).view(np.uint32)
+    expected[np.isnan(every.view(np.float16))] = 0x7FFFFFFF
+    assert (found == expected).all()
+    exact = every[:0x7C00].view(np.float16).astype(np.float64)
+    middle = np.concatenate([(exact[1:] + exact[:-1]) / 2, exact, [65520.0, 65536.0, 1e6, np.inf]]).astype(np.float32)
+    near = np.concatenate([middle, np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))])
+    values = np.concatenate([near, -near, np.zeros(-2 * near.size % 256, np.float32)])
+    found, _ = run_over("cvt.rn.f16.f32 %d, %x;", {"x": ("f32", values)}, "f16")
+    with np.errstate(over="ignore"):
+        assert (found == values.astype(np.float16).view(np.uint16)).all()
+
+
+def run_over(text: str, inputs: dict[str, tuple[str, NDArray[Any]]], kind: str) -> tuple[NDArray[Any], ...]:
+    """What a form gives of whole arrays, natively."""
+    ops.load()
+    program = Program(parse(kernel(text, {name: k for name, (k, _) in inputs.items()}, {"d": kind})))
+    arrays = [values for _, values in inputs.values()]
+    out = np.zeros(arrays[0].size, f"u{TYPES[kind].bytes}")
+    launch(program, "test", (out.size // 256, 1, 1), (256, 1, 1), [*arrays, out], 0, Checks())
+    return out, *arrays

@@ -6,7 +6,7 @@ straight-line code on vectors of 32 lanes; the interpreter that calls it has the
 
     "add.32": result V32, operands V32 V32, body  %r = add V32 %a, %b
 
-In a body ``V32`` stands for ``<32 x i32>``, ``VF``, ``VD`` and ``VH`` for floats, doubles and halves, ``V1`` for predicates.
+In a body ``V32`` stands for ``<32 x i32>``, ``VF`` and ``VD`` for floats and doubles, ``V1`` for predicates.
 What a handler computes is what the NumPy function of the same form does, bit by bit; only the payload of an f64's NaN may differ.
 """
 
@@ -22,12 +22,11 @@ VECTORS: Final = {
     "V64": "i64",
     "VF": "float",
     "VD": "double",
-    "VH": "half",
     "V1": "i1",
 }
 """What the names of vectors stand for."""
 
-BITS: Final = {"V8": 8, "V16": 16, "V32": 32, "V64": 64, "VF": 32, "VD": 64, "VH": 16, "V1": 1}
+BITS: Final = {"V8": 8, "V16": 16, "V32": 32, "V64": 64, "VF": 32, "VD": 64, "V1": 1}
 """Bits of an element: of the registers that an operand or a result may be."""
 
 
@@ -277,7 +276,7 @@ def _converted() -> dict[str, Handler]:
                 ("VF",),
                 f"%n = call VF @llvm.{function}.v32f32(VF %a)\n%r = call V32 @llvm.{saturating}.sat.v32i32.v32f32(VF %n)",
             )
-    found["cvt.f32.f16"] = Handler("VF", ("VH",), "%n = fpext VH %a to VF\n" + _canonical())
+    found["cvt.f32.f16"] = Handler("VF", ("V16",), _FROM_HALF + _canonical())
     found["cvt.f64.f32"] = Handler("VD", ("VF",), "%r = fpext VF %a to VD")
     found["cvt.f32.f64"] = Handler("VF", ("VD",), "%n = fptrunc VD %a to VF\n" + _canonical())
     found["cvt.f16.f32"] = Handler("V16", ("VF",), _half("%a", "%r"))
@@ -297,12 +296,35 @@ def _converted() -> dict[str, Handler]:
     return found
 
 
+# Without F16C LLVM calls functions for half precision that no library of the process need have: both ways are spelled out.
+
+_FROM_HALF: Final = (
+    "%w = zext V16 %a to V32\n%sg = and V32 %w, splat (i32 32768)\n%sh = shl V32 %sg, splat (i32 16)\n"
+    "%em = and V32 %w, splat (i32 32767)\n%up = shl V32 %em, splat (i32 13)\n%no = add V32 %up, splat (i32 939524096)\n"
+    "%li = icmp ugt V32 %em, splat (i32 31743)\n%sp = or V32 %up, splat (i32 2139095040)\n"
+    "%ti = icmp ult V32 %em, splat (i32 1024)\n%fi = uitofp V32 %em to VF\n"
+    "%fs = fmul VF %fi, splat (float 0x3E70000000000000)\n%sb = bitcast VF %fs to V32\n"
+    "%r1 = select V1 %li, V32 %sp, V32 %no\n%r2 = select V1 %ti, V32 %sb, V32 %r1\n%r3 = or V32 %r2, %sh\n"
+    "%n = bitcast V32 %r3 to VF\n"
+)
+"""``%n``, the f32 of the bits of an f16: normal numbers have another bias (112 more), subnormal ones are integers times 2^-24."""
+
+
 def _half(source: str, target: str) -> str:
-    """An f32 as the bits of an f16, to nearest; NaN is 0x7fff."""
+    """An f32 as the bits of an f16, to nearest; NaN is 0x7fff. Results below the normal range are counted in units of 2^-24: adding
+    0.5 leaves them."""
     t = target[1:]
     return (
-        f"%h{t} = fptrunc VF {source} to VH\n%b{t} = bitcast VH %h{t} to V16\n%u{t} = fcmp uno VF {source}, zeroinitializer\n"
-        f"{target} = select V1 %u{t}, V16 splat (i16 32767), V16 %b{t}"
+        f"%b{t} = bitcast VF {source} to V32\n%a{t} = and V32 %b{t}, splat (i32 2147483647)\n"
+        f"%e{t} = lshr V32 %a{t}, splat (i32 13)\n%o{t} = and V32 %e{t}, splat (i32 1)\n"
+        f"%p{t} = add V32 %a{t}, splat (i32 -939520001)\n%q{t} = add V32 %p{t}, %o{t}\n%m{t} = lshr V32 %q{t}, splat (i32 13)\n"
+        f"%f{t} = bitcast V32 %a{t} to VF\n%h{t} = fadd VF %f{t}, splat (float 0.5)\n%i{t} = bitcast VF %h{t} to V32\n"
+        f"%j{t} = sub V32 %i{t}, splat (i32 1056964608)\n%k{t} = icmp ult V32 %a{t}, splat (i32 947912704)\n"
+        f"%l{t} = select V1 %k{t}, V32 %j{t}, V32 %m{t}\n%x{t} = icmp ugt V32 %a{t}, splat (i32 1199570943)\n"
+        f"%y{t} = select V1 %x{t}, V32 splat (i32 31744), V32 %l{t}\n%s{t} = lshr V32 %b{t}, splat (i32 16)\n"
+        f"%z{t} = and V32 %s{t}, splat (i32 32768)\n%v{t} = or V32 %y{t}, %z{t}\n%w{t} = trunc V32 %v{t} to V16\n"
+        f"%u{t} = icmp ugt V32 %a{t}, splat (i32 2139095040)\n"
+        f"{target} = select V1 %u{t}, V16 splat (i16 32767), V16 %w{t}"
     )
 
 
