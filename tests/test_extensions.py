@@ -36,6 +36,15 @@ def test_an_unknown_point_is_an_error() -> None:
     assert raised.value.args == ("nothing implements the extension point 'layout.song'",)
 
 
+def test_what_is_at_hand() -> None:
+    """An implementation whose package has been imported; asking imports nothing."""
+    program = (
+        "import weft.emulator; from weft.extensions import is_at_hand as at_hand; print(at_hand('emulator.native'));"
+        "import weft.runtime; print(at_hand('emulator.native'), at_hand('layout.song'))"
+    )
+    assert run(program) == "False\nTrue False\n"
+
+
 @pytest.mark.parametrize("package", ["weft.layout", "weft.semantics"])
 def test_a_package_alone_loads_no_implementation(package: str) -> None:
     program = f"import sys, {package}; print([m for m in sys.modules if m.startswith(('weft.report', 'weft.array'))])"

@@ -11,6 +11,7 @@ implementation is imported when it is asked for: ``import weft.layout`` loads no
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,6 +22,11 @@ _IMPLEMENTATIONS: Final[dict[str, tuple[str, str]]] = {}
 def implement(implementations: Mapping[str, tuple[str, str]]) -> None:
     """Register the module and the attribute that implement each extension point; imports none of them."""
     _IMPLEMENTATIONS.update(implementations)
+
+
+def is_at_hand(point: str) -> bool:
+    """Whether the package that implements an extension point has been imported, so that `extension` imports little."""
+    return point in _IMPLEMENTATIONS and _IMPLEMENTATIONS[point][0].rpartition(".")[0] in sys.modules
 
 
 def extension(point: str) -> Any:

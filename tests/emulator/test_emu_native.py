@@ -215,7 +215,14 @@ def test_compiled_while_a_launch_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = iter([False] * 40)
     adopted: list[Scheduler] = []
     adopt = Scheduler._adopt  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(code, "available", lambda: None)
+    begun: list[bool] = []
+    available = code.available
+
+    def at_first_none() -> code.Native | None:
+        begun.append(True)
+        return available() if len(begun) > 1 else None
+
+    monkeypatch.setattr(code, "available", at_first_none)
 
     def ended(self: code.Patience) -> bool:
         return next(asked, True)
@@ -354,3 +361,34 @@ def run_over(text: str, inputs: dict[str, tuple[str, NDArray[Any]]], kind: str) 
     out = np.zeros(arrays[0].size, f"u{TYPES[kind].bytes}")
     launch(program, "test", (out.size // 256, 1, 1), (256, 1, 1), [*arrays, out], 0, Checks())
     return out, *arrays
+
+
+def test_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for it and compiling it wait for launches that take long, each once."""
+    asked: list[bool] = []
+
+    def native(compile: bool) -> None:
+        asked.append(compile)
+
+    state = code._State()  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(code, "_STATE", state)
+    monkeypatch.setattr(code, "_native", native)
+    at_hand = False
+
+    def is_at_hand(point: str) -> bool:
+        return at_hand
+
+    monkeypatch.setattr(code, "is_at_hand", is_at_hand)
+    for spent, expected in (
+        (0.0, []),
+        (0.05, []),
+        (0.2, [False]),
+        (0.3, [False]),
+        (0.6, [False, True]),
+        (9.0, [False, True]),
+    ):
+        state.spent = spent
+        assert code.available() is None and asked == expected
+    at_hand = True
+    state.asked, state.spent = False, 0.0
+    assert code.available() is None and asked == [False, True, False]

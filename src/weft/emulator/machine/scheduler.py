@@ -143,11 +143,13 @@ class Scheduler:
             execution.quick = SharedMemory(native, execution, execution.shared_order)
 
     def _adopt(self) -> None:
-        """Goes on natively, if the interpreter can be compiled."""
-        self.waiting = None
-        self.native = code.compiled()
+        """Goes on natively, if the interpreter is there now."""
+        self.native = code.available()
         if self.native is None:
+            if self.waiting is not None and self.waiting.over:
+                self.waiting = None
             return
+        self.waiting = None
         self._have(self.native)
         for site in self.sites:
             self._add_row(site)

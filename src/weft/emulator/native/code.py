@@ -1,7 +1,8 @@
 """The native interpreter in this process: loaded from disk where it is, compiled where launches take long enough to gain.
 
 Without it everything runs on NumPy, which is the reference: results and counters are the same. Compiling takes a second or two,
-once for a machine and a version of weft. So it waits until launches have taken `PATIENCE` seconds.
+once for a machine and a version of weft. So it waits until launches have taken `PATIENCE` seconds, and even the look for it
+until they have taken `LOOK`.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.native import handlers, interpreter
-from weft.extensions import extension
+from weft.extensions import extension, is_at_hand
 
 SOURCES: Final = ("handlers", "interpreter", "scalar", "shared")
 """The modules that the interpreter's text follows from."""
 
+LOOK: Final = 0.1
+"""Seconds that launches may take in all before the interpreter is looked for on disk: finding it means importing weft's runtime.
+It is looked for at once where that has been imported."""
+
 PATIENCE: Final = 0.5
-"""Seconds that launches may take in all before the interpreter is compiled."""
+"""Seconds that they may take before it is compiled."""
+
+_POINT: Final = "emulator.native"
 
 _ENTRY: Final = ctypes.PYFUNCTYPE(
     ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
@@ -57,12 +64,12 @@ _STATE: Final = _State()
 
 
 def available() -> Native | None:
-    """The interpreter, if it is on disk, or if launches have waited for long enough; None where it cannot be had."""
+    """The interpreter, if it is at hand, or launches have waited for long enough; None where it cannot be had, or not yet."""
     if not _STATE.allowed:
         return None
-    if _STATE.found is None and not _STATE.asked:
+    if not _STATE.asked and (_STATE.spent > LOOK or is_at_hand(_POINT)):
         _STATE.asked = True
-        _STATE.found = _native(False)
+        _STATE.found = _STATE.found or _native(False)
     return compiled() if _STATE.found is None and _STATE.spent > PATIENCE else _STATE.found
 
 
@@ -84,12 +91,17 @@ class Patience:
         self._asked = 0
 
     def ended(self) -> bool:
-        """Whether it is time to compile; looks at the clock now and then."""
+        """Whether it is time to ask for it (`available`); looks at the clock now and then."""
         self._asked += 1
         if self._asked % 16:
             return False
         self.stop()
-        return _STATE.allowed and not _STATE.tried and _STATE.spent > PATIENCE
+        return (not _STATE.asked and _STATE.spent > LOOK) or (not _STATE.tried and _STATE.spent > PATIENCE)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        return _STATE.tried
 
     def stop(self) -> None:
         """Counts the seconds since the last look."""
@@ -110,7 +122,7 @@ def only_numpy() -> Generator[None]:
 
 def _native(compile: bool) -> Native | None:
     try:
-        load = extension("emulator.native")
+        load = extension(_POINT)
     except LookupError:
         return None
     address: int | None = load(interpreter.SYMBOL, _version(), interpreter.text if compile else None)

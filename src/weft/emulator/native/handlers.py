@@ -311,8 +311,8 @@ _FROM_HALF: Final = (
 
 
 def _half(source: str, target: str) -> str:
-    """An f32 as the bits of an f16, to nearest; NaN is 0x7fff. Results below the normal range are counted in units of 2^-24: adding
-    0.5 leaves them."""
+    """An f32 as the bits of an f16, to nearest; NaN is 0x7fff. Results below the normal range are counted in units of 2^-24,
+    which adding 0.5 leaves."""
     t = target[1:]
     return (
         f"%b{t} = bitcast VF {source} to V32\n%a{t} = and V32 %b{t}, splat (i32 2147483647)\n"
