@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,129 @@ def test_a_page(capsys: pytest.CaptureFixture[str], scale: str, tmp_path: Path):
     code, out = ask(
         capsys, scale, *LAUNCH, "--arg", "i32=8", "--html", str(page), "--source", str(tmp_path), "--kernel", "scale"
     )
-    assert (code, out) == (0, "")
+    assert (code, out) == (0, f"the page is written to {page}\n")
     html = page.read_text()
     assert '<td class="text">float loaded;</td>' in html
     assert "8.00×" in html
+
+
+def test_a_page_opens_in_a_browser(capsys: pytest.CaptureFixture[str], scale: str, monkeypatch: pytest.MonkeyPatch):
+    """Without --html it is a file in the system's folder for such; that there is no browser is said."""
+    opened: list[str] = []
+    for answer, rest in ((True, []), (False, ["there is no browser that could open it"])):
+
+        def browser(url: str, answer: bool = answer) -> bool:
+            opened.append(url)
+            return answer
+
+        monkeypatch.setattr("webbrowser.open", browser)
+        code, out = ask(capsys, scale, *LAUNCH, "--arg", "i32=1", "--open")
+        first, *more = out.splitlines()
+        page = Path(first.removeprefix("the page is written to "))
+        assert (code, more, opened[-1]) == (0, rest, page.as_uri())
+        assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+        page.unlink()
+
+
+def test_what_changed(capsys: pytest.CaptureFixture[str], scale: str, tmp_path: Path):
+    """A stride of 8 makes each lane a sector of line 4."""
+    files: list[str] = []
+    for stride in (1, 8):
+        _, out = ask(capsys, scale, *LAUNCH, "--arg", f"i32={stride}", "--json")
+        files.append(str(tmp_path / f"{stride}.json"))
+        Path(files[-1]).write_text(out, encoding="utf-8")
+    code, out = ask(capsys, "--diff", *files)
+    assert code == 1
+    assert out.splitlines() == [
+        f"from {files[0]} to {files[1]}:",
+        "  total       global_load_sectors  16 -> 128",
+        "              global_sectors       32 -> 144",
+        "              excess_sectors       0 -> 112",
+        "  scale.cu:4  global_load_sectors  16 -> 128",
+    ]
+    assert ask(capsys, "--diff", files[1], files[1]) == (0, f"no difference between {files[1]} and {files[1]}\n")
+
+
+def test_what_is_no_profile(capsys: pytest.CaptureFixture[str], scale: str, tmp_path: Path):
+    missing = tmp_path / "missing.json"
+    assert refused(capsys, "--diff", scale, scale) == f"weft: {scale} is no profile that weft profile --json made"
+    assert refused(capsys, "--diff", str(missing), scale) == f"weft: {missing}: No such file or directory"
+    bare = tmp_path / "bare.json"
+    bare.write_text('{"version": 1}')
+    assert refused(capsys, "--diff", str(bare), scale) == f"weft: {bare} is no profile that weft profile --json made"
+
+
+CUDA = """\
+template <typename T> __global__ void scale(T* out, const T* x, int stride) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = x[i * stride];
+}
+template __global__ void scale(float*, const float*, int);
+extern "C" __global__ void nothing() {}
+"""
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine")
+def test_cuda_source(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """Compiled with its lines; the kernel by its name in the source."""
+    source = tmp_path / "scale.cu"
+    source.write_text(CUDA)
+    _, out = ask(capsys, str(source), *LAUNCH, "--arg", "i32=8", "--kernel", "scale", "--json", "--arch", "sm_80")
+    profile = Profile.from_json(out)
+    assert profile["scale.cu:3"]["global_load_sectors"] == 128
+    assert profile.launch.target == "sm_80"
+    source.write_text(CUDA.replace("int stride", "int step"))
+    said = refused(capsys, str(source), *LAUNCH, "--kernel", "scale")
+    assert said.startswith("weft: nvcc refuses scale.cu: ")
+    assert said.endswith('error: identifier "stride" is undefined')
+
+
+def test_cuda_source_without_nvcc(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("WEFT_PTXAS", raising=False)
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    assert refused(capsys, "kernels/scale.cu", *LAUNCH) == (
+        "weft: scale.cu is CUDA source, and nvcc is not found: set CUDA_HOME, or put nvcc on PATH, "
+        "or give the PTX that nvcc -ptx -lineinfo makes of scale.cu elsewhere"
+    )
+
+
+@pytest.mark.parametrize("said", ["module.cu(3): error: it is wrong", ""])
+def test_what_nvcc_refuses(
+    said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\necho 'a warning'\necho '{said}'\nexit 1\n" if said else "#!/bin/sh\nexit 1\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.delenv("WEFT_PTXAS", raising=False)
+    source = tmp_path / "scale.cu"
+    assert refused(capsys, str(source), *LAUNCH) == f"weft: {source}: No such file or directory"
+    source.write_text(CUDA)
+    assert refused(capsys, str(source), *LAUNCH) == f"weft: nvcc refuses scale.cu: {said or 'no message'}"
+
+
+def test_a_name_that_several_kernels_have(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    path = tmp_path / "two.ptx"
+    path.write_text(
+        SCALE.replace("entry scale", "entry _Z5scaleIfEvPT_")
+        + SCALE.partition(".file")[2].partition("\n")[2].replace("entry scale", "entry _Z5scaleIiEvPT_")
+    )
+    assert refused(capsys, str(path), *LAUNCH, "--kernel", "scale") == (
+        "weft: 'scale' is the name of several kernels: _Z5scaleIfEvPT_, _Z5scaleIiEvPT_; say which"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((), "the following arguments are required: FILE, --grid, --block"),
+        (("k.ptx", "--grid", "1"), "the following arguments are required: --block"),
+        (("k.ptx", *LAUNCH, "--json", "--open"), "--open is of a page, and --json prints no page"),
+    ],
+)
+def test_what_is_missing(given: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]):
+    assert refused(capsys, *given) == f"weft: {message}"
 
 
 def test_source_text_in_the_table(capsys: pytest.CaptureFixture[str], scale: str, tmp_path: Path):

@@ -106,6 +106,14 @@ def test_printed_with_source_text(tmp_path: Path):
     assert "out[8 * threadIdx.x] = square(x);" in line
 
 
+def test_long_source_lines_wrap_where_they_are_printed():
+    text = " ".join(f"word{i}" for i in range(40))
+    file = io.StringIO()
+    Console(file=file, width=110).print(made().render({"kernel.cu": f"\n\n{text}\n"}))
+    words = re.findall(r"word\d+", file.getvalue())
+    assert words == text.split()
+
+
 def test_printed_of_a_kernel_that_did_nothing():
     empty = dataclasses.replace(made(), instructions=(), output="")
     assert squeezed(str(empty))[2:] == [
@@ -301,6 +309,17 @@ said.folded = shown(); document.querySelector("tr.fold").click(); said.unfolded 
 const back = () => getComputedStyle(document.body).backgroundColor;
 document.documentElement.dataset.theme = "light"; said.light = back();
 document.getElementById("theme").click(); said.dark = back(); said.theme = document.documentElement.dataset.theme;
+const search = document.getElementById("search");
+const seek = text => { search.value = text; search.dispatchEvent(new Event("input")); };
+const seen = row => getComputedStyle(row).display !== "none";
+const visible = table => [...document.querySelectorAll(`${table} tbody tr`)].filter(seen)
+  .map(row => row.querySelector("td.place").textContent).join(" ");
+document.querySelector("table.lines").classList.remove("all");
+seek("MUL"); said.ptxfound = visible("table.ptx"); said.hits = document.getElementById("hits").textContent;
+seek("the end"); said.found = visible("table.lines"); said.none = visible("table.ptx");
+const key = name => document.dispatchEvent(new KeyboardEvent("keydown", { key: name }));
+key("Escape"); said.cleared = shown() + search.value; key("/"); said.focus = document.activeElement === search;
+const text = document.querySelector("table.lines td.text"); said.wrap = getComputedStyle(text).whiteSpace;
 document.getElementById("said").textContent = JSON.stringify(said);
 </script></body>"""
 
@@ -333,4 +352,11 @@ def test_the_page_in_a_browser(tmp_path: Path):
         "light": "rgb(255, 255, 255)",
         "dark": "rgb(15, 19, 28)",
         "theme": "dark",
+        "ptxfound": "12",
+        "hits": "1 found",
+        "found": "6 7 8 9 10 11",  # lines that were folded too
+        "none": "",
+        "cleared": "1 2 3 4 5 6 7 fold",
+        "focus": True,
+        "wrap": "pre-wrap",
     }

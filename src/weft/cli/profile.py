@@ -1,14 +1,18 @@
-"""``weft profile``: a kernel of a PTX file run on the emulator, and what it did.
+"""``weft profile``: a kernel of a PTX file, or of a CUDA source, run on the emulator, and what it did.
 
 The command line has the grid and the arguments, generated (``f32[1024]=random``) or from files; no program that launches the
-kernel is needed. A fault is printed with its place, and the exit code is 1.
+kernel is needed. A fault is printed with its place, and the exit code is 1. ``--diff`` compares two profiles that ``--json``
+made.
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
+import tempfile
+import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.cli.console import console, print_json
+from weft.cli.cuda_source import compiled
 from weft.cli.types import named
 
 if TYPE_CHECKING:
@@ -33,17 +38,26 @@ examples:
   weft profile add.ptx --grid 8 --block 128 --arg f32[1024]=random --arg f32[1024]=random --arg f32[1024]=empty --arg i32=1024
   weft profile transpose.ptx --kernel transpose --grid 4,4 --block 32,8 --arg f32[128,128]=empty --arg f32[128,128]=random \\
       --arg i32=128 --html report.html
+  weft profile scale.cu --grid 8 --block 128 --arg f32[1024]=empty --arg f32[1024]=random --json > after.json
+  weft profile --diff before.json after.json
 """
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    parser.usage = "weft profile FILE.ptx --grid X,Y,Z --block X,Y,Z [--arg ARGUMENT]... [options]"
+    parser.usage = (
+        "weft profile FILE --grid X,Y,Z --block X,Y,Z [--arg ARGUMENT]... [options]\n       weft profile --diff OLD NEW"
+    )
     parser.epilog = _MORE
-    parser.add_argument("file", metavar="FILE.ptx", help="the module")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="the module: PTX, or CUDA source (.cu), which nvcc compiles"
+    )
+    parser.add_argument(
+        "--arch", metavar="TARGET", default="sm_90a", help="what nvcc compiles CUDA source for (default: sm_90a)"
+    )
     parser.add_argument("--kernel", metavar="NAME", help="the kernel (default: the module's only one)")
-    parser.add_argument("--grid", metavar="X,Y,Z", required=True, help="blocks: one to three numbers")
-    parser.add_argument("--block", metavar="X,Y,Z", required=True, help="threads of a block: one to three numbers")
+    parser.add_argument("--grid", metavar="X,Y,Z", help="blocks: one to three numbers")
+    parser.add_argument("--block", metavar="X,Y,Z", help="threads of a block: one to three numbers")
     parser.add_argument("--arg", metavar="ARGUMENT", action="append", default=[], help="an argument, see below")
     parser.add_argument("--shared", metavar="BYTES", type=int, default=0, help="dynamic shared memory of a block")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of random arguments (default: 0)")
@@ -58,20 +72,37 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", metavar="FILE", help="write the profile as a page")
     form.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--open", action="store_true", help="open the page in a browser")
+    parser.add_argument(
+        "--diff",
+        metavar=("OLD", "NEW"),
+        nargs=2,
+        help="what changed between two profiles that --json made, by source line; the exit code is 1 if anything did",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Launches; the exit code, 1 where the kernel faults."""
+    """Launches or compares; the exit code, 1 where the kernel faults or profiles differ."""
+    if options.diff:
+        return _compare(*map(Path, options.diff), called=options.inlined == "called")
+    missing = [name for name in ("file", "grid", "block") if getattr(options, name) is None]
+    if missing:
+        named = ", ".join("FILE" if name == "file" else f"--{name}" for name in missing)
+        raise ValueError(f"the following arguments are required: {named}")
+    if options.json and options.open:
+        raise ValueError("--open is of a page, and --json prints no page")
     grid, block = (_dims(name, getattr(options, name)) for name in ("grid", "block"))
     if options.shared < 0:
         raise ValueError(f"--shared is {options.shared}, expected 0 or more")
     rng = np.random.default_rng(options.seed)
     values = [read_argument(spelled, rng) for spelled in options.arg]
-    text = Path(options.file).read_text(encoding="utf-8", errors="replace")
+    path = Path(options.file)
+    cuda = path.suffix == ".cu"
+    text = compiled(path, options.arch) if cuda else path.read_text(encoding="utf-8", errors="replace")
     from weft.emulator import Checks, Fault, Module
 
     module = Module(text)
-    kernel = options.kernel or _only_kernel(module)
+    kernel = _named(module, options.kernel) if options.kernel else _only_kernel(module)
     try:
         checks = Checks.none() if options.no_checks else Checks()
         profile = module.launch(kernel, grid, block, values, shared=options.shared, checks=checks)
@@ -85,11 +116,54 @@ def run(options: argparse.Namespace) -> int:
         profile = profile.at_calls
     if options.json:
         print_json(profile.data())
-    elif options.html:
-        Path(options.html).write_text(profile.html(options.source), encoding="utf-8")
+    elif options.html or options.open:
+        _page(profile.html(options.source), options.html, options.open)
     else:
         console().print(profile.render(options.source))
     return 0
+
+
+def _page(html: str, file: str | None, opened: bool) -> None:
+    """Writes the page, to a file that stays, says where, and opens it if asked to."""
+    if file is None:
+        handle, file = tempfile.mkstemp(suffix=".html", prefix="weft-profile-")
+        os.close(handle)
+    path = Path(file).absolute()
+    path.write_text(html, encoding="utf-8")
+    console().print(f"the page is written to {path}", soft_wrap=True)
+    if opened and not webbrowser.open(path.as_uri()):
+        console().print("there is no browser that could open it", soft_wrap=True)
+
+
+def _compare(old: Path, new: Path, called: bool) -> int:
+    from weft.emulator.profile import Profile
+    from weft.testing.snapshots import differences, snapshot
+
+    def read(path: Path) -> Profile:
+        try:
+            profile = Profile.from_json(path.read_text(encoding="utf-8"))
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"{path} is no profile that weft profile --json made") from None
+        return profile.at_calls if called else profile
+
+    lines = differences(snapshot(read(old)), snapshot(read(new)))
+    if not lines:
+        console().print(f"no difference between {old} and {new}", soft_wrap=True)
+        return 0
+    console().print("\n".join([f"from {old} to {new}:", *lines]), soft_wrap=True)
+    return 1
+
+
+def _named(module: Module, name: str) -> str:
+    """A kernel by its name, or by its name in the source where PTX has it mangled."""
+    from weft.emulator.ptx.names import unmangled
+
+    if name in module.kernels:
+        return name
+    found = [kernel for kernel in module.kernels if unmangled(kernel) == name]
+    if len(found) > 1:
+        raise ValueError(f"'{name}' is the name of several kernels: {', '.join(found)}; say which")
+    return found[0] if found else name
 
 
 def _dims(name: str, spelled: str) -> tuple[int, ...]:

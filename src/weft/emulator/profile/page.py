@@ -1,7 +1,8 @@
 """A profile as a page: the source annotated line by line, and the PTX, sortable.
 
 The page is one file that loads nothing, so it can be attached or committed. A click on a source line highlights the
-instructions it was compiled to, and the reverse. Where there is no source text, the PTX is the text that is annotated.
+instructions it was compiled to, and the reverse. A search leaves the lines of source and PTX that have the text. Where there is
+no source text, the PTX is the text that is annotated.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ def _heading(profile: Profile) -> str:
     checks = f'<p class="warn">checks that were off: {", ".join(map(escape, off))}</p>\n' if off else ""
     return (
         '<button id="theme">dark / light</button>\n'
+        '<label class="search"><span id="hits" class="soft"></span> '
+        '<input id="search" type="search" placeholder="search the lines: /" aria-label="search"></label>\n'
         f"<h1><code>{escape(profile.kernel)}</code></h1>\n"
         f'<p class="soft">grid {grid}, block {block}, {escape(launch.target)}; '
         f"shared memory per block: {shared}; {registers}</p>\n"

@@ -21,11 +21,11 @@ p { margin: 2px 0; } .soft { color: var(--soft); } .warn { color: var(--bad); }
 code, pre, td.text, td.place { font-family: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, monospace;
   font-size: 12.5px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 2px 9px; text-align: right; white-space: nowrap; }
+th, td { padding: 2px 9px; text-align: right; white-space: nowrap; vertical-align: top; }
 th { font-weight: 600; color: var(--soft); border-bottom: 1px solid var(--line); font-size: 12px; }
 th.left, td.left, td.text { text-align: left; } section th:first-child, section td:first-child { padding-left: 0; }
 td.place { color: var(--soft); user-select: none; }
-td.text { white-space: pre; tab-size: 4; padding-right: 24px; }
+td.text { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 36ch; tab-size: 4; padding-right: 24px; }
 td.bad { color: var(--bad); font-weight: 600; } td.good { color: var(--good); }
 tbody tr:hover { background: var(--panel); } tr.lit, tr.lit:hover { background: var(--mark); }
 .lines tbody tr.has, .hot tbody tr, .ptx tr[data-place], tr.fold { cursor: pointer; }
@@ -35,13 +35,16 @@ tbody tr:hover { background: var(--panel); } tr.lit, tr.lit:hover { background: 
 .scroll thead th { position: sticky; top: 0; background: var(--panel); z-index: 1; }
 .scroll table { width: 100%; } .scroll td { height: 24px; } .scroll td.text { width: 100%; }
 .heat { display: block; height: 9px; min-width: 1px; background: var(--heat); border-radius: 2px; }
-td.heats { width: 76px; padding: 2px 6px; }
+td.heats { width: 76px; padding: 7px 6px 2px; }
 .mixbar { display: inline-block; height: 9px; background: var(--bar); border-radius: 2px; vertical-align: middle; }
 th[data-key] { cursor: pointer; } th[data-key]:hover, th[aria-sort] { color: var(--ink); }
 th[aria-sort=descending]::after { content: " \\25BE"; } th[aria-sort=ascending]::after { content: " \\25B4"; }
 button { font: inherit; font-size: 12px; padding: 3px 10px; border: 1px solid var(--line); border-radius: 6px;
   background: var(--panel); color: var(--ink); cursor: pointer; }
 #theme { float: right; }
+.search { float: right; margin-right: 10px; } .search input { font: inherit; font-size: 12px; padding: 3px 8px; width: 24ch;
+  border: 1px solid var(--line); border-radius: 6px; background: var(--back); color: var(--ink); }
+tr.miss, .lines:not(.all) tr.far.miss { display: none; } .lines tr.far.hit { display: table-row; }
 pre.output { background: var(--panel); padding: 10px 14px; border-radius: 8px; overflow-x: auto; }
 details summary { cursor: pointer; color: var(--soft); } details table { margin-top: 8px; } details td { white-space: normal; }
 ul { margin: 4px 0; padding-left: 20px; }
@@ -82,6 +85,25 @@ SCRIPT: Final = """\
       if (away) away.scrollIntoView({ block: row.closest(".hot") ? "center" : "nearest" });
     });
   }
+  const search = document.getElementById("search"), hits = document.getElementById("hits");
+  const searched = [...document.querySelectorAll(".lines tbody tr:not(.fold), .hot tbody tr, .ptx tbody tr")];
+  search.addEventListener("input", () => {
+    const wanted = search.value.trim().toLowerCase();
+    let found = 0;
+    for (const row of searched) {
+      const cells = [...row.querySelectorAll("td.place, td.text")];
+      const hit = wanted !== "" && cells.some(cell => cell.textContent.toLowerCase().includes(wanted));
+      row.classList.toggle("hit", hit);
+      row.classList.toggle("miss", wanted !== "" && !hit);
+      found += hit;
+    }
+    for (const fold of document.querySelectorAll("tr.fold")) fold.classList.toggle("miss", wanted !== "");
+    hits.textContent = wanted === "" ? "" : `${found} found`;
+  });
+  document.addEventListener("keydown", event => {
+    if (event.key === "/" && document.activeElement !== search) { event.preventDefault(); search.focus(); }
+    if (event.key === "Escape" && search.value) { search.value = ""; search.dispatchEvent(new Event("input")); }
+  });
   for (const fold of document.querySelectorAll("tr.fold")) {
     fold.addEventListener("click", () => fold.closest("table").classList.add("all"));
   }

@@ -166,6 +166,7 @@ def _hottest(profile: Profile, sources: Sources) -> Table | None:
     what = "hottest lines" if profile.lines else "hottest instructions"
     made = _grid(what, "", "executions", "lanes", "wavefronts", "ideal", "sectors", "ideal", text=2)
     made.columns[1].ratio = 1
+    made.columns[1].no_wrap, made.columns[1].overflow = False, "fold"
     made.expand = True
     for row in rows:
         name, text = _described(row, sources)
