@@ -50,6 +50,7 @@ MACHINES = {
     "x86-64": ("x86-64", features("x86-64"), "x86_64-unknown-linux-gnu"),
     "x86-64-v2": ("x86-64-v2", features("x86-64-v2"), "x86_64-unknown-linux-gnu"),
     "x86-64-v3": ("x86-64-v3", features("x86-64-v3"), "x86_64-unknown-linux-gnu"),
+    "aarch64": ("generic", frozenset[str](), "aarch64-unknown-linux-gnu"),
 }
 
 
@@ -174,7 +175,7 @@ def chosen_by_index(x: Any, mask: Any, out: Any, STORED: tl.constexpr, N: tl.con
         tl.store(out + i, tl.load(x + at, mask=at > 0, other=0))
 
 
-JUMP = re.compile(r"^\s+j(?!mp)\w+\s", re.MULTILINE)
+JUMP = re.compile(r"^\s+(?:j(?!mp)\w+|tbn?z|cbn?z|b\.\w+)\s", re.MULTILINE)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)

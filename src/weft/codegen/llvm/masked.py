@@ -3,8 +3,7 @@
 LLVM gives each lane a branch where the machine has no instruction for the size of the elements. A mask without a pattern then
 costs a misprediction every other lane. Here such lanes are *diverted*, without branches: where the mask is false, the lane stores
 to a place on the stack, or loads its fill from there. To blend and write back whole vectors would be faster, and wrong: another
-thread may write the elements that are masked off. LLVM keeps to that on x86; for AArch64 it makes branches of some of the choices
-between addresses.
+thread may write the elements that are masked off.
 
 LLVM's backend for AVX2 takes a mask that it knows to be false for one that is true (LLVM 22.1): it reads what is masked off, or
 stops at an assertion. So there each register is a load of its own, whose mask goes through an empty piece of assembly. LLVM knows
@@ -26,6 +25,7 @@ from weft.codegen.llvm.types import (
     POINTER,
     Module,
     any_lane,
+    has,
     inlined,
     intrinsic,
     lanes_of,
@@ -197,9 +197,16 @@ def _on_stack(builder: ir.IRBuilder, type_: ir.Type) -> ir.Value:
     return builder.asm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", [place], False)
 
 
-def _either(builder: ir.IRBuilder, condition: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
-    """``condition ? then : otherwise``, marked so that it does not become a branch (LLVM Language Reference, "unpredictable")."""
-    chosen = builder.select(condition, then, otherwise)
+def _either(builder: ir.IRBuilder, condition: ir.Value, place: ir.Value, other: ir.Value) -> ir.Value:
+    """The address ``condition ? place : other``, marked so that it does not become a branch (LLVM Language Reference,
+    "unpredictable"). For AArch64 LLVM's optimiser of choices in loops ignores the mark. There it is ``other`` and the difference
+    where 64 equal bits are set, which go through an empty piece of assembly, so that LLVM does not see the choice."""
+    if has(builder, "arm"):
+        bits = builder.neg(builder.zext(condition, I64))
+        every = builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [bits], False)
+        here, there = (builder.ptrtoint(address, I64) for address in (place, other))
+        return builder.inttoptr(builder.add(there, builder.and_(builder.sub(here, there), every)), POINTER)
+    chosen = builder.select(condition, place, other)
     chosen.set_metadata("unpredictable", builder.module.add_metadata([]))
     return chosen
 
