@@ -50,6 +50,9 @@ def kernel(text: str, image: int, width: int, declarations: str = "", commit: bo
   .shared .align 4 .b32 slot;
   mov.u32 %i0, %tid.x;
   ld.param.u64 %l0, [p_image];
+  mov.u32 %i9, %ctaid.x;
+  mul.wide.u32 %l1, %i9, {image};
+  add.u64 %l0, %l0, %l1;
   shl.b32 %i1, %i0, 4;
 FILL:
   setp.ge.u32 %p0, %i1, {image};
@@ -75,7 +78,9 @@ FILLED:
   shl.b32 %i7, %i7, 21;
   add.u32 %mine, %t, %i7;
   ld.param.u64 %init, [p_init];
-  mul.wide.u32 %l2, %i0, {4 * width};
+  mov.u32 %i9, %ctaid.x;
+  mad.lo.u32 %i9, %i9, 128, %i0;
+  mul.wide.u32 %l2, %i9, {4 * width};
   add.u64 %init, %init, %l2;
   {begin}
   tcgen05.wait::st.sync.aligned;
@@ -84,6 +89,7 @@ FILLED:
   tcgen05.fence::after_thread_sync;
   mov.u32 %i8, image;
   shr.u32 %i8, %i8, 4;
+  and.b32 %i8, %i8, 0x3FFF;
   cvt.u64.u32 %base, %i8;
   setp.eq.u32 %yes, %i0, %i0;
   setp.ne.u32 %no, %i0, %i0;

@@ -418,6 +418,22 @@ def test_operands_that_no_fence_passed_on() -> None:
     assert raised.value.message.endswith("a generic write that no fence.proxy.async follows")
 
 
+def test_each_block_of_a_cluster_has_its_own() -> None:
+    """Operands and tensor memory; the rank in addresses of shared memory is no part of a descriptor."""
+    both = [halves(seed) for seed in (6, 20)]
+    _, _, image, at_a, at_b = both[0]
+    ptx = kernel(mma("f16", at_a, at_b, instruction(128, 32)), image.size, 32)
+    before = garbage(32)
+    out = np.zeros((256, 32), np.uint32)
+    text = ptx.replace(".param .u64 p_out) {", ".param .u64 p_out) .reqnctapercluster 2, 1, 1 {")
+    assert text != ptx
+    images = np.concatenate([found[2] for found in both])
+    Module(text).launch("test", 2, 128, [images, np.concatenate([before, before]), out])
+    for rank, (a, b, *_) in enumerate(both):
+        found = floats(out[128 * rank : 128 * rank + 128])
+        np.testing.assert_array_equal(found, a.astype(np.float64) @ b.astype(np.float64).T)
+
+
 def test_counters() -> None:
     _, _, image, at_a, at_b = halves()
     before = garbage(32)

@@ -117,7 +117,8 @@ def operand(bits: int, rows: int, depth: int, kind: str, transposed: bool, dense
 def read_shared(execution: Execution, site: int, thread: int, units: NDArray[np.uint64], agent: Agent | None) -> Any:
     """The words (units, 2) of units of 16 bytes, which an operation of the thread reads."""
     threads = np.full(units.size, thread)
-    access = AccessBatch(site, Space.SHARED, Kind.READ, threads, units, UNIT, Proxy.ASYNC, agent=agent)
+    addresses = execution.memory.own_shared(threads, units)
+    access = AccessBatch(site, Space.SHARED, Kind.READ, threads, addresses, UNIT, Proxy.ASYNC, agent=agent)
     execution.counters.access(access)
     return execution.memory.load(access, 8).reshape(-1, 2)
 
