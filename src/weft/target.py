@@ -103,7 +103,8 @@ PRODUCTS: Final[Mapping[str, Product]] = {
     )
 }
 """The instructions that multiply panels, best first. ``amx.bf16`` takes subnormal operands and sums as zeros, as the other
-bfloat16 instructions of x86 do; its products are exact, and sums are rounded to float32 each (Intel SDM, TDPBF16PS)."""
+bfloat16 instructions of x86 do; its products are exact, and sums are rounded to float32 each (Intel SDM, TDPBF16PS). Float32
+numbers that are cast for it are rounded by ``vcvtneps2bf16`` where the CPU has that, which takes subnormal ones as zeros, too."""
 
 
 def product_for(features: frozenset[str], operands: str, sums: str) -> Product:

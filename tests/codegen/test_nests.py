@@ -732,6 +732,41 @@ def test_depths_that_are_no_whole_tiles(name: str) -> None:
 
 
 @weft.jit
+def rounded(a_ptr: Any, b_ptr: Any, c_ptr: Any) -> None:
+    i, k = tl.arange(0, 16), tl.arange(0, 32)
+    a = tl.load(a_ptr + i[:, None] * 32 + k[None, :]).to(tl.bfloat16)
+    b = tl.load(b_ptr + k[:, None] * 32 + k[None, :])
+    tl.store(c_ptr + i[:, None] * 32 + k[None, :], tl.dot(a, b))
+
+
+def test_operands_that_are_rounded_for_the_product() -> None:
+    """To nearest even, as everywhere: ties, neighbours of ties, the least normal number, and what rounds to the greatest one."""
+    random = np.random.default_rng(0)
+    bits = random.integers(0x0080, 0x7F7F, (16, 32), np.uint32) << 16 | random.choice(
+        [0, 0x7FFF, 0x8000, 0x8001], (16, 32)
+    )
+    a = (bits | random.integers(0, 2, (16, 32)) << 31).astype(np.uint32).view(np.float32)
+    a[0, :2] = np.finfo(np.float32).tiny, np.float32(3.38e38)
+    b, out = np.eye(32, dtype=ml_dtypes.bfloat16), np.zeros((16, 32), np.float32)
+    rounded[(1,)](a, b, out)
+    assert np.array_equal(out, a.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+@pytest.mark.parametrize("feature", [True, False])
+def test_the_instruction_that_rounds(feature: bool) -> None:
+    """Machines with AMX and without ``vcvtneps2bf16`` round by integers."""
+    pointers = {"a_ptr": dtypes.float32, "b_ptr": dtypes.bfloat16, "c_ptr": dtypes.float32}
+    module = build_module(
+        KernelFunction(rounded.fn), {name: PointerArgument(t, aligned=True) for name, t in pointers.items()}
+    )
+    names = [*" ".join(X86_LEVELS.values()).split(), "amx-tile", "amx-bf16", *(["avx512bf16"] if feature else [])]
+    target = CpuTarget("x86_64-unknown-linux-gnu", "x86-64-v4", ",".join(f"+{name}" for name in names), 512)
+    text = emit_assembly(module, target, Options(disjoint=True))
+    assert "tdpbf16ps" in text
+    assert ("vcvtneps2bf16" in text) == feature
+
+
+@weft.jit
 def computed(a_ptr: Any, b_ptr: Any, c_ptr: Any, K: Any) -> None:
     """An operand of so much work that its loop would not be unrolled, but for the rows that are packed together."""
     i, k = tl.arange(0, 16), tl.arange(0, 64)

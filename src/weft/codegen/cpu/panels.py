@@ -18,18 +18,22 @@ from functools import reduce
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
+from weft import dtypes
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import grouped_registers
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.llvm.masked import concatenated
-from weft.codegen.llvm.types import I1, I8, I64, POINTER, shuffle
+from weft.codegen.llvm.types import BF16, I1, I8, I16, I64, POINTER, intrinsic, shuffle
+from weft.ir import tile
 from weft.ir.cpu import ClaimOp, PackOp, Panel
 from weft.ir.types import dtype_of, layout_of, shape_of
 from weft.layout.algebra import f2
 
 _LINE = 64
 _FEW = 4
+_ROUNDED = 16
+"""Numbers that ``vcvtneps2bf16`` rounds at once."""
 
 
 def claim(registers: Registers, op: ClaimOp) -> None:
@@ -91,7 +95,7 @@ def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
     bits = grouped_registers(op)
     last = sum(bits)
     assert not any(image & last for _, images in index.terms for image in images), "groups are unrolled"
-    vector = element.to_storage(builder, registers.vector(op.value, index))
+    vector = _stored(registers, op, index)
     if index.const & last != last:
         return
     first = RegisterIndex(index.const & ~last, index.terms)
@@ -100,12 +104,30 @@ def pack(registers: Registers, op: PackOp, index: RegisterIndex) -> None:
     if bits:
         numbers = [f2.apply(bits, j) for j in range(panel.group)]
         indices = [RegisterIndex(first.const | number, index.terms) for number in numbers]
-        parts = [element.to_storage(builder, registers.vector(op.value, each)) for each in indices]
+        parts = [_stored(registers, op, each) for each in indices]
         lanes = layout_of(op.value).in_size("lane")
         order = [part * lanes + lane for lane in range(lanes) for part in range(panel.group)]
         joined = concatenated(builder, parts)
         vector, align = shuffle(builder, joined, order), align * panel.group
     builder.store(vector, place, align=min(_LINE, align))
+
+
+def _stored(registers: Registers, op: PackOp, index: RegisterIndex) -> ir.Value:
+    """One register of a tile as the panel holds it. Float32 numbers that are cast to bfloat16 for the panel are rounded by the
+    machine's instruction where it has one. It takes subnormal numbers as zeros, as the multiplication does
+    (`weft.target.PRODUCTS`)."""
+    builder, cast = registers.builder, op.value.owner
+    if (
+        op.value in registers.buffers
+        or not isinstance(cast, tile.CastOp)
+        or (dtype_of(cast.source), dtype_of(op.value)) != (dtypes.float32, dtypes.bfloat16)
+        or "avx512bf16" not in registers.target.enabled
+        or layout_of(op.value).in_size("lane") != _ROUNDED
+    ):
+        return element_of_value(op.value).to_storage(builder, registers.vector(op.value, index))
+    wide, result = registers.vector(cast.source, index), ir.VectorType(BF16, _ROUNDED)
+    rounded = intrinsic(builder, "x86.avx512bf16.cvtneps2bf16.512", [wide], result, overloads=())
+    return builder.bitcast(rounded, ir.VectorType(I16, _ROUNDED))
 
 
 def _place(registers: Registers, op: PackOp, panel: Panel, index: RegisterIndex, size: int) -> ir.Value:
