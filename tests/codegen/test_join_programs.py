@@ -67,7 +67,35 @@ def copy_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr)
 @weft.jit
 def transposed(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
-    tl.store(out + columns[None, :] * m + rows[:, None], tl.load(a + rows[:, None] * n + columns[None, :]))
+    inside = (rows < m)[:, None] & (columns < n)[None, :]
+    x = tl.load(a + rows[:, None] * n + columns[None, :], mask=inside)
+    tl.store(out + columns[None, :] * m + rows[:, None], x, mask=inside)
+
+
+@weft.jit
+def by_trans(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    inside = (rows < m)[:, None] & (columns < n)[None, :]
+    x = tl.trans(tl.load(a + rows[:, None] * n + columns[None, :], mask=inside))
+    tl.store(out + columns[:, None] * m + rows[None, :], x, mask=(columns < n)[:, None] & (rows < m)[None, :])
+
+
+@weft.jit
+def transposed_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
+    inside = (rows < m)[:, None] & (columns < n)[None, :]
+    x = tl.load(a + columns[None, :] * m + rows[:, None], mask=inside)
+    tl.store(out + rows[:, None] * n + columns[None, :], x, mask=inside)
+
+
+@weft.jit
+def row_totals(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """A loop along rows takes a few of them at a time, however many a tile has."""
+    rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, BN)
+    total = tl.zeros((BM,), tl.int32)
+    for k in range(0, n, BN):
+        total += tl.sum(tl.load(a + rows[:, None] * n + (k + columns)[None, :]), axis=1)
+    tl.store(out + rows, total)
 
 
 @weft.jit
@@ -171,9 +199,16 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (copy_x, float32, (16, 16), (0, 8)),
     (copy_y, float32, (16, 16), (1, 8)),
     (copy_y, float32, (64, 32), (1, 4)),
-    *((kernel, int32, (16, 16), None) for kernel in (transposed, products, sums, scans, shapes, numbered, placed)),
+    *((kernel, int32, (16, 16), None) for kernel in (products, sums, scans, shapes, numbered, placed)),
     *((kernel, int32, (16, 16), None) for kernel in (overlapping, learning, adding_y, waiting, rows_alone)),
     (adding, int32, (16, 16), (0, 8)),
+    (transposed, int32, (16, 64), (0, 4)),
+    (transposed, int32, (32, 32), (0, 2)),
+    (transposed, int32, (64, 16), None),
+    (transposed, int32, (16, 8), None),
+    (transposed_y, int32, (64, 16), (1, 4)),
+    (by_trans, int32, (16, 64), (0, 4)),
+    (row_totals, int32, (16, 64), None),
     (counting, uint8, (16, 16), (0, 16)),
 ]
 
@@ -248,6 +283,10 @@ def test_values(bm: int, bn: int, m: int, n: int, threads: int, monkeypatch: pyt
     three, out = np.stack([a, a + 7, a - 7]), np.zeros((3, m, n), np.int32)
     copy_y[(weft.cdiv(m, bm), weft.cdiv(n, bn), 3)](three, out, m, n, BM=bm, BN=bn)
     assert (out == three + 1).all()
+    for kernel, given in ((transposed, a), (by_trans, a), (transposed_y, a.T.copy())):
+        out = np.zeros((m, n) if kernel is transposed_y else (n, m), np.int32)
+        kernel[(weft.cdiv(m, bm), weft.cdiv(n, bn))](given, out, m, n, BM=bm, BN=bn)
+        assert (out == given.T).all()
     flat, total = np.zeros(m * n, np.int32), np.zeros(n, np.int32)
     add_one[(weft.cdiv(m * n, bn),)](a.reshape(-1), flat, m, m * n, BM=bm, BN=bn)
     assert (flat == a.reshape(-1) + 1).all()

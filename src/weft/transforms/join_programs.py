@@ -17,7 +17,9 @@ Programs are joined where nothing can tell:
 2. *One pattern.* All uses of the program's id along the axis are ``id * B`` with a constant B, to which ``arange(0, B)`` is
    added. What moves with it is then a dimension of tiles, which becomes wider everywhere.
 3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
-4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes.
+4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes. Or, without a loop, each
+   store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes a line of each of
+   32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead than that.
 
 Which programs are joined depends on the grid alone. A joined program's sums may be rounded differently from a single one's, as
 those of a wider tile.
@@ -47,6 +49,12 @@ JOINED: Final = "tile.joined"
 
 ROW: Final = 512
 """The bytes of a row of a joined tile."""
+
+ACROSS: Final = 256
+"""The bytes of a row that a joined tile stores, where it loads across."""
+
+LINE: Final = 64
+"""The bytes of a cache line."""
 
 MOST: Final = 16
 """The most programs that are joined."""
@@ -222,6 +230,9 @@ class _Dimensions:
                 at = op.axis.value.data
                 for i in range(len(shape_of(op.source))):
                     self._same(op.source, i, op.result, i + (i >= at))
+            case tile.TransOp():
+                for i, source in enumerate(op.permutation):
+                    self._same(op.source, source, op.result, i)
             case tile.ReduceOp():
                 at = op.axis.value.data
                 self._equal(list(op.sources))
@@ -271,8 +282,7 @@ def _may_widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place]
 def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> int:
     """How many programs shall be joined; 1 for none."""
     facts = analyse(function)
-    count = MOST
-    rows = 0
+    count, rows, across = MOST, 0, False
     for op in ops_in(function):
         if not isinstance(op, tile.LoadOp | tile.StoreOp):
             continue
@@ -281,12 +291,20 @@ def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], wi
         if not along:
             continue
         value = op.result if isinstance(op, tile.LoadOp) else op.value
-        if info is None or info.contiguity[along[0]] < width:
+        if info is None:
             return 1
-        rows = max(rows, width * dtype_of(value).itemsize)
+        if info.contiguity[along[0]] >= width:
+            rows = max(rows, width * dtype_of(value).itemsize)
+        elif isinstance(op, tile.StoreOp) or max(info.contiguity) * dtype_of(value).itemsize < LINE:
+            return 1
+        else:
+            across = True
         count = min(count, MOST_BYTES // (prod(shape_of(pointer)) * dtype_of(value).itemsize))
-    carried = sum(_bytes(argument) for op in ops_in(function) if isinstance(op, scf.ForOp) for argument in op.iter_args)
-    count = min(count, MOST_CARRIED // max(carried, 1), ROW // max(rows, 1)) if rows else 1
+    loops = [op for op in ops_in(function) if isinstance(op, scf.ForOp)]
+    if not rows or (across and loops):
+        return 1
+    carried = sum(_bytes(argument) for op in loops for argument in op.iter_args)
+    count = min(count, MOST_CARRIED // max(carried, 1), (ACROSS if across else ROW) // rows)
     return 1 << max(count, 1).bit_length() - 1
 
 

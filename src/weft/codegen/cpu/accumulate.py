@@ -297,7 +297,7 @@ def _add_directly(
     found.summing.settle(registers.buffers)
     versions = mask_versions(registers, found.summing)
     along, columns = _along(found.sums[0]), to_source(found.sums[0])
-    unrolled = min(len(along), 1)
+    unrolled = 1 if len(places) <= 1 << GROUP_BITS else 0  # more would take LLVM long
     totals = {value: argument for argument, value in yielded.items()}
 
     def rows(base: RegisterIndex) -> None:
