@@ -29,6 +29,8 @@ class Meeting:
         self.expected: NDArray[np.int64] = np.zeros(execution.blocks, np.int64)
         """The thread count of each block's barrier; 0 means all threads."""
         self.predicate: Mask = np.zeros(threads, np.bool_)
+        self.before: NDArray[np.int64] = np.zeros(execution.blocks, np.int64)
+        """Threads that had arrived and have come again since: each arrival counts."""
         self.phase: NDArray[np.int64] = np.zeros(execution.blocks, np.int64)
         """How often each block's barrier has been complete."""
 
@@ -70,8 +72,7 @@ class Barriers:
         if meeting is None:
             meeting = self.meetings[number] = Meeting(self.execution, number)
         if (twice := active.mask & meeting.present).any():
-            message = f"a thread arrives at barrier {number} again before all others have come"
-            raise self.fault(message, site, twice)
+            self._again(meeting, site, active, twice, counts is not None and waits)
         self._agree(meeting, site, active, counts)
         meeting.present |= active.mask
         meeting.site[active.mask] = site
@@ -82,6 +83,17 @@ class Barriers:
             # They go on: what counts is what they have done up to now.
             for key, warps in self._keys(meeting, active.warps):
                 self.execution.order.release(key, warps)
+
+    def _again(self, meeting: Meeting, site: int, active: Active, twice: Mask, may: bool) -> None:
+        """Whole warps that arrived may come again to wait, at a barrier with a count (``may``): both count, as on hardware.
+        Raises: BarrierFault, for others."""
+        execution = self.execution
+        warps = warps_of(twice)
+        whole = not (execution.of_warps(twice) & ~execution.exited & ~(twice & active.mask)).any()
+        if not may or (twice & meeting.waits).any() or not whole:
+            message = f"a thread arrives at barrier {meeting.number} again before all others have come"
+            raise self.fault(message, site, twice)
+        np.add.at(meeting.before, execution.block[warps * WARP], WARP)
 
     def _agree(self, meeting: Meeting, site: int, active: Active, counts: NDArray[np.int64] | None) -> None:
         """Notes how many threads the barrier of each block is for; all must say the same."""
@@ -113,7 +125,7 @@ class Barriers:
         present = meeting.present.reshape(blocks, -1, WARP)
         came = any_of(present)
         whole = came & all_of((meeting.present | execution.exited).reshape(present.shape))
-        arrived = whole.sum(axis=1) * WARP
+        arrived = whole.sum(axis=1) * WARP + meeting.before
         all_threads = all_of((meeting.present | execution.exited).reshape(blocks, -1)) & any_of(came)
         done = np.where(meeting.expected == 0, all_threads, arrived == meeting.expected)
         if (over := (meeting.expected > 0) & (arrived > meeting.expected)).any():
@@ -138,7 +150,9 @@ class Barriers:
         if waiting.size and (members & ~leaving).any():
             for key, warps in self._keys(meeting, waiting):
                 execution.order.acquire(key, warps)
-        meeting.phase[np.unique(execution.block[members])] += 1
+        done = np.unique(execution.block[members])
+        meeting.phase[done] += 1
+        meeting.before[done] = 0
         sites: list[int] = np.unique(meeting.site[members]).tolist()
         for site in sites:
             if site in self.finishers:
@@ -195,10 +209,11 @@ class Barriers:
         live = int(np.count_nonzero(~execution.exited.reshape(execution.blocks, -1)[block]))
         wanted = int(meeting.expected[block]) or live
         members = meeting.present.reshape(execution.blocks, -1)[block]
+        came = int(np.count_nonzero(members) + meeting.before[block])
         name = execution.block_of(block * execution.block_threads)
         source = f" (source {instruction.source})" if instruction.source is not None else ""
         text = (
-            f"block {name}: {int(np.count_nonzero(members))} of {wanted} threads have come to barrier {meeting.number}; "
+            f"block {name}: {came} of {wanted} threads have come to barrier {meeting.number}; "
             f"{int(np.count_nonzero(waiting[block]))} wait at {instruction.name}, PTX line {instruction.line}{source}"
         )
         alive = ~execution.exited.reshape(execution.blocks, -1, WARP)[block]
