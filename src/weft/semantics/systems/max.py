@@ -133,7 +133,7 @@ _FLUSHES: Final = frozenset(
     {
         *("add", "sub", "mul", "divide", "floor_divide_quotient", "floor_remainder_fused", "minimum", "maximum"),
         *("less_unordered", "less_equal_unordered", "not_equal_ordered", "equal", "greater", "greater_equal"),
-        *("floor", "ceil"),
+        *("floor", "ceil", "sqrt", "rsqrt", "log", "erf"),
     }
 )
 """The meanings under which numbers below the normal range are zeros; ``neg`` and ``abs`` keep them."""
