@@ -58,8 +58,8 @@ def test_a_warp_may_arrive_and_then_wait_at_one_barrier() -> None:
     """Both count: a barrier for 64 threads that warp 0 comes to twice is complete, and the next phase begins with none."""
     text = """
     setp.ge.u32 %p0, %t, 32; @%p0 bra OTHER;
-    bar.arrive 1, 64; bar.sync 1, 64; bar.arrive 2, 64; mov.u32 %d, 5; bar.sync 1, 64; bra END;
-    OTHER: bar.sync 2, 64; mov.u32 %d, 6; bar.sync 1, 64;
+    bar.arrive 1, 64; bar.sync 1, 64; bar.arrive 2, 64; bar.sync 1, 64; ld.shared.u32 %d, [%b+128]; bra END;
+    OTHER: bar.sync 2, 64; mov.u32 %d, 6; st.shared.u32 [%b], 5; bar.sync 1, 64;
     END: bar.sync 0;
     """
     assert result(text) == [5] * 32 + [6] * 32
