@@ -12,6 +12,7 @@ import pytest
 
 import weft
 import weft.language as tl
+from weft import dtypes
 
 pytestmark = pytest.mark.jit
 
@@ -91,3 +92,28 @@ def test_a_mask_that_the_compiler_knows_in_part(dtype: Any, kept: int, active: i
     x, out = np.arange(1, 17).astype(dtype), np.zeros(16, dtype)
     known_in_part[(1,)](x, out, active, KEPT=kept, OTHER=-3, N=16)
     np.testing.assert_array_equal(out, np.where((np.arange(16) < kept) & (active > 0), x, np.array(-3, dtype)))
+
+
+@pytest.mark.parametrize("length", [1, 2, 8, 16, 64, 128])
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ("float32", "bfloat16"),
+        ("bfloat16", "bfloat16"),
+        ("float8_e5m2", "float8_e5m2"),
+        ("int64", "int32"),
+        ("int32", "int8"),
+        ("float32", "float16"),
+    ],
+)
+def test_one_lane_that_is_known_stores_one_element(read: str, written: str, length: int) -> None:
+    """A length of 1 is a constant. LLVM's backend for AVX-512 stored the element as it was before it was truncated."""
+
+    @weft.jit
+    def add_one(x: Any, out: Any, n: Any, length: tl.constexpr) -> None:
+        i = tl.arange(0, length)
+        tl.store(out + i, (tl.load(x + i, mask=i < n) + 1).to(out.dtype.element_ty), mask=i < n)
+
+    x, out = np.ones(1, dtypes.named(read).numpy), np.full(length + 8, 7, dtypes.named(written).numpy)
+    add_one[(1,)](x, out, 1, length)
+    assert out.astype(np.float64).tolist() == [2.0] + [7.0] * (length + 7)

@@ -7,7 +7,9 @@ thread may write the elements that are masked off.
 
 LLVM's backend for AVX2 takes a mask that it knows to be false for one that is true (LLVM 22.1): it reads what is masked off, or
 stops at an assertion. So there each register is a load of its own, whose mask goes through an empty piece of assembly. LLVM knows
-nothing of what comes out, and it costs no instruction. Masked stores are right, and loads for AVX-512.
+nothing of what comes out, and it costs no instruction. Loads for AVX-512 are right. Its backend for AVX-512 makes a store of one
+lane, which it knows, a scalar store of the element before it was truncated (LLVM 22.1): it writes beside the element. So there
+masks of stores of what may have been truncated go through assembly, in the register of masks.
 """
 
 from __future__ import annotations
@@ -39,6 +41,13 @@ _AVX2_BITS: Final = 256
 
 _LEAST_BITS: Final = 128
 """A SIMD register of SSE. A narrower vector cannot go through assembly; LLVM widens it, and its mask, rightly."""
+
+
+_WHOLE_ELEMENT: Final = 8
+"""The bytes of an element that is not truncated from a wider one."""
+
+_MASK_REGISTERS: Final = (8, 16, 32, 64)
+"""The lanes that a register of masks may have."""
 
 
 def has_masked(builder: ir.IRBuilder, size: int) -> bool:
@@ -85,6 +94,8 @@ def masked_store(
         name, body = ("store.prefix", _prefix_store) if prefix else ("store.masked", _diverted_store)
         inlined(builder, name, [value, address, mask], ir.VoidType(), body)
         return
+    if has(builder, "mask_registers") and size < _WHOLE_ELEMENT:
+        mask = _unknown_register(builder, mask)
     operands = [value, address, ir.Constant(I32, size), mask]
     intrinsic(builder, "masked.store", operands, ir.VoidType(), [value.type, POINTER])
 
@@ -244,6 +255,21 @@ def _unknown(builder: ir.IRBuilder, mask: ir.Value, bits: int) -> ir.Value:
     register = ir.VectorType(ir.IntType(bits), lanes_of(mask) or 1)
     same = builder.asm(ir.FunctionType(register, [register]), "", "=x,0", [builder.sext(mask, register)], False)
     return builder.icmp_signed("<", same, splat(0, register))
+
+
+def _unknown_register(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
+    """The mask, which is in a register of AVX-512's masks, as LLVM knows nothing of it."""
+    lanes = lanes_of(mask) or 1
+    wide = next((size for size in _MASK_REGISTERS if size >= lanes), lanes)
+    most = min(wide, _MASK_REGISTERS[-1])
+    parts: list[ir.Value] = []
+    for start in range(0, wide, most):
+        at = [min(start + lane, lanes) for lane in range(most)]  # those from ``lanes`` on are false
+        part = mask if wide == lanes == most else shuffle(builder, mask, at, ir.Constant(mask.type, None))
+        bits = ir.IntType(most)
+        same = builder.asm(ir.FunctionType(bits, [bits]), "", "=k,0", [builder.bitcast(part, bits)], False)
+        parts.append(builder.bitcast(same, part.type))
+    return shuffle(builder, concatenated(builder, parts), range(lanes))
 
 
 def concatenated(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:

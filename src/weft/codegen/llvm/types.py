@@ -77,6 +77,7 @@ class Module(ir.Module):
     ``arm``: it is an AArch64; ``contract``: a product may be added without rounding it first, if the kernel's options allow it;
     ``f8``: a GPU that has instructions on float8. ``masked_sizes``, ``gathered_sizes``: the bytes of elements for which it has
     masked loads and stores, and gathers and scatters. ``rounds``: it rounds floats to integers in instructions.
+    ``mask_registers``: it has AVX-512's registers for masks.
     Without ``half``, ``fma`` and ``rounds`` (and in a plain `ir.Module`) conversions use integer arithmetic, and products are
     taken in two words (`weft.codegen.llvm.fused`).
     """
@@ -89,7 +90,7 @@ class Module(ir.Module):
         self.half = self.ptx or self.arm or not features.isdisjoint({"f16c", "avx512f"})
         self.fma = self.ptx or self.arm or not features.isdisjoint({"fma", "avx512f"})
         self.rounds = self.ptx or self.arm or not features.isdisjoint({"sse4.1", "avx", "avx2", "avx512f"})
-        self.scalef = "avx512f" in features
+        self.scalef = self.mask_registers = "avx512f" in features
         self.contract = "contract" in features
         self.f8 = self.ptx and "f8" in features
         self.masked_sizes = _sizes(_MASKED, features)
