@@ -347,3 +347,49 @@ def sums_of_floats(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.co
         rows = k + tl.arange(0, BM)
         total += tl.sum(tl.load(a + rows[:, None] * n + columns[None, :], mask=(rows < m)[:, None], other=0.0), axis=0)
     tl.store(out + columns, total)
+
+
+@weft.jit
+def float_columns(
+    a: Any, out: Any, n: Any, steps: Any, IN_LOOP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+) -> None:
+    """Sums of columns: of each block of rows, or of all blocks in the end."""
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    at = a + tl.arange(0, BM)[:, None] * n + columns[None, :]
+    if IN_LOOP:
+        total = tl.zeros((BN,), tl.float32)
+        for k in range(steps):
+            total += tl.sum(tl.load(at + k * BM * n).to(tl.float32), axis=0)
+    else:
+        tile = tl.zeros((BM, BN), tl.float32)
+        for k in range(steps):
+            tile += tl.load(at + k * BM * n).to(tl.float32)
+        total = tl.sum(tile, axis=0)
+    tl.store(out + columns, total)
+
+
+@weft.jit
+def float_rows(a: Any, out: Any, n: Any, steps: Any, IN_LOOP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Sums of rows, the rows side by side in memory of the results."""
+    rows = tl.program_id(0) * BN + tl.arange(0, BN)
+    total = tl.sum(tl.load(a + rows[:, None] * BM + tl.arange(0, BM)[None, :]).to(tl.float32), axis=1)
+    tl.store(out + rows, total)
+
+
+@pytest.mark.parametrize("kernel", [float_columns, float_rows])
+@pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("rows", [4, 16, 64])
+@pytest.mark.parametrize("columns", [4, 8, 16, 32, 64])
+def test_bits_do_not_depend_on_the_grid(kernel: Any, in_loop: bool, dtype: Any, rows: int, columns: int) -> None:
+    """A program's floats have the bits that it computes alone, in grids of one program."""
+    programs, steps = 21, 5
+    n = programs * columns
+    a = np.random.default_rng(rows).standard_normal((rows * steps, n)).astype(dtype)
+    together, single = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    kernel[(programs,)](a, together, n, steps, in_loop, rows, columns)
+    for program in range(programs):
+        first = program * columns
+        start = a.reshape(-1)[first * (rows if kernel is float_rows else 1) :]
+        kernel[(1,)](start, single[first:], n, steps, in_loop, rows, columns)
+    assert together.tobytes() == single.tobytes()

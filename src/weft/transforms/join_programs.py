@@ -21,8 +21,11 @@ Programs are joined where nothing can tell:
    store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes a line of each of
    32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead than that.
 
-Which programs are joined depends on the grid alone. A joined program's sums may be rounded differently from a single one's, as
-those of a wider tile.
+5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats that
+   are added up are joined where both are those of the single program: down the columns of a tile whose rows are registers, and
+   outside of loops.
+
+Which programs are joined depends on the grid alone, and results on neither.
 """
 
 from __future__ import annotations
@@ -54,7 +57,10 @@ ACROSS: Final = 256
 """The bytes of a row that a joined tile stores, where it loads across."""
 
 LINE: Final = 64
-"""The bytes of a cache line."""
+"""The bytes of a cache line, and of the widest register."""
+
+REGISTER_LANES: Final = 16
+"""The most lanes of a register of numbers that are added up."""
 
 MOST: Final = 16
 """The most programs that are joined."""
@@ -131,6 +137,8 @@ def _joined(kernel: func.FuncOp, axis: int) -> func.FuncOp | None:
     dimensions = _Dimensions(copy)
     wide = {dimensions.of((op.result, 0)) for op in ranges}
     if not width or not _may_widen(copy, dimensions, wide, ranges):
+        return None
+    if not all(_rounds_the_same(op, dimensions, wide, width) for op in ops_in(copy) if isinstance(op, tile.ReduceOp)):
         return None
     count = _count(copy, dimensions, wide, width)
     if count < 2:
@@ -277,6 +285,27 @@ def _may_widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place]
         if sum(along) > 1 or (any(along) and isinstance(value.owner, tile.ArangeOp) and value.owner not in ranges):
             return False
     return True
+
+
+def _rounds_the_same(op: tile.ReduceOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> bool:
+    """Whether a reduction of a wider tile has the bits of the single ones (rule 5)."""
+    source = op.sources[0]
+    if not any(dtype_of(each).is_float for each in op.sources):
+        return True
+    last = len(shape_of(source)) - 1
+    return (
+        width >= REGISTER_LANES
+        and width * dtype_of(source).itemsize >= LINE
+        and dimensions.of((source, last)) in wide
+        and not any(isinstance(outer, scf.ForOp) for outer in _around(op))
+    )
+
+
+def _around(op: Operation) -> Iterator[Operation]:
+    outer = op.parent_op()
+    while outer is not None:
+        yield outer
+        outer = outer.parent_op()
 
 
 def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> int:
