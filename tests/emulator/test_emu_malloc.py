@@ -114,7 +114,7 @@ def test_allocations_outlive_the_launch() -> None:
     made = module(
         make=f"{malloc(4)} st.global.u32 [%rd3], %r0; st.global.u64 [%rd2], %rd3;",
         use=f"ld.global.u64 %rd3, [%rd2]; ld.global.u32 %r1, [%rd3]; cvt.u64.u32 %rd4, %r1; st.global.u64 [%rd1], %rd4; {free()}",
-        fail=f"{malloc(4)} ld.global.u32 %r1, [%rd3];",
+        fail=f"{malloc(4)} ld.global.u32 %r1, [%rd3]; st.global.u32 [%rd2], %r1;",
     )
     out = np.zeros(8, np.uint64)
     made.launch("make", 1, 8, [out])
@@ -140,8 +140,9 @@ GAVE = f"that malloc gave {WHO}"
 @pytest.mark.parametrize(
     ("body", "kind", "message", "address"),
     [
-        (f"{malloc(20)} ld.global.u32 %r1, [%rd3+16];", Uninitialised,
-         "read of 4 bytes of global memory that has not been written",
+        (f"{malloc(20)} ld.global.u32 %r1, [%rd3+16]; st.global.u32 [%rd1], %r1;", Uninitialised,
+         "read of 4 bytes of global memory that has not been written\n"
+         "    its value is an operand of PTX line 13: st.global.u32 [%rd1], %r1",
          f"byte 16 of 20 bytes {GAVE}"),
         (f"{malloc(20)} st.global.u32 [%rd3+20], 1;", OutOfBounds, "write of 4 bytes of global memory",
          f"0 bytes past the end of 20 bytes {GAVE}"),

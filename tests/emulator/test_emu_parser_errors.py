@@ -102,7 +102,7 @@ def test_modules(text: str, expected: str) -> None:
         ("mov.b64 x, {a, b; }", "expected ',', not ';'"),
         ("ld.global.u32 a, [b;", "expected ']', not ';'"),
         ("ld.global.u32 a, [];", "expected a constant, not ']'"),
-        ("ld.global.u32 a, [x, b];", "expected '{', not 'b'"),
+        ("ld.global.u32 a, [x, b];", "expected ',', not ']'"),  # a texture and its sampler, and then where
         ("ld.global.u32 a, [b+c];", "expected a constant, not 'c'"),
         ("ld.global.u32 a, [b+1.5];", "an integer is expected here, not a float"),
         ("setp.eq.and.s32 p, a, b, !L; L:", "only a predicate can be negated"),
