@@ -173,6 +173,36 @@ def counting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexp
 
 
 @weft.jit
+def counted(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Each program counts itself."""
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(a + at, tl.load(a + at) + 1)
+    tl.atomic_add(out.to(tl.pointer_type(tl.int32)), 1, sem="relaxed")
+
+
+@weft.jit
+def counted_often(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    tl.store(a + at, tl.load(a + at) + 1)
+    tl.atomic_add(out.to(tl.pointer_type(tl.int32)) + tl.arange(0, BM), 1, sem="relaxed")
+
+
+@weft.jit
+def narrow_range(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """A longer range than a program's has numbers that int8 has not."""
+    at = tl.program_id(0) * BN + tl.arange(0, BN).to(tl.int8).to(tl.int32)
+    tl.store(out + at, tl.load(a + at))
+
+
+@weft.jit
+def rounded_ids(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """float16 has no 2049: to it, the program beside 2048 is that one."""
+    at = tl.program_id(0) * BN + tl.arange(0, BN)
+    rounded = tl.program_id(0).to(tl.float16) * BN + tl.arange(0, BN).to(tl.float16)
+    tl.store(out + at, rounded.to(tl.uint8))
+
+
+@weft.jit
 def waiting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
     at = tl.program_id(0) * BN + tl.arange(0, BN)
     tl.store(out + at, tl.load(a + at, volatile=True))
@@ -210,6 +240,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (by_trans, int32, (16, 64), (0, 4)),
     (row_totals, int32, (16, 64), None),
     (counting, uint8, (16, 16), (0, 16)),
+    *((kernel, uint8, (16, 16), None) for kernel in (counted, counted_often, narrow_range, rounded_ids)),
 ]
 
 
@@ -321,6 +352,15 @@ def test_atomics_of_all_programs_arrive(n: int, threads: int, monkeypatch: pytes
     a, out = np.random.default_rng(n).integers(0, 256, n).astype(np.uint8), np.zeros(256, np.int32)
     counting[(weft.cdiv(n, 16),)](a, out, 1, n, BM=16, BN=16)
     assert out.tolist() == np.bincount(a, minlength=256).tolist()
+
+
+@pytest.mark.parametrize("kernel", [counted, counted_often], ids=lambda k: k.__name__)
+def test_each_program_counts_itself(kernel: Any) -> None:
+    """An atomic without the dimension happens once a program."""
+    a, out = np.zeros(16 * 40, np.uint8), np.zeros(16, np.int32)
+    kernel[(40,)](a, out, 1, a.size, BM=16, BN=16)
+    assert out.tolist() == ([40] * 16 if kernel is counted_often else [40] + [0] * 15)
+    assert (a == 1).all()
 
 
 def test_sums_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,11 @@ count". The first function stays, for the programs at the end of a row of the gr
 Programs are joined where nothing can tell:
 
 1. *No effects but loads, stores and additions.* A kernel that waits, prints, checks or asserts, and one that uses what an atomic
-   found in memory, is left alone. With atomics programs keep their order, x fastest.
+   found in memory, is left alone. With atomics programs keep their order, x fastest; those of one group come element by
+   element. So floats that atomics add to one place are rounded in another order, as they are with several threads.
 2. *One pattern.* All uses of the program's id along the axis are ``id * B`` with a constant B, to which ``arange(0, B)`` is
-   added. What moves with it is then a dimension of tiles, which becomes wider everywhere.
+   added, as integers of 32 bits and more: a longer range has numbers that a narrower type has not. What moves with it is then a
+   dimension of tiles, which becomes wider everywhere. Every atomic has it: one without would happen once for all programs.
 3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
 4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes. Or, without a loop, each
    store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes a line of each of
@@ -25,7 +27,7 @@ Programs are joined where nothing can tell:
    are added up are joined where both are those of the single program: down the columns of a tile whose rows are registers, and
    outside of loops.
 
-Which programs are joined depends on the grid alone, and results on neither.
+Which programs are joined depends on the grid alone, and results, but for those atomics, on neither.
 """
 
 from __future__ import annotations
@@ -167,6 +169,8 @@ def _ranges(ids: list[tile.ProgramIdOp]) -> list[tile.ArangeOp]:
     for use in [use for op in ids for use in op.result.uses]:
         products = [use.operation]
         if isinstance(use.operation, tile.CastOp):
+            if not _keeps_numbers(use.operation):
+                return []
             products = [inner.operation for inner in use.operation.result.uses]
         for product in products:
             sums = _sums(product)
@@ -190,12 +194,18 @@ def _sums(product: Operation) -> list[tile.ArangeOp] | None:
             if not isinstance(other, tile.BinaryOp) or other.kind.data != "add":
                 return None
             source = defining_op(other.operands[1 - inner.index])
-            while isinstance(source, tile.CastOp) and source.result.has_one_use():
+            while isinstance(source, tile.CastOp) and source.result.has_one_use() and _keeps_numbers(source):
                 source = defining_op(source.source)
             if not isinstance(source, tile.ArangeOp) or source.start.value.data or numbers != [source.end.value.data]:
                 return None
             found.append(source)
     return found
+
+
+def _keeps_numbers(cast: tile.CastOp) -> bool:
+    """Whether a cast leaves the numbers of ids and of longer ranges as they are."""
+    dtype = dtype_of(cast.result)
+    return dtype.is_integer and dtype.bits >= 32
 
 
 class _Dimensions:
@@ -277,14 +287,22 @@ def _tiles(function: func.FuncOp) -> Iterator[SSAValue]:
 
 
 def _may_widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], ranges: list[tile.ArangeOp]) -> bool:
-    """Whether nothing crosses the dimensions, no tile has them twice, and no other range lies along them."""
+    """Whether nothing crosses the dimensions, no tile has them twice, no other range lies along them, all atomics have them."""
     if any(dimensions.of(place) in wide for place in dimensions.crossed):
         return False
+    for op in ops_in(function):
+        if isinstance(op, tile.AtomicRmwOp) and not _along(op.pointer, dimensions, wide):
+            return False
     for value in _tiles(function):
-        along = [dimensions.of((value, i)) in wide for i in range(len(shape_of(value)))]
-        if sum(along) > 1 or (any(along) and isinstance(value.owner, tile.ArangeOp) and value.owner not in ranges):
+        along = _along(value, dimensions, wide)
+        if len(along) > 1 or (along and isinstance(value.owner, tile.ArangeOp) and value.owner not in ranges):
             return False
     return True
+
+
+def _along(value: SSAValue, dimensions: _Dimensions, wide: set[_Place]) -> list[int]:
+    """The axes of a value that are to be wider; a scalar has none."""
+    return [i for i in range(len(shape_of(value))) if dimensions.of((value, i)) in wide]
 
 
 def _rounds_the_same(op: tile.ReduceOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> bool:
@@ -316,7 +334,7 @@ def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], wi
         if not isinstance(op, tile.LoadOp | tile.StoreOp):
             continue
         pointer, info = op.pointer, facts.get(op.pointer)
-        along = [i for i in range(len(shape_of(pointer))) if dimensions.of((pointer, i)) in wide]
+        along = _along(pointer, dimensions, wide)
         if not along:
             continue
         value = op.result if isinstance(op, tile.LoadOp) else op.value
@@ -345,10 +363,9 @@ def _bytes(value: SSAValue) -> int:
 def _widen(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], count: int) -> None:
     """Makes the dimensions ``count`` times as long in the types of all tiles."""
     for value in list(_tiles(function)):
-        shape = shape_of(value)
-        along = [dimensions.of((value, i)) in wide for i in range(len(shape))]
-        if any(along):
-            wider = [size * count if is_wide else size for size, is_wide in zip(shape, along, strict=True)]
+        along = _along(value, dimensions, wide)
+        if along:
+            wider = [size * count if i in along else size for i, size in enumerate(shape_of(value))]
             set_type(value, tensor(element_of(value), wider))
             if isinstance(owner := value.owner, tile.ArangeOp):
                 owner.properties["end"] = IntegerAttr(wider[0], i64)
