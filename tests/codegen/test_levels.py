@@ -15,6 +15,7 @@ import pytest
 import weft.language as tl
 from weft import target as targets
 from weft.frontend import KernelFunction
+from weft.language.extra import libdevice
 from weft.target import X86_LEVELS, CpuTarget, architecture
 
 if TYPE_CHECKING:
@@ -81,6 +82,12 @@ def functions(a: Any, out: Any, N: tl.constexpr) -> None:
     tl.store(out + 2 * N + i, tl.sin(x))
 
 
+@jit
+def powers(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.store(out + i, libdevice.pow(tl.load(x + i), tl.load(y + i)))
+
+
 def test_masked_accesses_and_conversions(differ: Differential, at: CpuTarget) -> None:
     r = np.random.default_rng(0)
     n, size = 83, 96
@@ -133,6 +140,32 @@ def test_products(dtype: Any, differ: Differential, at: CpuTarget) -> None:
 def test_functions_with_and_without_fused_multiply_add(differ: Differential, at: CpuTarget) -> None:
     a = np.random.default_rng(3).normal(size=32).astype(np.float32) * 4
     differ(functions, ulps=2, promises=(True,), a=a, out=np.zeros(96, np.float32), N=32)
+
+
+def test_powers_of_edge_values(differ: Differential, at: CpuTarget) -> None:
+    """All pairs, within a unit in the last place of the reference. Without FMA powers of -1 near the ends were NaN."""
+    largest = np.finfo(np.float64).max
+    edges = [
+        0,
+        1,
+        np.inf,
+        np.nan,
+        largest,
+        largest / 2,
+        2.0**1023,
+        2.0**54,
+        2.0**53 - 1,
+        2.0,
+        3.0,
+        0.5,
+        2.0**-1022,
+        5e-324,
+    ]
+    signed = np.array([sign * edge for edge in edges for sign in (1, -1)] + [1.5, -1.5, 1.0, 1.0])
+    x, y = (side.ravel() for side in np.meshgrid(signed, signed))
+    after = differ(powers, ulps=1, promises=(True,), x=x, y=y, out=np.zeros_like(x), N=x.size)
+    unit = (np.abs(x) == 1) & (np.abs(y) >= 2.0**54)
+    assert (after["out"][unit] == 1).all()
 
 
 def test_a_level_has_its_registers_alone(at: CpuTarget) -> None:
