@@ -117,6 +117,29 @@ def test_an_equal_global_compiles_nothing(load: Callable[[str], Any]) -> None:
     assert module.kernel.compile(np.zeros(1, np.float32)).executable is before
 
 
+LOCALS = """
+@weft.jit
+def kernel(out, n):
+    total = n + 1.0
+    for i in range(2):
+        total += i
+    tl.store(out, total)
+"""
+
+
+@pytest.mark.parametrize("name", ["total", "i", "n", "out"])
+def test_a_global_with_the_name_of_a_local_variable_is_another(load: Callable[[str], Any], name: str) -> None:
+    module = load(LOCALS)
+    assert run(module.kernel, 1.0) == 3.0
+    before = module.kernel.dependencies()
+    executable = module.kernel.compile(np.zeros(1, np.float32), 1.0).executable
+    for value in (1000, weft.language.constexpr(7), module.kernel):
+        setattr(module, name, value)
+        assert run(module.kernel, 1.0) == 3.0
+        assert module.kernel.dependencies() == before
+        assert module.kernel.compile(np.zeros(1, np.float32), 1.0).executable is executable
+
+
 def test_a_changed_cell_compiles_anew() -> None:
     n = weft.language.constexpr(1)
 

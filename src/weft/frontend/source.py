@@ -244,14 +244,18 @@ class KernelFunction:
 
     @cached_property
     def _references(self) -> tuple[tuple[str, ...], ...]:
-        """Names the source reads, each with the attributes taken of it (``tl.math.exp``), sorted."""
+        """Names that are not local and the source reads, each with the attributes taken of it (``tl.math.exp``), sorted.
+
+        A local variable never means a global of its name, which a script may change before each launch.
+        """
         found: set[tuple[str, ...]] = set()
+        local = frozenset(self.fn.__code__.co_varnames)
         for start in ast.walk(self.tree):
             node, attributes = start, list[str]()
             while isinstance(node, ast.Attribute):
                 attributes.append(node.attr)
                 node = node.value
-            if isinstance(node, ast.Name):
+            if isinstance(node, ast.Name) and node.id not in local:
                 found.add((node.id, *reversed(attributes)))
         return tuple(sorted(found))
 
