@@ -581,6 +581,30 @@ def test_what_is_stored_decides(kind: str, first: int) -> None:
 
 
 @weft.jit
+def two_limits(a_ptr: Any, b_ptr: Any, c_ptr: Any, M: Any, N: Any) -> None:
+    """Rows are stored that are below M and below N."""
+    i, k = tl.arange(0, 64), tl.arange(0, 16)
+    acc = tl.zeros((64, 16), tl.float32)
+    for step in range(2):
+        a = tl.load(a_ptr + i[:, None] * 32 + (step * 16 + k)[None, :])
+        b = tl.load(b_ptr + (step * 16 + k)[:, None] * 16 + k[None, :])
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + i[:, None] * 16 + k[None, :], acc, mask=(i < M)[:, None] & (i < N)[:, None])
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 34), (34, 3)])
+def test_the_first_of_two_limits_counts(m: int, n: int) -> None:
+    """Always the same one: code is the same however Python numbers the values of a module."""
+    a, b, out = whole((64, 32)), whole((32, 16), seed=1), np.full((64, 16), 99, np.float32)
+    two_limits[(1,)](a, b, out, m, n)
+    assert np.array_equal(out[:3], (a @ b)[:3])
+    assert np.all(out[3:] == 99)
+    handle = two_limits.compile(a, b, out, m, n)
+    modules = [compiler.laid_out(handle.kernel, handle.signature, handle.options, targets.host()) for _ in range(20)]
+    assert len({str(module) for module in modules}) == 1
+
+
+@weft.jit
 def one_left_operand(a_ptr: Any, b_ptr: Any, c_ptr: Any, M: Any, N: Any) -> None:
     """Two sums of one left operand, of which other rows are stored; then programs that want other rows of one panel."""
     i, k, other = tl.arange(0, 64), tl.arange(0, 16), tl.program_id(0) * -60

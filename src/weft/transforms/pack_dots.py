@@ -214,7 +214,7 @@ class _Rewriting:
     def _wanted(self, before: _Inserter, i: int) -> tuple[SSAValue, SSAValue]:
         """How many rows and columns of the result of a dot are stored."""
         result = self._loop.res[i]
-        limits = {limit.axis: limit for limit in limits_of(result, self._loop)}
+        limits = limits_of(result, self._loop)
         rows, columns = (self._extent(before, size, limits.get(axis)) for axis, size in enumerate(shape_of(result)))
         return rows, columns
 

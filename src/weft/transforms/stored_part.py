@@ -36,15 +36,19 @@ class Limit:
     limit: SSAValue | int
 
 
-def limits_of(value: SSAValue, before: Operation) -> frozenset[Limit]:
-    """The limits that hold for all stores of a tile of rank 2, at most one an axis; none where it has other uses."""
-    found: frozenset[Limit] | None = None
+def limits_of(value: SSAValue, before: Operation) -> dict[int, Limit]:
+    """By axis, a limit that holds for all stores of a tile of rank 2: of several the first in the mask. None where the tile has
+    other uses."""
+    common: list[Limit] | None = None
     for store in _stores(value):
         if store is None or store.parent_block() is not before.parent_block() or store.mask is None:
-            return frozenset()
-        here = {limit for limit in _conjuncts(store.mask, (0, 1)) if _known(limit, before)}
-        found = frozenset(here) if found is None else found & here
-    return frozenset({limit.axis: limit for limit in sorted(found or (), key=lambda each: each.axis)}.values())
+            return {}
+        here = [limit for limit in _conjuncts(store.mask, (0, 1)) if _known(limit, before)]
+        common = here if common is None else [limit for limit in common if limit in here]
+    found: dict[int, Limit] = {}
+    for limit in common or ():
+        found.setdefault(limit.axis, limit)
+    return found
 
 
 def _stores(value: SSAValue) -> Iterator[tile.StoreOp | None]:
