@@ -133,6 +133,34 @@ def test_allocations_outlive_the_launch() -> None:
     assert not made.symbols.heap.live
 
 
+def test_the_heap_of_a_module_without_variables() -> None:
+    """It has the limit that was set, and what earlier launches have left there."""
+    text = source(make=f"{malloc(384)} st.global.u64 [%rd1], %rd3;")
+    kept = ".global .align 8 .u64 kept[64];\n"
+    made = Module(text.replace(kept, "").replace("kept", "0"))
+    made.heap_limit = 1024
+    out = np.zeros(3, np.uint64)
+    made.launch("make", 1, 3, [out])
+    assert (out != 0).tolist() == [True, True, False]
+    assert len(made.symbols.heap.live) == 2
+
+
+def test_a_kernel_that_allocates_nothing_uses_what_there_is() -> None:
+    """As in the Programming Guide: one kernel allocates, others use it, and one gives it back."""
+    made = module(
+        make=f"{malloc(4)} st.global.u64 [%rd2], %rd3;",
+        write="ld.global.u64 %rd3, [%rd2]; st.global.u32 [%rd3], %r0;",
+        read="ld.global.u64 %rd3, [%rd2]; ld.global.u32 %r1, [%rd3]; cvt.u64.u32 %rd4, %r1; st.global.u64 [%rd1], %rd4;",
+        drop=f"ld.global.u64 %rd3, [%rd2]; {free()}",
+    )
+    out = np.zeros(8, np.uint64)
+    for kernel in ("make", "write", "read", "drop"):
+        made.launch(kernel, 1, 8, [out])
+    assert out.tolist() == list(range(8))
+    with pytest.raises(OutOfBounds):
+        made.launch("write", 1, 8, [out])
+
+
 WHO = "thread (0, 0, 0) of block (0, 0, 0) at PTX line 13"
 GAVE = f"that malloc gave {WHO}"
 

@@ -106,7 +106,7 @@ def launch(
     shape = _clusters(function.name, function.directives, grid, cluster)
     size = shape.cluster_size
     given = Arguments(function, arguments, reached)
-    symbols = symbols or Symbols(program)
+    symbols = Symbols(program) if symbols is None else symbols  # one without variables is false, and has a heap
     variable_map = VariableMap(program, kernel, symbols, dynamic_shared, RESERVED)
     if variable_map.shared_bytes - variable_map.reserved_shared > SHARED_LIMIT:
         needs = (
@@ -240,12 +240,12 @@ def _memory(
     cluster: int,
 ) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    allocates = bool(variable_map.calls & NAMES)
-    before = symbols.sizes + [(NAME, symbols.heap.size, 0)] * allocates
+    has_heap = bool(variable_map.calls & NAMES or symbols.heap.live)  # it may use what earlier launches have allocated
+    before = symbols.sizes + [(NAME, symbols.heap.size, 0)] * has_heap
     sizes = before + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     allocations = layout(sizes + [(WORKSPACE, len(_WORKSPACE), 0)] * cooperative)
-    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and (scratch or allocates))
-    use = symbols.heap.begin(heap, allocations[len(before) - 1].start) if allocates else None
+    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and (scratch or has_heap))
+    use = symbols.heap.begin(heap, allocations[len(before) - 1].start) if has_heap else None
     symbols.put(Space.GLOBAL, heap, allocations)
     if cooperative:
         start = allocations[-1].start
