@@ -12,8 +12,8 @@ from xdsl.dialects import func
 import weft
 import weft.language as tl
 from weft import target as targets
+from weft.codegen import emit_llvm, lay_out
 from weft.codegen import kernel as abi
-from weft.codegen import lay_out
 from weft.dtypes import DType, float32, float64, int32, uint8
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
@@ -433,3 +433,67 @@ def test_bits_do_not_depend_on_the_grid(kernel: Any, in_loop: bool, dtype: Any, 
         start = a.reshape(-1)[first * (rows if kernel is float_rows else 1) :]
         kernel[(1,)](start, single[first:], n, steps, in_loop, rows, columns)
     assert together.tobytes() == single.tobytes()
+
+
+@weft.jit
+def heavy_columns(
+    a: Any, out: Any, n: Any, steps: Any, IN_LOOP: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, EXPS: tl.constexpr
+) -> None:
+    """As `float_columns`, of values that take much work: their registers are unrolled less."""
+    columns = tl.program_id(0) * BN + tl.arange(0, BN)
+    at = a + tl.arange(0, BM)[:, None] * n + columns[None, :]
+    total = tl.zeros((BN,), tl.float32)
+    for k in range(steps if IN_LOOP else 1):
+        x = tl.load(at + k * BM * n)
+        for _ in tl.static_range(EXPS):
+            x = tl.exp(x * 0.125)
+        if IN_LOOP:
+            total += tl.sum(x, axis=0)
+        else:
+            tl.store(out + columns, tl.sum(x, axis=0))
+    if IN_LOOP:
+        tl.store(out + columns, total)
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+@pytest.mark.parametrize("exps", [0, 1, 2, 4])
+@pytest.mark.parametrize("rows", [1, 2, 4, 8, 16, 64])
+@pytest.mark.parametrize("columns", [16, 64])
+def test_bits_do_not_depend_on_the_work(in_loop: bool, exps: int, rows: int, columns: int) -> None:
+    programs, steps = 11, 3
+    n = programs * columns
+    a = np.random.default_rng(rows).standard_normal((rows * steps, n)).astype(np.float32)
+    together, single = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    heavy_columns[(programs,)](a, together, n, steps, in_loop, rows, columns, exps)
+    for first in range(0, n, columns):
+        heavy_columns[(1,)](a.reshape(-1)[first:], single[first:], n, steps, in_loop, rows, columns, exps)
+    assert together.tobytes() == single.tobytes()
+
+
+FLOAT_SUMS: list[tuple[Any, dict[str, int], bool]] = [
+    (float_columns, {"IN_LOOP": 1, "BM": 16, "BN": 16}, True),
+    (float_columns, {"IN_LOOP": 1, "BM": 64, "BN": 16}, True),
+    (float_columns, {"IN_LOOP": 1, "BM": 4, "BN": 32}, True),
+    (float_columns, {"IN_LOOP": 0, "BM": 64, "BN": 16}, True),
+    (heavy_columns, {"IN_LOOP": 0, "BM": 64, "BN": 16, "EXPS": 4}, True),
+    (
+        heavy_columns,
+        {"IN_LOOP": 1, "BM": 16, "BN": 16, "EXPS": 4},
+        False,
+    ),  # one adds directly, the other has no room to
+    (float_columns, {"IN_LOOP": 1, "BM": 16, "BN": 8}, False),  # a register has two rows
+    (float_rows, {"IN_LOOP": 0, "BM": 16, "BN": 16}, False),
+]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "constants", "expected"), FLOAT_SUMS, ids=lambda value: getattr(value, "__name__", str(value))
+)
+def test_which_sums_of_floats_are_joined(kernel: Any, constants: dict[str, int], expected: bool) -> None:
+    """The entry point runs joined programs where both functions add up in one order, with AVX-512 as elsewhere."""
+    signature: dict[str, Argument] = {name: PointerArgument(float32) for name in ("a", "out")}
+    signature |= {name: ScalarArgument(int32) for name in ("n", "steps")}
+    signature |= {name: ConstantArgument(value) for name, value in constants.items()}
+    module = build_module(KernelFunction(kernel.fn), signature)
+    text = emit_llvm(module, targets.host(), Options(disjoint=True))
+    assert (f'call i32 @"{kernel.__name__}.joined.program"' in text) == expected

@@ -23,9 +23,10 @@ Programs are joined where nothing can tell:
    store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes a line of each of
    32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead than that.
 
-5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats that
-   are added up are joined where both are those of the single program: down the columns of a tile whose rows are registers, and
-   outside of loops.
+5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
+   added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
+   order wherever they can (`weft.codegen.cpu.sum_order`). Where they do not, `weft.codegen.cpu.machine` finds it and leaves the
+   joined function out.
 
 Which programs are joined depends on the grid alone, and results, but for those atomics, on neither.
 """
@@ -312,18 +313,8 @@ def _rounds_the_same(op: tile.ReduceOp, dimensions: _Dimensions, wide: set[_Plac
         return True
     last = len(shape_of(source)) - 1
     return (
-        width >= REGISTER_LANES
-        and width * dtype_of(source).itemsize >= LINE
-        and dimensions.of((source, last)) in wide
-        and not any(isinstance(outer, scf.ForOp) for outer in _around(op))
+        width >= REGISTER_LANES and width * dtype_of(source).itemsize >= LINE and dimensions.of((source, last)) in wide
     )
-
-
-def _around(op: Operation) -> Iterator[Operation]:
-    outer = op.parent_op()
-    while outer is not None:
-        yield outer
-        outer = outer.parent_op()
 
 
 def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], width: int) -> int:

@@ -11,8 +11,9 @@ more than a processor fetches ahead from. Each accumulator is computed in the sa
 Such a loop
 
 1. does nothing else: its schedule (`weft.codegen.cpu.schedule`) has one register loop, which writes back what is carried, and
-   perhaps one before it of reductions along registers alone. Short ones are computed where a group needs them. Of long ones the
-   loop only adds up the sums, and adds the registers to the accumulators one by one (`Accumulation.direct`);
+   perhaps one before it of reductions along registers alone. Short ones are computed where a group needs them. Of long ones, and
+   of those of joined programs, the loop only adds up the sums, and adds the registers to the accumulators one by one
+   (`Accumulation.direct`);
 2. needs no value that is better computed once than for each group;
 3. moves along memory from one iteration to the next, or has one group. A loop that goes down a matrix would come back for each
    group of columns.
@@ -34,6 +35,7 @@ from weft.codegen.cpu.loops import UNROLL_BUDGET, axis_bits
 from weft.codegen.cpu.order import steps_in
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.sum_order import order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.cpu.views import used_registers
@@ -80,8 +82,9 @@ class Accumulation:
         return self.adding.layout
 
 
-def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
-    """What a loop is whose body has this schedule; None if it is no loop of this kind."""
+def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, direct: bool = False) -> Accumulation | None:
+    """What a loop is whose body has this schedule; None if it is no loop of this kind. ``direct``: sums are added up directly
+    where that is possible, however short they are."""
     carried = [argument for argument in loop.body.block.args if is_tile(argument)]
     loops = [item for item in schedule.items if isinstance(item, RegisterLoop)]
     others = [item for item in schedule.items if not isinstance(item, RegisterLoop | scf.YieldOp)]
@@ -105,12 +108,12 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
     allowed = _bits_within(work(adding.needs) + length * once)
     group = len(bits) if len(bits) <= min(WHOLE_BITS, allowed) else min(GROUP_BITS, allowed, len(bits))
-    if allowed >= 0 and (group == len(bits) or (_moves_along_memory(loop, loops) and (sums or group))):
-        return Accumulation(others, sums, summing, adding, bits[:group], bits[group:])
     added = [op for op in sums if _is_added(op, loop)]
-    if len(added) == len(carried) and len(bits) <= min(WHOLE_BITS, _bits_within(2 * once, UNROLL_BUDGET)):
+    may_add = len(added) == len(carried) and len(bits) <= min(WHOLE_BITS, _bits_within(2 * once, UNROLL_BUDGET))
+    grouped = allowed >= 0 and (group == len(bits) or (_moves_along_memory(loop, loops) and bool(sums or group)))
+    if may_add and (direct or not grouped):
         return Accumulation(others, sums, summing, adding, bits, (), direct=True)
-    return None
+    return Accumulation(others, sums, summing, adding, bits[:group], bits[group:]) if grouped else None
 
 
 def _bits_within(work: int, budget: int = BUDGET) -> int:
@@ -195,6 +198,7 @@ class _Sum(Buffer):
                 values = evaluate(registers, op.combine.block, [*pending.pop()[1], *values])
                 level += 1
             pending.append((level, values))
+        registers.orders.setdefault(op, set()).add(order_of(op, 1 << len(along)))
         return pending[0][1][self._number]
 
 
@@ -294,10 +298,12 @@ def _add_directly(
 ) -> None:
     """Adds the registers of each sum to its accumulator: along the axis outermost, so that rows are read one by one."""
     assert found.summing is not None, "what is added directly is a sum"
+    for op in found.sums:
+        registers.orders.setdefault(op, set()).add(order_of(op, 0))
     found.summing.settle(registers.buffers)
     versions = mask_versions(registers, found.summing)
     along, columns = _along(found.sums[0]), to_source(found.sums[0])
-    unrolled = 1 if len(places) <= 1 << GROUP_BITS else 0  # more would take LLVM long
+    unrolled = min(len(along), 1 if len(places) <= 1 << GROUP_BITS else 0)  # more would take LLVM long
     totals = {value: argument for argument, value in yielded.items()}
 
     def rows(base: RegisterIndex) -> None:

@@ -29,6 +29,7 @@ from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
 from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
 from weft.codegen.emit.context import Facts, Grid, Lowering, Slot
@@ -137,7 +138,7 @@ class Emitter(Registers):
     def accumulated(self, op: scf.ForOp) -> bool:
         """Emits a loop that only accumulates; whether it is one."""
         block = op.body.block
-        found = accumulation_of(op, self._placement.place(block, self._fusion.items(block)))
+        found = accumulation_of(op, self._placement.place(block, self._fusion.items(block)), direct=self.paired)
         if found is not None:
             emit_accumulation(self, op, found)
         return found is not None
@@ -257,6 +258,7 @@ class Emitter(Registers):
             together=loop.grouped_bits.bit_count(),
             among=among,
             within=within,
+            accumulators=ACCUMULATORS if self.paired and reductions else 0,
         )
         for finished in (*reductions.values(), *histograms.values()):
             finished.publish()

@@ -102,6 +102,7 @@ def over_registers(
     together: int = 0,
     among: int = -1,
     within: Terms = (),
+    accumulators: int = 0,
 ) -> None:
     """Runs ``body``, which does so much ``work``, for every different register; starts and finishes what goes ``along`` the
     axis. Registers along the axis are visited in its order, from the end in ``reverse``. With ``by_rows`` those that are between
@@ -109,7 +110,8 @@ def over_registers(
     are. With ``versions`` each group of unrolled registers is emitted in both. The ragged one is a loop over its registers, each
     of them in both versions again, unless something goes along an axis, which has accumulators for the copies, or registers that
     differ by so many of the ``unrolled`` bits are wanted ``together``. Without an axis the registers may be those that differ by
-    the bits ``among`` alone, beside those that loops around them give (``within``)."""
+    the bits ``among`` alone, beside those that loops around them give (``within``). A loop along an axis has exactly so many
+    ``accumulators``, if any: so many copies, however much work that is."""
     used, inner = used_registers(layout) & among, axis_registers(layout, axis) & among
     inner_bits = [1 << j for j in range(used.bit_length()) if inner >> j & 1]
     inner_bits.sort(key=lambda bit: not bit & unrolled)
@@ -128,6 +130,8 @@ def over_registers(
     wanted = (unrolled & inner).bit_count() or min(UNROLL_BITS if along else PLAIN_BITS, in_loops)
     short = bool(along) and len(inner_bits) <= _unrolled_bits(SHORT_BUDGET, work)
     unroll = min(len(inner_bits) if small or short else wanted, len(inner_bits), allowed)
+    if accumulators and unroll < len(inner_bits):
+        unroll = min(len(inner_bits), accumulators.bit_length() - 1)
     low, high = inner_bits[:unroll], inner_bits[unroll:]
 
     def copies(index: RegisterIndex, first: ir.Value | None) -> None:

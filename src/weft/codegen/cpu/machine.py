@@ -24,6 +24,7 @@ from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.cpu.order import y_first
+from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
 from weft.codegen.kernel import CompiledKernel
@@ -32,6 +33,7 @@ from weft.codegen.llvm.types import I32, POINTER, Module
 from weft.codegen.machine import Emitted
 from weft.ir import tile
 from weft.ir.direct import ops_in
+from weft.ir.types import dtype_of
 from weft.options import Options
 from weft.target import CpuTarget
 from weft.transforms import PIPELINE
@@ -89,12 +91,14 @@ class CpuMachine:
         contracted = frozenset({"contract"} if options.fusion else ())
         module = Module(symbol, self.target.triple, self.target.enabled | contracted)
         alone = may_be_alone(kernel) and not options.checked
-        one = self._program(module, symbol, kernel, options, alone=alone)
+        found = joined_of(kernel)
+        one = self._program(module, symbol, kernel, options, alone=alone, paired=found is not None)
         scratch, several, first = one.scratch, None, y_first(kernel, options)
-        if found := joined_of(kernel):
-            together = self._program(module, found[0].sym_name.data, found[0], options, alone=alone)
-            scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
-            first = found[1].axis == 1
+        if found is not None:
+            together = self._program(module, found[0].sym_name.data, found[0], options, alone=alone, paired=True)
+            if _orders_of_floats(one, kernel) == _orders_of_floats(together, found[0]):
+                scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
+                first = found[1].axis == 1
         guarded = enters(kernel)
         run = emit_entry(
             module,
@@ -112,8 +116,10 @@ class CpuMachine:
         faults = one.emitter.faults
         return Emitted(module, symbol, scratch, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
 
-    def _program(self, module: Module, symbol: str, kernel: func.FuncOp, options: Options, *, alone: bool) -> _Program:
-        """A function that runs a program, or several that are joined."""
+    def _program(
+        self, module: Module, symbol: str, kernel: func.FuncOp, options: Options, *, alone: bool, paired: bool
+    ) -> _Program:
+        """A function that runs a program, or several that are joined; ``paired``: there is one of each."""
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)
@@ -122,6 +128,7 @@ class CpuMachine:
         facts = Facts(analyse(kernel), _bases(kernel))
         ids_and_sizes = Grid(grid[:3], grid[3:])
         emitter = Emitter(program, self.lowerings, options, facts, ids_and_sizes, faults, self.target, scratch)
+        emitter.paired = paired
         arguments = load_arguments(kernel, emitter.entry, slots)
         if options.checked:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
@@ -164,6 +171,12 @@ def target_machine(target: CpuTarget) -> Any:
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, opt=3, reloc=reloc, codemodel=code_model, jit=True
     )
+
+
+def _orders_of_floats(program: _Program, kernel: func.FuncOp) -> list[set[SumOrder] | None]:
+    """The orders in which each reduction of floats is combined, in the order of the kernel's text."""
+    reductions = [op for op in ops_in(kernel) if isinstance(op, tile.ReduceOp)]
+    return [program.emitter.orders.get(op) for op in reductions if any(dtype_of(each).is_float for each in op.sources)]
 
 
 def _program_function(module: Module, symbol: str) -> ir.Function:

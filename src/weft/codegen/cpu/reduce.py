@@ -21,6 +21,7 @@ from xdsl.ir import SSAValue
 
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.sum_order import ACCUMULATORS, order_of
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.regions import commutes, evaluate
@@ -98,6 +99,9 @@ class Reduction:
         """Completes the result's register at the (outer) index of the source's registers."""
         registers, op = self._registers, self.op
         groups = [self._load(slots) for slots in self._slots] if self._looped else self._direct
+        if registers.paired and not self._looped:
+            groups = self._in_turns(groups)
+        registers.orders.setdefault(op, set()).add(order_of(op, len(groups)))
         while len(groups) > 1:
             pairs = zip(groups[::2], groups[1::2], strict=True)
             groups = [evaluate(registers, op.combine.block, [*left, *right]) for left, right in pairs]
@@ -107,6 +111,15 @@ class Reduction:
                 registers.builder.store(registers.builder.extract_element(value, ir.Constant(I32, 0)), slot)
             elif buffer is not None:
                 buffer.store(registers.builder, index.through(self._result_columns(result)), value)
+
+    def _in_turns(self, registers: list[list[ir.Value]]) -> list[list[ir.Value]]:
+        """Combines registers as a loop does: in turns with each accumulator."""
+        groups = registers[:ACCUMULATORS]
+        for at, values in enumerate(registers[ACCUMULATORS:]):
+            groups[at % ACCUMULATORS] = evaluate(
+                self._registers, self.op.combine.block, [*groups[at % ACCUMULATORS], *values]
+            )
+        return groups
 
     def _load(self, slots: Sequence[ir.Value]) -> list[ir.Value]:
         types = (ir.VectorType(*self._lane_type(source)) for source in self.op.sources)

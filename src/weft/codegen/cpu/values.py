@@ -26,6 +26,7 @@ from weft.codegen.cpu.generators import generated_lane, generated_register
 from weft.codegen.cpu.loops import over_registers
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.schedule import Columns, trace
+from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.context import Emit, Facts, Grid, Lowering
 from weft.codegen.emit.element import element_of_value
@@ -91,6 +92,10 @@ class Registers(Emit):
         """Whether the program's thread has all atomics of the process to itself; None where it never has."""
         self.uses_tiles = False
         """Whether the kernel uses the tile registers of AMX."""
+        self.paired = False
+        """Whether the kernel has another function, whose sums must be added up in the same order."""
+        self.orders: dict[tile.ReduceOp, set[SumOrder]] = {}
+        """The orders in which reductions are combined, in the code so far."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""
