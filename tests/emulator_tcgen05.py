@@ -1,8 +1,9 @@
 """A kernel around tcgen05 instructions, and operands of tcgen05.mma in shared memory as the PTX ISA draws them.
 
 The kernel copies an image into shared memory, fills tensor memory, lets thread 0 execute a text, waits for an mbarrier that it
-commits to, and gives tensor memory back. In the text %t is the address of tensor memory, and %base where the image begins,
-shifted as a matrix descriptor has it.
+commits to, and gives tensor memory back. For a pair of blocks both have an image and tensor memory of their own, and thread 0 of
+one of them executes the text. In the text %t is the address of tensor memory, and %base where the image begins, shifted as a
+matrix descriptor has it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 MODES = {"none": 0, "128B_32B": 1, "128B": 2, "64B": 4, "32B": 6}
 
 
-def kernel(text: str, image: int, width: int, declarations: str = "", commit: bool = True) -> str:
-    """The PTX, of an image of so many bytes and so many columns of tensor memory."""
+def kernel(
+    text: str, image: int, width: int, declarations: str = "", commit: bool = True, issuer: int | None = None
+) -> str:
+    """The PTX, of an image of so many bytes and so many columns of tensor memory. ``issuer``: the rank of the block that executes
+    the text, of a pair."""
     registers = ", ".join(f"%v{i}" for i in range(CHUNK))
     fill: list[str] = []
     read: list[str] = []
@@ -37,13 +41,23 @@ def kernel(text: str, image: int, width: int, declarations: str = "", commit: bo
     begin = "\n  ".join(fill)
     end = "\n  ".join(read)
     arrive = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];" if commit else ""
+    pair, meet, cluster = "", "bar.sync 0;", ""
+    if issuer is not None:
+        arrive = (
+            "mov.b16 %both, 3; tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
+        )
+        arrive += " [bar], %both;"
+        pair = f"mov.u32 %i10, %cluster_ctarank; setp.eq.and.u32 %issues, %i10, {issuer}, %p1;"
+        meet = "barrier.cluster.arrive; barrier.cluster.wait;"
+        cluster = ".reqnctapercluster 2, 1, 1 "
     held = 1 << max(5, (width - 1).bit_length())
-    return f""".version 9.0
+    ptx = f""".version 9.0
 .target sm_100a
 .address_size 64
-.visible .entry test(.param .u64 p_image, .param .u64 p_init, .param .u64 p_out) {{
+.visible .entry test(.param .u64 p_image, .param .u64 p_init, .param .u64 p_out) {cluster}{{
   .reg .b32 %v<{CHUNK}>; .reg .b32 %i<12>; .reg .b32 %t; .reg .b32 %mine; .reg .b64 %init; .reg .b64 %to; .reg .b64 %l<12>;
   .reg .pred %p<8>; .reg .pred %yes; .reg .pred %no; .reg .b64 %base; .reg .b64 %a; .reg .b64 %b; .reg .b32 %w<8>;
+  .reg .pred %issues; .reg .b16 %both;
   {declarations}
   .shared .align 1024 .b8 image[{max(image, 16)}];
   .shared .align 8 .b64 bar;
@@ -68,6 +82,8 @@ FILL:
 FILLED:
   fence.proxy.async.shared::cta;
   setp.eq.u32 %p1, %i0, 0;
+  setp.eq.u32 %issues, %i0, 0;
+  {pair}
   @%p1 mbarrier.init.shared::cta.b64 [bar], 1;
   setp.lt.u32 %p2, %i0, 32;
   @%p2 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [slot], {held};
@@ -85,7 +101,7 @@ FILLED:
   {begin}
   tcgen05.wait::st.sync.aligned;
   tcgen05.fence::before_thread_sync;
-  bar.sync 0;
+  {meet}
   tcgen05.fence::after_thread_sync;
   mov.u32 %i8, image;
   shr.u32 %i8, %i8, 4;
@@ -93,7 +109,7 @@ FILLED:
   cvt.u64.u32 %base, %i8;
   setp.eq.u32 %yes, %i0, %i0;
   setp.ne.u32 %no, %i0, %i0;
-  @!%p1 bra DONE;
+  @!%issues bra DONE;
   {text}
   {arrive}
 DONE:
@@ -111,6 +127,7 @@ WAITED:
   ret;
 }}
 """
+    return ptx if issuer is None else ptx.replace("cta_group::1", "cta_group::2")
 
 
 def execute(
@@ -129,16 +146,39 @@ def execute(
     return out
 
 
-def mma(kind: str, a: str, b: str, idesc: int, d: str = "%t", more: str = "%no", modifiers: str = "") -> str:
+def execute_pair(
+    text: str,
+    images: list[NDArray[np.uint8]],
+    before: NDArray[np.uint32],
+    issuer: int = 0,
+    checks: Checks | None = None,
+) -> NDArray[np.uint32]:
+    """Tensor memory (2, 128, columns) of a pair of blocks after the text, which the block of rank ``issuer`` executes."""
+    out = np.zeros_like(before)
+    size = -(-max(i.size for i in images) // 1024) * 1024
+    padded = np.zeros((2, size), np.uint8)
+    for rank, image in enumerate(images):
+        padded[rank, : image.size] = image
+    module = Module(kernel(text, size, before.shape[2], issuer=issuer))
+    module.launch("test", 2, 128, [padded, np.ascontiguousarray(before), out], checks=checks or Checks())
+    return out
+
+
+def mma(
+    kind: str, a: str, b: str, idesc: int, d: str = "%t", more: str = "%no", modifiers: str = "", metadata: str = ""
+) -> str:
     """``tcgen05.mma`` whose operands a and b are bits to add to the image's address, or an address in brackets."""
     lines = [f"mov.b32 %w0, {idesc};"]
     for register, bits in (("%a", a), ("%b", b)):
         if not bits.startswith("["):
             lines.append(f"mov.b64 {register}, {bits}; add.u64 {register}, {register}, %base;")
     first = a if a.startswith("[") else "%a"
-    prefix = "tcgen05.mma.ws" if modifiers.startswith(".ws") else "tcgen05.mma"
-    rest = modifiers.removeprefix(".ws")
-    lines.append(f"{prefix}.cta_group::1.kind::{kind}{rest} [{d}], {first}, %b, %w0, {more};")
+    prefix, rest = "tcgen05.mma", modifiers
+    for word in (".ws", ".sp"):
+        if rest.startswith(word):
+            prefix, rest = prefix + word, rest.removeprefix(word)
+    sparse = f"[{metadata}], " if metadata else ""
+    lines.append(f"{prefix}.cta_group::1.kind::{kind}{rest} [{d}], {first}, %b, {sparse}%w0, {more};")
     return "\n  ".join(lines)
 
 

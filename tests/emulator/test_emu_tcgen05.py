@@ -463,7 +463,7 @@ def says(text: str, columns: int = 64, fault: type[Fault] = Fault) -> str:
         ("f16", instruction(128, 32, b=3), "has type 3 of B, which kind::f16 does not have"),
         ("f16", instruction(128, 32, d=2), "has type 2 of D, which kind::f16 does not have"),
         ("f16", instruction(128, 32, a=1, b=1, d=0), "has D of f16 and operands of bf16"),
-        ("f16", instruction(128, 32) | 4, "is of a sparse A, which the emulator does not know"),
+        ("f16", instruction(128, 32) | 4, "is of a sparse A, without .sp"),
         ("f8f6f4", instruction(128, 32, a=5, turn=(1, 0)), "has an MN-major A of e2m1, which is K-major only"),
         ("tf32", instruction(128, 32, 2, 2, 0), "has type 0 of D, which kind::tf32 does not have"),
         ("i8", instruction(64, 40, d=2), "is of 64 rows and 40 columns, which kind::i8 does not have"),
@@ -492,14 +492,6 @@ def test_matrix_descriptors(more: int, what: str) -> None:
     assert said == f"the matrix descriptor of tcgen05.cp.cta_group::1.128x256b {what}"
 
 
-def test_a_mask_of_columns() -> None:
-    _, _, _, at_a, at_b = halves(columns=64)
-    text = "mov.b64 %l5, 1;" + mma("f16", at_a, at_b, instruction(128, 64), more="%no, %l5", modifiers=".ws")
-    assert (
-        says(text) == "tcgen05.mma.ws.cta_group::1.kind::f16 with a mask of columns, which the emulator does not know"
-    )
-
-
 @pytest.mark.parametrize(("first", "kind"), [(1, 1), (2, 0)])
 def test_scales_that_there_are_not(first: int, kind: int) -> None:
     _, _, _, at_a, at_b = halves()
@@ -513,8 +505,6 @@ def test_a_in_tensor_memory_that_there_is_not() -> None:
     _, _, _, _, at_b = halves()
     turned = instruction(128, 32, turn=(1, 0))
     assert says(mma("f16", "[%t]", at_b, turned)) == "A in tensor memory is MN-major, which there is not"
-    few = mma("f16", "[%t]", at_b, instruction(64, 64), modifiers=".ws")
-    assert says(few) == "A in tensor memory is of 64 rows with .ws, which there is not"
 
 
 def test_a_shift_at_another_lane() -> None:
@@ -535,14 +525,9 @@ def test_results_that_were_never_written() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%t], %a, %b, [%t], %w0, %no;", "'.sp' of tcgen05.mma: a sparse A"),
         (
             "tcgen05.mma.cta_group::1.kind::f16.ashift.collector::a::fill [%t], [%t], %b, %w0, %no;",
             "'.ashift' of tcgen05.mma: A shifted by a row",
-        ),
-        (
-            "tcgen05.mma.cta_group::2.kind::f16 [%t], %a, %b, %w0, %no;",
-            "'.cta_group::2' of tcgen05: two blocks that share their tensor memories",
         ),
         (
             "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale [%t], %a, %b, %w0, [%t], [%t], %no;",

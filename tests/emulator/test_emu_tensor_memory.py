@@ -298,10 +298,6 @@ LOAD = "tcgen05.ld.sync.aligned"
             f"{LOAD}.32x32b.x1.b32 {{%v0}}, %t;",
             f"operand 1 of {LOAD}.32x32b.x1.b32 must be an address in brackets",
         ),
-        (
-            "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [slot], 32;",
-            "the emulator does not know '.cta_group::2' of tcgen05: two blocks that share their tensor memories",
-        ),
     ],
 )
 def test_what_is_refused(text: str, message: str) -> None:

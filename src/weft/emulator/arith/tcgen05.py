@@ -3,7 +3,8 @@
 The shape and the types of tcgen05.mma are no modifiers but 32 bits at run time, the *instruction descriptor*:
 
     bits          f16, tf32, f8f6f4, i8                        mxf8f6f4, mxf4, mxf4nvf4 (block scaling)
-    2             sparse                                       sparse
+    0-1           sparsity selector                            the same
+    2             sparse                                       the same
     3             saturate (i8)
     4-5           type of D: f16, f32, s32                     which byte of B's scales is first
     7-9, 10-12    types of A and B (`TYPES`)                   the same
@@ -14,7 +15,8 @@ The shape and the types of tcgen05.mma are no modifiers but 32 bits at run time,
     24-28         M / 16                                       the same
     29-30         (30-31: largest shift of .ws)                which byte of A's scales is first
 
-K follows from the kind: a row has 32 bytes. Elements in shared memory:
+K follows from the kind: a row has 32 bytes, and of a sparse A that is half of it: then B has rows of 64 bytes. M is that of both
+blocks with ``.cta_group::2``. Elements in shared memory:
 
 - of 8, 16 and 32 bits: one after the other;
 - of 4 and 6 bits in f8f6f4 and mxf8f6f4: 16 in each 16 bytes, packed from its first bit on; the rest of the 16 bytes is unused;
@@ -23,8 +25,9 @@ K follows from the kind: a row has 32 bytes. Elements in shared memory:
 In tensor memory A has a row's 32 bytes in eight columns; there elements of 4 and 6 bits take a byte each, those of e2m1 in bits
 2 to 5, the others in bits 0 to 5.
 
-A scale multiplies the elements of its block of 16 or 32 along K. Scales lie in tensor memory: those of row r of A (column r of B)
-in column r / 32 behind their address, lane r % 32, of each of the four groups of 32 lanes, a byte each.
+A scale multiplies the elements of its block along K: K / 1, K / 2 or K / 4. Scales lie in tensor memory: those of row r of A
+(column r of B) in column r / 32 behind their address, lane r % 32, of each of the four groups of 32 lanes, a byte each. A group
+of lanes has the scales of the columns of D that are in it.
 
 The matrix descriptor is wgmma's (`weft.emulator.arith.descriptors`), but for bits 61 to 63, the swizzle: 0 none, 1 128B with
 atoms of 32B, 2 128B, 4 64B, 6 32B. Bit 52, absolute addresses of the leading dimension, is refused.
@@ -43,6 +46,7 @@ from numpy.typing import NDArray
 from weft.emulator.arith.descriptors import Descriptor
 from weft.emulator.arith.products import ELEMENTS
 from weft.emulator.arith.swizzle import Swizzle
+from weft.emulator.arith.tcgen05_sparse import selectors
 
 ROW: Final = 32
 """Bytes of a row of A or B along K."""
@@ -102,23 +106,37 @@ class Product:
     a_scale: int
     b_scale: int
     """The first byte of each row's scales."""
+    sparse: bool
+    selector: int
+    """The sparsity selector."""
+    shift: int
+    """The most columns by which B may be shifted."""
 
     @property
     def work(self) -> int:
-        """Multiplications and additions."""
-        return 2 * self.m * self.n * self.kind.k
+        """Multiplications and additions; of a sparse A as if it were dense."""
+        return 2 * self.m * self.n * self.depth
+
+    @property
+    def depth(self) -> int:
+        """K."""
+        return self.kind.k << self.sparse
 
 
 @cache
-def product(bits: int, name: str, stationary: bool) -> Product:
-    """The instruction descriptor of ``.kind::name``. Raises `Malformed`."""
+def product(bits: int, name: str, stationary: bool, blocks: int = 1, sparse: bool = False) -> Product:
+    """The instruction descriptor of ``.kind::name``, for ``blocks`` blocks and a ``sparse`` A. Raises `Malformed`."""
     kind = KINDS[name]
 
     def field(low: int, width: int) -> int:
         return bits >> low & (1 << width) - 1
 
-    if field(2, 1):
-        raise Malformed("is of a sparse A, which the emulator does not know")
+    if field(2, 1) != sparse:
+        raise Malformed("is of a sparse A, without .sp" if field(2, 1) else "is of a dense A, with .sp")
+    if name in ("mxf4", "mxf4nvf4") and field(31, 1):
+        raise Malformed("is of K = 96, which the emulator does not know")
+    if sparse and field(0, 2) >= selectors(name) and not kind.scaled:
+        raise Malformed(f"has sparsity selector {field(0, 2)}, which kind::{name} does not have")
     types: list[str] = []
     for matrix, low in (("A", 7), ("B", 10)):
         if (code := field(low, 3)) not in kind.types:
@@ -135,24 +153,29 @@ def product(bits: int, name: str, stationary: bool) -> Product:
     if d == "f16" and "bf16" in types:
         raise Malformed("has D of f16 and operands of bf16")
     m, n = 16 * field(24, 5), 8 * field(17, 6)
-    _sized(kind, m, n, stationary)
+    _sized(kind, m, n, stationary, blocks, sparse)
     signs, saturates = field(13, 1) ^ field(14, 1), bool(field(3, 1)) and name == "i8"
-    scale, a_scale, b_scale = (_SCALES[field(23, 1)], field(29, 2), field(4, 2)) if kind.scaled else ("", 0, 0)
-    return Product(kind, m, n, a, b, d, bool(signs), *transposed, saturates, scale, a_scale, b_scale)
+    scaling = (_SCALES[field(23, 1)], field(29, 2), field(4, 2)) if kind.scaled else ("", 0, 0)
+    selector = 0 if kind.scaled or not sparse else field(0, 2)
+    shift = (0, 8, 16, 32)[field(30, 2)] if stationary else 0
+    return Product(kind, m, n, a, b, d, bool(signs), *transposed, saturates, *scaling, sparse, selector, shift)
 
 
-def _sized(kind: Kind, m: int, n: int, stationary: bool) -> None:
-    """Raises `Malformed` for sizes that there are not."""
+def _sized(kind: Kind, m: int, n: int, stationary: bool, blocks: int, sparse: bool) -> None:
+    """Raises `Malformed` for sizes that there are not. Of pairs those that CUTLASS has, which are more than the ISA's."""
     rows = (32, 64, 128) if stationary else (128,) if kind.scaled else (64, 128)
     if stationary:
         known = n in (64, 128, 256)
+    elif blocks == 2:
+        rows = (256,) if kind.scaled and sparse else (128, 256)
+        known = 8 < n <= 256 and n % (32 if kind.name == "i8" else 16) == 0
     elif kind.name == "i8":
         known = n in (8, 16, 24, 32) or n % 16 == 0 and 32 < n <= 256
         known = known and (m == 64 or n % 16 == 0)
     else:
         known = 8 <= n <= 256 and n % (16 if m == 128 and not kind.scaled else 8) == 0
     if m not in rows or not known:
-        suffix = " with .ws" if stationary else ""
+        suffix = " with .ws" if stationary else " in two blocks" if blocks == 2 else ""
         raise Malformed(f"is of {m} rows and {n} columns, which kind::{kind.name}{suffix} does not have")
 
 
@@ -173,6 +196,34 @@ def descriptor(bits: int) -> Descriptor:
         raise Malformed("has an absolute leading address (bit 52), which the emulator does not know")
     found = Descriptor.decode(bits)
     return Descriptor(found.start, found.leading, found.stride, found.base_offset, _SWIZZLES[mode])
+
+
+# ---- masks of columns ------------------------------------------------------------------------------------------------------
+
+
+def columns_of_b(bits: int, p: Product) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """What a zero-column mask descriptor makes of B's N columns: which column each is, and which are zeros. Raises `Malformed`.
+
+    Each of 1, 2 or 4 parts of the columns (M = 128, 64, 32) is spans of used columns and of zeros in turn. A part begins with
+    zeros where its *first span* is 1, and its *start count* of columns is left out of the first span, all but one at most. The
+    ISA's table of the fields (9.7.16.4.3) and its examples have the two spans the other way around: the examples are followed.
+    """
+    if bits & 0xC000_0070_0000_0000:
+        raise Malformed("has reserved bits set")
+    by = bits >> 56 & 63
+    if by > (most := min(p.shift, 16 if p.m == 32 else 32)):
+        raise Malformed(f"shifts columns by {by}, and the instruction descriptor allows {most}")
+    column = np.arange(p.n)
+    zero = np.zeros(p.n, np.bool_)
+    if bits >> 39 & 1:
+        skip, use = (bits >> 40 & 255) + 1, (bits >> 48 & 255) + 1
+        width = p.n * p.m // 128
+        for part in range(128 // p.m):
+            first = bits >> 32 + part & 1
+            start = min(bits >> 8 * part & 255, (skip if first else use) - 1)
+            place = (np.arange(width) + start) % (skip + use)
+            zero[part * width : (part + 1) * width] = place < skip if first else place >= use
+    return column + by, zero
 
 
 # ---- elements --------------------------------------------------------------------------------------------------------------

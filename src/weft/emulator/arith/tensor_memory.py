@@ -14,12 +14,17 @@ cells, relative to its address:
 With ``.pack::16b`` (and ``.unpack::16b`` of a store) a register holds the lower halves of two cells: column c of the picture is
 columns 2 c and 2 c + 1.
 
-A result D of M rows and N columns (``parts`` of them side by side in the same columns) lies in lane and column:
+A result D has ``rows`` rows of a block (M, or with ``.cta_group::2`` half of M) and N columns. Folded results have parts of the
+columns in the same columns of tensor memory, one below the other:
 
-    M = 128                 lane r                                column c
-    M = 64                  lane r % 16 + 32 (r / 16)             column c
-    M = 64, weight stationary (.ws)     lane r + 64 (c / (N / 2))      column c % (N / 2)
-    M = 32, .ws             lane r + 32 (c / (N / 4))             column c % (N / 4)
+    128 rows                lane r                                column c
+    64 rows                 lane r % 16 + 32 (r / 16)             column c
+    64 rows, folded         lane r + 64 (c / (N / 2))             column c % (N / 2)
+    32 rows, folded         lane r + 32 (c / (N / 4))             column c % (N / 4)
+
+Folded are weight stationary products (.ws), and the 64 rows of each of two blocks, unless A is sparse. An A in tensor memory has
+the lanes of D. For a folded D each part has an A of its own, with which its columns are computed: programs put the same into all
+of them (CUTLASS's ``TmemAllocMode::Duplicated``), or several matrices.
 """
 
 from __future__ import annotations
@@ -78,14 +83,14 @@ def picture(shape: str, count: int, split: int = 0) -> Picture:
 
 
 @cache
-def result_lanes(m: int, stationary: bool) -> Cells:
-    """The lanes of D's rows, (M, parts)."""
-    r = np.arange(m)[:, None]
-    if m == LANES:
+def result_lanes(rows: int, folded: bool) -> Cells:
+    """The lanes of D's rows in a block, (rows, parts)."""
+    r = np.arange(rows)[:, None]
+    if rows == LANES:
         return r
-    if not stationary:
+    if not folded:
         return r % 16 + 32 * (r // 16)
-    return r + m * np.arange(LANES // m)[None, :]
+    return r + rows * np.arange(LANES // rows)[None, :]
 
 
 # ---- copies ----------------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ first bit of their 16 bytes on, become a byte each, those of 4 bits in bits 2 to
 tcgen05.shift moves 32 bytes (8 columns) of 31 lanes to the next lane each: lane i + 1 becomes what lane i was, the first stays.
 The ISA says "downwards across all the rows, except the last, by one row", and no more: hardware was not asked.
 
+With ``.cta_group::2`` both blocks of a pair copy, or shift, each in memory of its own.
+
 tcgen05.commit lets an mbarrier track the copies and products that the thread has begun. They are complete by then, so that it
 arrives at once, and what waits for that phase has seen them.
 """
@@ -30,8 +32,9 @@ from weft.emulator.ops.bulk import MULTICAST, aimed, aims
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import keys, shared_address, update
 from weft.emulator.ops.registry import Step, instruction
-from weft.emulator.ops.tcgen05_mma import PENDING, read_shared
-from weft.emulator.ops.tensor_memory import GROUP, TensorMemory, addresses, one_block, split_address
+from weft.emulator.ops.tcgen05_mma import PENDING
+from weft.emulator.ops.tcgen05_operands import read_shared
+from weft.emulator.ops.tensor_memory import GROUP, TensorMemory, addresses, blocks_of, split_address
 from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
@@ -67,7 +70,6 @@ def _copy(b: Binding) -> Step:
         to="? b8x16",
         source="? " + " ".join(_WIDENED),
     )
-    one_block(b, f["group"])
     found = COPIES.get((f["shape"], f["multicast"]))
     b.require(bool(f["to"]) == bool(f["source"]), "'.b8x16' needs '.b4x16_p64' or '.b6x16_p32'")
     b.count(2)
@@ -76,7 +78,7 @@ def _copy(b: Binding) -> Step:
     lanes, count = found
     rows = lanes.shape[0]
     to, descriptors = addresses(b, 0), np.broadcast_to(b.read(1, TYPES["b64"]), (b.execution.threads,))
-    execution, site, name = b.execution, b.site, b.instruction.name
+    execution, site, name, blocks = b.execution, b.site, b.instruction.name, blocks_of(b, f["group"])
 
     def step(active: Active) -> None:
         agent = Groups.of(execution, PENDING).begin(active) if execution.order.active else None
@@ -87,14 +89,15 @@ def _copy(b: Binding) -> Step:
             except Malformed as error:
                 message = f"the matrix descriptor of {name} {error}"
                 raise execution.fault(Undefined, message, site, thread) from None
-            words = read_shared(execution, site, thread, units, agent)
-            if f["source"]:
-                raw = np.ascontiguousarray(words).view(np.uint8).reshape(-1, UNIT)
-                words = np.ascontiguousarray(_widen(raw, f["source"]))
-            cells = np.ascontiguousarray(words).view(np.uint32).reshape(rows, 1, -1)
-            lane, column = split_address(int(targets[thread]))
-            columns = column + np.arange(cells.shape[2])[None, None, :]
-            memory.write(site, thread, (lanes + lane)[:, :, None], columns, cells)
+            for block in blocks(thread):
+                words = read_shared(execution, site, thread, block, units, agent)
+                if f["source"]:
+                    raw = np.ascontiguousarray(words).view(np.uint8).reshape(-1, UNIT)
+                    words = np.ascontiguousarray(_widen(raw, f["source"]))
+                cells = np.ascontiguousarray(words).view(np.uint32).reshape(rows, 1, -1)
+                lane, column = split_address(int(targets[thread]))
+                columns = column + np.arange(cells.shape[2])[None, None, :]
+                memory.part(site, thread, block).write((lanes + lane)[:, :, None], columns, cells)
 
     return step
 
@@ -102,9 +105,8 @@ def _copy(b: Binding) -> Step:
 @instruction("tcgen05.shift")
 def _shift(b: Binding) -> Step:
     f = form(b, op="shift", group=GROUP, way="down")
-    one_block(b, f["group"])
     b.count(1)
-    at, execution, site = addresses(b, 0), b.execution, b.site
+    at, execution, site, blocks = addresses(b, 0), b.execution, b.site, blocks_of(b, f["group"])
 
     def step(active: Active) -> None:
         memory, places = TensorMemory.of(execution), at()
@@ -115,7 +117,9 @@ def _shift(b: Binding) -> Step:
                 raise execution.fault(Undefined, message, site, thread)
             lanes = lane + np.arange(_SHIFTED_LANES)[:, None]
             columns = column + np.arange(_SHIFTED_COLUMNS)[None, :]
-            memory.write(site, thread, lanes + 1, columns, memory.read(site, thread, lanes, columns))
+            for block in blocks(thread):
+                part = memory.part(site, thread, block)
+                part.write(lanes + 1, columns, part.read(lanes, columns))
 
     return step
 
@@ -131,12 +135,13 @@ def _commit(b: Binding) -> Step:
         multicast=f"? {MULTICAST}",
         type="b64",
     )
-    one_block(b, f["group"])
     b.count(2 if f["multicast"] else 1)
     locate, places = shared_address(b, 0, f["space"]), aims(b, f["multicast"], 1)
-    execution, site = b.execution, b.site
+    execution, site, blocks = b.execution, b.site, blocks_of(b, f["group"])
 
     def step(active: Active) -> None:
+        for thread in active.index.tolist():
+            blocks(thread)
         for some, rank, _ in places(active):
             threads = some.index
             _, phase = update(execution, site, threads, aimed(execution, locate, rank)(threads), arrivals=1)

@@ -4,131 +4,59 @@ Computed when it is issued; D is in tensor memory. What it reads of shared memor
 that tcgen05.commit names completes its phase, and accesses are of the async proxy, as for wgmma. Products are those of
 `weft.emulator.arith.products`: exact, summed with D in float64, rounded once. Scales multiply the elements of A and B, exactly.
 
-Refused: a sparse A (``.sp``), ``.ashift``, two blocks (``.cta_group::2``), a mask of columns (``.ws`` with a descriptor that is
-not 0). Where A stays (``.collector``) has no meaning.
+With ``.cta_group::2`` a thread of either block of a pair begins a product of both. Each has half of the rows of A and D, and half
+of the columns of B; the block of even rank has the first halves.
+
+Refused: ``.ashift``. Where A or B stays (``.collector``) has no meaning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith import tcgen05
-from weft.emulator.arith.descriptors import UNIT
-from weft.emulator.arith.products import ELEMENTS, float_product, integer_product
-from weft.emulator.arith.tcgen05 import KINDS, ROW, Malformed, Product
-from weft.emulator.arith.tensor_memory import LANES, Cells, result_lanes
+from weft.emulator.arith.products import float_product, integer_product
+from weft.emulator.arith.tcgen05 import Malformed, Product
+from weft.emulator.arith.tensor_memory import Cells, result_lanes
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
-from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.async_groups import Groups
 from weft.emulator.ops.registry import Step, instruction
-from weft.emulator.ops.tensor_memory import GROUP, QUARTER, TensorMemory, addresses, one_block, split_address
+from weft.emulator.ops.tcgen05_forms import form
+from weft.emulator.ops.tcgen05_operands import (
+    Operand,
+    chosen,
+    left,
+    read_operands,
+    right,
+    scales_of_columns,
+    scales_of_rows,
+    sparse_left,
+    stored_left,
+)
+from weft.emulator.ops.tensor_memory import QUARTER, Part, TensorMemory, addresses, blocks_of, split_address
 from weft.emulator.ptx.syntax import Address, Vector
 from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
-    from weft.emulator.machine.execution import Execution
 
 PENDING: Final = "tcgen05"
 """What `Groups` calls operations that have not been committed."""
-
-BLOCKS: Final = {
-    "mxf8f6f4": {"": 32, "block32": 32, "scale_vec::1X": 32},
-    "mxf4": {"": 32, "block32": 32, "scale_vec::2X": 32},
-    "mxf4nvf4": {"block32": 32, "scale_vec::2X": 32, "block16": 16, "scale_vec::4X": 16},
-}
-"""Elements along K that have a scale, by kind and modifier."""
-
-_COLLECTORS: Final = frozenset(
-    f"collector::{buffer}::{use}"
-    for buffer in ("a", "b0", "b1", "b2", "b3")
-    for use in ("fill", "use", "lastuse", "discard")
-)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """The modifiers."""
-
-    kind: str
-    stationary: bool
-    block: int
-    """Elements that have a scale; 0 without scales."""
-
-
-def _form(b: Binding) -> _Form:
-    name = b.instruction.name
-    rest = [m for m in b.modifiers[1:] if m not in _COLLECTORS]
-    for refused, why in (("sp", "a sparse A"), ("ashift", "A shifted by a row")):
-        if refused in rest:
-            b.unknown(f"'.{refused}' of tcgen05.mma: {why}")
-    kinds = [m.removeprefix("kind::") for m in rest if m.startswith("kind::")]
-    groups = [m for m in rest if m in GROUP.split()]
-    b.require(len(kinds) == 1 and kinds[0] in KINDS, f"{name} has no kind that there is")
-    b.require(len(groups) == 1, f"{name} has {len(groups)} groups of blocks, expected one")
-    one_block(b, groups[0])
-    rest = [m for m in rest if m not in groups and not m.startswith("kind::")]
-    kind, scaled, stationary = KINDS[kinds[0]], "block_scale" in rest, "ws" in rest
-    b.require(scaled == kind.scaled, f"kind::{kind.name} and '.block_scale' do not go together")
-    b.require(not (scaled and stationary), "'.ws' has no '.block_scale'")
-    sizes = [m for m in rest if m not in ("ws", "block_scale")]
-    known = BLOCKS[kind.name] if scaled else {"": 0}
-    size = sizes[0] if sizes else ""
-    if len(sizes) > 1 or size not in known:
-        b.unknown(f"'.{(sizes or ['no block size'])[-1]}' of tcgen05.mma.kind::{kind.name}")
-    return _Form(kind.name, stationary, known[size])
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A or B of one product in shared memory: the addresses of its units of 16 bytes, and how they become numbers."""
-
-    units: NDArray[np.uint64]
-    rows: int
-    depth: int
-    kind: str
-    transposed: bool
-    dense: bool
-
-    def numbers(self, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """(rows, K), of the units' words (units, 2)."""
-        raw = np.ascontiguousarray(words).view(np.uint8)
-        if self.transposed:
-            return tcgen05.numbers(raw.reshape(self.depth, -1), self.kind).T
-        return tcgen05.numbers(raw.reshape(self.rows, -1), self.kind, dense=self.dense)
-
-
-@lru_cache(maxsize=4096)
-def operand(bits: int, rows: int, depth: int, kind: str, transposed: bool, dense: bool) -> Operand:
-    """The operand with this matrix descriptor. Raises `Malformed`."""
-    found = tcgen05.descriptor(bits)
-    units = found.mn_major(rows, depth, ELEMENTS[kind].bits // 8) if transposed else found.k_major(rows, ROW // UNIT)
-    return Operand(units.ravel().astype(np.uint64), rows, depth, kind, transposed, dense)
-
-
-def read_shared(execution: Execution, site: int, thread: int, units: NDArray[np.uint64], agent: Agent | None) -> Any:
-    """The words (units, 2) of units of 16 bytes, which an operation of the thread reads."""
-    threads = np.full(units.size, thread)
-    addresses = execution.memory.own_shared(threads, units)
-    access = AccessBatch(site, Space.SHARED, Kind.READ, threads, addresses, UNIT, Proxy.ASYNC, agent=agent)
-    execution.counters.access(access)
-    return execution.memory.load(access, 8).reshape(-1, 2)
 
 
 class _Mma:
     """One instruction, and what its threads compute."""
 
     def __init__(self, b: Binding) -> None:
-        self.form = f = _form(b)
+        self.form = f = form(b)
         self.execution, self.site, self.name = b.execution, b.site, b.instruction.name
+        self.blocks = blocks_of(b, f.group)
         threads = b.execution.threads
 
         def wide(place: int, name: str) -> NDArray[Any]:
@@ -138,18 +66,20 @@ class _Mma:
         self.in_memory = isinstance(b.operand(1), Address)
         self.a: Callable[[], NDArray[Any]] = addresses(b, 1) if self.in_memory else lambda: left
         left = wide(1, "b64") if not self.in_memory else np.zeros(0)
-        self.b, self.descriptor = wide(2, "b64"), wide(3, "b32")
-        place = 4
+        self.b = wide(2, "b64")
+        self.metadata = addresses(b, 3) if f.sparse else None
+        self.descriptor = wide(3 + f.sparse, "b32")
+        place = 4 + f.sparse
         self.scales: Sequence[Callable[[], NDArray[Any]]] = ()
         self.disabled: Sequence[NDArray[Any]] = ()
-        if f.block:
-            self.scales, place = (addresses(b, 4), addresses(b, 5)), 6
-        elif len(b.operands) > 4 and isinstance(b.operand(4), Vector):
-            elements = b.elements(4)
-            b.require(len(elements) == 4, f"{self.name} has {len(elements)} masks of lanes, expected 4")
+        if f.scales:
+            self.scales, place = (addresses(b, place), addresses(b, place + 1)), place + 2
+        elif len(b.operands) > place and isinstance(b.operand(place), Vector):
+            elements = b.elements(place)
+            b.require(len(elements) == f.masks, f"{self.name} has {len(elements)} masks of lanes, expected {f.masks}")
             b.require(not f.stationary, "'.ws' has no masks of lanes")
             self.disabled = [np.broadcast_to(b.read(e, TYPES["b32"]), (threads,)) for e in elements]
-            place = 5
+            place += 1
         b.count(place + 1, place + 2)
         self.enable = b.predicate(place)
         self.shift, self.mask = 0, None
@@ -173,101 +103,146 @@ class _Mma:
         return self.execution.fault(Undefined, f"the {what} of {self.name} {error}", self.site, thread)
 
     def _compute(self, thread: int, d: int, a: int, accumulate: bool, agent: Agent | None) -> None:
-        execution, site, f = self.execution, self.site, self.form
-        if self.mask is not None and self.mask[thread]:
-            raise execution.fault(
-                Undefined, f"{self.name} with a mask of columns, which the emulator does not know", site, thread
-            )
+        execution, f, blocks = self.execution, self.form, self.blocks(thread)
         try:
-            p = tcgen05.product(int(self.descriptor[thread]), f.kind, f.stationary)
+            p = tcgen05.product(int(self.descriptor[thread]), f.kind, f.stationary, len(blocks), f.sparse)
         except Malformed as error:
             raise self._wrong(error, "instruction descriptor", thread) from None
-        left, right = self._operands(thread, a, p, agent)
-        lanes = result_lanes(p.m, f.stationary)
-        parts = int(lanes.shape[1])
-        lane, column = split_address(d)
-        lanes = (lanes + lane)[:, :, None]
-        offsets: Cells = np.arange(p.n // parts)
-        columns = (column + offsets)[None, None, :]
+        folded = f.stationary or (len(blocks) > 1 and not f.sparse)
+        lanes = result_lanes(p.m // len(blocks), folded)
         memory = TensorMemory.of(execution)
+        parts = [memory.part(self.site, thread, block) for block in blocks]
+        lefts, b = self._operands(thread, a, p, parts, lanes, agent)
+        if self.scales:
+            self._check_scales(thread, p)
+        for number, (part, a_of) in enumerate(zip(parts, lefts, strict=True)):
+            self._result(p, part, number, d, lanes, a_of, b, accumulate)
+        execution.counters.add(self.site, "tcgen05", 1)
+        execution.counters.add(self.site, "matrix_flops", p.work)
+
+    def _result(
+        self,
+        p: Product,
+        part: Part,
+        number: int,
+        d: int,
+        lanes: Cells,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        accumulate: bool,
+    ) -> None:
+        """D of the block ``number`` of the group: A (parts or 1, rows, K) by B (N, K)."""
+        rows, count = lanes.shape
+        lane, column = split_address(d)
+        where = (lanes + lane)[:, :, None]
+        offsets: Cells = np.arange(p.n // count)
+        columns = (column + offsets)[None, None, :]
         before: Any = np.array(0)
         if accumulate:
-            words = memory.read(site, thread, lanes, columns, "D: ").reshape(p.m, p.n)
+            words = part.read(where, columns, "D: ").reshape(rows, p.n)
             before = _values(words, p.d)
             if self.shift:
                 before = before.astype(np.float64) * 2.0**-self.shift
-        result = self._scaled(thread, p, left, right, before) if self.scales else _product(left, right.T, before, p)
-        written = _words(result, p.d).reshape(p.m, parts, -1)
+        if self.scales:
+            result = self._scaled(p, part, lanes, a, b, before)
+        elif len(a) == 1:
+            result = _product(a[0], b.T, before, p)
+        else:
+            each = zip(a, np.split(b, count), _split(before, count), strict=True)
+            result = np.concatenate([_product(x, y.T, old, p) for x, y, old in each], axis=1)
+        written = _words(np.ascontiguousarray(result), p.d).reshape(rows, count, -1)
         if self.disabled:
-            off = np.array([int(word[thread]) for word in self.disabled], np.uint32)
-            keep = np.unpackbits(off.view(np.uint8), bitorder="little")[lanes[:, 0, 0]] == 0
-            lanes, written = lanes[keep], written[keep]
+            mine = self.disabled[4 * number : 4 * number + 4]
+            off = np.array([int(word[part.thread]) for word in mine], np.uint32)
+            keep = np.unpackbits(off.view(np.uint8), bitorder="little")[where[:, :, 0]] == 0
+            if count == 1:
+                where, written = where[keep[:, 0]], written[keep[:, 0]]
+            elif not keep.all():
+                flat, cells = where[keep], written[keep]
+                if cells.size:
+                    part.write(flat, columns[0], cells)
+                return
         if written.size:
-            memory.write(site, thread, lanes, columns, written)
-        execution.counters.add(site, "tcgen05", 1)
-        execution.counters.add(site, "matrix_flops", p.work)
+            part.write(where, columns, written)
 
-    def _operands(self, thread: int, a: int, p: Product, agent: Agent | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A (M, K) and B (N, K); A negated where the product is."""
-        dense = p.kind.k == 64
-        left = self._from_tensor_memory(thread, a, p, dense) if self.in_memory else None
+    def _operands(
+        self, thread: int, a: int, p: Product, parts: list[Part], lanes: Cells, agent: Agent | None
+    ) -> tuple[list[NDArray[Any]], NDArray[Any]]:
+        """A of each block, (parts or 1, rows, K), negated where the product is; B (N, K)."""
+        execution, site, blocks = self.execution, self.site, len(parts)
+        if self.in_memory and p.a_transposed:
+            message = "A in tensor memory is MN-major, which there is not"
+            raise execution.fault(Undefined, message, site, thread)
+        columns, zero = self._columns(thread, p)
         try:
-            b = operand(int(self.b[thread]), p.n, p.kind.k, p.b, p.b_transposed, dense)
-            shared = [b]
-            if left is None:
-                shared.insert(0, operand(a, p.m, p.kind.k, p.a, p.a_transposed, dense))
+            b = right(p, int(self.b[thread]), p.n // blocks if columns is None else int(columns.max()) + 1)
+            if columns is not None and not p.b_transposed:
+                b = chosen(b, columns[~zero])
+            first: list[Operand] = [] if self.in_memory else [left(p, a, p.m // blocks)]
         except Malformed as error:
             raise self._wrong(error, "matrix descriptor", thread) from None
-        words = read_shared(self.execution, self.site, thread, np.concatenate([m.units for m in shared]), agent)
-        right = b.numbers(words[words.shape[0] - b.units.size :])
-        if left is None:
-            left = shared[0].numbers(words[: shared[0].units.size])
-        return (-left if p.negated else left), right
+        lefts: list[NDArray[Any]] = []
+        rights: list[NDArray[Any]] = []
+        for part in parts:
+            *stored, mine = read_operands(execution, site, thread, part.block, [*first, b], agent)
+            rights.append(mine)
+            found = stored_left(p, part, a, lanes) if self.in_memory else stored[0][None]
+            if self.metadata is not None:
+                try:
+                    found = sparse_left(p, part, int(self.metadata()[thread]), lanes, found)
+                except ValueError as error:
+                    raise execution.fault(Undefined, str(error), site, thread) from None
+            lefts.append(-found if p.negated else found)
+        whole = np.concatenate(rights)
+        if columns is not None:
+            some = whole
+            whole = np.zeros((p.n, p.depth), some.dtype)
+            whole[~zero] = some[~zero] if p.b_transposed else some
+        return lefts, whole
 
-    def _from_tensor_memory(self, thread: int, a: int, p: Product, dense: bool) -> NDArray[Any]:
-        if p.a_transposed or (self.form.stationary and p.m != LANES):
-            what = "MN-major" if p.a_transposed else f"of {p.m} rows with .ws"
-            raise self.execution.fault(
-                Undefined, f"A in tensor memory is {what}, which there is not", self.site, thread
-            )
-        lane, column = split_address(a)
-        lanes, columns = lane + result_lanes(p.m, False), column + np.arange(ROW // 4)[None, :]
-        words = TensorMemory.of(self.execution).read(self.site, thread, lanes, columns, "A: ")
-        return tcgen05.contained(np.ascontiguousarray(words).view(np.uint8), p.a, dense=dense)
+    def _columns(self, thread: int, p: Product) -> tuple[NDArray[np.intp] | None, NDArray[np.bool_]]:
+        """Which columns of B there are, and which of them are zeros; None where a mask says nothing of them."""
+        if self.mask is None or not self.mask[thread]:
+            return None, np.zeros(p.n, np.bool_)
+        try:
+            columns, zero = tcgen05.columns_of_b(int(self.mask[thread]), p)
+        except Malformed as error:
+            raise self._wrong(error, "mask of columns", thread) from None
+        if p.b_transposed and columns[0]:
+            message = f"{self.name} shifts the columns of an MN-major B, which the emulator does not know"
+            raise self.execution.fault(Undefined, message, self.site, thread)
+        return columns, zero
 
-    def _scaled(self, thread: int, p: Product, left: Any, right: Any, before: Any) -> NDArray[Any]:
+    def _scaled(
+        self, p: Product, part: Part, lanes: Cells, a: NDArray[Any], b: NDArray[Any], before: Any
+    ) -> NDArray[Any]:
         """The products of each 32 lanes, which have a copy of the scales of their own."""
-        block, memory = self.form.block, TensorMemory.of(self.execution)
-        count = p.kind.k // block
-        self._check_scales(thread, p, count)
-        (a_lane, a_column), (b_lane, b_column) = (split_address(int(s()[thread])) for s in self.scales)
-        result = np.empty((p.m, p.n), np.float32)
-        for first in range(0, p.m, QUARTER):
-            rows = np.arange(first, first + QUARTER)
-            a_words = memory.read(self.site, thread, a_lane + rows, a_column + rows // QUARTER, "scales of A: ")
-            n = np.arange(p.n)
-            b_words = memory.read(
-                self.site, thread, b_lane + first + n % QUARTER, b_column + n // QUARTER, "scales of B: "
-            )
-            by_row = _bytes(a_words, p.a_scale, count, p.scale)
-            by_column = _bytes(b_words, p.b_scale, count, p.scale)
-            scaled_a = left[rows] * np.repeat(by_row, block, axis=1)
-            scaled_b = right * np.repeat(by_column, block, axis=1)
-            part = before[rows] if before.ndim else before
-            result[rows] = _product(scaled_a, scaled_b.T, part, p)
+        (rows, count), n = lanes.shape, p.n // lanes.shape[1]
+        of_a, of_b = (int(s()[part.thread]) for s in self.scales)
+        scales, block = self.form.scales, p.depth // self.form.scales
+        result = np.empty((rows, p.n), np.float32)
+        for i in range(count):
+            by_row = scales_of_rows(p, part, of_a, lanes[:, i], scales)
+            scaled_a = a[i if len(a) > 1 else 0] * np.repeat(by_row, block, axis=1)
+            columns = slice(i * n, (i + 1) * n)
+            for first in range(0, rows, QUARTER):
+                some = slice(first, first + QUARTER)
+                by_column = scales_of_columns(p, part, of_b, int(lanes[first, i]), scales, n)
+                scaled_b = b[columns] * np.repeat(by_column, block, axis=1)
+                old = before[some, columns] if before.ndim else before
+                result[some, columns] = _product(scaled_a[some], scaled_b.T, old, p)
         return result
 
-    def _check_scales(self, thread: int, p: Product, count: int) -> None:
+    def _check_scales(self, thread: int, p: Product) -> None:
         for first in (p.a_scale, p.b_scale):
-            if first % count or (p.scale == "ue4m3") > (self.form.block == 16):
+            if first % self.form.scales or (p.scale == "ue4m3") > (self.form.scales == 4):
                 message = f"scales of .{p.scale} from byte {first} on, of which {self.name} has none"
                 raise self.execution.fault(Undefined, message, self.site, thread)
 
 
-def _bytes(words: NDArray[np.uint32], first: int, count: int, kind: str) -> NDArray[np.float64]:
-    """The scales (rows, count) in words, from a byte on."""
-    raw = np.ascontiguousarray(words).view(np.uint8).reshape(-1, 4)
-    return tcgen05.scales(raw[:, first : first + count], kind)
+def _split(before: Any, count: int) -> list[Any]:
+    """D's columns in parts."""
+    return np.split(before, count, axis=1) if before.ndim else [before] * count
 
 
 _DTYPES: Final = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
@@ -295,5 +270,5 @@ def _product(a: NDArray[Any], b: NDArray[Any], before: NDArray[Any], p: Product)
 
 @instruction("tcgen05.mma")
 def mma(b: Binding) -> Step:
-    """``tcgen05.mma{.ws}.cta_group::1.kind{.block_scale}  [d], a, b-desc, i-desc, ..., enable-d``."""
+    """``tcgen05.mma{.ws}{.sp}.cta_group.kind{.block_scale}  [d], a, b-desc, i-desc, ..., enable-d``."""
     return _Mma(b).step

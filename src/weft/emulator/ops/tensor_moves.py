@@ -1,0 +1,134 @@
+"""Loads and stores of tensor memory: tcgen05.ld, st, wait, fence (PTX ISA 9.7.16.8, 9.7.16.11).
+
+A warp reaches 32 lanes of its own block's tensor memory, whatever ``.cta_group`` the kernel has. Loads and stores are done when
+they are issued, and so are the products and copies that tensor memory takes part in (`weft.emulator.ops.tcgen05_mma`,
+`tcgen05_copy`). So ``wait`` and ``fence`` have nothing to do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from weft.emulator.arith.tensor_memory import COUNTS, LANES, REGISTERS, Cells, Picture, picture
+from weft.emulator.errors import OutOfBounds, Undefined
+from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.machine.binding import Binding
+from weft.emulator.ops.forms import form
+from weft.emulator.ops.fragments import collective, registers
+from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ops.tensor_memory import QUARTER, TensorMemory, addresses
+
+
+class _Move:
+    """A tcgen05.ld or st: its registers, and the cells that each of them is of."""
+
+    def __init__(self, b: Binding, op: str, packing: str) -> None:
+        f = form(
+            b,
+            op=op,
+            sync="sync",
+            aligned="aligned",
+            shape=" ".join(REGISTERS),
+            count=" ".join(f"x{count}" for count in COUNTS),
+            packing=f"? {packing}",
+            type="b32",
+        )
+        self.shape, count = f["shape"], int(f["count"][1:])
+        size = REGISTERS[self.shape] * count
+        b.require(size <= LANES, f"{b.instruction.name} has {size} registers; a thread has at most {LANES}")
+        split = self.shape == "16x32bx2"
+        b.count(3 if split else 2)
+        load = op == "ld"
+        self.address = addresses(b, 1 if load else 0)
+        offset = b.constant(2 if load else 1) if split else 0
+        self.views = registers(b, 0 if load else 2 if split else 1, size, 32, write=load)
+        self.packed = bool(f["packing"])
+        self.picture: Picture = picture(self.shape, count, offset)
+        self.check = collective(b)
+        self.execution, self.site = b.execution, b.site
+
+    def cells(self, active: Active) -> tuple[IndexArray, NDArray[np.intp], Cells, Cells]:
+        """The warps that execute, their first threads, and the cells of their registers, (warps, registers, 32)."""
+        execution = self.execution
+        found = self.check(active)
+        warps = np.arange(execution.warps) if found is None else found
+        threads = warps * WARP
+        given = self.address().reshape(-1, WARP)[warps].astype(np.int64)
+        if (given != given[:, :1]).any():
+            which = int((given != given[:, :1]).any(axis=1).argmax())
+            message = "an address of tensor memory must be the same in all threads of a warp"
+            raise execution.fault(Undefined, message, self.site, int(threads[which]))
+        lane, column = given[:, 0] >> 16 & 0xFFFF, given[:, 0] & 0xFFFF
+        first = warps % execution.block_warps % 4 * QUARTER
+        beyond = (lane < first) | (lane + self.picture.height > first + QUARTER)
+        if beyond.any():
+            which = int(beyond.argmax())
+            low = int(first[which])
+            last = int(lane[which]) + self.picture.height - 1
+            message = f"lanes {lane[which]} to {last} of tensor memory; this warp reaches lanes {low} to {low + 31}"
+            raise execution.fault(OutOfBounds, message, self.site, int(threads[which]))
+        return warps, threads, lane[:, None, None] + self.picture.lanes, column[:, None, None] + self.columns()
+
+    def columns(self) -> Cells:
+        """Relative to the address; of the first of two where two share a register."""
+        return 2 * self.picture.columns if self.packed else self.picture.columns
+
+
+@instruction("tcgen05.ld")
+def _load(b: Binding) -> Step:
+    move = _Move(b, "ld", "pack::16b")
+
+    def step(active: Active) -> None:
+        memory = TensorMemory.of(move.execution)
+        warps, threads, lanes, columns = move.cells(active)
+        for i, (warp, thread) in enumerate(zip(warps.tolist(), threads.tolist(), strict=True)):
+            part = memory.part(move.site, thread)
+            values = part.read(lanes[i], columns[i])
+            if move.packed:
+                upper = part.read(lanes[i], columns[i] + 1)
+                values = (values & np.uint32(0xFFFF)) | (upper << np.uint32(16))
+            for view, row in zip(move.views, values, strict=True):
+                view[warp] = row
+
+    return step
+
+
+@instruction("tcgen05.st")
+def _store(b: Binding) -> Step:
+    """The upper halves of cells that ``.unpack::16b`` writes are 0."""
+    move = _Move(b, "st", "unpack::16b")
+
+    def step(active: Active) -> None:
+        memory = TensorMemory.of(move.execution)
+        warps, threads, lanes, columns = move.cells(active)
+        for i, (warp, thread) in enumerate(zip(warps.tolist(), threads.tolist(), strict=True)):
+            part = memory.part(move.site, thread)
+            values = np.stack([view[warp] for view in move.views])
+            if move.packed:
+                part.write(lanes[i], columns[i] + 1, values >> np.uint32(16))
+                values = values & np.uint32(0xFFFF)
+            part.write(lanes[i], columns[i], values)
+
+    return step
+
+
+@instruction("tcgen05.wait::ld", "tcgen05.wait::st")
+def _wait(b: Binding) -> Step:
+    """Loads and stores are complete as soon as they are issued."""
+    form(b, op="wait::ld wait::st", sync="sync", aligned="aligned")
+    b.count(0)
+    check = collective(b)
+
+    def step(active: Active) -> None:
+        check(active)
+
+    return step
+
+
+@instruction("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
+def _fence(b: Binding) -> Step:
+    """Orders accesses to tensor memory, which are in order here."""
+    form(b, op="fence::before_thread_sync fence::after_thread_sync")
+    b.count(0)
+    return lambda active: None
