@@ -46,6 +46,8 @@ DROPPED = {
     "read ahead in a loop": """mov.u32 %r4, 0; st.shared.u32 [%r1], 5; mov.u32 %r6, %r1; ld.shared.u32 %r5, [%r6];
         L: mov.u32 %r2, %r5; add.u32 %r6, %r6, 128; ld.shared.u32 %r5, [%r6]; add.u32 %r4, %r4, 1;
         setp.lt.u32 %q, %r4, 1; @%q bra L;""",
+    "written over by what is no arithmetic": "ld.shared.u32 %r2, [%r1]; activemask.b32 %r2; mov.u32 %r2, 5;",
+    "added by halves": "ld.shared.u32 %r3, [%r1]; vadd2.u32.u32.u32 %r4, %r3, %r3, %r3;",
     "a generic address": "cvta.local.u64 %rd3, mine; ld.u32 %r3, [%rd3]; st.u32 [%rd3+4], %r3; st.u32 [%rd3+4], 5;"
     "ld.u32 %r2, [%rd3+4];",
 }
@@ -74,6 +76,7 @@ USED = {
     "chosen": ("selp.u32 %r2, 5, %r3, %p;", 12, *STORED),
     "what chooses": ("setp.eq.u32 %q, %r3, 0; selp.u32 %r2, 5, 6, %q;", 12, *STORED),
     "shuffled": ("shfl.sync.bfly.b32 %r2, %r3, 1, 31, -1;", 12, *STORED),
+    "slept for": ("nanosleep.u32 %r3;", 11, "an operand of", "nanosleep.u32 %r3"),
     "counted": ("atom.shared.add.u32 %r2, [%r1], %r3;", 11, "an operand of", "atom.shared.add.u32 %r2, [%r1], %r3"),
     "voted": ("setp.eq.u32 %q, %r3, 0; vote.sync.any.pred %q, %q, -1;", 11, "an operand of", "vote.sync.any.pred %q, %q, -1"),
 }  # fmt: skip

@@ -42,9 +42,13 @@ _COMPUTES: Final = frozenset(
         "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr",
         "prmt", "mov", "cvt", "cvta", "set", "setp", "selp", "slct", "isspacep", "mapa", "getctarank", "shfl",
         "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset",
+        "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4",
     }
 )  # fmt: skip
 """Instructions that make poison of poison."""
+
+_READ_FIRST: Final = ("bar", "brx", "call", "nanosleep", "tcgen05.dealloc", "wgmma")
+"""How instructions begin whose first operand is read. That of others is an address, or a result: what it held is lost."""
 
 Poison = NDArray[np.int32]
 """For each thread the number of the read that a value comes from, or 0."""
@@ -115,7 +119,7 @@ class Tracked(Scheduler):
             return chosen
         if instruction.opcode == "st" and self._space(site, chosen) in (Space.SHARED, Space.LOCAL):
             return chosen
-        for operand in instruction.operands:
+        for operand in instruction.operands[not instruction.name.startswith(_READ_FIRST) :]:
             for name in _registers(operand):
                 self._use(site, name, chosen, "an operand of")
         return chosen
