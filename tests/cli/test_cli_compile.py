@@ -161,7 +161,8 @@ def test_tile_ir_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 needs_tools = pytest.mark.skipif(
-    not all(map(shutil.which, ("ptxas", "nvdisasm"))), reason="ptxas or nvdisasm is not on PATH"
+    not all(map(shutil.which, ("ptxas", "nvdisasm"))),
+    reason="ptxas or nvdisasm, whose output is printed, is not on the PATH",
 )
 
 

@@ -171,7 +171,7 @@ extern "C" __global__ void nothing() {}
 """
 
 
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine")
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc, which compiles the CUDA source, is not on the PATH")
 def test_cuda_source(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     """Compiled with its lines; the kernel by its name in the source."""
     source = tmp_path / "scale.cu"

@@ -189,7 +189,7 @@ def test_ptx_computes_what_the_cpu_does(host: Compiler, dtype: DType, lanes: int
     """Bit for bit, but for which NaN, which of two zeros is the least or largest (`TIED_ZEROS`), and `APPROXIMATIONS`: both have
     fused multiply-add and round each operation once."""
     if not Module("", host.triple, host.features).fma:
-        pytest.skip("the CPU has no fused multiply-add")
+        pytest.skip("this CPU has no fused multiply-add, so that its bits differ from those of PTX")
     ptx = ptx_of(dtype, lanes, target)
     assert ".extern" not in ptx
     emulated = Emulated(ptx)
@@ -239,7 +239,7 @@ def test_float_instructions_are_those_of_ieee_754() -> None:
 def test_ptxas_accepts(dtype: DType, tmp_path: Path) -> None:
     assembler = shutil.which("ptxas")
     if assembler is None:
-        pytest.skip("ptxas is not on the PATH, and no part of weft")
+        pytest.skip("ptxas, which is asked whether it takes the code, is not on the PATH")
     source = tmp_path / "cases.ptx"
     source.write_text(ptx_of(dtype, 4))
     command = [assembler, "-arch=sm_90", "-O1", str(source), "-o", str(tmp_path / "cases.cubin")]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TRIPLE = llvm.get_process_triple()
 pytestmark = [
     pytest.mark.jit,
-    pytest.mark.skipif(architecture(TRIPLE) != "x86_64", reason="levels are those of x86-64"),
+    pytest.mark.skipif(architecture(TRIPLE) != "x86_64", reason="the levels whose code is run are those of x86-64"),
 ]
 
 jit = KernelFunction
@@ -37,7 +37,7 @@ def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTa
     try:
         chosen = targets.level(request.param, TRIPLE, present)
     except ValueError as lacks:
-        pytest.skip(str(lacks))
+        pytest.skip(f"this CPU does not run code for the level: {lacks}")
     monkeypatch.setattr(targets, "host", lambda: chosen)
     return chosen
 

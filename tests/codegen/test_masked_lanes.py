@@ -103,17 +103,19 @@ MASKS = [
 ]
 
 
-@pytest.mark.skipif("not hasattr(mmap, 'PROT_READ')", reason="pages are protected by mprotect")
+@pytest.mark.skipif(
+    not hasattr(mmap, "PROT_READ"), reason="this system has no mprotect, by which the test forbids a page"
+)
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("kind", ["load", "store", "prefix load", "prefix store", "gather", "scatter"])
 @pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "host"])
 def test_what_is_masked_off_is_not_touched(host: Compiler, level: str, kind: str, dtype: DType) -> None:
     """With the first active lane at the beginning of a page, and with the last at its end."""
     if architecture(host.triple) != "x86_64" and level != "host":
-        pytest.skip("a level of x86-64")
+        pytest.skip(f"{level} is a level of x86-64, whose code this CPU does not run")
     present = host.features if level == "host" else features(level)
     if not present <= host.features:
-        pytest.skip("this CPU lacks the level")
+        pytest.skip(f"this CPU does not run code for {level}: it lacks {', '.join(sorted(present - host.features))}")
     cpu = host.cpu if level == "host" else level
     call, _engine = compiled(code(kind, dtype, (cpu, present, host.triple)), cpu, present)
     memory, page = guarded()

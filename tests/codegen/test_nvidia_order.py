@@ -89,7 +89,9 @@ def kernels() -> Any:
     return imported("benchmarks", "gpu_kernels")
 
 
-needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on the PATH")
+needs_ptxas = pytest.mark.skipif(
+    shutil.which("ptxas") is None, reason="ptxas, which assembles the kernels, is not on the PATH"
+)
 
 
 @needs_ptxas

@@ -18,7 +18,7 @@ from sampling import grid
 
 pytestmark = [
     pytest.mark.jit,
-    pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on the PATH"),
+    pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, which assembles the kernels, is not on the PATH"),
 ]
 
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")

@@ -274,7 +274,7 @@ def test_no_update_is_lost_between_launches(threads: int, monkeypatch: pytest.Mo
     assert x.tolist() == [len(kernels) * launches * PROGRAMS * n // size] * size
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no os.fork, whose child the test is about")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_finds_the_lock_free() -> None:
     LOCK[0] = 5
@@ -299,7 +299,7 @@ class Forking(io.StringIO):
         return super().write(text)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no os.fork, whose child the test is about")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_that_is_forked_inside_a_kernel_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child is in the kernel, too, which it leaves as the parent does, and then finds the lock free."""

@@ -81,7 +81,7 @@ def complaints(lines: list[str], target: str, folder: Path) -> set[str]:
     return {lines[int(number) - 5] for number in re.findall(r"line (\d+); (?:error|fatal)", said)}
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no ptxas on this machine")
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, whose verdicts the record has, is not on the PATH")
 def test_the_record_is_ptxas_verdict(tmp_path: Path) -> None:
     refused = complaints(ACCEPTED + REFUSED, "sm_90a", tmp_path)
     later = {line for line in ACCEPTED if line.startswith("redux") and line.split()[0].endswith(".f32")}

@@ -43,7 +43,9 @@ KERNEL = """\
 .visible .entry k() { .shared .align 4 .b8 t[96]; .reg .b32 %r<2>; ld.shared.u32 %r1, [t]; st.shared.u32 [t+4], %r1; ret; }
 """
 
-needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not on PATH")
+needs_ptxas = pytest.mark.skipif(
+    shutil.which("ptxas") is None, reason="ptxas, whose report is read, is not on the PATH"
+)
 
 
 def test_kernels_are_told_apart():
@@ -76,7 +78,9 @@ def test_without_ptxas_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert str(raised.value) == said.replace("ptxas is", "nvdisasm is")
 
 
-posix = pytest.mark.skipif(os.name != "posix", reason="programs are told by their names' ends, and scripts are none")
+posix = pytest.mark.skipif(
+    os.name != "posix", reason="the stand-ins for ptxas are shell scripts, which only POSIX runs as programs"
+)
 
 
 @posix
@@ -118,7 +122,7 @@ def test_a_kernel_is_assembled():
 
 
 @needs_ptxas
-@pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm on this machine")
+@pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="nvdisasm, whose output is read, is not on the PATH")
 def test_machine_code():
     assert ".text.k:" in disassembly(KERNEL, "sm_80")
     assert "EXIT" in disassembly(KERNEL, "sm_80")

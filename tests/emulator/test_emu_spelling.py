@@ -87,7 +87,7 @@ def test_nothing_that_ptxas_refuses(part: int) -> None:
     assert found == []
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no ptxas on this machine")
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas, whose verdicts the record has, is not on the PATH")
 def test_the_record_is_ptxas_verdict() -> None:
     assert verdicts(FORMS) == [form.accepted for form in FORMS]
 

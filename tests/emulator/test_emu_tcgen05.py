@@ -542,7 +542,9 @@ def test_what_is_refused(text: str, what: str) -> None:
     assert first.partition(": ")[2] == f"the emulator does not know {what}"
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no ptxas on this machine")
+@pytest.mark.skipif(
+    shutil.which("ptxas") is None, reason="ptxas, which is asked whether it takes the kernel, is not on the PATH"
+)
 def test_ptxas_takes_the_kernel(tmp_path: Path) -> None:
     _, _, image, at_a, at_b = halves()
     text = mma("f16", at_a, at_b, instruction(128, 32)) + copy("128x256b", at_a)

@@ -220,7 +220,7 @@ def test_code_is_unloaded_with_its_last_reference() -> None:
     assert pages.used() == memory
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no os.fork, whose child the test is about")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_forked_child_loads_code_of_its_own() -> None:
     first = loader.load(compiled("define i64 @f() { ret i64 1 }"), "f")

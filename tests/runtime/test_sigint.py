@@ -16,12 +16,16 @@ from weft.runtime.sigint import StopOnSignal
 
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
+assembled = pytest.mark.skipif(
+    not linker.SUPPORTED, reason="needs the handler of Linux on x86-64, which is assembled without LLVM"
+)
+
 
 @pytest.mark.jit
 @pytest.mark.parametrize(
     "maker",
     [
-        pytest.param("_code", marks=pytest.mark.skipif(not linker.SUPPORTED, reason="LLVM makes it here")),
+        pytest.param("_code", marks=assembled),
         "_made_by_llvm",
     ],
 )
@@ -47,7 +51,7 @@ def test_the_handler_writes_one_word_and_goes_on(maker: str) -> None:
     assert seen == [(signal.SIGINT, [-1, -1, -1]), (signal.SIGTERM, [-1, 1, -1]), (-7, [-1, 5, -1])]
 
 
-@pytest.mark.skipif(not linker.SUPPORTED, reason="LLVM makes it here")
+@assembled
 def test_the_handler_needs_no_llvm() -> None:
     """Its import would take longer than a program may run before Ctrl-C is seen."""
     code = "import sys; from weft.runtime.sigint import StopOnSignal; StopOnSignal()._code; print('llvmlite' in sys.modules)"

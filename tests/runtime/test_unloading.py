@@ -24,7 +24,9 @@ from weft.runtime.jit import JITFunction
 
 pytestmark = pytest.mark.jit
 
-linked = pytest.mark.skipif(not linker.SUPPORTED, reason="LLVM's linker, which takes more memory, loads objects here")
+linked = pytest.mark.skipif(
+    not linker.SUPPORTED, reason="counts memory of weft's linker, which is for Linux on x86-64; LLVM's takes more"
+)
 
 TEXT = """
 import weft

@@ -42,7 +42,8 @@ _COMPUTES: Final = frozenset(
         "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr",
         "prmt", "mov", "cvt", "cvta", "set", "setp", "selp", "slct", "isspacep", "mapa", "getctarank", "shfl",
         "vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset",
-        "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4",
+        "vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2", "vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4",
+        "vmax4", "vset4",
     }
 )  # fmt: skip
 """Instructions that make poison of poison."""
