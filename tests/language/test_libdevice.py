@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 import weft
 import weft.language as tl
 from sampling import grid, some
-from weft.codegen.llvm.types import Module
 from weft.frontend.errors import CompilationError
 from weft.language.core import COMPOSITES, STUBS
 from weft.language.extra import libdevice
 from weft.language.extra.cuda import libdevice as libdevice_of_cuda
-from weft.target import host
 
 pytestmark = [
     pytest.mark.jit,
@@ -116,7 +114,7 @@ error grows with its argument."""
 
 
 def documented() -> dict[str, list[float]]:
-    """The errors on CPUs that docs/language.md states: of float32 and float64, then of both without fused multiply-add."""
+    """The errors on CPUs that docs/language.md states: of float32 and float64."""
     page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
     table = page.partition("| functions | float32 |")[2].partition("\n\n")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
@@ -124,7 +122,6 @@ def documented() -> dict[str, list[float]]:
 
 
 ERRORS: Final = documented()
-FMA: Final = Module("", host().triple, host().enabled).fma
 WORST_ANGLES: Final = (0.0075546885, 0.015624082, 0.2444822, 0.38942906, 0.9690681, 0.99532455)
 """Where asin and acos of float32 are furthest from the exact value, of every 31st number from 2^-13 to 1."""
 
@@ -133,7 +130,7 @@ def bound(name: str, dtype: Any, target: str) -> float:
     """The greatest error of a function that the target may make."""
     if target != "cpu" and dtype is np.float32:
         return FUNCTIONS[name][1]
-    return ERRORS[name][(dtype is np.float64) + (0 if FMA or target != "cpu" else 2)]
+    return ERRORS[name][dtype is np.float64]
 
 
 def test_the_page_has_each_function_once() -> None:
