@@ -15,11 +15,26 @@ from weft.emulator import Checks, ops
 from weft.emulator.machine.launch import launch
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.scheduler import Scheduler
-from weft.emulator.native import code, interpreter
+from weft.emulator.native import code, running
 from weft.emulator.native.arrays import address_of
 from weft.emulator.native.forms import FORMS, WIDER
 from weft.emulator.native.rows import Rows
-from weft.emulator.native.scalar import i32, i64, put8, put16, put32, put64, translated, u8, u16, u32
+from weft.emulator.native.scalar import (
+    SUPPORT,
+    ballot,
+    i32,
+    i64,
+    ones,
+    put8,
+    put16,
+    put32,
+    put64,
+    room,
+    translated,
+    u8,
+    u16,
+    u32,
+)
 from weft.emulator.ptx import parse
 from weft.emulator.ptx.types import TYPES
 from weft.runtime import helpers
@@ -141,7 +156,7 @@ def test_text_joined_and_taken_apart() -> None:
 
 def test_a_row_is_twelve_words() -> None:
     """The interpreter's text and `Rows.add` have the same order."""
-    assert [word.name for word in interpreter.Row] == [
+    assert [word.name for word in running.Row] == [
         "HANDLER", "RESULT", "A", "A_STEP", "B", "B_STEP", "C", "C_STEP", "GUARD", "NEGATED", "THREADS", "IMMEDIATE",
     ]  # fmt: skip
 
@@ -187,19 +202,57 @@ def collatz(n: int) -> int:
     return steps
 
 
-def test_lanes_that_part() -> None:
-    """Results, and the executions of each instruction, against NumPy's: a warp's lanes meet where they did."""
+@pytest.mark.parametrize("blocks", [1, 5, 40])
+def test_lanes_that_part(blocks: int) -> None:
+    """Results, and the executions of each instruction, against NumPy's: a warp's lanes meet where they did. Of 5 blocks some
+    warps, of 40 more than `running.CHUNK` are at a place."""
     ops.load()
     program = Program(parse(PARTING))
     rows: list[Any] = []
     for native in (True, False):
-        out = np.zeros(5 * 96, np.uint32)
+        out = np.zeros(blocks * 96, np.uint32)
         if native:
-            outcome = launch(program, "test", (5, 1, 1), (96, 1, 1), [out], 0, Checks())
+            outcome = launch(program, "test", (blocks, 1, 1), (96, 1, 1), [out], 0, Checks())
         else:
             with code.only_numpy():
-                outcome = launch(program, "test", (5, 1, 1), (96, 1, 1), [out], 0, Checks())
-        assert out.tolist() == [collatz(n) for n in range(5 * 96)]
+                outcome = launch(program, "test", (blocks, 1, 1), (96, 1, 1), [out], 0, Checks())
+        assert out.tolist() == [collatz(n) for n in range(blocks * 96)]
+        rows.append(outcome.counters.rows())
+    assert rows[0] == rows[1]
+
+
+GUARDS = """
+  add.u32 %d, %x, 1;
+  @%p add.u32 %d, %d, %x;
+  @!%p xor.b32 %d, %d, 21;
+  @%q mul.lo.u32 %d, %d, 3;
+  sub.u32 %d, %d, 7;
+"""
+
+
+def test_guards_of_many_warps() -> None:
+    """Rows in one step for more warps than `running.CHUNK`: of whole warps, none and some lanes pass."""
+    ops.load()
+    warps = 3 * running.CHUNK + 5
+    n = 32 * warps
+    program = Program(parse(kernel(GUARDS, {"x": "u32", "p": "pred", "q": "pred"}, {"d": "u32"})))
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 1 << 32, n, np.uint64).astype(np.uint32)
+    p, q = (rng.integers(0, 2, n).astype(np.uint8) for _ in range(2))
+    p.reshape(-1, 32)[::3], q.reshape(-1, 32)[1::4] = 1, 0
+    with np.errstate(over="ignore"):
+        d = x + np.uint32(1)
+        d = np.where(p, d + x, d ^ np.uint32(21))
+        d = np.where(q, d * np.uint32(3), d) - np.uint32(7)
+    rows: list[Any] = []
+    for native in (True, False):
+        out = np.zeros(n, np.uint32)
+        if native:
+            outcome = launch(program, "test", (warps, 1, 1), (32, 1, 1), [x, p, q, out], 0, Checks())
+        else:
+            with code.only_numpy():
+                outcome = launch(program, "test", (warps, 1, 1), (32, 1, 1), [x, p, q, out], 0, Checks())
+        assert (out == d).all()
         rows.append(outcome.counters.rows())
     assert rows[0] == rows[1]
 
@@ -265,7 +318,7 @@ def mixture(values: int, count: int) -> int:
             continue
         total += helper(value, i) if value > 2 or value == 1 else -value
     for j in range(2, 5):
-        if j == 4:
+        if 3 < j < 5:
             return total
         total = (total << 1) ^ (j | 8) - (~j >> 1)
     return -1
@@ -284,9 +337,21 @@ def narrow(values: int, count: int) -> int:
     return count
 
 
+def of_lanes(values: int, count: int) -> int:
+    """Masks of two warps, and words of its own."""
+    own = room(3)
+    other = room(2)
+    put64(other, 0, 1 << 40)
+    for i in range(3):
+        put64(own, i, ballot(values, i & 1))
+    return ones(i64(own, 0)) + (ones(i64(own, 2) ^ i64(own, 1)) << 8) + i64(other, 0)
+
+
 def native(functions: list[Any], name: str, values: NDArray[np.int64]) -> int:
-    text = translated(functions, {}) + (
-        f"define i64 @probe(i64 %a, i64 %b) {{\n  %r = call i64 @{name}(i64 %a, i64 %b)\n  ret i64 %r\n}}\n"
+    text = (
+        SUPPORT
+        + translated(functions, {})
+        + (f"define i64 @probe(i64 %a, i64 %b) {{\n  %r = call i64 @{name}(i64 %a, i64 %b)\n  ret i64 %r\n}}\n")
     )
     address = helpers.native("probe", text, lambda: text)
     assert address is not None
@@ -322,6 +387,14 @@ def test_elements_of_all_widths() -> None:
     expected.view(np.uint32)[4] = ((255 << 24 | 0xFFFFFB) + (255 << 24 | 0xFFFFFB)) % 2**32
     expected.view(np.int32)[5] = -1
     assert values.tolist() == expected.tolist()
+
+
+@pytest.mark.jit
+def test_lanes_in_the_language() -> None:
+    lanes = np.random.default_rng(8).integers(0, 3, 64).astype(np.uint8)
+    one, two = lanes.astype(np.bool_).reshape(2, 32)
+    expected = int(one.sum()) + (int((one ^ two).sum()) << 8) + (1 << 40)
+    assert native([of_lanes], "of_lanes", lanes.view(np.int64)) == expected
 
 
 def divides(a: int, b: int) -> int:

@@ -96,11 +96,10 @@ class Execution:
         """Threads of a block, padding included."""
         self.threads = blocks * self.block_threads
         self.warps = blocks * self.block_warps
-        all_threads = np.arange(self.threads)
-        self.lane: NDArray[np.intp] = all_threads % WARP
-        self.warp: NDArray[np.intp] = all_threads // WARP
+        self.lane: NDArray[np.intp] = np.tile(np.arange(WARP), self.warps)
+        self.warp: NDArray[np.intp] = np.repeat(np.arange(self.warps), WARP)
         """The warp of each thread, counted over all resident blocks."""
-        self.block: NDArray[np.intp] = all_threads // self.block_threads
+        self.block: NDArray[np.intp] = np.repeat(np.arange(blocks), self.block_threads)
         """The resident block of each thread."""
         self.memory = memory
         self.variable_map: VariableMap
@@ -140,8 +139,8 @@ class Execution:
         self.parked.clear()
         self.depth[...] = 0
         self.issued[...] = 0
-        local = np.arange(self.threads) % self.block_threads
-        start = (local < self.real_threads) & (self.block < blocks)
+        real, there = np.arange(self.block_threads) < self.real_threads, np.arange(self.blocks) < blocks
+        start = (real & there[:, None]).reshape(-1)
         self.exited[...] = ~start
         self.special.place(first_block)
         return Active(start)

@@ -29,11 +29,11 @@ from weft.emulator.machine.steps import Steps
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.native import code
 from weft.emulator.native.arrays import address_of
-from weft.emulator.native.interpreter import Row
-from weft.emulator.native.interpreter import Segment as Word
 from weft.emulator.native.quick import SharedMemory
 from weft.emulator.native.region import Region
 from weft.emulator.native.rows import Rows
+from weft.emulator.native.running import Row
+from weft.emulator.native.running import Segment as Word
 from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
 from weft.emulator.ptx.syntax import Instruction, Register
 

@@ -33,26 +33,27 @@ class Special:
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
-        local = np.arange(execution.threads) % execution.block_threads
         nx, ny, _ = execution.block_shape
-        tid = (local % nx, local // nx % ny, local // (nx * ny))
+        of_block = np.arange(execution.block_threads, dtype=np.uint32)
+        local = np.tile(of_block, execution.blocks)
+        places = of_block % nx, of_block // nx % ny, of_block // (nx * ny)
         lane = execution.lane.astype(np.uint32)
-        one = np.uint32(1)
+        below = (np.uint32(1) << lane) - np.uint32(1)
         reserved = execution.memory.reserved_shared
         grid, clusters = execution.grid, execution.memory.clusters
         base = np.uint32(0) if clusters is None else clusters.base.astype(np.uint32)
         self.values: dict[str, NDArray[Any] | np.generic] = {
             "%laneid": lane,
-            "%warpid": (local // WARP).astype(np.uint32),
+            "%warpid": local // np.uint32(WARP),
             "%nwarpid": np.uint32(64),
             "%smid": execution.block.astype(np.uint32),
             "%nsmid": np.uint32(execution.blocks),
             "%gridid": np.uint64(0),
-            "%lanemask_eq": one << lane,
-            "%lanemask_lt": (one << lane) - one,
-            "%lanemask_le": ((one << lane) - one) | (one << lane),
-            "%lanemask_gt": ~(((one << lane) - one) | (one << lane)),
-            "%lanemask_ge": ~((one << lane) - one),
+            "%lanemask_eq": below + np.uint32(1),
+            "%lanemask_lt": below,
+            "%lanemask_le": below << np.uint32(1) | np.uint32(1),
+            "%lanemask_gt": ~(below << np.uint32(1) | np.uint32(1)),
+            "%lanemask_ge": ~below,
             "%dynamic_smem_size": np.uint32(execution.memory.dynamic_shared),
             "%total_smem_size": np.uint32(execution.memory.shared_bytes - reserved),
             "%aggr_smem_size": np.uint32(execution.memory.shared_bytes),
@@ -61,22 +62,26 @@ class Special:
             "%reserved_smem_offset_cap": np.uint32(reserved),
             "%reserved_smem_offset_0": base,
             "%reserved_smem_offset_1": base + np.uint32(reserved // 2),
-            "%cluster_ctarank": grid.rank(execution.block).astype(np.uint32),
+            "%cluster_ctarank": self._threads(grid.rank(np.arange(execution.blocks))),
             "%cluster_nctarank": np.uint32(grid.cluster_size),
             "%is_explicit_cluster": np.bool_(grid.explicit),
         }
-        within = grid.within(execution.block)
+        within = grid.within(np.arange(execution.blocks))
         for i, axis in enumerate(_AXES):
-            self.values[f"%tid.{axis}"] = tid[i].astype(np.uint32)
+            self.values[f"%tid.{axis}"] = np.tile(places[i], execution.blocks)
             self.values[f"%ntid.{axis}"] = np.uint32(execution.block_shape[i])
             self.values[f"%nctaid.{axis}"] = np.uint32(grid.shape[i])
             self.values[f"%nclusterid.{axis}"] = np.uint32(grid.clusters[i])
             self.values[f"%cluster_nctaid.{axis}"] = np.uint32(grid.cluster[i])
-            self.values[f"%cluster_ctaid.{axis}"] = within[i].astype(np.uint32)
+            self.values[f"%cluster_ctaid.{axis}"] = self._threads(within[i])
             self.values[f"%ctaid.{axis}"] = np.zeros(execution.threads, np.uint32)
             self.values[f"%clusterid.{axis}"] = np.zeros(execution.threads, np.uint32)
         for name in ("%envreg" + str(i) for i in range(32)):
             self.values[name] = np.uint32(0)
+
+    def _threads(self, of_blocks: NDArray[np.intp]) -> NDArray[np.uint32]:
+        """What each block has, for its threads."""
+        return np.repeat(of_blocks.astype(np.uint32), self.execution.block_threads)
 
     def set_workspace(self, address: int) -> None:
         """A cooperative launch has its workspace here."""
@@ -84,12 +89,13 @@ class Special:
 
     def place(self, first_block: int) -> None:
         """Sets the block indices of a batch that starts at a block of this number."""
-        numbers, grid = self.execution.block + first_block, self.execution.grid
+        blocks, grid = self.execution.blocks, self.execution.grid
+        numbers = np.arange(first_block, first_block + blocks)
         for name, found in (("ctaid", grid.index(numbers)), ("clusterid", grid.cluster_of(numbers))):
             for axis, values in zip(_AXES, found, strict=True):
                 array = self.values[f"%{name}.{axis}"]
                 assert isinstance(array, np.ndarray)
-                array[...] = values
+                array.reshape(blocks, -1)[...] = values[:, None]
 
     def clock(self, name: str) -> NDArray[Any] | None:
         """A clock's value now, (T,); None if ``name`` is no clock. A global timer counts the instructions of all warps."""

@@ -15,8 +15,8 @@ from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.program import Program
 from weft.emulator.native.arrays import address_of
 from weft.emulator.native.code import Native
-from weft.emulator.native.interpreter import SEGMENT_WORDS, Segment, Work
 from weft.emulator.native.rows import Rows
+from weft.emulator.native.running import SEGMENT_WORDS, Segment, Work
 
 CHUNK: Final = 1 << 21
 """Instructions of warps between two looks at the world: an interrupt, a budget."""

@@ -18,7 +18,7 @@ from weft.emulator.memory.memory import WINDOW
 from weft.emulator.native.arrays import address_of
 from weft.emulator.native.forms import FORMS, WIDER, Form
 from weft.emulator.native.handlers import NUMBERS
-from weft.emulator.native.interpreter import ROW_WORDS
+from weft.emulator.native.running import ROW_WORDS
 from weft.emulator.ptx.syntax import Address, Function, Immediate, Instruction, Operand, Register, Sink, Symbol, Vector
 from weft.emulator.ptx.types import TYPES, Type
 

@@ -7,7 +7,8 @@ be read. So they are functions of this module's language, which reads as the Pyt
 - assignments to names, ``if``, ``while``, ``for i in range(...)``, ``break``, ``continue``, ``return``
 - ``+ - * & | ^ << >>`` (shifts are of signed numbers), comparisons, ``and or not``, ``a if c else b``
 - `u8`, `u16`, `u32`, `i32` and `i64` read an element of an array, `put8` to `put64` write one
-- calls of other functions of the same list
+- calls of other functions of the same list, and of the `SUPPORT`: `ballot`, `ones`, `run`
+- ``room(n)``: ``n`` words of the function's own
 
     def total(values, count):            define internal i64 @total(i64 %values, i64 %count)
         sum = 0
@@ -40,6 +41,37 @@ _BINARY: Final[dict[type[ast.AST], str]] = {
 _COMPARE: Final[dict[type[ast.AST], str]] = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "slt", ast.LtE: "sle", ast.Gt: "sgt", ast.GtE: "sge",
 }  # fmt: skip
+
+
+_SUPPORTING: Final = {"ballot": 2, "ones": 1, "run": 4}
+"""Functions of `SUPPORT`: how many arguments."""
+
+SUPPORT: Final = """
+define internal i64 @ballot(i64 %mask, i64 %warp) alwaysinline {
+  %offset = mul i64 %warp, 32
+  %address = add i64 %mask, %offset
+  %place = inttoptr i64 %address to ptr
+  %bytes = load <32 x i8>, ptr %place, align 1
+  %lanes = icmp ne <32 x i8> %bytes, zeroinitializer
+  %bits = bitcast <32 x i1> %lanes to i32
+  %wide = zext i32 %bits to i64
+  ret i64 %wide
+}
+
+define internal i64 @ones(i64 %word) alwaysinline {
+  %count = call i64 @llvm.ctpop.i64(i64 %word)
+  ret i64 %count
+}
+
+define internal i64 @run(i64 %handler, i64 %row, i64 %warps, i64 %n) alwaysinline {
+  %function = inttoptr i64 %handler to ptr
+  %words = inttoptr i64 %row to ptr
+  %list = inttoptr i64 %warps to ptr
+  call void %function(ptr %words, ptr %list, i64 %n)
+  ret i64 0
+}
+"""
+"""The text of functions that are no translations."""
 
 
 def _outside(name: str) -> NoReturn:
@@ -84,6 +116,26 @@ def put64(array: int, index: int, value: int) -> None:
     _outside("put64")
 
 
+def ballot(mask: int, warp: int) -> int:
+    """A bit for each lane of a warp whose byte of a mask is not 0."""
+    _outside("ballot")
+
+
+def ones(word: int) -> int:
+    """How many bits are set."""
+    _outside("ones")
+
+
+def run(handler: int, row: int, warps: int, n: int) -> None:
+    """Calls a handler with its row and a list of ``n`` warps."""
+    _outside("run")
+
+
+def room(words: int) -> int:
+    """The address of so many words of 64 bits, a constant number, that are the function's own."""
+    _outside("room")
+
+
 def translated(functions: Sequence[Callable[..., Any]], constants: dict[str, int]) -> str:
     """The LLVM IR of some functions; ``constants`` are numbers that they name."""
     names = {function.__name__ for function in functions}
@@ -102,6 +154,7 @@ class _Translation:
         self.constants = constants
         self.lines: list[str] = []
         self.slots: dict[str, None] = {}
+        self.rooms: list[str] = []
         self.count = 0
         self.loops: list[tuple[str, str]] = []
         """Of each loop around: where to go on, and where behind it."""
@@ -115,7 +168,7 @@ class _Translation:
         self._block(self.tree.body)
         if not self.ended:
             self._emit("ret i64 0")
-        head = [f"  %{name}.slot = alloca i64" for name in self.slots]
+        head = [*self.rooms, *(f"  %{name}.slot = alloca i64" for name in self.slots)]
         head += [f"  store i64 %{name}, ptr %{name}.slot" for name in arguments]
         signature = ", ".join(f"i64 %{name}" for name in arguments)
         body = "\n".join([*head, *self.lines])
@@ -235,6 +288,9 @@ class _Translation:
                 self._branch(values[-1], then, other)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 self._branch(operand, other, then)
+            case ast.Compare(left=left, ops=[_, _, *_] as operators, comparators=values):
+                pairs = zip([left, *values], operators, values, strict=False)
+                self._branch(ast.BoolOp(ast.And(), [ast.Compare(a, [op], [b]) for a, op, b in pairs]), then, other)
             case ast.Compare(left=left, ops=[operator], comparators=[right]) if type(operator) in _COMPARE:
                 one, two = self._expression(left), self._expression(right)
                 decided = self._value(f"icmp {_COMPARE[type(operator)]} i64 {one}, {two}")
@@ -301,7 +357,11 @@ class _Translation:
             narrow = value if kind == "i64" else self._value(f"trunc i64 {value} to {kind}")
             self._emit(f"store {kind} {narrow}, ptr {place}, align 1")
             return "0"
-        if name in self.functions:
+        if name == "room" and len(arguments) == 1:
+            self.count += 1
+            self.rooms.append(f"  %room{self.count} = alloca i64, i64 {self._expression(arguments[0])}")
+            return self._value(f"ptrtoint ptr %room{self.count} to i64")
+        if name in self.functions or _SUPPORTING.get(name) == len(arguments):
             given = ", ".join(f"i64 {self._expression(a)}" for a in arguments)
             return self._value(f"call i64 @{name}({given})")
         return self._wrong(node)
