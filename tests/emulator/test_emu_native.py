@@ -18,6 +18,7 @@ from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.native import code, running
 from weft.emulator.native.arrays import address_of
 from weft.emulator.native.forms import FORMS, WIDER
+from weft.emulator.native.handlers import NUMBERS
 from weft.emulator.native.rows import Rows
 from weft.emulator.native.scalar import (
     SUPPORT,
@@ -134,6 +135,12 @@ def test_every_form(names: list[str], guard: bool, monkeypatch: pytest.MonkeyPat
     for i, (name, kind) in enumerate(zip(names, outputs.values(), strict=True)):
         assert alike(results[i], results[i + len(names)], kind), name
     assert not set(bound) & set(names), "a form that no row was made of"
+
+
+def test_every_handler_is_compared() -> None:
+    """By the tests above and below, each day: `conftest.py` takes samples of the other launches."""
+    moved = {NUMBERS[name] for name in NUMBERS if name.partition(".")[0] in ("pack", "low", "high")}
+    assert {form.handler for form in FORMS.values()} | set(WIDER.values()) | moved == set(NUMBERS.values())
 
 
 def test_conversions_from_wider_registers() -> None:

@@ -8,9 +8,10 @@ launch: the next batch of blocks reuses them, so that steps can be bound to them
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from weft.emulator.machine.special import Special
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.memory.memory import Memory
 from weft.emulator.memory.order import NullOrder, Order
+from weft.emulator.native.arrays import address_of
 from weft.emulator.profile.counters import Counters
 from weft.emulator.ptx.types import STORAGE, TYPES
 
@@ -58,6 +60,18 @@ class Checks:
     def switches(self) -> dict[str, bool]:
         """By name, which of them are on."""
         return {name: value not in (False, None) for name, value in dataclasses.asdict(self).items()}
+
+
+_LINE: Final = 64
+"""Bytes of a line of the processor's cache."""
+
+
+def _lines(shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+    """Zeros that begin where a line does, so that a warp's registers are whole lines."""
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    room = np.zeros(size + _LINE, np.uint8)
+    start = -address_of(room) % _LINE
+    return room[start : start + size].view(kind).reshape(shape)
 
 
 @dataclass
@@ -152,7 +166,7 @@ class Execution:
         if (array := self.registers.get((function, name))) is None:
             bits = TYPES[kind].bits
             shape = (self.threads, 2) if bits == 128 else (self.threads,)
-            array = self.registers[function, name] = np.zeros(shape, STORAGE[bits])
+            array = self.registers[function, name] = _lines(shape, STORAGE[bits])
         return array
 
     def parameter(self, function: str, name: str, size: int) -> NDArray[np.uint8]:

@@ -103,6 +103,8 @@ def _floats() -> None:
             _enter(f"setp.{compare}.{t}", f"setp.{compare}.{t}", "pred", t, t)
     for ftz in ("", ".ftz"):
         _enter(f"div.full{ftz}.f32", f"div{ftz}.f32", "f32", "f32", "f32")
+        for name in ("rcp", "sqrt", "rsqrt"):  # the float64 result rounded once more is the rounded one
+            _enter(f"{name}.approx{ftz}.f32", f"{name}{ftz}.f32", "f32", "f32")
 
 
 def _conversions() -> None:

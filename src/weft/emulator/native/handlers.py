@@ -108,6 +108,12 @@ def _f64(operation: str, operands: int) -> Handler:
     return Handler("VD", ("VD",) * operands, body)
 
 
+_RSQRT: Final = (
+    "%w = fpext VF %x to VD\n%q = call VD @llvm.sqrt.v32f64(VD %w)\n%i = fdiv VD splat (double 1.0), %q\n"
+    "%n = fptrunc VD %i to VF"
+)
+
+
 def _floating() -> dict[str, Handler]:
     found: dict[str, Handler] = {}
     for name, (operation, operands) in ARITHMETIC.items():
@@ -117,12 +123,7 @@ def _floating() -> dict[str, Handler]:
     fused = "%n = call VF @llvm.fma.v32f32(VF %x, VF %y, VF %z)"
     found["fma.f32"], found["fma.ftz.f32"] = _f32(fused, 3, False), _f32(fused, 3, True)
     found["fma.f64"] = _f64(fused, 3)
-    found["rsqrt.f32"] = Handler(
-        "VF",
-        ("VF",),
-        "%w = fpext VF %a to VD\n%q = call VD @llvm.sqrt.v32f64(VD %w)\n%i = fdiv VD splat (double 1.0), %q\n"
-        "%n = fptrunc VD %i to VF\n" + _canonical(),
-    )
+    found["rsqrt.f32"], found["rsqrt.ftz.f32"] = _f32(_RSQRT, 1, False), _f32(_RSQRT, 1, True)
     for name, vector in FLOATS.items():
         for compare, code in COMPARED.items():
             found[f"setp.{compare}.{name}"] = Handler("V1", (vector, vector), f"%r = fcmp {code} {vector} %a, %b")
