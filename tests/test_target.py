@@ -15,7 +15,19 @@ import pytest
 from weft.codegen import machine_for
 from weft.codegen.nvidia.machine import GpuMachine
 from weft.layout import vector_machine
-from weft.target import GPU_FEATURES, X86_LEVELS, CpuTarget, GpuTarget, gpu, level, object_triple, vector_bits
+from weft.target import (
+    GPU_FEATURES,
+    TUNING,
+    X86_LEVELS,
+    CpuTarget,
+    GpuTarget,
+    arm_features,
+    gpu,
+    level,
+    made_of,
+    object_triple,
+    vector_bits,
+)
 
 GPUS = {"sm_80": (80, False), "sm_86": (86, False), "sm_89": (89, False), "sm_90": (90, False), "sm_90a": (90, True)}
 
@@ -158,6 +170,82 @@ def test_a_level_that_does_not_run_here_is_refused(name: str, triple: str, messa
 )
 def test_a_machine_has_at_least_the_registers_of_its_architecture(triple: str, features: str, bits: int) -> None:
     assert vector_bits(features, triple) == bits
+
+
+HERE: Final = CpuTarget(LINUX, "here", "+avx512f,+avx512vnni,-avx512bf16,+amx-tile,+avx2,+sse2", 512)
+
+
+@pytest.mark.parametrize(
+    ("text", "features", "bits", "tuning"),
+    [
+        ("", HERE.features, 512, ()),
+        ("native", HERE.features, 512, ()),
+        ("native,-amx-tile", "+avx512f,+avx512vnni,-avx512bf16,+avx2,+sse2,-amx-tile", 512, ()),
+        ("native, -amx-tile, +amx-tile", "+avx512f,+avx512vnni,-avx512bf16,+avx2,+sse2,+amx-tile", 512, ()),
+        ("native,+fast-dpbf16ps", HERE.features, 512, ("fast-dpbf16ps",)),
+        ("native,+fast-dpbf16ps,-fast-dpbf16ps", HERE.features, 512, ()),
+    ],
+)
+def test_features_are_added_and_taken_away(text: str, features: str, bits: int, tuning: tuple[str, ...]) -> None:
+    """LLVM reads features in order: what is taken away comes last. Tuning is not told LLVM."""
+    target = made_of(HERE, text)
+    assert (target.features, target.vector_bits, target.tuning) == (features, bits, tuning)
+    assert target.enabled == {f[1:] for f in features.split(",") if f[0] == "+"} | {*tuning}
+
+
+def test_features_are_added_to_a_level() -> None:
+    everything = " ".join(X86_LEVELS.values()).split() + ["avxvnni"]
+    native = CpuTarget(LINUX, "here", ",".join(f"+{f}" for f in everything), 512)
+    target = made_of(native, "x86-64-v3,+avxvnni")
+    assert (target.cpu, target.vector_bits) == ("x86-64-v3", 256)
+    assert "avxvnni" in target.enabled and "avx512f" not in target.enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("native,amx-tile", ", expected +FEATURE or -FEATURE after a comma, found 'amx-tile'"),
+        ("native,", ", expected +FEATURE or -FEATURE after a comma, found ''"),
+        ("native,+avx512bf16", ", and this CPU lacks avx512bf16"),
+        ("native,-avx512bf16", ", which has no avx512bf16"),
+        ("native,-fast-dpbf16ps", ", which has no fast-dpbf16ps"),
+        ("native,-avx2", ", and avx2 is part of a level, which others build on: name a lower level"),
+    ],
+)
+def test_changes_that_cannot_be(text: str, rest: str) -> None:
+    message = f"WEFT_TARGET changes here by '{text.partition(',')[2]}'{rest}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        made_of(HERE, text)
+
+
+def test_tuning_is_of_cpus_with_the_instruction() -> None:
+    """LLVM knows the names, and that these CPUs have AVX512-BF16."""
+    for name, cpus in TUNING.items():
+        for cpu in cpus:
+            machine = llvm.Target.from_triple(LINUX).create_target_machine(cpu=cpu, features="")
+            assert "vdpbf16ps" in machine.emit_assembly(llvm.parse_assembly(PAIRS)), (name, cpu)
+
+
+PAIRS: Final = """
+declare <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float>, <32 x bfloat>, <32 x bfloat>)
+define <16 x float> @f(<16 x float> %s, <32 x bfloat> %a) {
+  %r = call <16 x float> @llvm.x86.avx512bf16.dpbf16ps.512(<16 x float> %s, <32 x bfloat> %a, <32 x bfloat> %a)
+  ret <16 x float> %r
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ({16: 1 << 20, 26: 1 << 13 | 1 << 14}, "dotprod i8mm bf16"),
+        ({16: 0xFFFFFFFF & ~(1 << 20), 26: 0xFFFFFFFF & ~(1 << 13)}, "bf16"),
+        ({16: 0, 26: 0}, ""),
+    ],
+)
+def test_what_linux_says_of_an_aarch64(words: dict[int, int], expected: str) -> None:
+    """HWCAP_ASIMDDP, HWCAP2_I8MM and HWCAP2_BF16 (Linux, arch/arm64/include/uapi/asm/hwcap.h)."""
+    assert arm_features(words.__getitem__) == expected.split()
 
 
 def test_the_variable_chooses_the_code() -> None:

@@ -102,6 +102,7 @@ STEPS: Final = (
         "tests/codegen/test_convert.py",
         "tests/language/test_dot.py",
     ),
+    _tests("products", 40, "tests/codegen/test_product_instructions.py"),
     Step(
         "generated kernels",
         ("tests/fuzz/campaign.py", "--kernels", "200", "--on", "native", "--timeout", "900", "--shrink", "0"),

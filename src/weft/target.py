@@ -13,8 +13,8 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -57,11 +57,13 @@ class CpuTarget:
     features: str
     vector_bits: int
     lanes: int = 16
+    tuning: tuple[str, ...] = ()
+    """Names of `TUNING`, in order."""
 
     @cached_property
     def enabled(self) -> frozenset[str]:
-        """The features that are present, spelled without sign (``avx512f``)."""
-        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
+        """The features that are present, spelled without sign (``avx512f``), and the target's tuning."""
+        return frozenset(f[1:] for f in self.features.split(",") if f.startswith("+")) | frozenset(self.tuning)
 
     @property
     def addressing(self) -> tuple[str, str]:
@@ -77,11 +79,20 @@ class CpuTarget:
         return machine.vector_machine(self.lanes)
 
 
+TUNING: Final[Mapping[str, tuple[str, ...]]] = {"fast-dpbf16ps": ("cooperlake", "znver4", "znver5")}
+"""What decides between instructions that a machine has, beside LLVM's features, and the CPUs by LLVM's names of which it holds.
+``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
+long, so that multiply-adds on operands cast to float32 are twice as fast."""
+
+
 @dataclass(frozen=True)
 class Product:
     """An instruction that multiplies panels: the LLVM features that it ``needs``, and the types of the operands and of the
-    sums by name. Its operands are tiles of ``rows`` by ``bytes``, of which ``group`` products go into one sum at once; 0 rows
-    for the multiply-add of vectors, which any machine has."""
+    sums by name. ``group`` products go into one sum at once.
+
+    Instructions of tiles take tiles of ``rows`` by ``bytes``. Those of vectors have 0 rows: LLVM's ``intrinsic`` takes vectors
+    of ``bits``, of which each sum takes ``bytes`` of either operand. ``unsigned``: it takes the left operand's numbers as
+    unsigned ones. ``adds``: the sums are its first operand; else its results are added to them."""
 
     name: str
     needs: frozenset[str] = frozenset()
@@ -90,21 +101,45 @@ class Product:
     group: int = 1
     rows: int = 0
     bytes: int = 0
+    bits: int = 0
+    intrinsic: str = ""
+    unsigned: bool = False
+    adds: bool = True
 
 
 FMA: Final = Product("fma")
+"""The multiply-add of vectors, which any machine has, on operands of the type of the sums."""
+
+
+def _vectors(name: str, needs: str, types: str, bits: int, intrinsic: str, **more: bool) -> Product:
+    operands, sums = types.split()
+    group = {"bfloat16": 2, "int16": 2, "int8": 4}[operands]
+    return Product(name, frozenset(needs.split()), operands, sums, group, 0, 4, bits, intrinsic, **more)
+
 
 PRODUCTS: Final[Mapping[str, Product]] = {
     one.name: one
     for one in (
         Product("amx.bf16", frozenset({"amx-tile", "amx-bf16"}), "bfloat16", "float32", group=2, rows=16, bytes=64),
         Product("amx.int8", frozenset({"amx-tile", "amx-int8"}), "int8", "int32", group=4, rows=16, bytes=64),
+        _vectors("avx512.bf16", "avx512bf16 fast-dpbf16ps", "bfloat16 float32", 512, "x86.avx512bf16.dpbf16ps.512"),
+        _vectors("avx512.vnni", "avx512vnni", "int8 int32", 512, "x86.avx512.vpdpbusd.512", unsigned=True),
+        _vectors("avx.vnni", "avxvnni", "int8 int32", 256, "x86.avx512.vpdpbusd.256", unsigned=True),
+        _vectors("avx512.madd", "avx512bw", "int16 int32", 512, "x86.avx512.pmaddw.d.512", adds=False),
+        _vectors("avx2.madd", "avx2", "int16 int32", 256, "x86.avx2.pmadd.wd", adds=False),
+        _vectors("sse2.madd", "sse2", "int16 int32", 128, "x86.sse2.pmadd.wd", adds=False),
+        _vectors("arm.bfdot", "bf16", "bfloat16 float32", 128, "aarch64.neon.bfdot.v4f32.v8bf16"),
+        _vectors("arm.sdot", "dotprod", "int8 int32", 128, "aarch64.neon.sdot.v4i32.v16i8"),
         FMA,
     )
 }
-"""The instructions that multiply panels, best first. ``amx.bf16`` takes subnormal operands and sums as zeros, as the other
-bfloat16 instructions of x86 do; its products are exact, and sums are rounded to float32 each (Intel SDM, TDPBF16PS). Float32
-numbers that are cast for it are rounded by ``vcvtneps2bf16`` where the CPU has that, which takes subnormal ones as zeros, too."""
+"""The instructions that multiply panels, best first. Those of bfloat16 take subnormal operands and sums as zeros, and have
+exact products. Sums are rounded to float32 after each addition, by x86's to nearest (Intel SDM, TDPBF16PS, VDPBF16PS), by
+AArch64's BFDOT to odd (Arm ARM, BFDotAdd). Float32 numbers that are cast for them are rounded by ``vcvtneps2bf16`` where the
+CPU has that, which takes subnormal ones as zeros, too. Those of integers are exact: sums are those of int32, modulo 2^32."""
+
+_WIDER: Final[Mapping[str, str]] = {"int8": "int16"}
+"""The type that operands may be cast to where no instruction takes their own."""
 
 
 def product_for(features: frozenset[str], operands: str, sums: str) -> Product:
@@ -113,6 +148,13 @@ def product_for(features: frozenset[str], operands: str, sums: str) -> Product:
         one for one in PRODUCTS.values() if (one.operands, one.sums) == (operands, sums) and one.needs <= features
     )
     return next(fitting, FMA)
+
+
+def packed_type(features: frozenset[str], operands: str, sums: str) -> str | None:
+    """The type in which a dot's operands are best multiplied: their own, or a wider one for which there is an instruction; None
+    where there is none but `FMA`."""
+    wanted = (operands, _WIDER.get(operands, operands))
+    return next((each for each in wanted if product_for(features, each, sums) is not FMA), None)
 
 
 def vector_bits(features: str, triple: str = "") -> int:
@@ -152,16 +194,72 @@ def chosen() -> str:
 
 @cache
 def host() -> CpuTarget:
-    """The CPU that kernels are compiled for: this machine, or the level of its architecture that ``WEFT_TARGET`` names when it
-    is first asked. `ValueError` where the level is unknown, or beyond what this machine has."""
+    """The CPU that kernels are compiled for: this machine, or what ``WEFT_TARGET`` makes of it when it is first asked.
+    `ValueError` where that names a level or a feature that is unknown, or beyond what this machine has."""
     import llvmlite.binding as llvm  # 60 ms that a process without kernels need not pay
 
     triple, features = object_triple(llvm.get_process_triple()), llvm.get_host_cpu_features().flatten()
-    if (name := chosen()) and name != "native":
-        return level(name, triple, frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
     if "+amx-tile" in features and not tiles_permitted():
         features = features.replace("+amx-", "-amx-")
-    return CpuTarget(triple, llvm.get_host_cpu_name(), features, vector_bits(features, triple))
+    if architecture(triple) == "aarch64" and sys.platform.startswith("linux"):
+        features = ",".join([*filter(None, [features]), *(f"+{name}" for name in arm_features(_auxiliary))])
+    cpu = llvm.get_host_cpu_name()
+    tuning = tuple(name for name, cpus in TUNING.items() if cpu in cpus)
+    native = CpuTarget(triple, cpu, features, vector_bits(features, triple), tuning=tuning)
+    return made_of(native, chosen())
+
+
+def made_of(native: CpuTarget, text: str) -> CpuTarget:
+    """What a value of ``WEFT_TARGET`` makes of this machine; `ValueError` as `host` says."""
+    name, *changes = (part.strip() for part in text.split(","))
+    base = native if name in ("", "native") else level(name, native.triple, native.enabled)
+    return changed(base, changes, native.enabled) if changes else base
+
+
+_ARM_FEATURES: Final[Mapping[str, tuple[int, int]]] = {"dotprod": (16, 20), "i8mm": (26, 13), "bf16": (26, 14)}
+"""What LLVM does not list of an AArch64 machine, and where Linux tells it: the entry of the auxiliary vector (AT_HWCAP,
+AT_HWCAP2) and the bit (Documentation/arch/arm64/elf_hwcaps.rst)."""
+
+
+def arm_features(auxiliary: Callable[[int], int]) -> list[str]:
+    """LLVM's names of what an AArch64 machine has beyond NEON, as far as dots use it."""
+    return [name for name, (entry, bit) in _ARM_FEATURES.items() if auxiliary(entry) >> bit & 1]
+
+
+def _auxiliary(entry: int) -> int:
+    """A word of the auxiliary vector of this process."""
+    import ctypes
+
+    read = ctypes.CDLL(None).getauxval
+    read.argtypes, read.restype = [ctypes.c_ulong], ctypes.c_ulong
+    return read(entry)
+
+
+def changed(target: CpuTarget, changes: Sequence[str], present: frozenset[str]) -> CpuTarget:
+    """The target with features of LLVM added (``+avx512vnni``) and taken away (``-amx-tile``), on a machine whose features
+    are ``present``; `ValueError` for what the machine lacks or the target does not have. `TUNING` is added and taken away
+    likewise, on any machine."""
+    said, features, tuning = (
+        f"WEFT_TARGET changes {target.cpu} by '{','.join(changes)}'",
+        target.features,
+        {*target.tuning},
+    )
+    for change in changes:
+        sign, feature = change[:1], change[1:]
+        if sign not in ("+", "-"):
+            raise ValueError(f"{said}, expected +FEATURE or -FEATURE after a comma, found '{change}'")
+        if sign == "-" and feature not in replace(target, features=features, tuning=tuple(tuning)).enabled:
+            raise ValueError(f"{said}, which has no {feature}")
+        if feature in TUNING:
+            (tuning.add if sign == "+" else tuning.remove)(feature)
+            continue
+        if sign == "+" and feature not in present:
+            raise ValueError(f"{said}, and this CPU lacks {feature}")
+        if sign == "-" and any(feature in of_level.split() for of_level in X86_LEVELS.values()):
+            raise ValueError(f"{said}, and {feature} is part of a level, which others build on: name a lower level")
+        features = ",".join([*(f for f in features.split(",") if f[1:] != feature), change])
+    bits = vector_bits(features, target.triple)
+    return replace(target, features=features, vector_bits=bits, tuning=tuple(sorted(tuning)))
 
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18

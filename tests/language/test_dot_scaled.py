@@ -14,7 +14,7 @@ import weft.language as tl
 from machines import on
 from weft import target as targets
 from weft.frontend.errors import CompilationError
-from weft.target import PRODUCTS
+from weft.target import FMA, product_for
 
 pytestmark = pytest.mark.jit
 
@@ -97,14 +97,14 @@ def test_formats(target: str | None, left: str, right: str, left_pack: bool, rig
 @pytest.mark.parametrize("fast", [False, True])
 def test_extreme_scales(fast: bool) -> None:
     """0 is 2**-127; 255 is NaN, or whatever with ``fast_math``. bfloat16 holds the products of all others here. Those with
-    2**-127 are subnormal, which AMX takes for zeros (`weft.target.PRODUCTS`)."""
+    2**-127 are subnormal, which instructions on bfloat16 take for zeros (`weft.target.PRODUCTS`)."""
     a, x = np.full((M, K // 2), 0x22, np.uint8), np.ones((M, K))
     b, y = operand("bf16", (K, N), 0, 6)
     u = np.full((M, K // 32), 127, np.uint8)
     u[0], u[1, 1], u[2] = 0, 255, 240
     out = np.zeros((M, N), np.float32)
     scaled[(1,)](a, u, b, None, None, out, "e2m1", "bf16", True, True, a.shape, b.shape, K // 32, fast, M, N)
-    flushed = PRODUCTS["amx.bf16"].needs <= targets.host().enabled
+    flushed = product_for(targets.host().enabled, "bfloat16", "float32") is not FMA
     expected = (x * np.repeat(np.where(flushed & (u == 0), 0, 2.0 ** (u.astype(np.int64) - 127)), 32, 1)) @ y
     kept = [row for row in range(M) if row != 1]
     assert np.array_equal(out[kept], expected[kept].astype(np.float32))

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, UnitAttr, i64
 from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -27,6 +27,7 @@ from xdsl.irdl import (
     VarConstraint,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -51,12 +52,16 @@ class Panel:
 
         width 0:           x * (depth + padding) + k
         width w, group g:  ((x // w) * (depth // g) + k // g) * w * g + (x % w) * g + k % g
+
+    ``unsigned``: signed integers lie there with their sign bit flipped, which are unsigned numbers that are greater by half of
+    their range.
     """
 
     axis: int
     depth: int
     width: int
     group: int = 1
+    unsigned: bool = False
 
     def pitch(self, itemsize: int) -> int:
         """Elements between rows, by rows."""
@@ -120,19 +125,24 @@ class PackOp(TileOp):
     depth = prop_def(IntegerAttr[I64])
     width = prop_def(IntegerAttr[I64])
     group = prop_def(IntegerAttr[I64])
+    unsigned = opt_prop_def(UnitAttr)
     traits = traits_def(MemoryWriteEffect())
     irdl_options = (ParsePropInAttrDict(),)
     assembly_format = "$value `to` $panel `[` $at `]` `of` $size attr-dict `:` type($value)"
 
     def __init__(self, value: SSAValue, panel: SSAValue, at: SSAValue, size: SSAValue, geometry: Panel):
-        super().__init__(operands=[value, panel, at, size], properties=_panel_properties("", geometry))
+        unsigned = {"unsigned": UnitAttr()} if geometry.unsigned else {}
+        super().__init__(operands=[value, panel, at, size], properties={**_panel_properties("", geometry), **unsigned})
 
     @property
     def geometry(self) -> Panel:
         """Where the elements go."""
-        return Panel(_number(self.axis), _number(self.depth), _number(self.width), _number(self.group))
+        numbers = (_number(each) for each in (self.axis, self.depth, self.width, self.group))
+        return Panel(*numbers, unsigned=self.unsigned is not None)
 
     def verify_(self) -> None:
+        if self.unsigned is not None and not dtype_of(self.value).is_integer:
+            raise VerifyException(f"cpu.pack writes integers as unsigned ones, found {self.value.type}")
         if len(shape_of(self.value)) != 2 or is_pointer(self.value):
             raise VerifyException(f"cpu.pack writes tiles of numbers of rank 2, found {self.value.type}")
 

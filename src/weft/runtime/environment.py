@@ -32,7 +32,8 @@ VARIABLES: Final = (
     Variable(
         "WEFT_TARGET",
         "`native`, this CPU",
-        "the CPU that kernels are compiled for: `x86-64`, `x86-64-v2`, `x86-64-v3` (AVX2, FMA) or `x86-64-v4` (AVX-512)",
+        "the CPU that kernels are compiled for: `native`, or `x86-64`, `x86-64-v2`, `x86-64-v3` (AVX2, FMA) or `x86-64-v4` "
+        "(AVX-512); then features as LLVM names them, added or taken away: `native,-amx-tile`, `x86-64-v4,+avx512vnni`",
     ),
 )
 """Read by the package."""

@@ -89,10 +89,8 @@ def factors_of(nest: Nest, vector_bits: int, features: frozenset[str]) -> dict[i
     found: dict[int, Factors] = {}
     for i, dot in nest.dots.items():
         pair: list[Operand] = []
-        lanes, narrow = layout_of(dot.acc).in_size("lane"), chosen[i] is not FMA
-        across = lanes if narrow else max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits)
-        left = Panel(1, depth, 0 if _by_rows(dot) else lanes)
-        right = Panel(0, depth, min(shape_of(dot.b)[1], across), chosen[i].group)
+        narrow = chosen[i] is not FMA
+        left, right = _panels(dot, chosen[i], depth, vector_bits)
         for value, panel in ((dot.a, left), (dot.b, right)):
             source = _narrow(value) if narrow else value
             operand = known.setdefault(
@@ -111,19 +109,30 @@ def factors_of_one(dot: tile.DotOp, vector_bits: int, features: frozenset[str]) 
     if not _is_plain(dot):
         return None
     instruction = _instruction(dot, features)
-    (_, k), n = shape_of(dot.a), shape_of(dot.b)[1]
+    k = shape_of(dot.a)[1]
     narrow = instruction is not FMA and k % (instruction.bytes // dtype_of(_narrow(dot.a)).itemsize) == 0
     right = _narrow(dot.b) if narrow else dot.b
     part = slice_of(right, dot.parent_block())
     if not narrow and part.keys is None:
         return None
-    lanes = layout_of(dot.acc).in_size("lane")
-    across = min(n, lanes if narrow else max(lanes, 2 * vector_bits // dtype_of(dot.acc).bits))
     left = _narrow(dot.a) if narrow else dot.a
+    chosen = instruction if narrow else FMA
+    panels = _panels(dot, chosen, k, vector_bits)
     return Factors(
-        Operand(left, slice_of(left, dot.parent_block()), Panel(1, k, 0 if _by_rows(dot) else lanes), ONE_SLOTS_BYTES),
-        Operand(right, part, Panel(0, k, across, instruction.group if narrow else 1), ONE_SLOTS_BYTES),
-        instruction if narrow else FMA,
+        Operand(left, slice_of(left, dot.parent_block()), panels[0], ONE_SLOTS_BYTES),
+        Operand(right, part, panels[1], ONE_SLOTS_BYTES),
+        chosen,
+    )
+
+
+def _panels(dot: tile.DotOp, instruction: Product, depth: int, vector_bits: int) -> tuple[Panel, Panel]:
+    """The panels of a dot's operands. Vectors are multiplied in pairs of columns' vectors, where the tile is as wide."""
+    lanes = layout_of(dot.acc).in_size("lane")
+    pair = 2 * (instruction.bits or vector_bits) // dtype_of(dot.acc).bits
+    across = lanes if instruction.rows else max(lanes, pair)
+    return (
+        Panel(1, depth, 0 if _by_rows(dot) else lanes, unsigned=instruction.unsigned),
+        Panel(0, depth, min(shape_of(dot.b)[1], across), instruction.group),
     )
 
 

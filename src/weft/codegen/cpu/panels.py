@@ -124,7 +124,13 @@ def _stored(registers: Registers, op: PackOp, index: RegisterIndex) -> ir.Value:
         or "avx512bf16" not in registers.target.enabled
         or layout_of(op.value).in_size("lane") != _ROUNDED
     ):
-        return element_of_value(op.value).to_storage(builder, registers.vector(op.value, index))
+        stored = element_of_value(op.value).to_storage(builder, registers.vector(op.value, index))
+        if not op.geometry.unsigned:
+            return stored
+        width = 8 * dtype_of(op.value).itemsize
+        return builder.xor(
+            stored, registers.splat(ir.Constant(ir.IntType(width), 1 << width - 1), layout_of(op.value).in_size("lane"))
+        )
     wide, result = registers.vector(cast.source, index), ir.VectorType(BF16, _ROUNDED)
     rounded = intrinsic(builder, "x86.avx512bf16.cvtneps2bf16.512", [wide], result, overloads=())
     return builder.bitcast(rounded, ir.VectorType(I16, _ROUNDED))

@@ -5,11 +5,22 @@
             for each row:       broadcast left[row, k], multiply-add into each
                                 store its vectors
 
-Both panels are read in the order in which they lie. Each element's products are added one by one in the order of k, so the
-sum does not depend on blocks, tiles, panels or threads.
+Both panels are read in the order in which they lie. Each element's products are added in the order of k, so the sum does not
+depend on blocks, tiles, panels or threads.
+
+Instructions on narrow operands (`weft.target.PRODUCTS`) add the products of 2 or 4 neighbours along k at once. Panels hold such
+neighbours together, as a *word* of 4 bytes: the kernel is the same, on words. Where the instruction takes the left operand's
+integers as unsigned ones, the panel has them 128 higher, and 128 times the right operand's column is subtracted from the sums:
+
+    sum (a + 128) b - 128 sum b = sum a b        modulo 2^32, in which the instructions add; none of them saturates
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import reduce
+from typing import Final
 
 from llvmlite import ir
 
@@ -18,20 +29,22 @@ from weft.codegen.cpu.counted import over_blocks
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
-from weft.codegen.llvm.types import I8, I64, POINTER, intrinsic
+from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, intrinsic
 from weft.dtypes import DType
 from weft.ir.cpu import MultiplyOp
 from weft.ir.types import dtype_of, shape_of
-from weft.target import FMA, CpuTarget
+from weft.target import PRODUCTS, CpuTarget
 
 UNROLL = 4
 """Elements of the contracted axis for which the innermost loop is unrolled."""
 
 
-def product_block(target: CpuTarget, dtype: DType, m: int, width: int) -> RegisterBlock:
-    """The block of sums: as many columns as the right panel's groups have, and rows for half of the vector registers."""
-    lanes = min(width, max(1, target.vector_bits // dtype.bits))
-    many = target.vector_bits == 512 or target.triple.startswith(("aarch64", "arm64"))
+def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int = 0) -> RegisterBlock:
+    """The block of sums, in vectors of ``bits`` (0: as long as the machine has them): as many columns as the right panel's groups
+    have, and rows for half of the vector registers."""
+    bits = bits or target.vector_bits
+    lanes = min(width, max(1, bits // dtype.bits))
+    many = bits == 512 or target.triple.startswith(("aarch64", "arm64"))
     columns = width // lanes
     return RegisterBlock(min(m, max(1, (16 if many else 8) // columns)), columns, lanes)
 
@@ -43,11 +56,15 @@ def multiply(registers: Registers, op: MultiplyOp) -> None:
         registers.fill(op.acc, result)
     elif registers.buffers[op.acc].pointer is not result.pointer:
         registers.copy(registers.buffers[op.acc], result)
-    if op.instruction.data == FMA.name:
-        _Product(registers, op, result).emit()
-    else:
+    if PRODUCTS[op.instruction.data].rows:
         multiply_tiles(registers, op, result)
+    else:
+        _Product(registers, op, result).emit()
     registers.buffers[op.result] = result
+
+
+_OPERANDS: Final[Mapping[str, ir.Type]] = {"bfloat16": BF16, "int16": I16, "int8": I8}
+"""What vectors of words are to the instructions, by the type of the operands."""
 
 
 class _Product:
@@ -56,17 +73,19 @@ class _Product:
         self.builder = registers.builder
         self.dtype = dtype_of(op.acc)
         self.m, self.n = shape_of(op.acc)
-        self.left, self.right = op.panels
-        self.block = product_block(registers.target, self.dtype, self.m, self.right.width)
+        self.product = product = PRODUCTS[op.instruction.data]
+        self.left, self.right = (replace(panel, depth=panel.depth // product.group, group=1) for panel in op.panels)
+        self.block = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
-        self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL))
+        self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * product.group))
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
+        self.word: ir.Type = self.element if product.group == 1 else I32
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int = 0) -> ir.Value:
-        """``offset + const`` elements further."""
+        """``offset + const`` sums or words further."""
         size = self.dtype.itemsize
         if offset is not None:
             pointer = self.builder.gep(pointer, [self.builder.mul(offset, ir.Constant(I64, size))], source_etype=I8)
@@ -81,8 +100,9 @@ class _Product:
         with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
+            excess = self._excess(b) if self.product.unsigned else []
             with over_blocks(self._registers, self.wanted[0], self.m, rows) as i:
-                self._block(self._left(i), b, self._at(c, self._times(i, rows * self.n)))
+                self._block(self._left(i), b, self._at(c, self._times(i, rows * self.n)), excess)
 
     def _left(self, i: ir.Value | None) -> ir.Value:
         """The first element of a block's rows in the left panel."""
@@ -97,19 +117,54 @@ class _Product:
         return self._at(self._at(self.a, self._times(group, width * self.left.depth)), self._times(within, rows))
 
     def _row(self, row: int, k: int) -> int:
-        """The offset of an element of the left panel from the block's first."""
+        """The offset of a word of the left panel from the block's first."""
         left = self.left
         if not left.width:
             return row * left.pitch(self.dtype.itemsize) + k
         return row // left.width * left.width * left.depth + k * left.width + row % left.width
 
-    def _block(self, a: ir.Value, b: ir.Value, c: ir.Value) -> None:
+    def _excess(self, b: ir.Value) -> list[ir.Value]:
+        """128 times the sums of a group's columns, by the instruction itself."""
+        high = self._registers.splat(ir.Constant(I32, -0x7F7F7F80), self.block.lanes)
+
+        def step(b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            words = [self._right(b_k, k) for k in range(UNROLL)]
+            pairs = zip(sums, (word for row in words for word in row), strict=True)
+            return [self._added(total, high, word) for total, word in pairs]
+
+        zero = ir.Constant(self.vector, None)
+        sums = self._over_depth([zero] * (UNROLL * self.block.columns), lambda _, b_k, sums: step(b_k, sums), b, b)
+        return [reduce(self.builder.add, sums[v :: self.block.columns]) for v in range(self.block.columns)]
+
+    def _block(self, a: ir.Value, b: ir.Value, c: ir.Value, excess: list[ir.Value]) -> None:
         builder, block = self.builder, self.block
         align = min(64, self.dtype.itemsize * block.lanes)
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
-        sums = [builder.load(place, typ=self.vector, align=align) for place in places]
+        sums: list[ir.Value] = [builder.load(place, typ=self.vector, align=align) for place in places]
+        if excess:
+            sums = [builder.sub(total, excess[i % block.columns]) for i, total in enumerate(sums)]
+
+        def step(a_k: ir.Value, b_k: ir.Value, sums: list[ir.Value]) -> list[ir.Value]:
+            for k in range(UNROLL):
+                sums = self._step(a_k, b_k, k, sums)
+            return sums
+
+        sums = self._over_depth(sums, step, a, b)
+        for place, value in zip(places, sums, strict=True):
+            builder.store(value, place, align=align)
+
+    def _over_depth(
+        self,
+        sums: list[ir.Value],
+        emit: Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]],
+        a: ir.Value,
+        b: ir.Value,
+    ) -> list[ir.Value]:
+        """A loop over the panels' depth, `UNROLL` words at a time, which keeps the sums in registers. ``emit`` gets the first
+        words of both panels, and the sums so far."""
+        builder = self.builder
         before = builder.block
         head, done = (self._registers.function.append_basic_block(name) for name in ("depth", "summed"))
         builder.branch(head)
@@ -121,36 +176,46 @@ class _Product:
             phi.add_incoming(value, before)
         a_k = self._at(a, self._times(step, UNROLL * max(1, self.left.width)))
         b_k = self._at(b, self._times(step, UNROLL * self.right.width))
-        sums = list[ir.Value](phis)
-        for k in range(UNROLL):
-            sums = self._step(a_k, b_k, k, sums)
+        sums = emit(a_k, b_k, list[ir.Value](phis))
         after = builder.add(step, ir.Constant(I64, 1))
         step.add_incoming(after, builder.block)
         for phi, value in zip(phis, sums, strict=True):
             phi.add_incoming(value, builder.block)
         self._registers.repeats(builder.cbranch(builder.icmp_unsigned("<", after, self.steps), head, done))
         builder.position_at_end(done)
-        for place, value in zip(places, sums, strict=True):
-            builder.store(value, place, align=align)
+        return sums
+
+    def _right(self, b: ir.Value, k: int) -> list[ir.Value]:
+        """The vectors of the right panel at one depth."""
+        lanes, size = self.block.lanes, self.dtype.itemsize
+        return [
+            self.builder.load(
+                self._at(b, None, k * self.right.width + v * lanes),
+                typ=ir.VectorType(self.word, lanes),
+                align=min(64, size * lanes),
+            )
+            for v in range(self.block.columns)
+        ]
 
     def _step(self, a: ir.Value, b: ir.Value, k: int, sums: list[ir.Value]) -> list[ir.Value]:
-        builder, block, size = self.builder, self.block, self.dtype.itemsize
-        right = [
-            builder.load(
-                self._at(b, None, k * self.right.width + v * block.lanes),
-                typ=self.vector,
-                align=min(64, size * block.lanes),
-            )
-            for v in range(block.columns)
-        ]
+        builder, block = self.builder, self.block
+        right = self._right(b, k)
         result: list[ir.Value] = []
         for r in range(block.rows):
-            scalar = builder.load(self._at(a, None, self._row(r, k)), typ=self.element, align=size)
+            scalar = builder.load(self._at(a, None, self._row(r, k)), typ=self.word, align=self.dtype.itemsize)
             left = self._registers.splat(scalar, block.lanes)
-            for v in range(block.columns):
-                total = sums[r * block.columns + v]
-                if self.dtype.is_integer:
-                    result.append(builder.add(total, builder.mul(left, right[v])))
-                else:
-                    result.append(intrinsic(builder, "fmuladd", [left, right[v], total]))
+            result += [self._added(sums[r * block.columns + v], left, right[v]) for v in range(block.columns)]
         return result
+
+    def _added(self, total: ir.Value, left: ir.Value, right: ir.Value) -> ir.Value:
+        """The sums after the products of words."""
+        builder, product = self.builder, self.product
+        if product.group > 1:
+            operands = ir.VectorType(_OPERANDS[product.operands], product.group * self.block.lanes)
+            words = [builder.bitcast(word, operands) for word in (left, right)]
+            if product.adds:
+                return intrinsic(builder, product.intrinsic, [total, *words], overloads=())
+            return builder.add(total, intrinsic(builder, product.intrinsic, words, self.vector, overloads=()))
+        if self.dtype.is_integer:
+            return builder.add(total, builder.mul(left, right))
+        return intrinsic(builder, "fmuladd", [left, right, total])
