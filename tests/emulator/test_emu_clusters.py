@@ -441,6 +441,31 @@ def test_multicasts(mask: int, copy: str) -> None:
         Module(kernel.ptx.replace(WAIT, UNAWAITED)).launch("k", 8, 32, [out, x, TensorMap(x, box=(1, 32))], cluster=4)
 
 
+@pytest.mark.parametrize("odd", [0, 1])
+def test_copies_that_the_other_block_of_a_pair_waits_for(odd: int) -> None:
+    """With .cta_group::2 an mbarrier of the even blocks, or of the odd ones, tracks the copies to both blocks of a pair. Rank 0
+    copies to ranks 0, 1 and 2 of four; rank 3 copies to itself and tells the mbarrier of its pair."""
+    x = np.arange(64, dtype=np.uint32).reshape(2, 32) + 1000
+    copy = "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    text = f"""{INIT.format(count=1)} mov.u32 %r6, data; mad.lo.u32 %r7, %r0, 4, %r6; mov.u32 %r20, %clusterid.x;
+  mov.b64 %rd7, map; cvta.param.u64 %rd7, %rd7; mov.u32 %r22, 0; mov.u16 %h0, 0b111;
+  and.b32 %r8, %r1, 1; setp.eq.u32 %p4, %r8, {odd};
+  setp.eq.and.u32 %p5, %r0, 0, %p4;
+  @%p5 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256; bar.sync 0;
+  mov.u32 %r10, bar; mapa.shared::cluster.u32 %r11, %r10, {odd}; mapa.shared::cluster.u32 %r12, %r10, {2 + odd};
+  setp.eq.and.u32 %p6, %r1, 0, %p0; setp.eq.and.u32 %p7, %r1, 3, %p0; {SYNC}
+  @%p6 {copy}.multicast::cluster [%r6], [%rd7, {{%r22, %r20}}], [%r11], %h0;
+  @%p7 {copy} [%r6], [%rd7, {{%r22, %r20}}], [%r12];
+  @!%p4 bra OVER; {WAIT} OVER: {SYNC} ld.shared.u32 %r11, [%r7]; {OUT} {SYNC}"""
+    out = np.zeros((2, 4, 32), np.uint32)
+    arguments = [out, x, TensorMap(x, box=(1, 32))]
+    kernel = module(text.replace("0b111", "7"))
+    kernel.launch("k", 8, 32, arguments, cluster=4)
+    assert np.array_equal(out, np.repeat(x[:, None], 4, axis=1))
+    with pytest.raises(Race):
+        Module(kernel.ptx.replace(WAIT, UNAWAITED)).launch("k", 8, 32, arguments, cluster=4)
+
+
 def test_a_multicast_to_blocks_that_are_not_there() -> None:
     x = np.zeros(64, np.uint32)
     with pytest.raises(Undefined) as caught:

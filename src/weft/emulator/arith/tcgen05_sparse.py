@@ -79,7 +79,7 @@ def meaning(kind: str) -> NDArray[np.bool_]:
 def dense(kind: str, stored: NDArray[np.float64], metadata: NDArray[np.uint8]) -> NDArray[np.float64]:
     """A (rows, K) of its stored elements (rows, K / 2) and their metadata (rows, groups)."""
     how = rule(kind)
-    rows, groups = metadata.shape
+    rows, groups = int(metadata.shape[0]), int(metadata.shape[1])
     values = stored.reshape(rows, groups, how.kept // how.run, how.run)
     whole = np.zeros((rows, groups, how.group // how.run, how.run), stored.dtype)
     places = (metadata >> 3,) if how.kept == 1 else (metadata & 3, metadata >> 2)

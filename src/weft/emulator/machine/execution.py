@@ -137,6 +137,8 @@ class Execution:
         """Instructions each warp has executed: what its clock says."""
         self.first_block = 0
         """The number, in the grid, of the first resident block."""
+        self.next_block = 0
+        """The number of the first block that has not been launched, nor was cancelled."""
         self._extras: dict[str, Any] = {}
         self.calling = 0
         """The call that an external function runs for."""
@@ -144,9 +146,10 @@ class Execution:
         self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
         """How many calls each thread is inside."""
 
-    def begin(self, first_block: int, blocks: int) -> Active:
-        """Resets for the ``blocks`` blocks of the grid from ``first_block`` on; the threads that start."""
-        self.first_block = first_block
+    def begin(self, blocks: int) -> Active:
+        """Resets for the next ``blocks`` blocks of the grid; the threads that start."""
+        self.first_block = first_block = self.next_block
+        self.next_block += blocks
         for array in self.registers.values():
             array[...] = 0
         self._extras.clear()

@@ -41,6 +41,11 @@ RESIDENT: Final = 16384
 RESIDENT_BYTES: Final = 256 << 20
 """Bytes of shared and local memory of the blocks that are executed at once."""
 
+FEW: Final = 4
+"""Clusters that are executed at once where blocks cancel the launch of others, so that there are others."""
+
+CANCELS: Final = "clusterlaunchcontrol"
+
 SHARED_LIMIT: Final = 227 << 10
 """Bytes of shared memory a block may have (sm_90)."""
 
@@ -118,6 +123,8 @@ def launch(
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
     blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)) // size) * size
+    if any(i.opcode == CANCELS for f in variable_map.functions for i in f.instructions):
+        blocks = min(blocks, size * FEW)
     if cooperative:
         blocks = total
         if total * block_threads > COOPERATIVE_LIMIT:
@@ -141,11 +148,11 @@ def launch(
     try:
         with np.errstate(all="ignore"), _no_collection():
             scheduler = Tracked(execution, variable_map) if tracked else Scheduler(execution, variable_map)
-            for first in range(0, total, blocks):
+            while execution.next_block < total:
                 memory.begin()
-                resident = min(blocks, total - first)
+                resident = min(blocks, total - execution.next_block)
                 execution.order.reset(resident // size)
-                scheduler.run(execution.begin(first, resident))
+                scheduler.run(execution.begin(resident))
             scheduler.count()
     except Fault as fault:
         by = fault.where.instruction

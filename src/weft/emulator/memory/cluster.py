@@ -28,14 +28,14 @@ MOST: Final = 16
 """Blocks of a cluster, at most (sm_90, where the kernel allows more than 8)."""
 
 _OWN: Final = frozenset({"shared", "shared::cta"})
-_BOTH: Final = frozenset({"shared::cluster", "cta_group::2"})
+_OTHERS: Final = frozenset({"shared::cluster", "cta_group::2", "multicast::cluster::all"})
 _GENERIC: Final = frozenset({"ld", "st", "atom", "red"})
 """Instructions whose generic addresses may be those of another block of the cluster."""
 
 
 def reaches(instruction: Instruction) -> bool:
     """Whether an instruction may access shared memory of other blocks of the cluster."""
-    if not _BOTH.isdisjoint(instruction.modifiers):
+    if not _OTHERS.isdisjoint(instruction.modifiers):
         return True
     return instruction.opcode in _GENERIC and _OWN.isdisjoint(instruction.modifiers)
 

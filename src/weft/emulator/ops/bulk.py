@@ -23,6 +23,7 @@ from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
 from weft.emulator.memory.arena import width_of
+from weft.emulator.memory.cluster import BYTE, RANK
 from weft.emulator.memory.order import Agent
 from weft.emulator.ops.async_copy import check_policy
 from weft.emulator.ops.async_groups import Groups
@@ -173,6 +174,21 @@ def aimed(execution: Execution, locate: Locate, rank: int | None) -> Locate:
     if rank is None or clusters is None:
         return locate
     return lambda threads: clusters.at(locate(threads), rank)
+
+
+def signalled(execution: Execution, locate: Locate, rank: int | None, pair: bool) -> Locate:
+    """The mbarriers that track a multicast to the block of a rank: those of that block. Of a ``pair`` (``.cta_group::2``) they
+    are those of the block of its pair whose rank is even or odd as that of the mbarrier that threads name."""
+    clusters = execution.memory.clusters
+    if not pair or rank is None or clusters is None:
+        return aimed(execution, locate, rank)
+
+    def found(threads: IndexArray) -> NDArray[np.uint64]:
+        addresses = locate(threads)
+        ranks = rank & ~1 | clusters.split(addresses)[0] & 1
+        return (addresses & np.uint64(BYTE)) | ranks.astype(np.uint64) << np.uint64(RANK)
+
+    return found
 
 
 def sized(b: Binding, operand: int) -> Callable[[IndexArray], list[tuple[int, IndexArray]]]:

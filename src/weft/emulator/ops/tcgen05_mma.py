@@ -132,7 +132,7 @@ class _Mma:
         accumulate: bool,
     ) -> None:
         """D of the block ``number`` of the group: A (parts or 1, rows, K) by B (N, K)."""
-        rows, count = lanes.shape
+        rows, count = int(lanes.shape[0]), int(lanes.shape[1])
         lane, column = split_address(d)
         where = (lanes + lane)[:, :, None]
         offsets: Cells = np.arange(p.n // count)

@@ -22,7 +22,7 @@ from weft.emulator.errors import Misaligned, Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.ops.async_copy import check_policy
-from weft.emulator.ops.bulk import COMPLETE, GROUP, MULTICAST, Transfer, aimed, aims
+from weft.emulator.ops.bulk import COMPLETE, GROUP, MULTICAST, Transfer, aimed, aims, signalled
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.mbarrier import shared_address
 from weft.emulator.ops.registry import Step, instruction
@@ -124,6 +124,7 @@ def _copy(b: Binding) -> Step:
         mode="? tile",
         completion=f"{COMPLETE} {GROUP}",
         multicast=f"? {MULTICAST}",
+        group="? cta_group::1 cta_group::2",
         hint="? L2::cache_hint",
     )
     direction = (f["to"], f["source"], f["completion"])
@@ -131,15 +132,17 @@ def _copy(b: Binding) -> Step:
         direction in _DIRECTIONS, f"there is no tensor copy from .{f['source']} to .{f['to']} with .{f['completion']}"
     )
     b.require(not f["multicast"] or f["to"] == "shared::cluster", "only copies to .shared::cluster multicast")
+    b.require(not f["group"] or f["to"] != "global", f"'.{f['group']}' is not for copies to .global")
     if f["to"] == "global":
         return _store(b, f["dimensions"], f["hint"])
+    pair = f["group"] == "cta_group::2"
     to, boxes, barrier = shared_address(b, 0, f["to"]), Boxes(b, 1, f["dimensions"]), shared_address(b, 2, f["to"])
     aim = aims(b, f["multicast"], 3)
     check_policy(b, f["hint"], 3 + bool(f["multicast"]))
 
     def step(active: Active) -> None:
         for some, rank, first in aim(active):
-            for copies in Transfer.begin(b, some, aimed(b.execution, barrier, rank)):
+            for copies in Transfer.begin(b, some, signalled(b.execution, barrier, rank, pair)):
                 bases = aimed(b.execution, to, rank)(copies.threads)
                 total = np.zeros(copies.threads.size, np.int64)
                 for description, of, coordinates in boxes.of(copies.threads):
