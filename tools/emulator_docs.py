@@ -1,4 +1,4 @@
-"""Writes the table of metrics of docs/emulator.md.
+"""Writes the tables of instructions and of metrics of docs/emulator.md.
 
     python tools/emulator_docs.py
 
@@ -12,13 +12,21 @@ The pictures beside it are taken of the page of ``weft profile`` in a browser, b
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from pathlib import Path
 
 from weft.emulator.profile import METRICS, Metric
 
-PAGE = Path(__file__).parents[1] / "docs" / "emulator.md"
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "emulator.md"
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+from emulator_isa_forms import Pattern, recorded  # noqa: E402
 
 _PART = re.compile(r"(<!-- metrics: .*? -->\n).*?(<!-- /metrics -->)", re.DOTALL)
+_INSTRUCTIONS = re.compile(r"(<!-- instructions: .*? -->\n).*?(<!-- /instructions -->)", re.DOTALL)
 
 
 def table() -> str:
@@ -26,6 +34,33 @@ def table() -> str:
     parts = {part for metric in METRICS.values() if _is_sum(metric) for part in metric.plus}
     head = "| metric | kinds | unit | meaning | Nsight Compute |\n|---|---|---|---|---|\n"
     return head + "".join(_row(metric) for metric in METRICS.values() if metric.name not in parts)
+
+
+def instructions() -> str:
+    """What is executed of each instruction, as it is recorded: those of which all is, and a table of the others."""
+    taken: Counter[str] = Counter()
+    executed: Counter[str] = Counter()
+    refused: dict[str, list[str]] = {}
+    for pattern in recorded().patterns:
+        taken[pattern.instruction] += pattern.taken.bit_count()
+        executed[pattern.instruction] += (pattern.taken & pattern.bound).bit_count()
+        refused.setdefault(pattern.instruction, []).extend(_refused(pattern))
+    whole = [f"`{name}`" for name in taken if taken[name] and taken[name] == executed[name]]
+    total = f"Of {taken.total():,} forms of {sum(map(bool, taken.values()))} instructions {executed.total():,} are executed."
+    rows = [
+        f"| `{name}` | {taken[name]} | {executed[name]} | {', '.join(list(dict.fromkeys(refused[name]))[:4])} |\n"
+        for name in taken
+        if taken[name] != executed[name]
+    ]
+    head = "| instruction | forms | executed | refused, for example |\n|---|---|---|---|\n"
+    return f"{total}\n\n{head}{''.join(rows)}\nAll forms are executed of {', '.join(whole)}.\n"
+
+
+def _refused(pattern: Pattern) -> list[str]:
+    """The name of the first form of a pattern that is refused."""
+    missing = pattern.taken & ~pattern.bound
+    names = [f"`{form.split(' ')[0]}`" for i, form in enumerate(pattern.forms) if missing >> i & 1]
+    return names[:1]
 
 
 def _is_sum(metric: Metric) -> bool:
@@ -48,7 +83,8 @@ def _row(metric: Metric) -> str:
 
 
 def written(page: str) -> str:
-    """The page with its table."""
+    """The page with its tables."""
+    page = _INSTRUCTIONS.sub(lambda match: match[1] + instructions() + match[2], page)
     return _PART.sub(lambda match: match[1] + table() + match[2], page)
 
 

@@ -113,11 +113,38 @@ def test_variables_of_a_module() -> None:
         (".u64 x = generic(other)", 1, (Symbol("other", 0, generic=True),)),
         (".u64 x[2] = {generic(other)+8, other}", 2, (Symbol("other", 8, generic=True), Symbol("other"))),
         (".u64 x[2] = {other+4, other-4}", 2, (Symbol("other", 4), Symbol("other", -4))),
+        (".f64 x[2] = {.5, -.25e1}", 2, (Imm(0.5), Imm(-2.5))),
+        (".v2 .u32 x = {1, 2}", 1, (Imm(1), Imm(2))),
+        (".v2 .u32 x[] = {{1, 2}, {3, 4}, {5, 6}}", 3, tuple(map(Imm, (1, 2, 3, 4, 5, 6)))),
+        (
+            ".u8 x[2] = {0xff(other), 0xff00(generic(other)+4)}",
+            2,
+            (Symbol("other", 0, mask=0xFF), Symbol("other", 4, generic=True, mask=0xFF00)),
+        ),
     ],
 )
 def test_initialisers(declaration: str, count: int, initial: tuple[Operand, ...]) -> None:
     variable = module(f".global .u32 other; .global {declaration};").variables["x"]
     assert (variable.count, variable.initial) == (count, initial)
+
+
+def test_opaque_variables_have_properties_that_the_driver_reads() -> None:
+    text = ".global .texref t = { width = 4, depth = 1 }; .global .samplerref s = { addr_mode_0 = wrap };"
+    assert module(text).variables["t"] == Variable("t", "global", "texref", 1, 8, line=4)
+
+
+def test_the_oldest_form_of_debugging_data_is_skipped_line_by_line() -> None:
+    read = module("@@DWARF .byte 0x2b, 0x00\n@@DWARF .4byte .debug_abbrev\n.global .u32 x;")
+    assert list(read.variables) == ["x"]
+
+
+def test_names_of_the_module_are_hidden_by_a_functions_signature() -> None:
+    f, k = module(
+        """.global .u32 t; .func (.reg .u32 u) f(.reg .u32 t) { mov.u32 u, t; }
+        .entry k(.param .u32 t) { .reg .u32 r; ld.param.u32 r, [t]; }"""
+    ).functions.values()
+    assert f.instructions[0].operands == (R("u"), R("t"))
+    assert k.instructions[0].operands == (R("r"), Address(Symbol("t")))
 
 
 def test_sections_hold_data_of_a_debugger_and_are_skipped() -> None:
@@ -185,7 +212,7 @@ def test_directives_of_a_functions_head() -> None:
         """.func .noreturn f() { exit; }
         .entry k() .maxntid 128, 1, 1 .minnctapersm 2 .maxnreg 64 .pragma "nounroll"; { ret; }
         .entry l() .reqntid 256 .reqnctapercluster 2, 1, 1 .explicitcluster .maxclusterrank 8 .maxnctapersm 4 { ret; }
-        .func .attribute(.unified_func) g() .abi_preserve 8 { ret; }"""
+        .func .attribute(.unified(1, 2)) g() .abi_preserve 8 { ret; }"""
     )
     assert read.functions["f"].directives == {"noreturn": ()}
     assert read.functions["k"].directives == {"maxntid": (128, 1, 1), "minnctapersm": (2,), "maxnreg": (64,)}
@@ -272,6 +299,14 @@ def test_guards() -> None:
         ("mov.b64 x, {a, b}", (R("x"), Vector((R("a"), R("b"))))),
         ("mov.b64 {a, _}, x", (Vector((R("a"), Sink())), R("x"))),
         ("mov.b64 x, k", (R("x"), Symbol("k"))),
+        ("ld.param.u32 a, arg[1]", (R("a"), Address(Symbol("arg"), 8))),
+        ("mov.b64 x, arg[1]", (R("x"), Symbol("arg", 8))),
+        ("ld.u32 a, arg[b]", (R("a"), Address(Symbol("arg"), 0, index=R("b")))),
+        ("ld.u32 a, arg[b+1]", (R("a"), Address(Symbol("arg"), 8, index=R("b")))),
+        (
+            "tex.1d.v4.f32.s32 {f, g, f, g}|p, [x, {a}]",
+            (Pair(Vector((R("f"), R("g"), R("f"), R("g"))), R("p")), Address(R("x"), 0, (R("a"),))),
+        ),
         ("mov.b64 x, arg", (R("x"), Symbol("arg"))),
         ("setp.lt.and.s32 p|q, a, b, !r", (Pair(R("p"), R("q")), R("a"), R("b"), Not(R("r")))),
         ("setp.lt.s32 p | _, a, 3", (Pair(R("p"), Sink()), R("a"), Imm(3))),

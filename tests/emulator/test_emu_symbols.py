@@ -49,6 +49,95 @@ PTX = """
 """
 
 
+def launched(variables: str, body: str, count: int = 1, shared: str = "") -> list[int]:
+    """What a kernel stores from %l: 64-bit words of its threads."""
+    out = np.zeros(count, np.uint64)
+    text = f""".version 9.0
+    .target sm_90a
+    .address_size 64
+    {variables}
+    .visible .entry k(.param .u64 out) {{
+      .reg .b64 %l, %o; .reg .b32 %r, %t; {shared}
+      {body}
+      mov.u32 %t, %tid.x;
+      ld.param.u64 %o, [out];
+      mad.wide.u32 %o, %t, 8, %o;
+      st.global.u64 [%o], %l;
+      ret;
+    }}"""
+    Module(text).launch("k", 1, count, [out])
+    return out.tolist()
+
+
+def test_bytes_of_an_address() -> None:
+    """Eight bytes of a pointer, each taken by its mask, are the pointer."""
+    parts = ", ".join(f"0x{0xFF << 8 * i:x}(x+4)" for i in range(8))
+    variables = f".global .u32 x[2] = {{5, 77}}; .global .align 8 .u8 p[8] = {{{parts}}};"
+    assert launched(variables, "ld.global.u64 %l, [p]; ld.global.u32 %l, [%l];") == [77]
+
+
+def test_initialised_vectors() -> None:
+    text = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+    symbols = Module(
+        text + ".global .v2 .f32 v[3] = {{1.0, 2.0}, {-3.0, .5}}; .const .v4 .s16 w = {1, 2, 3, -4};"
+    ).symbols
+    assert symbols["v"].tolist() == [[1, 2], [-3, 0.5], [0, 0]]
+    assert symbols["w"].tolist() == [1, 2, 3, -4]
+
+
+def test_elements_by_a_number() -> None:
+    """As ptxas has it: the address of element n is n times the type's bytes, and mov takes the address."""
+    variables = ".global .align 8 .u64 x[4] = {10, 11, 12, 13};"
+    assert launched(variables, "ld.global.u64 %l, x[2];") == [12]
+    assert launched(variables, "mov.u64 %l, x[3]; ld.global.u64 %l, [%l];") == [13]
+    assert launched(variables, "mov.u64 %l, 9; st.global.u64 x[1], %l; ld.global.u64 %l, [x+8];") == [9]
+
+
+@pytest.mark.parametrize(
+    "text", ["ld.shared.u64 %l, s[%r]", "mov.u64 %l, s[%r]", "st.shared.u64 s[%r+1], %l", "ld.u64 %l, s[%r]"]
+)
+def test_elements_by_a_register_are_refused(text: str) -> None:
+    with pytest.raises(PTXError) as caught:
+        launched("", f"mov.u32 %r, 0;\n{text};", shared=".shared .align 8 .u64 s[4];")
+    assert str(caught.value) == (
+        "PTX line 8: the emulator does not know elements by an index in a register (name[i]): compute the address, and "
+        f"load from [address]\n    {text}"
+    )
+
+
+def test_a_parameter_has_the_name_of_a_variable() -> None:
+    text = """.version 9.0
+    .target sm_90a
+    .address_size 64
+    .global .u32 t = 5;
+    .shared .u32 u;
+    .func (.reg .u32 r) both(.reg .u32 t, .reg .u32 s) { add.u32 r, t, s; ret; }
+    .func (.param .b32 u) twice(.param .b32 t) { .reg .b32 a; ld.param.b32 a, [t]; add.u32 a, a, a; st.param.b32 [u], a; ret; }
+    .func (.reg .u32 r) variable() { ld.global.u32 r, [t]; ret; }
+    .visible .entry k(.param .u64 u, .param .u32 t) {
+      .reg .b64 o; .reg .b32 a, b, c;
+      ld.param.u64 o, [u];
+      ld.param.u32 a, [t];
+      call (b), variable;
+      call (a), both, (a, b);
+      { .param .b32 x, y; st.param.b32 [x], a; call (y), twice, (x); ld.param.b32 c, [y]; }
+      st.global.u32 [o], c;
+      ret;
+    }"""
+    out = np.zeros(1, np.uint32)
+    Module(text).launch("k", 1, 1, [out, 100])
+    assert out.tolist() == [210]
+
+
+def test_components_of_special_registers() -> None:
+    body = "{ .reg .v4 .b32 v; mov.v4.u32 v, %tid; mad.lo.u32 %r, v.y, 100, v.x; add.u32 %r, %r, v.w; cvt.u64.u32 %l, %r; }"
+    assert launched("", body, 3) == [0, 1, 2]
+    body = "{ .reg .b32 a, b; mov.v4.u32 {_, a, _, b}, %ntid; mad.lo.u32 %r, a, 10, b; cvt.u64.u32 %l, %r; }"
+    assert launched("", body) == [10]
+    assert launched("", "mov.u32 %r, %tid.w; mov.u32 %t, %pm3; add.u32 %r, %r, %t; cvt.u64.u32 %l, %r;") == [0]
+    assert launched("", "mov.u64 %l, %pm7_64; mov.u64 %o, %current_graph_exec; add.u64 %l, %l, %o;") == [0]
+
+
 @pytest.fixture
 def module() -> Module:
     return Module(PTX)

@@ -16,7 +16,14 @@ RNG = np.random.default_rng(11)
 
 
 def fetches(
-    geometry: str, kind: str = "f32", coordinates: str = "f32", operand: str = "%rd0", mode: str = "", before: str = ""
+    geometry: str,
+    kind: str = "f32",
+    coordinates: str = "f32",
+    operand: str = "%rd0",
+    mode: str = "",
+    before: str = "",
+    name: str = "tex",
+    offset: str = "",
 ) -> Module:
     """out[i] = the four channels at the coordinates of thread i, which are rows of 4 words: layer, x, y, z."""
     names = {"1d": "{%x}", "2d": "{%x, %y}", "3d": "{%x, %y, %z, %z}", "a1d": "{%l, %x}", "a2d": "{%l, %x, %y, %y}"}[
@@ -31,7 +38,7 @@ def fetches(
   mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 16, %rd1; mad.wide.u32 %rd2, %r0, 16, %rd2;
   ld.global.b32 %l, [%rd1]; ld.global.{register} %x, [%rd1+4]; ld.global.{register} %y, [%rd1+8];
   ld.global.{register} %z, [%rd1+12];
-  tex.{geometry}.v4.{kind}.{coordinates} {{%v0, %v1, %v2, %v3}}, [{operand}, {names}];
+  {name}.{geometry}.v4.{kind}.{coordinates} {{%v0, %v1, %v2, %v3}}, [{operand}, {names}]{offset};
   st.global.v4.{"f32" if kind == "f32" else "b32"} [%rd2], {{%v0, %v1, %v2, %v3}};
   ret;
 }}""")
@@ -145,6 +152,94 @@ def test_weights_have_eight_bits() -> None:
     rows[:, 1] = 0.5 + np.arange(513) / 512
     found = launch(fetches("1d"), Texture(np.array([0, 1], np.float32), filter="linear"), rows)[:, 0]
     assert (found * 256).tolist() == [(i + 1) // 2 for i in range(513)]
+
+
+def dyadic(size: tuple[int, int], n: int = 80) -> Any:
+    """Rows of layer, x, y, z, normalized, at odd multiples of 1/16 of a texel: all arithmetic on them is exact."""
+    rows = np.zeros((n, 4), np.float32)
+    for axis, texels in enumerate(reversed(size), 1):
+        rows[:, axis] = (2 * RNG.integers(-12 * texels, 20 * texels, n) + 1) / 16 / texels
+    return rows
+
+
+@pytest.mark.parametrize("filtered", ["point", "linear"])
+@pytest.mark.parametrize("mode", ["clamp", "border", "wrap", "mirror"])
+def test_offsets_are_texels(mode: str, filtered: str) -> None:
+    """A fetch with an offset of (-3, 2) texels is one without, so many texels further."""
+    size = 4, 8
+    texture = Texture(
+        RNG.integers(-50, 50, size).astype(np.float32), address=mode, filter=filtered, normalized=True, border=7.5
+    )
+    rows = dyadic(size)
+    moved = rows + np.array([0, -3 / 8, 2 / 4, 0], np.float32)
+    found = launch(fetches("2d", offset=", {-3, 2}"), texture, rows)
+    assert found.tolist() == launch(fetches("2d"), texture, moved).tolist()
+
+
+def test_offsets_of_three_axes_and_of_whole_coordinates() -> None:
+    values = np.arange(4 * 5 * 6, dtype=np.float32).reshape(4, 5, 6)
+    rows = np.array([[0, 1, 2, 3], [0, 0, 0, 0]], np.int32)
+    found = launch(fetches("3d", coordinates="s32", offset=", {1, 2, -1, 0}"), Texture(values), rows)
+    assert found[:, 0].tolist() == [values[2, 4, 2], values[0, 2, 1]]
+
+
+@pytest.mark.parametrize("mode", ["clamp", "border", "wrap", "mirror"])
+@pytest.mark.parametrize("offset", [(0, 0), (2, -1)])
+def test_gathers(mode: str, offset: tuple[int, int]) -> None:
+    """The texels (i, j + 1), (i + 1, j + 1), (i + 1, j), (i, j), where a linear fetch is between i and i + 1, j and j + 1. Where
+    a coordinate is mirrored, so are i and i + 1."""
+    size = 4, 8
+    values = RNG.integers(-50, 50, (*size, 2)).astype(np.float32)
+    texture = Texture(values, address=mode, normalized=True, channels=True, border=[7.5, 3.5])
+    rows = dyadic(size)
+    written = "" if offset == (0, 0) else ", {2, -1}"
+    for channel, name in enumerate("rg"):
+        found = launch(fetches("2d", name=f"tld4.{name}", offset=written), texture, rows)
+        for row, four in zip(rows.tolist(), found.tolist(), strict=True):
+            i, j = (math.floor(row[1 + a] * size[1 - a] - 0.5) + offset[a] for a in (0, 1))
+            turned = [mode == "mirror" and math.floor(row[1 + a]) % 2 for a in (0, 1)]
+            (west, east), (north, south) = (
+                (n + 1, n) if t else (n, n + 1) for n, t in zip((i, j), turned, strict=True)
+            )
+            corners = (west, south), (east, south), (east, north), (west, north)
+            expected = [texel(values[..., channel], (y, x), (mode, mode), [7.5, 3.5][channel]) for x, y in corners]
+            assert four == expected
+    assert not launch(fetches("2d", name="tld4.b"), texture, rows).any()
+
+
+def test_gathers_of_integers_and_layers() -> None:
+    values = np.arange(2 * 3 * 4, dtype=np.int32).reshape(2, 3, 4) - 10
+    rows = np.zeros((2, 4), np.float32)
+    rows[:, 1:3] = 1.5, 1.25
+    rows.view(np.int32)[:, 0] = 0, 1
+    module = fetches("a2d", "s32", name="tld4.r")
+    found = launch(module, Texture(values, layered=True), rows, np.int32)
+    assert found.tolist() == [[values[n, 1, 1], values[n, 1, 2], values[n, 0, 2], values[n, 0, 1]] for n in (0, 1)]
+
+
+def test_all_texels_are_resident_and_a_texture_is_its_base_level() -> None:
+    texture = Texture(np.arange(6, dtype=np.float32).reshape(2, 3))
+    out = np.zeros((1, 4), np.uint32)
+    text = """mov.u32 %r1, 1; mov.u32 %r2, 0; setp.ne.u32 %p, 0, 0;
+      tex.base.2d.v4.f32.s32 {%f0, %f1, %f2, %f3}|%p, [%rd0, {%r1, %r1}];
+      selp.u32 %r3, 5, 6, %p; st.global.v2.b32 [%rd2], {%f0, %r3};"""
+    surface_kernel(".reg .pred %p; .reg .f32 %f<4>; " + text).launch("k", 1, 1, [texture, out])
+    assert out.view(np.float32)[0, 0] == 4
+    assert out[0, 1] == 5
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_halves(channels: int) -> None:
+    values = np.arange(3 * channels, dtype=np.float32).reshape(3, channels) * 1000.3 - 1e4
+    texture = Texture(values[:, 0].copy() if channels == 1 else values, channels=channels > 1)
+    text = (
+        """cvt.rn.f32.u32 %f, %r0; tex.1d.v2.f16x2.f32 {%r1, %r2}, [%rd0, {%f}]; st.global.v2.b32 [%rd2], {%r1, %r2};"""
+    )
+    out = np.zeros((3, 4), np.uint32)
+    surface_kernel(".reg .f32 %f; " + text).launch("k", 1, 3, [texture, out])
+    found = out[:, :2].copy().view(np.float16)
+    assert found[:, :channels].tolist() == values.astype(np.float16).tolist()
+    assert not found[:, channels:].any()
 
 
 @pytest.mark.parametrize("geometry", ["a1d", "a2d"])
@@ -337,6 +432,64 @@ def test_outside_of_a_surface(outside: str, expected: list[int]) -> None:
     assert values.tolist() == ([1, 3] if outside == "clamp" else [1, 2])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "float32"])
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_stores_of_elements(dtype: str, channels: int) -> None:
+    """x counts elements, and 32-bit values become the surface's."""
+    values = np.zeros((2, 4, channels), dtype)
+    given = np.array([[5, -7, 9, -11], [1, 2, 3, -4], [-128, 127, 0, 1], [8, -8, 100, -100]])
+    given = np.abs(given) if dtype.startswith("u") else given
+    words = (given * 0.3).astype(np.float32).view(np.uint32) if dtype.startswith("f") else given.astype(np.uint32)
+    lines = [
+        f"setp.eq.u32 %p, %r0, {i}; " + " ".join(f"@%p mov.u32 %r{4 + c}, {int(words[i, c])};" for c in range(4))
+        for i in range(4)
+    ]
+    text = " ".join(lines) + "mov.u32 %r1, 1; sust.p.2d.v4.b32.trap [%rd0, {%r0, %r1}], {%r4, %r5, %r6, %r7};"
+    surface = Surface(values if channels > 1 else values[..., 0], channels=channels > 1)
+    run(".reg .pred %p; " + text, surface)
+    expected = (given * 0.3).astype(np.float32).astype(dtype) if dtype.startswith("f") else given.astype(dtype)
+    assert not values[0].any()
+    assert np.array_equal(values[1], expected[:, :channels])
+
+
+@pytest.mark.parametrize(("outside", "expected"), [("clamp", [2, 0, 5]), ("zero", [0, 0, 0])])
+def test_stores_of_elements_outside(outside: str, expected: list[int]) -> None:
+    """Threads 0 to 3 store at -2, 1, 4 and 7 of 3: their number and 2."""
+    values = np.zeros(3, np.uint16)
+    text = "mul.lo.u32 %r1, %r0, 3; sub.u32 %r1, %r1, 2; add.u32 %r2, %r0, 2;"
+    run(text + f"sust.p.1d.b32.{outside} [%rd0, {{%r1}}], {{%r2}};", Surface(values))
+    assert values.tolist() == [expected[0], 3, expected[2]]
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"), [("add", 17 + 28), ("min", 0), ("max", 17), ("and", 0), ("or", 17 | 7)]
+)
+@pytest.mark.parametrize("how", ["b", "p"])
+def test_reductions(operation: str, expected: int, how: str) -> None:
+    """Eight threads with their numbers and the 17 that is there: 28 is the sum of 0 to 7."""
+    values = np.array([99, 17], np.uint32)
+    kind = "b32" if how == "p" else "u32" if operation in ("add", "min", "max") else "b32"
+    text = f"mov.u32 %r1, {1 if how == 'p' else 4}; sured.{how}.{operation}.1d.{kind}.trap [%rd0, {{%r1}}], %r0;"
+    run(text, Surface(values), 8)
+    assert values.tolist() == [99, expected]
+
+
+def test_reductions_are_signed_as_their_types_say() -> None:
+    text = "sub.u32 %r3, %r0, 3; mov.u32 %r1, 0; "
+    signed = np.array([-2], np.int32)
+    run(text + "sured.p.min.1d.b32.trap [%rd0, {%r1}], %r3;", Surface(signed))
+    assert signed.tolist() == [-3]
+    unsigned = np.array([7], np.uint32)
+    run(text + "sured.p.max.1d.b32.trap [%rd0, {%r1}], %r3;", Surface(unsigned))
+    assert unsigned.tolist() == [2**32 - 1]
+    run(text + "sured.b.max.1d.s32.trap [%rd0, {%r1}], %r3;", Surface(unsigned))
+    assert unsigned.tolist() == [0]
+    wide = np.array([2**31, 5], np.uint32)  # one number of 64 bits
+    text = "mov.u64 %rd3, 0x80000000; mov.u32 %r1, 0; sured.b.add.1d.u64.trap [%rd0, {%r1}], %rd3;"
+    run(text, Surface(wide), 1)
+    assert wide.tolist() == [0, 6]
+
+
 def test_what_a_kernel_stores_it_may_load() -> None:
     values = np.zeros(4, np.uint32)
     text = """mul.lo.u32 %r1, %r0, 4; add.u32 %r2, %r0, 5; sust.b.1d.b32.trap [%rd0, {%r1}], {%r2};
@@ -354,6 +507,7 @@ def test_what_a_kernel_stores_it_may_load() -> None:
          "suld of 4 bytes at byte 2 of a row, no multiple of that"),
         ("suld.b.2d.b32.trap {%r3}, [%rd0, {%r0, %r0}];", Undefined, "suld of .2d from a surface of 1 axis"),
         ("sust.b.1d.b32.trap [%rd1, {%r0}], {%r0};", Undefined, "0x1000000100 is the handle of no surface"),
+        ("sust.p.1d.b32.trap [%rd0, {%r0}], %r0;", OutOfBounds, "sust of 4 bytes at {8} of a surface of 8"),
     ],
 )  # fmt: skip
 def test_surface_faults(text: str, kind: type[Fault], message: str) -> None:
@@ -361,6 +515,27 @@ def test_surface_faults(text: str, kind: type[Fault], message: str) -> None:
     with pytest.raises(kind) as caught:
         run(text, Surface(values))
     assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("array", "text", "message"),
+    [
+        (np.zeros((4, 2), np.uint8), "sust.p.1d.b32.trap [%rd0, {%r0}], %r0;",
+         "sust.p of 1 values to a surface of 2 channels: the others are unpredictable"),
+        (np.zeros((4, 2), np.uint8), "mov.u32 %r2, 256; sust.p.1d.v2.b32.trap [%rd0, {%r0}], {%r0, %r2};",
+         "sust.p of 0, 256 to a surface of uint8, which cannot hold it"),
+        (np.zeros((4, 1), np.int16), "mov.u32 %r2, 0x8000; sust.p.1d.b32.trap [%rd0, {%r0}], %r2;",
+         "sust.p of 32768 to a surface of int16, which cannot hold it"),
+        (np.zeros((4, 1), np.float32), "sured.p.add.1d.b32.trap [%rd0, {%r0}], %r0;",
+         "sured.p of .b32 to a surface of 1 x float32"),
+        (np.zeros((4, 2), np.int32), "sured.p.add.1d.b32.trap [%rd0, {%r0}], %r0;",
+         "sured.p of .b32 to a surface of 2 x int32"),
+    ],
+)  # fmt: skip
+def test_faults_of_elements(array: Any, text: str, message: str) -> None:
+    with pytest.raises(Undefined) as caught:
+        run(text, Surface(array, channels=True))
+    assert str(caught.value).partition("\n")[0] == f"undefined behaviour: {message}"
 
 
 def test_a_fault_leaves_a_surface_as_it_was() -> None:
@@ -386,15 +561,50 @@ def test_questions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        (Surface(np.zeros((2, 3), np.float16)), [0x10DD, 0x10B0]),
+        (Surface(np.zeros((2, 3, 4), np.uint8), channels=True), [0x10DA, 0x10B5]),
+        (Texture(np.zeros((2, 2), np.int16), read="normalized", channels=True), [0x10D1, 0x10B2]),
+        (Texture(np.zeros(2, np.int32)), [0x10D9, 0x10B0]),
+    ],
+)
+def test_questions_of_channels(image: Surface | Texture, expected: list[int]) -> None:
+    name = "suq" if isinstance(image, Surface) else "txq"
+    text = f"{name}.channel_data_type.b32 %r1, [%rd0]; {name}.channel_order.b32 %r2, [%rd0];"
+    assert run(text + "st.global.v2.u32 [%rd2], {%r1, %r2};", image, 1)[0, :2].tolist() == expected
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]", "the emulator does not know '.cube' of tex"),
-        ("tex.level.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], %r1", "the emulator does not know '.level' of tex"),
+        ("tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]",
+         "the emulator does not know tex.cube, a cube map"),
+        ("tld4.g.acube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]",
+         "the emulator does not know tld4.acube, cube maps"),
+        ("tex.level.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], %r1",
+         "the emulator does not know tex.level, a level of a mip map"),
+        ("tex.grad.1d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1}], {%r1}, {%r2}",
+         "the emulator does not know tex.grad, which chooses a level of a mip map"),
+        ("tex.2dms.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]",
+         "the emulator does not know tex.2dms, a multisampled texture"),
+        ("tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], %r1",
+         "the emulator does not know the depth compare operand of tex"),
+        ("tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], {%r1, %r2}, %r3",
+         "the emulator does not know the depth compare operand of tex"),
+        ("tex.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], {%r1, %r2, %r3}", "3 offsets, expected 2"),
+        ("tex.2d.v4.f16x2.f32 {%r1, %r2}, [%rd0, {%r1, %r1}]", "tex has .v4 results, and .v2.f16x2; not .v4.f16x2"),
+        ("tex.2d.v2.f16x2.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}]", "4 results for 2 pairs of channels"),
+        ("tld4.r.2d.v4.f32.f32 {%r1, %r2}, [%rd0, {%r1, %r1}]", "2 results for 4 texels"),
+        ("txq.num_mipmap_levels.b32 %r1, [%rd0]", "the emulator does not know txq.num_mipmap_levels"),
+        ("txq.level.width.b32 %r1, [%rd0], %r2", "the emulator does not know txq.level"),
+        ("suq.memory_layout.b32 %r1, [%rd0]", "the emulator does not know suq.memory_layout"),
+        ("sust.p.1d.v2.b32.trap [%rd0, {%r1}], {%r1, %r1, %r1, %r1}", "4 values, expected 2"),
+        ("sured.p.add.1d.u32.trap [%rd0, {%r1}], %r1", "sured.p has types .b32 and .b64, not .u32"),
         ("tex.2d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1}]", "tex of .2d has 2 coordinates, not 1"),
         ("tex.2d.v4.u32.s32 {%r1, %r2}, [%rd0, {%r1, %r1}]", "2 results for 4 channels"),
         ("suld.b.1d.v4.b64.trap {%rd3, %rd4, %rd5, %rd6}, [%rd0, {%r1}]",
          "an access of 32 bytes; at most 16 can be accessed at once"),
-        ("sust.p.1d.v4.b32.trap [%rd0, {%r1}], {%r1, %r1, %r1, %r1}", "the emulator does not know '.p' of sust"),
         ("suld.b.1d.b32.trap {%r1}, [%rd0]", "operand 1 of suld must be a handle and coordinates"),
     ],
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 A handle is a number, to be an argument, a field of a structure or a texref of the module. Its object must live as long as a
 launch may use it. A launch sees a texture's array as it is when the kernel first uses it. What a kernel writes to a surface is
-in the array when the launch is over. There are no mip maps, cube maps or gathers.
+in the array when the launch is over. There are no mip maps, cube maps, multisampled or depth textures.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ class _Image:
         self.layers = array.shape[0] if layered else 1
         self.sizes: tuple[int, ...] = array.shape[layered : layered + rank]
         """Elements along z, y and x, the innermost last."""
+        self.read = "element"
         self.handle = next(_COUNT)
         """The number that a kernel gets."""
 
@@ -132,24 +133,61 @@ class Texture(_Image):
         return texels.astype(np.float64) if self.floats else texels.copy()
 
     def fetch(
-        self, values: NDArray[Any], layer: NDArray[np.intp], place: Sequence[NDArray[Any]], sampler: Texture
+        self,
+        values: NDArray[Any],
+        layer: NDArray[np.intp],
+        place: Sequence[NDArray[Any]],
+        sampler: Texture,
+        offsets: Sequence[NDArray[np.int64]] = (),
     ) -> NDArray[Any]:
         """What fetches at coordinates (x, y, z), each (N,), find: (N, channels). Integer coordinates count texels and take the
-        point. ``values`` are `values()`; the modes are those of ``sampler``."""
+        point. ``values`` are `values()`; the modes are those of ``sampler``; ``offsets`` in texels are added along x, y, z."""
         whole = place[0].dtype.kind in "iu"
-        linear, normalized = sampler.filter == "linear" and not whole, sampler.normalized and not whole
-        modes = sampler.address if not whole else tuple("border" if m == "border" else "clamp" for m in sampler.address)
-        axes = [
-            taps(x.astype(np.float64), size, mode, linear, normalized)
-            for x, size, mode in zip(reversed(place), self.sizes, modes, strict=True)
-        ]
+        linear = sampler.filter == "linear" and not whole
+        axes = self._axes(place, sampler, linear, offsets)
         count = place[0].size
         at = np.clip(layer, 0, self.layers - 1)
         if self.floats:
             whole_layers = Tap(at, np.ones(count, np.bool_), np.ones(count))
             return fetch(values, [[whole_layers], *axes], self.border)
-        found = values[(at, *(tap.texel for (tap,) in axes))]
-        inside = np.logical_and.reduce([tap.inside for (tap,) in axes])
+        return self._texels(values, at, [tap for (tap,) in axes])
+
+    def gather(
+        self,
+        values: NDArray[Any],
+        layer: NDArray[np.intp],
+        place: Sequence[NDArray[Any]],
+        sampler: Texture,
+        channel: int,
+        offsets: Sequence[NDArray[np.int64]] = (),
+    ) -> NDArray[Any]:
+        """One channel of the four texels around coordinates (x, y), (N, 4): lower left, lower right, upper right, upper left,
+        where lower is the larger y. 0 of a channel that is not there."""
+        if channel >= self.channels:
+            return np.zeros((place[0].size, 4), values.dtype)
+        vertical, horizontal = self._axes(place, sampler, True, offsets)
+        at = np.clip(layer, 0, self.layers - 1)
+        corners = ((1, 0), (1, 1), (0, 1), (0, 0))
+        found = [self._texels(values, at, [vertical[j], horizontal[i]])[:, channel] for j, i in corners]
+        return np.stack(found, axis=1)
+
+    def _axes(
+        self, place: Sequence[NDArray[Any]], sampler: Texture, linear: bool, offsets: Sequence[NDArray[np.int64]]
+    ) -> list[list[Tap]]:
+        """The texels that fetches use along z, y, x."""
+        whole = place[0].dtype.kind in "iu"
+        normalized = sampler.normalized and not whole
+        modes = sampler.address if not whole else tuple("border" if m == "border" else "clamp" for m in sampler.address)
+        moved = list(offsets) or [np.zeros(1, np.int64)] * len(place)
+        return [
+            taps(x.astype(np.float64), size, mode, linear, normalized, offset)
+            for x, size, mode, offset in zip(reversed(place), self.sizes, modes, reversed(moved), strict=True)
+        ]
+
+    def _texels(self, values: NDArray[Any], layer: NDArray[np.intp], taps_of: Sequence[Tap]) -> NDArray[Any]:
+        """Texels as they are, or the border's colour: (N, channels)."""
+        found = values[(layer, *(tap.texel for tap in taps_of))]
+        inside = np.logical_and.reduce([tap.inside for tap in taps_of])
         return np.where(inside[:, None], found, self.border.astype(values.dtype))
 
 

@@ -10,6 +10,8 @@ is the fraction of x - 0.5 in 9-bit fixed point with 8 bits of fraction, so that
 1/256, halves up. (The guide does not say how it is rounded.) The weighted sum is in float64, and rounded once.
 
     x = 2.75, linear:    i = 2, a = 0.25:    0.75 T[2] + 0.25 T[3]
+
+An offset of a fetch counts texels, and moves i. A gather takes one channel of the four texels that a linear fetch is between.
 """
 
 from __future__ import annotations
@@ -34,13 +36,21 @@ class Tap(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def taps(x: NDArray[np.float64], size: int, mode: str, linear: bool, normalized: bool) -> list[Tap]:
+def taps(
+    x: NDArray[np.float64],
+    size: int,
+    mode: str,
+    linear: bool,
+    normalized: bool,
+    offset: NDArray[np.int64] | int = 0,
+) -> list[Tap]:
     """The texels along an axis that fetches at x (N,) use: one each, or two of a linear fetch."""
     if mode in ("wrap", "mirror"):
         turns = np.floor(x)
         x = x - turns
         if mode == "mirror":
             x = np.where(turns % 2 != 0, 1 - x, x)
+            offset = np.where(turns % 2 != 0, -offset, offset)
     if normalized:
         x = x * size
     x = np.where(np.isnan(x), 0.0, np.clip(x, -(2.0**40), 2.0**40))
@@ -48,10 +58,10 @@ def taps(x: NDArray[np.float64], size: int, mode: str, linear: bool, normalized:
         first = np.floor(x)
         if mode in ("wrap", "mirror"):
             first = np.minimum(first, size - 1)
-        return [_tap(first.astype(np.intp), size, mode, np.ones(x.shape))]
+        return [_tap(first.astype(np.intp) + offset, size, mode, np.ones(x.shape))]
     first = np.floor(x - 0.5)
     weight = np.floor((x - 0.5 - first) * STEPS + 0.5) / STEPS
-    index = first.astype(np.intp)
+    index = first.astype(np.intp) + offset
     return [_tap(index, size, mode, 1 - weight), _tap(index + 1, size, mode, weight)]
 
 

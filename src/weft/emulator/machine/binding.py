@@ -117,6 +117,8 @@ class Binding:
                 return constant(found, kind)
             case Symbol():
                 return self._symbol(found, kind)
+            case Address(index=Register()):
+                return self.unknown(_INDEXED)
             case _:
                 return self.wrong(f"an operand of {self.instruction.opcode} is no value")
 
@@ -200,6 +202,8 @@ class Binding:
         found = self.operand(operand)
         if not isinstance(found, Address):
             self.wrong(f"an operand of {self.instruction.opcode} must be an address in brackets")
+        if found.index is not None:
+            self.unknown(_INDEXED)
         threads = self.execution.threads
         base = found.base
         if isinstance(base, Immediate):
@@ -284,6 +288,8 @@ class Binding:
     def _is_dynamic(self, symbol: Symbol) -> bool:
         return self.variable_map.is_dynamic(self.function, symbol.name)
 
+
+_INDEXED: Final = "elements by an index in a register (name[i]): compute the address, and load from [address]"
 
 _MASK64: Final = (1 << 64) - 1
 

@@ -3,7 +3,7 @@
 Clocks count instructions of the warp, so they are deterministic. A block is on the SM of its resident slot. The ISA does not
 say what is where in the system's part of shared memory: %reserved_smem_offset_0 is its begin here, %reserved_smem_offset_1 its
 middle. %envreg1 and %envreg2 have the address of a cooperative launch's workspace, the high half first, as CUDA's driver has
-it; the other %envreg are 0.
+it; the other %envreg are 0, and so are performance counters (%pm) and %current_graph_exec.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ CLOCKS_GLOBAL: Final = {
     "%globaltimer_lo": (np.uint32, 0),
     "%globaltimer_hi": (np.uint32, 32),
 }
+
+
+VECTORS: Final = (
+    *("%tid", "%ntid", "%ctaid", "%nctaid"),
+    *("%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"),
+)
+"""Registers of four components, the last of which is 0."""
 
 
 class Special:
@@ -76,8 +83,12 @@ class Special:
             self.values[f"%cluster_ctaid.{axis}"] = self._threads(within[i])
             self.values[f"%ctaid.{axis}"] = np.zeros(execution.threads, np.uint32)
             self.values[f"%clusterid.{axis}"] = np.zeros(execution.threads, np.uint32)
-        for name in ("%envreg" + str(i) for i in range(32)):
+        for name in VECTORS:
+            self.values[f"{name}.w"] = np.uint32(0)
+        for name in (*(f"%envreg{i}" for i in range(32)), *(f"%pm{i}" for i in range(8))):
             self.values[name] = np.uint32(0)
+        for name in (*(f"%pm{i}_64" for i in range(8)), "%current_graph_exec"):
+            self.values[name] = np.uint64(0)
 
     def _threads(self, of_blocks: NDArray[np.intp]) -> NDArray[np.uint32]:
         """What each block has, for its threads."""

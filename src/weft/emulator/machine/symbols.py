@@ -154,6 +154,10 @@ class Symbols(Mapping[str, NDArray[Any]]):
         return np.frombuffer(b"".join(data), np.uint8)
 
     def _symbol_value(self, variable: Variable, item: Symbol) -> int:
+        address = self._symbol_address(variable, item)
+        return (address & item.mask) // (item.mask & -item.mask) if item.mask else address
+
+    def _symbol_address(self, variable: Variable, item: Symbol) -> int:
         if item.name in self.addresses:
             return self.address_of(item.name) + item.offset
         if item.name in self._program.start:

@@ -9,11 +9,12 @@ import numpy as np
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
 from weft.emulator.machine.binding import Binding
+from weft.emulator.machine.special import VECTORS
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.cluster import RANK
 from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ops.registry import Step, instruction, masked
-from weft.emulator.ptx.syntax import Sink, Vector
+from weft.emulator.ptx.syntax import Register, Sink, Vector
 from weft.emulator.ptx.types import TYPES
 
 SPACES: Final = {
@@ -32,6 +33,9 @@ SPACES: Final = {
 @instruction("mov")
 def mov(b: Binding) -> Step:
     """``mov d, a``; with a vector on one side it splits a value into equal parts, or joins them, the first lowest."""
+    source = b.operand(1)
+    if isinstance(source, Register) and source.name in VECTORS:
+        return _components(b, source.name)
     b.only()
     b.count(2)
     kind = b.type()
@@ -39,9 +43,29 @@ def mov(b: Binding) -> Step:
         return _pack(b)
     if isinstance(b.operands[0], Vector):
         return _unpack(b)
-    source = b.reader(1, kind)
+    read = b.reader(1, kind)
     target = b.write(0, kind)
-    return lambda active: masked(target, source(), active)
+    return lambda active: masked(target, read(), active)
+
+
+def _components(b: Binding, name: str) -> Step:
+    """``mov.v4.u32 {a, b, c, d}, %tid``: a special register of four components."""
+    b.only("v4")
+    b.count(2)
+    parts, kind = b.elements(0), TYPES["u32"]
+    b.require("v4" in b.modifiers and b.type().bits == 32, f"{name} is moved by mov.v4.u32")
+    b.require(len(parts) == 4, f"{len(parts)} results for 4 components")
+    moves = [
+        (b.write(part, kind), b.read(Register(f"{name}.{axis}"), kind))
+        for part, axis in zip(parts, "xyzw", strict=True)
+        if not isinstance(part, Sink)
+    ]
+
+    def run(active: Active) -> None:
+        for target, values in moves:
+            masked(target, values, active)
+
+    return run
 
 
 def _pack(b: Binding) -> Step:

@@ -66,7 +66,7 @@ def _reduce(b: Binding) -> Step:
         how="async",
         semantics="? relaxed",
         scope="? cluster",
-        space=_SPACE,
+        space=f"? {_SPACE}",
         completion=COMPLETE,
         operation=" ".join(SHARED),
         type="b32 u32 s32 u64",
@@ -77,7 +77,7 @@ def _reduce(b: Binding) -> Step:
     b.require(kind.name in known, f".{operation} has types {', '.join(known)}, not {kind.name}")
     how = reduction(operation, kind.name)
     source = b.read(1, kind).view(STORAGE[kind.bits])
-    to, barrier = shared_address(b, 0, _SPACE), shared_address(b, 2, _SPACE)
+    to, barrier = shared_address(b, 0, f["space"]), shared_address(b, 2, f["space"])
 
     def step(active: Active) -> None:
         for stores in Transfer.begin(b, active, barrier):

@@ -1,4 +1,4 @@
-"""tex, txq, suld, sust, suq: textures and surfaces by a handle (PTX ISA 9.7.10, 9.7.11).
+"""tex, tld4, txq, suq: textures by a handle, and what is asked of textures and surfaces (PTX ISA 9.7.10, 9.7.11).
 
 A handle is a 64-bit register, or a texref, samplerref or surfref that holds one. In texmode_independent a sampler stands beside
 the texture: what counts of it are its modes, not its array.
@@ -7,18 +7,18 @@ the texture: what counts of it are its modes, not its array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.errors import Misaligned, OutOfBounds, Undefined
+from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction
-from weft.emulator.ptx.syntax import Address, Operand, Register, Symbol
-from weft.emulator.ptx.types import STORAGE, TYPES
+from weft.emulator.ptx.syntax import Address, Operand, Pair, Register, Sink, Symbol, Vector
+from weft.emulator.ptx.types import TYPES, Type
 from weft.emulator.texture import Images, Surface, Texture
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ GEOMETRIES: Final = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d"
 """The axes of each, and whether a layer precedes their coordinates."""
 
 
-class _Place:
+class Place:
     """The operand ``[handle, {layer, x, y, ...}]``: whose elements, and which."""
 
     def __init__(self, b: Binding, operand: int, geometry: str, kind: str) -> None:
@@ -75,7 +75,7 @@ def handle(b: Binding, operand: Operand) -> Handles:
     return lambda threads: np.full(threads.size, value, np.uint64)
 
 
-def _objects(
+def objects(
     b: Binding, handles: NDArray[np.uint64], threads: IndexArray, kind: type
 ) -> Iterator[tuple[int, IndexArray]]:
     """Each handle that threads have, and who has it. Raises: Undefined, for one that stands for nothing of the kind."""
@@ -87,140 +87,136 @@ def _objects(
         yield value, of
 
 
-@instruction("tex")
-def tex(b: Binding) -> Step:
-    """``tex.geometry.v4.type.type {r, g, b, a}, [texture, {coordinates}]``; channels that a texture does not have are 0."""
-    f = form(b, geometry=" ".join(GEOMETRIES), vector="v4", type="f32 u32 s32", coordinates="f32 s32")
-    b.count(2)
-    parts = b.elements(0)
-    b.require(len(parts) == 4, f"{len(parts)} results for 4 channels")
-    kind = TYPES[f["type"]]
-    targets = [b.write(part, kind) for part in parts]
-    place = _Place(b, 1, f["geometry"], f["coordinates"])
-    execution, site = b.execution, b.site
-
-    def step(active: Active) -> None:
-        threads = active.index
-        layers, coordinates = place.coordinates(threads)
-        handles = place.handles(threads)
-        samplers = handles if place.samplers is None else place.samplers(threads)
-        for value, of in _objects(b, handles, threads, Texture):
-            texture = Images.find(value)
-            assert isinstance(texture, Texture)
-            _check_shape(b, texture, place, int(threads[of[0]]))
-            if texture.floats != (kind.kind == "f"):
-                gives = "floats" if texture.floats else "integers"
-                message = f"tex of .{kind.name} from a texture of {texture.array.dtype}, whose read mode gives {gives}"
-                raise execution.fault(Undefined, message, site, int(threads[of[0]]))
-            values = execution.memory.images.values(texture)
-            for other, some in _objects(b, samplers[of], threads[of], Texture):
-                mine = of[some]
-                sampler = Images.find(other)
-                assert isinstance(sampler, Texture)
-                found = texture.fetch(values, layers[mine], [c[mine] for c in coordinates], sampler)
-                for channel, target in enumerate(targets):
-                    target[threads[mine]] = found[:, channel] if channel < texture.channels else 0
-
-    return step
-
-
-def _check_shape(b: Binding, image: Texture | Surface, place: _Place, thread: int) -> None:
+def check_shape(b: Binding, image: Texture | Surface, place: Place, thread: int) -> None:
+    """Raises `Undefined` unless an image has the axes that an instruction names."""
     if (image.rank, image.layered) != (place.rank, place.layered):
         axes = f"{image.rank} ax{'i' if image.rank == 1 else 'e'}s" + (" and layers" if image.layered else "")
         message = f"{b.instruction.opcode} of .{place.geometry} from a {image.kind.lower()} of {axes}"
         raise b.execution.fault(Undefined, message, b.site, thread)
 
 
-# ---- surfaces ----------------------------------------------------------------------------------------------------------
-
-_CACHE: Final = "? ca cg cs cv wb wt"
-
-
-class _Bytes:
-    """The bytes of a surface that suld or sust names: ``{layer, x, y, z}``, x in bytes."""
-
-    def __init__(self, b: Binding, operand: int) -> None:
-        f = form(
-            b,
-            how="b",
-            geometry=" ".join(GEOMETRIES),
-            cache=_CACHE,
-            vector="? v2 v4",
-            type="b8 b16 b32 b64",
-            outside="trap clamp zero",
-        )
-        b.count(2)
-        self.kind, self.count = TYPES[f["type"]], int((f["vector"] or "v1")[1])
-        self.size = self.kind.bytes * self.count
-        b.require(self.size <= 16, f"an access of {self.size} bytes; at most 16 can be accessed at once")
-        self.outside = f["outside"]
-        self.place = _Place(b, operand, f["geometry"], "s32")
-        self.b = b
-
-    def find(self, active: Active) -> Iterator[tuple[NDArray[np.uint8], IndexArray, tuple[NDArray[np.intp], ...]]]:
-        """For each surface: its rows, the threads whose bytes are inside, and where these are: (layer, z, y, byte), the last
-        (N, size)."""
-        b, execution, threads = self.b, self.b.execution, active.index
-        layers, places = self.place.coordinates(threads)
-        for value, of in _objects(b, self.place.handles(threads), threads, Surface):
-            surface = Images.find(value)
-            assert isinstance(surface, Surface)
-            _check_shape(b, surface, self.place, int(threads[of[0]]))
-            limits = [surface.row - self.size, *(n - 1 for n in reversed(surface.sizes[:-1])), surface.layers - 1]
-            found = [p[of].astype(np.int64) for p in places] + [layers[of].astype(np.int64)]
-            if (odd := found[0] % self.size != 0).any():
-                which = int(odd.argmax())
-                message = f"{b.instruction.opcode} of {self.size} bytes at byte {found[0][which]} of a row, no multiple of that"
-                raise execution.fault(Misaligned, message, b.site, int(threads[of[which]]))
-            outside = np.logical_or.reduce([(p < 0) | (p > n) for p, n in zip(found, limits, strict=True)])
-            if outside.any() and self.outside == "trap":
-                which = int(outside.argmax())
-                at = ", ".join(str(p[which]) for p in found[: surface.rank])
-                shape = " x ".join(str(n) for n in (surface.row, *reversed(surface.sizes[:-1])))
-                layer = f", layer {found[-1][which]} of {surface.layers}" if surface.layered else ""
-                message = f"{b.instruction.opcode} of {self.size} bytes at {{{at}}} of a surface of {shape}{layer}"
-                raise execution.fault(OutOfBounds, message, b.site, int(threads[of[which]]))
-            keep = np.ones(of.size, np.bool_) if self.outside == "clamp" else ~outside
-            inside = [np.clip(p, 0, n)[keep] for p, n in zip(found, limits, strict=True)]
-            first = inside[0][:, None] + np.arange(self.size)
-            rows = (inside[-1], *reversed(inside[1:-1]))
-            yield execution.memory.images.bytes(surface), threads[of[keep]], (*(r[:, None] for r in rows), first)
+_LEFT: Final = {
+    "level": "tex.level, a level of a mip map",
+    "grad": "tex.grad, which chooses a level of a mip map",
+    "cube": "{}.cube, a cube map",
+    "acube": "{}.acube, cube maps",
+    "2dms": "tex.2dms, a multisampled texture",
+    "a2dms": "tex.a2dms, multisampled textures",
+}
+"""Forms of tex and tld4 that are refused, and what they need."""
 
 
-@instruction("suld")
-def suld(b: Binding) -> Step:
-    """Loads; with ``.zero`` what lies outside is 0, with ``.clamp`` the nearest inside, with ``.trap`` a fault."""
-    access = _Bytes(b, 1)
-    parts = b.elements(0)
-    b.require(len(parts) == access.count, f"{len(parts)} results for {access.count} values")
-    puts = [b.extend(part, access.kind) for part in parts]
-    storage = STORAGE[access.kind.bits]
+class _Fetch:
+    """A tex or tld4: its results, its operands, and the textures and samplers that threads name."""
+
+    def __init__(self, b: Binding, kind: Type, geometry: str, coordinates: str) -> None:
+        count = b.count(2, 3, 4)
+        operand = b.operand(0)
+        resident = operand.second if isinstance(operand, Pair) else Sink()
+        parts = b.elements(operand.first if isinstance(operand, Pair) else operand)
+        self.place = Place(b, 1, geometry, coordinates)
+        offset = count > 2 and isinstance(b.operand(2), Vector)
+        if count > 2 + offset:
+            b.unknown(f"the depth compare operand of {b.instruction.opcode}")
+        self.offsets: list[NDArray[Any]] = []
+        if offset:
+            given = b.elements(2)
+            wanted = 4 if self.place.rank == 3 else self.place.rank
+            b.require(len(given) == wanted, f"{len(given)} offsets, expected {wanted}")
+            self.offsets = [b.read(part, TYPES["s32"]) for part in given[: self.place.rank]]
+        self.b, self.kind, self.parts = b, kind, parts
+        self.resident = None if isinstance(resident, Sink) else b.write(resident, TYPES["pred"])
+
+    def textures(self, active: Active) -> Iterator[tuple[Texture, Texture, IndexArray, tuple[Any, ...]]]:
+        """Each texture with its sampler, who fetches from it, and what `Texture.fetch` has to be told: values, layers,
+        coordinates; and offsets."""
+        b, place = self.b, self.place
+        threads = active.index
+        layers, coordinates = place.coordinates(threads)
+        every = (b.execution.threads,)
+        offsets = [np.broadcast_to(o, every)[threads].astype(np.int64) for o in self.offsets]
+        handles = place.handles(threads)
+        samplers = handles if place.samplers is None else place.samplers(threads)
+        if self.resident is not None:
+            self.resident[threads] = True
+        for value, of in objects(b, handles, threads, Texture):
+            texture = Images.find(value)
+            assert isinstance(texture, Texture)
+            check_shape(b, texture, place, int(threads[of[0]]))
+            if texture.floats != (self.kind.kind in "fx"):
+                gives = "floats" if texture.floats else "integers"
+                message = (
+                    f"{b.instruction.opcode} of .{self.kind.name} from a texture of {texture.array.dtype}, "
+                    f"whose read mode gives {gives}"
+                )
+                raise b.execution.fault(Undefined, message, b.site, int(threads[of[0]]))
+            values = b.execution.memory.images.values(texture)
+            for other, some in objects(b, samplers[of], threads[of], Texture):
+                mine = of[some]
+                sampler = Images.find(other)
+                assert isinstance(sampler, Texture)
+                at = values, layers[mine], [c[mine] for c in coordinates]
+                yield texture, sampler, threads[mine], (*at, [o[mine] for o in offsets])
+
+
+@instruction("tex")
+def tex(b: Binding) -> Step:
+    """``tex.geometry.v4.type.type {r, g, b, a}|p, [texture, {coordinates}], {offsets}``; channels that a texture does not have
+    are 0. All texels are resident: p is true. ``.base`` is a texture's only level. ``.v2.f16x2`` has two channels in a result."""
+    _refuse(b)
+    f = form(
+        b,
+        level="? base",
+        geometry=" ".join(GEOMETRIES),
+        vector="v4 v2",
+        type="f32 u32 s32 f16x2",
+        coordinates="f32 s32",
+    )
+    kind = TYPES[f["type"]]
+    halves = kind.name == "f16x2"
+    b.require(halves == (f["vector"] == "v2"), f"tex has .v4 results, and .v2.f16x2; not .{f['vector']}.{kind.name}")
+    fetch = _Fetch(b, kind, f["geometry"], f["coordinates"])
+    wanted = 2 if halves else 4
+    b.require(len(fetch.parts) == wanted, f"{len(fetch.parts)} results for {wanted} {'pairs of ' * halves}channels")
+    targets = [b.write(part, kind) for part in fetch.parts]
 
     def step(active: Active) -> None:
-        words = np.zeros((b.execution.threads, access.count), storage)
-        for rows, threads, where in access.find(active):
-            words[threads] = np.ascontiguousarray(rows[where]).view(storage)
-        for put, values in zip(puts, words.T, strict=True):
-            put(np.ascontiguousarray(values), active)
+        for texture, sampler, threads, (values, layers, places, offsets) in fetch.textures(active):
+            found = texture.fetch(values, layers, places, sampler, offsets)
+            four = np.zeros((threads.size, 4), found.dtype)
+            four[:, : texture.channels] = found
+            with np.errstate(over="ignore"):
+                words = four.astype(np.float16).view(np.uint32) if halves else four
+            for channel, target in enumerate(targets):
+                target[threads] = words[:, channel]
 
     return step
 
 
-@instruction("sust")
-def sust(b: Binding) -> Step:
-    """Stores; with ``.zero`` nothing outside. Of several threads at one place the last stays."""
-    access = _Bytes(b, 0)
-    parts = b.elements(1)
-    b.require(len(parts) == access.count, f"{len(parts)} values, expected {access.count}")
-    storage = STORAGE[access.kind.bits]
-    sources = [np.broadcast_to(b.read(part, access.kind).view(storage), (b.execution.threads,)) for part in parts]
+@instruction("tld4")
+def tld4(b: Binding) -> Step:
+    """``tld4.channel.2d.v4.type.f32 {a, b, c, d}|p, [texture, {x, y}], {offsets}``: one channel of the four texels that a linear
+    fetch would be between."""
+    _refuse(b)
+    f = form(b, channel="r g b a", geometry="2d a2d", vector="v4", type="f32 u32 s32", coordinates="f32")
+    fetch = _Fetch(b, TYPES[f["type"]], f["geometry"], f["coordinates"])
+    b.require(len(fetch.parts) == 4, f"{len(fetch.parts)} results for 4 texels")
+    targets = [b.write(part, fetch.kind) for part in fetch.parts]
+    channel = "rgba".index(f["channel"])
 
     def step(active: Active) -> None:
-        for rows, threads, where in access.find(active):
-            words = np.stack([source[threads] for source in sources], axis=1)
-            rows[where] = np.ascontiguousarray(words).view(np.uint8).reshape(threads.size, access.size)
+        for texture, sampler, threads, (values, layers, places, offsets) in fetch.textures(active):
+            found = texture.gather(values, layers, places, sampler, channel, offsets)
+            for corner, target in enumerate(targets):
+                target[threads] = found[:, corner]
 
     return step
+
+
+def _refuse(b: Binding) -> None:
+    for modifier in b.modifiers:
+        if modifier in _LEFT:
+            b.unknown(_LEFT[modifier].format(b.instruction.opcode))
 
 
 # ---- questions ---------------------------------------------------------------------------------------------------------
@@ -230,11 +226,38 @@ _QUERIES: Final[dict[str, Callable[[Texture | Surface], int]]] = {
     "height": lambda image: image.sizes[-2] if image.rank > 1 else 0,
     "depth": lambda image: image.sizes[-3] if image.rank > 2 else 0,
     "array_size": lambda image: image.layers if image.layered else 0,
+    "channel_data_type": lambda image: _DATA_TYPES[image.array.dtype.name, image.read],
+    "channel_order": lambda image: {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}[image.channels],
     "normalized_coords": lambda image: int(isinstance(image, Texture) and image.normalized),
 }
 
 
+_DATA_TYPES: Final = {
+    ("int8", "normalized"): 0x10D0,
+    ("int16", "normalized"): 0x10D1,
+    ("uint8", "normalized"): 0x10D2,
+    ("uint16", "normalized"): 0x10D3,
+    ("int8", "element"): 0x10D7,
+    ("int16", "element"): 0x10D8,
+    ("int32", "element"): 0x10D9,
+    ("uint8", "element"): 0x10DA,
+    ("uint16", "element"): 0x10DB,
+    ("uint32", "element"): 0x10DC,
+    ("float16", "element"): 0x10DD,
+    ("float32", "element"): 0x10DE,
+}
+"""The ISA's numbers for the types of channels (PTX ISA 5.3.2)."""
+
+_NOT_ASKED: Final = (
+    *("num_mipmap_levels", "num_samples", "level", "memory_layout"),
+    *("force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2"),
+)
+
+
 def _query(b: Binding, kind: type, names: str) -> Step:
+    for modifier in b.modifiers:
+        if modifier in _NOT_ASKED:
+            b.unknown(f"{b.instruction.opcode}.{modifier}")
     f = form(b, what=names, type="b32")
     b.count(2)
     ask, target = _QUERIES[f["what"]], b.write(0, TYPES["b32"])
@@ -245,7 +268,7 @@ def _query(b: Binding, kind: type, names: str) -> Step:
 
     def step(active: Active) -> None:
         threads = active.index
-        for value, of in _objects(b, handles(threads), threads, kind):
+        for value, of in objects(b, handles(threads), threads, kind):
             image = Images.find(value)
             assert image is not None
             target[threads[of]] = ask(image)
@@ -255,11 +278,12 @@ def _query(b: Binding, kind: type, names: str) -> Step:
 
 @instruction("txq")
 def txq(b: Binding) -> Step:
-    """Elements along an axis, layers, and whether coordinates are normalized; an axis that is not there has 0."""
+    """Elements along an axis, layers, types and number of channels, and whether coordinates are normalized; an axis that is not
+    there has 0."""
     return _query(b, Texture, " ".join(_QUERIES))
 
 
 @instruction("suq")
 def suq(b: Binding) -> Step:
     """The same of a surface."""
-    return _query(b, Surface, "width height depth array_size")
+    return _query(b, Surface, "width height depth array_size channel_data_type channel_order")

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from dataclasses import replace
 from typing import Final
 
-from weft.emulator.ptx.declarations import SPACES, declaration, parameters, registers
+from weft.emulator.ptx.declarations import SPACES, declaration, element_bytes, parameters, registers
 from weft.emulator.ptx.expressions import constant, integer, is_number
 from weft.emulator.ptx.lexer import END, Words, is_label, is_name
 from weft.emulator.ptx.lines import Lines
@@ -71,6 +71,8 @@ _COLOURS: Final = ("r", "g", "b", "a")
 _SINK: Final = Sink()
 _BEGINS: Final = frozenset({"+", "-", "!", "~", "(", "WARP_SZ"})
 """Words a constant expression may begin with, beside numbers."""
+_OF_ADDRESSES: Final = frozenset({"mov", "cvta"})
+"""Opcodes whose operand ``name[2]`` is an address."""
 _TABLES: Final = frozenset({".branchtargets", ".calltargets"})
 
 
@@ -78,14 +80,23 @@ class Body:
     """Reads one function's body; what it has read so far."""
 
     def __init__(
-        self, words: Words, lines: Lines, known: dict[str, Operand], signature: tuple[Variable, ...], opcodes: Opcodes
+        self,
+        words: Words,
+        lines: Lines,
+        known: dict[str, Operand],
+        elements: dict[str, int],
+        signature: tuple[Variable, ...],
+        opcodes: Opcodes,
     ) -> None:
-        """``known`` are the module's names, ``signature`` the function's results and parameters."""
+        """``known`` are the module's names and ``elements`` its variables' (`element_bytes`). ``signature`` are the function's
+        results and parameters: these keep their names, and hide the module's."""
         self.words = words
         self.lines = lines
         self.opcodes = opcodes
         self.names: dict[str, Operand] = {**SPECIAL, **known, "_": _SINK, "WARP_SZ": Immediate(32)}
-        self.used: set[str] = set(known)
+        self.elements = dict(elements)
+        """Bytes of an element of each variable, by its name in the function."""
+        self.used: set[str] = set(known) - {variable.name for variable in signature}
         """Names taken, in any scope."""
         self.undo: list[tuple[str, Operand | None]] = []
         """What each name bound in an open scope meant before."""
@@ -125,6 +136,7 @@ class Body:
         self._first(variable.name)
         name = self.unique(variable.name)
         self.bind(variable.name, Symbol(name))
+        self.elements[name] = element_bytes(variable)
         return name
 
     def declare_register(self, written: str, type: str, vector: int = 1) -> None:
@@ -317,7 +329,7 @@ class Body:
                 if operand is not None and texts[words.at + 1] in ",;":
                     words.at += 1
                 else:
-                    operand = self._operand() if opcode != "vmad" else self._perhaps_negated()
+                    operand = self._operand(opcode in _OF_ADDRESSES) if opcode != "vmad" else self._perhaps_negated()
                 operands.append(operand)
                 if texts[words.at] == ",":
                     words.at += 1
@@ -376,14 +388,16 @@ class Body:
             return Minus(operand)
         return self._operand()
 
-    def _operand(self) -> Operand:
+    def _operand(self, address: bool = False) -> Operand:
+        """An operand; ``address``: of an instruction for which ``name[2]`` is the address and not what is there."""
         words = self.words
         word = words.word
         if word == "[":
             return self._address()
         if word == "{":
             words.at += 1
-            return Vector(self._operands_until("}"))
+            vector = Vector(self._operands_until("}"))
+            return Pair(vector, self._name()) if words.accept("|") else vector
         if word == "!" and is_name(words.words[words.at + 1]):
             words.at += 1
             register = self._name()
@@ -399,7 +413,26 @@ class Body:
             return Pair(operand, self._name())
         if isinstance(operand, Symbol) and words.word in ("+", "-"):
             return Symbol(operand.name, self._offset())
+        if isinstance(operand, Symbol) and words.word == "[" and operand.name in self.elements:
+            element = self._element(operand)
+            return Symbol(operand.name, element.offset) if address and element.index is None else element
         return operand
+
+    def _element(self, variable: Symbol) -> Address:
+        """``name[2]``, ``name[i]``, ``name[i+1]``."""
+        words = self.words
+        words.take("[")
+        index: Register | None = None
+        if is_name(words.word) and words.word != "WARP_SZ":
+            at = words.at
+            found = self._name()
+            if not isinstance(found, Register):
+                words.fail("the index of an element is a register or a number", at)
+            index, number = found, self._offset()
+        else:
+            number = integer(words)
+        words.take("]")
+        return Address(variable, number * self.elements[variable.name], index=index)
 
     def _name(self) -> Operand:
         words = self.words

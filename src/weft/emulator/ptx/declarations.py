@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from weft.emulator.ptx.expressions import constant, integer, number
+from weft.emulator.ptx.expressions import constant, integer, is_number, number
 from weft.emulator.ptx.lexer import Words, is_name
 from weft.emulator.ptx.syntax import Immediate, Symbol, Variable
 from weft.emulator.ptx.types import TYPES
@@ -58,7 +59,7 @@ class _Head:
             elif word in _VECTORS:
                 self.vector = _VECTORS[word]
             elif word == ".attribute":
-                _attribute(words)
+                attribute(words)
             elif word == ".ptr" and space == "param":
                 self.pointer = True
             elif word[1:] in TYPE_BYTES and not self.type:
@@ -82,7 +83,7 @@ class _Head:
         count = math.prod(known) if len(known) == len(dimensions) else None
         if count is None and initial:  # the initialiser says how many
             row = math.prod(known)
-            count = -(-len(initial) // row) * row
+            count = -(-len(initial) // (row * self.vector)) * row
         return Variable(
             name,
             self.space,
@@ -98,8 +99,8 @@ class _Head:
         )
 
 
-def _attribute(words: Words) -> None:
-    """``.attribute(.managed, .unified(1, 2))``"""
+def attribute(words: Words) -> None:
+    """``.attribute(.managed, .unified(1, 2))``, behind its first word."""
     words.take("(")
     while True:
         if words.word not in _ATTRIBUTES:
@@ -113,6 +114,11 @@ def _attribute(words: Words) -> None:
         words.take(",")
 
 
+def element_bytes(variable: Variable) -> int:
+    """Bytes that ``name[1]`` is behind ``name[0]``: those of the type, also of vectors (so does ptxas)."""
+    return TYPE_BYTES[variable.type]
+
+
 def declaration(words: Words, space: str, external: bool = False) -> Iterator[Variable]:
     """Reads variables, from behind the state space to the semicolon."""
     head = _Head(words, space)
@@ -120,7 +126,12 @@ def declaration(words: Words, space: str, external: bool = False) -> Iterator[Va
         line = words.line()
         name = words.name("a name")
         dimensions = _dimensions(words)
-        initial = _initial(words, dimensions) if words.accept("=") else ()
+        initial: tuple[Symbol | Immediate, ...] = ()
+        if words.accept("="):
+            if head.type in OPAQUE:
+                _properties(words)
+            else:
+                initial = _initial(words, [*dimensions, head.vector] if head.vector > 1 else dimensions)
         yield head.variable(name, line, dimensions, initial, external)
         if words.accept(";"):
             return
@@ -206,8 +217,32 @@ def _braces(words: Words, dimensions: list[int | None]) -> list[Symbol | Immedia
     return elements
 
 
+def _properties(words: Words) -> None:
+    """``{ width = 4, addr_mode_0 = wrap }`` of a texture, sampler or surface: what it is set to at launch decides."""
+    words.take("{")
+    while True:
+        words.name("a property's name")
+        words.take("=")
+        if is_name(words.word):
+            words.at += 1
+        else:
+            integer(words)
+        if words.accept("}"):
+            return
+        words.take(",")
+
+
 def _element(words: Words) -> Symbol | Immediate:
-    """A constant, or an address: ``x``, ``x+8``, ``generic(x)``, ``generic(x)+8``."""
+    """A constant, or an address: ``x``, ``x+8``, ``generic(x)``, ``generic(x)+8``; a part of one, ``0xFF00(x+8)``."""
+    if is_number(words.word) and words.words[words.at + 1] == "(":
+        at = words.at
+        mask = number(words)
+        words.take("(")
+        part = _element(words)
+        words.take(")")
+        if not isinstance(part, Symbol) or not mask:
+            words.fail("a mask is not 0, and of an address", at)
+        return replace(part, mask=mask)
     if not is_name(words.word) or words.word == "WARP_SZ":
         return constant(words)
     generic = words.word == "generic" and words.words[words.at + 1] == "("

@@ -36,7 +36,7 @@ def whole(number: int, unsigned: bool) -> Whole:
 
 def is_number(word: str) -> bool:
     """Whether a word is a numeric constant."""
-    return word[:1].isdigit()
+    return word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit())
 
 
 def constant(words: Words) -> Immediate:
@@ -69,7 +69,7 @@ def number(words: Words) -> int:
 _NUMBER: Final = re.compile(
     r"0[fF](?P<single>[0-9a-fA-F]{8}) | 0[dD](?P<double>[0-9a-fA-F]{16})"
     r"| 0[xX](?P<hex>[0-9a-fA-F]+)U? | 0[bB](?P<binary>[01]+)U? | (?P<octal>0[0-7]*)U? | (?P<decimal>[1-9][0-9]*)U?"
-    r"| (?P<float>[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)",
+    r"| (?P<float>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
     re.VERBOSE,
 )
 _BASES: Final = {"hex": 16, "binary": 2, "octal": 8, "decimal": 10}

@@ -20,7 +20,7 @@ _WORD: Final = re.compile(
     (
       (?: [a-zA-Z] | [_$%][\w$] ) [\w$]* (?: (?: \. | :: ) [\w$]+ )*+ (?: \s*+ : (?!:) )?   # a name, dotted; a label
     | \. [a-zA-Z_] [\w$]* (?: :: [\w$]+ )*+                                              # a directive or a type
-    | \d+\.\d* (?: [eE][+-]?\d+ )? (?!\w) | \d+ [eE][+-]?\d+ (?!\w)                           # a float
+    | (?: \d+\.\d* | \.\d+ ) (?: [eE][+-]?\d+ )? (?!\w) | \d+ [eE][+-]?\d+ (?!\w)            # a float
     | \d\w*                                                                                # any other number
     | " [^"\n]* "
     | /\* [\s\S]*                                                                        # a comment without an end

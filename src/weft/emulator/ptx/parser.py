@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from weft.emulator.ptx.body import Body, Opcodes, pragma
-from weft.emulator.ptx.declarations import SPACES, declaration, parameters
+from weft.emulator.ptx.declarations import SPACES, attribute, declaration, element_bytes, parameters
 from weft.emulator.ptx.expressions import integer
 from weft.emulator.ptx.lexer import Words
 from weft.emulator.ptx.lines import Lines
@@ -52,6 +52,8 @@ class _Parser:
         self.functions: dict[str, Function] = {}
         self.aliases: list[tuple[str, str, int]] = []
         self.names: dict[str, Operand] = {}
+        self.elements: dict[str, int] = {}
+        """Bytes of an element of each variable of the module."""
         self.opcodes: Opcodes = {}
 
     def module(self) -> Module:
@@ -98,6 +100,8 @@ class _Parser:
             pragma(words)
         elif word == ".alias":
             self._alias()
+        elif word == "@":
+            self._dwarf()
         else:
             self._definition()
 
@@ -125,6 +129,16 @@ class _Parser:
                 words.fail("a section has no end", start)
             words.at += 1
 
+    def _dwarf(self) -> None:
+        """``@@DWARF .byte 0x2b, 0x00``: data of a debugger as old versions wrote it, a line each. Skipped."""
+        words = self.words
+        line = words.line()
+        words.take("@")
+        words.take("@")
+        words.take("DWARF")
+        while not words.done and words.line() == line:
+            words.at += 1
+
     def _alias(self) -> None:
         words = self.words
         words.at += 1
@@ -149,6 +163,7 @@ class _Parser:
             words.at += 1
             for variable in declaration(words, SPACES[word], external):
                 self.variables[variable.name] = variable
+                self.elements[variable.name] = element_bytes(variable)
                 self.names[variable.name] = Symbol(variable.name)
         elif word.startswith("."):
             words.fail(f"unknown directive '{word}'")
@@ -174,7 +189,7 @@ class _Parser:
             return
         if words.word != "{":
             words.unexpected("a function's body")
-        body = Body(words, self.lines, self.names, (*results, *arguments), self.opcodes)
+        body = Body(words, self.lines, self.names, self.elements, (*results, *arguments), self.opcodes)
         body.read()
         self.functions[name] = Function(
             name,
@@ -202,9 +217,7 @@ class _Parser:
                 self.lines.location(words)
             elif word == ".attribute":
                 words.at += 1
-                words.take("(")
-                while not words.accept(")"):
-                    words.at += 1
+                attribute(words)
             elif word in NUMBERS:
                 words.at += 1
                 least, most = NUMBERS[word]

@@ -66,18 +66,22 @@ class Symbol:
     offset: int = 0
     generic: bool = False
     """``generic(name)`` in an initialiser: the generic address."""
+    mask: int = 0
+    """``0xFF00(name)`` in an initialiser: these bits of the address, shifted to the lowest. 0 is all of it."""
 
 
 @dataclass(frozen=True)
 class Address:
     """``[base + offset]``: the base a register, a symbol or an absolute address (an `Immediate`). Tensor copies add
     ``coordinates`` (``[map, {x, y}]``), and im2col offsets are an operand of their own. Texture fetches may have a ``sampler``
-    between (``[texture, sampler, {x, y}]``)."""
+    between (``[texture, sampler, {x, y}]``). ``name[2]`` is ``[name+8]`` of 4-byte elements; ``name[i]`` and ``name[i+1]`` have a
+    register ``index`` of elements."""
 
     base: Register | Symbol | Immediate
     offset: int = 0
     coordinates: tuple[Operand, ...] = ()
     sampler: Register | Symbol | None = None
+    index: Register | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Pair:
-    """``p|q``: a result and a predicate beside it (setp, shfl, match, elect)."""
+    """``p|q``: a result and a predicate beside it (setp, shfl, match, elect; of tex and tld4 ``{a, b, c, d}|p``)."""
 
     first: Operand
     second: Operand
