@@ -5,6 +5,7 @@ without fused multiply-add. ``WEFT_TARGET`` runs all tests at a level (docs/plat
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
@@ -86,6 +87,12 @@ def functions(a: Any, out: Any, N: tl.constexpr) -> None:
 def powers(x: Any, y: Any, out: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     tl.store(out + i, libdevice.pow(tl.load(x + i), tl.load(y + i)))
+
+
+@jit
+def doubled(a: Any, out: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(a + i) * 2)
 
 
 def test_masked_accesses_and_conversions(differ: Differential, at: CpuTarget) -> None:
@@ -181,3 +188,19 @@ def test_a_level_has_its_registers_alone(at: CpuTarget) -> None:
     widest = next(bits for name, bits in (("%zmm", 512), ("%ymm", 256), ("%xmm", 128)) if name in text)
     assert widest == at.vector_bits
     assert ("vfmadd" in text) == ("fma" in at.enabled)
+
+
+def test_stores_follow_memory(at: CpuTarget) -> None:
+    """The registers of a wide vector are stored from the lowest address on."""
+    from weft import dtypes
+    from weft.codegen import emit_assembly
+    from weft.frontend import ConstantArgument, PointerArgument, build_module
+    from weft.options import Options
+
+    for dtype, size in ((dtypes.float32, 4), (dtypes.float64, 8)):
+        pointer = PointerArgument(dtype)
+        module = build_module(doubled, {"a": pointer, "out": pointer, "N": ConstantArgument(32)})
+        text = emit_assembly(module, targets.host(), Options(disjoint=True))
+        found = re.findall(r"v?movup[sd]\s+%[xyz]mm\d+, (-?\d*)\(([^)]*)\)", text)
+        stored = [int(offset or 0) for offset, base in found if "%rsp" not in base]
+        assert stored == list(range(0, 32 * size, at.vector_bits // 8))

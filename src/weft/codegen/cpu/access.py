@@ -33,6 +33,7 @@ from weft.codegen.llvm.masked import (
     masked_scatter,
     masked_store,
 )
+from weft.codegen.llvm.pieces import store_pieces
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
@@ -179,12 +180,13 @@ class Accesses:
             self._scatter(op, index, element, value, mask)
             return
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
+        bits = emitter.target.vector_bits
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             lanes = [start + j for j in range(shape.run)]
             part = shuffle(builder, value, lanes)
             if mask is None:
-                builder.store(part, address, align=element.size)
+                store_pieces(builder, part, address, element.size, bits)
                 continue
             active = shuffle(builder, mask, lanes)
             if self._masked_at_once(op, element):
@@ -192,7 +194,7 @@ class Accesses:
                 continue
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
-                    builder.store(part, address, align=element.size)
+                    store_pieces(builder, part, address, element.size, bits)
                 with partial:
                     masked_store(builder, part, address, active, element.size, prefix=prefix)
 

@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from weft.codegen.llvm import arith
 from weft.codegen.llvm.masked import concatenated, masked_load, masked_store
+from weft.codegen.llvm.pieces import store_pieces
 from weft.codegen.llvm.types import I32, POINTER, like, shuffle, splat
 from weft.ir import tile
 from weft.ir.types import dtype_of
@@ -52,7 +53,7 @@ def update_runs(
         own = [shuffle(builder, value, lanes) for value in values]
         if mask is None:
             old = builder.load(address, typ=own[0].type, align=size)
-            builder.store(_combined(builder, op, old, own), address, align=size)
+            store_pieces(builder, _combined(builder, op, old, own), address, size, register_bits)
         else:
             active = shuffle(builder, mask, lanes)
             old = masked_load(builder, address, active, splat(0, own[0].type), size, register_bits)

@@ -1,0 +1,22 @@
+"""Stores of vectors that are wider than the machine's registers, in the order of memory.
+
+LLVM stores the registers of a wide vector from the last to the first. Arrays seldom begin where a cache line does, so each of
+these stores may cross two lines, and in that order neighbouring lines take turns: a row in the second-level cache then takes
+twice the time. So each register is a store of its own, the lowest address first, which LLVM keeps.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from weft.codegen.llvm.types import I8, I64, lanes_of, shuffle
+
+
+def store_pieces(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, size: int, register_bits: int) -> None:
+    """Stores a vector of elements of ``size`` bytes, which is also their alignment; ``register_bits`` are those of a SIMD
+    register."""
+    lanes = lanes_of(value) or 1
+    step = min(lanes, register_bits // (8 * size))
+    for start in range(0, lanes, step):
+        place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
+        builder.store(shuffle(builder, value, range(start, start + step)), place, align=size)
