@@ -41,6 +41,33 @@ def test_triangles_and_diagonals_of_any_shape(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(wa.diag(wa.asarray(x[:, 0]), k).numpy(), np.diag(x[:, 0], k)) if x.size else None
 
 
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "argmin", "all", "cumsum", "std"])
+@pytest.mark.parametrize("count", [3, 1000])
+def test_reductions_of_sums_of_nothing(name: str, count: int, backend: str) -> None:
+    """A sum along an axis of no elements is a constant of the other axes' shape."""
+    x = np.zeros((0, count), np.float32)
+    expected = getattr(x.sum(0), name)(0)
+    np.testing.assert_array_equal(getattr(wa.asarray(x).sum(0), name)(0).numpy(), expected)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (0, 3), (3, 0), (2, 0, 3)])
+@pytest.mark.parametrize("axis", [(0, 1), (1, 0), (-1, -2), [-1, 0]], ids=str)
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_norms_of_matrices_whose_axes_are_named(shape: tuple[int, ...], axis: Any, keepdims: bool, backend: str) -> None:
+    """The first axis is that of the rows. The greatest of no sums is 0, the least of none is an error."""
+    x = RANDOM.integers(-50, 50, shape).astype(np.float64)
+    for order in (1, -1, np.inf, -np.inf, "fro"):
+        try:
+            expected = np.linalg.norm(x, order, tuple(axis), keepdims)
+        except ValueError:
+            with pytest.raises(ValueError, match="over no elements has no value"):
+                wa.linalg.norm(wa.asarray(x), order, axis, keepdims)
+            continue
+        found = wa.linalg.norm(wa.asarray(x), order, axis, keepdims).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+        assert found.shape == np.shape(expected)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_steps_between_floats(dtype: str) -> None:
     """Calls beside their definitions: each step from special values, and powers of two that round, overflow and vanish."""

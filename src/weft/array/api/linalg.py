@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from weft.array.api.composition import Data, base, constant, fit, like, one, widened
@@ -37,7 +38,9 @@ def norm(x: Data, ord: float | str | None = None, axis: Axis = None, keepdims: b
         return fit(_root(wide, axes, keepdims), dtype)
     axes = views.axes_of(axis, array.ndim, "linalg.norm")
     if len(axes) == 2 and not (system == "torch" and ord is None):
-        found = _of_matrix(wide, ord, axes)
+        named = axis if isinstance(axis, Sequence) else axes
+        rows, columns = (views.axis_of(a, array.ndim, "linalg.norm") for a in named)
+        found = _of_matrix(wide, ord, (rows, columns))
         shape = [1 if a in axes else n for a, n in enumerate(array.shape)]
         return fit(found.reshape(shape) if keepdims else found, dtype)
     if len(axes) != 1 and not (system == "torch" and ord is None):
@@ -73,7 +76,8 @@ def _of_vector(array: Array, order: float | str, axes: tuple[int, ...], keepdims
     return size.sum(axes, keepdims) if order == 1 else (size**order).sum(axes, keepdims) ** (1 / order)
 
 
-def _of_matrix(array: Array, order: float | str | None, axes: tuple[int, ...]) -> Array:
+def _of_matrix(array: Array, order: float | str | None, axes: tuple[int, int]) -> Array:
+    """``axes`` are that of the rows, and that of the columns."""
     if order in _SINGULAR:
         raise ValueError(
             f"weft computes no singular values (ord {order}); take numpy.linalg.norm(array.numpy(), {order!r})"
@@ -86,6 +90,8 @@ def _of_matrix(array: Array, order: float | str | None, axes: tuple[int, ...]) -
     first, second = (row, column) if abs(float(order)) == 1 else (column, row)
     sums = abs(array).sum(first)
     rest = second - (second > first)
+    if float(order) > 0 and not array.shape[second]:
+        return sums.sum(rest)
     return sums.max(rest) if float(order) > 0 else sums.min(rest)
 
 

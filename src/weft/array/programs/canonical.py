@@ -256,6 +256,8 @@ class Canonical:
         full = node.source.shape
         numbers = _squeezed_axes(full)
         source = self._operand(node.source, squeezed(full))
+        if isinstance(source, Scalar):  # as the sum along an axis of no elements
+            source = self._keep(Convert(squeezed(full), source.dtype, source=source))
         axes = tuple(a for axis in node.axes if (a := numbers[axis]) is not None)
         if node.meaning in SCANS:
             shape = squeezed(node.shape)
