@@ -84,8 +84,8 @@ def histogram(
     ones = constant(1, fit(array, wide)).broadcast_to(array.shape)
     counts = fit(summed(place, fit(heavy, wide) if heavy is not None else ones, last), kind)
     if density:
-        widths = diff(ends if system != "numpy" else fit(ends, dtypes.float64))
-        counts = counts / widths / counts.sum()
+        widths = diff(ends)
+        counts = counts / (widths if system != "numpy" else fit(widths, dtypes.float64)) / counts.sum()
     return counts, ends
 
 
@@ -149,6 +149,8 @@ def _lined(array: Array, count: int, limits: tuple[float, float] | None) -> Arra
         raise ValueError(f"'histogram' takes a range of finite numbers, found {low} to {high}")
     if low == high:
         low, high = low - 0.5, high + 0.5
+    if base(array) == "numpy" and kind.numpy.isbuiltin == 1:  # scalars of the elements' type, in which NumPy computes
+        return asarray(np.linspace(low, high, count + 1, dtype=kind.numpy), array.semantics)
     return linspace(float(low), float(high), count + 1, dtype=str(kind), semantics=array.semantics)
 
 
