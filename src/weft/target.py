@@ -92,7 +92,8 @@ class Product:
 
     Instructions of tiles take tiles of ``rows`` by ``bytes``. Those of vectors have 0 rows: LLVM's ``intrinsic`` takes vectors
     of ``bits``, of which each sum takes ``bytes`` of either operand. ``unsigned``: it takes the left operand's numbers as
-    unsigned ones. ``adds``: the sums are its first operand; else its results are added to them."""
+    unsigned ones. ``adds``: the sums are its first operand; else its results are added to them. ``square``: it multiplies two
+    rows by two columns, of 8 bytes each, and adds to two by two sums."""
 
     name: str
     needs: frozenset[str] = frozenset()
@@ -105,16 +106,33 @@ class Product:
     intrinsic: str = ""
     unsigned: bool = False
     adds: bool = True
+    square: bool = False
+
+    def fits(self, m: int, n: int) -> bool:
+        """Whether a result of ``m`` by ``n`` has as many rows and columns as the instruction takes."""
+        return min(m, n) >= self.rows and (m > 1 or not self.square)
 
 
 FMA: Final = Product("fma")
 """The multiply-add of vectors, which any machine has, on operands of the type of the sums."""
 
 
-def _vectors(name: str, needs: str, types: str, bits: int, intrinsic: str, **more: bool) -> Product:
+def _vectors(
+    name: str,
+    needs: str,
+    types: str,
+    bits: int,
+    intrinsic: str,
+    unsigned: bool = False,
+    adds: bool = True,
+    square: bool = False,
+) -> Product:
     operands, sums = types.split()
-    group = {"bfloat16": 2, "int16": 2, "int8": 4}[operands]
-    return Product(name, frozenset(needs.split()), operands, sums, group, 0, 4, bits, intrinsic, **more)
+    size = 8 if square else 4
+    group = size // {"bfloat16": 2, "int16": 2, "int8": 1}[operands]
+    return Product(
+        name, frozenset(needs.split()), operands, sums, group, 0, size, bits, intrinsic, unsigned, adds, square
+    )
 
 
 PRODUCTS: Final[Mapping[str, Product]] = {
@@ -128,26 +146,28 @@ PRODUCTS: Final[Mapping[str, Product]] = {
         _vectors("avx512.madd", "avx512bw", "int16 int32", 512, "x86.avx512.pmaddw.d.512", adds=False),
         _vectors("avx2.madd", "avx2", "int16 int32", 256, "x86.avx2.pmadd.wd", adds=False),
         _vectors("sse2.madd", "sse2", "int16 int32", 128, "x86.sse2.pmadd.wd", adds=False),
+        _vectors("arm.bfmmla", "bf16", "bfloat16 float32", 128, "aarch64.neon.bfmmla", square=True),
+        _vectors("arm.smmla", "i8mm", "int8 int32", 128, "aarch64.neon.smmla.v4i32.v16i8", square=True),
         _vectors("arm.bfdot", "bf16", "bfloat16 float32", 128, "aarch64.neon.bfdot.v4f32.v8bf16"),
         _vectors("arm.sdot", "dotprod", "int8 int32", 128, "aarch64.neon.sdot.v4i32.v16i8"),
         FMA,
     )
 }
 """The instructions that multiply panels, best first. Those of bfloat16 take subnormal operands and sums as zeros, and have
-exact products. Sums are rounded to float32 after each addition, by x86's to nearest (Intel SDM, TDPBF16PS, VDPBF16PS), by
-AArch64's BFDOT to odd (Arm ARM, BFDotAdd). Float32 numbers that are cast for them are rounded by ``vcvtneps2bf16`` where the
-CPU has that, which takes subnormal ones as zeros, too. Those of integers are exact: sums are those of int32, modulo 2^32."""
+exact products. Sums are rounded to float32 after each addition: by x86's to nearest (Intel SDM, TDPBF16PS, VDPBF16PS), by
+AArch64's BFDOT and BFMMLA to odd (Arm ARM, BFDotAdd). Float32 numbers that are cast for them are rounded by ``vcvtneps2bf16``
+where the CPU has that, which takes subnormal ones as zeros, too. Those of integers are exact: sums are those of int32, modulo
+2^32."""
 
 _WIDER: Final[Mapping[str, str]] = {"int8": "int16"}
 """The type that operands may be cast to where no instruction takes their own."""
 
 
-def product_for(features: frozenset[str], operands: str, sums: str) -> Product:
-    """The best instruction for operands and sums of these types; else `FMA`, on operands cast to the type of the sums."""
-    fitting = (
-        one for one in PRODUCTS.values() if (one.operands, one.sums) == (operands, sums) and one.needs <= features
-    )
-    return next(fitting, FMA)
+def product_for(features: frozenset[str], operands: str, sums: str, m: int = 64, n: int = 64) -> Product:
+    """The best instruction for operands and ``m`` by ``n`` sums of these types; else `FMA`, on operands cast to the type of the
+    sums."""
+    fitting = (one for one in PRODUCTS.values() if (one.operands, one.sums) == (operands, sums) and one.fits(m, n))
+    return next((one for one in fitting if one.needs <= features), FMA)
 
 
 def packed_type(features: frozenset[str], operands: str, sums: str) -> str | None:

@@ -63,7 +63,18 @@ def alone(a_ptr: Any, b_ptr: Any, c_ptr: Any, T: tl.constexpr) -> None:
 
 LINUX, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 NAMES: Final = {"bfloat16": dtypes.bfloat16, "float16": dtypes.float16, "int8": dtypes.int8, "float32": dtypes.float32}
-INSTRUCTIONS: Final = ("vdpbf16ps", "vpdpbusd", "pmaddwd", "vcvtph2ps", "vcvtph2psx", "bfdot", "sdot", "fcvtl")
+INSTRUCTIONS: Final = (
+    "vdpbf16ps",
+    "vpdpbusd",
+    "pmaddwd",
+    "vcvtph2ps",
+    "vcvtph2psx",
+    "bfdot",
+    "bfmmla",
+    "sdot",
+    "smmla",
+    "fcvtl",
+)
 
 
 def target(level: str, features: str = "") -> CpuTarget:
@@ -97,7 +108,7 @@ def assembly(name: str, machine: CpuTarget, kernel: KernelFunction = product) ->
         ("bfloat16", target("x86-64-v4", "avx512bf16 fast-dpbf16ps"), "vdpbf16ps"),
         ("bfloat16", target("x86-64-v4", "avx512bf16"), ""),
         ("bfloat16", target("x86-64-v4", "fast-dpbf16ps"), ""),
-        ("bfloat16", target("", "bf16"), "bfdot"),
+        ("bfloat16", target("", "bf16"), "bfmmla"),
         ("bfloat16", target("", "dotprod i8mm"), ""),
         ("int8", target("x86-64-v4", "avx512vnni avxvnni"), "vpdpbusd"),
         ("int8", target("x86-64-v3", "avxvnni"), "vpdpbusd"),
@@ -105,6 +116,8 @@ def assembly(name: str, machine: CpuTarget, kernel: KernelFunction = product) ->
         ("int8", target("x86-64-v3"), "pmaddwd"),
         ("int8", target("x86-64"), "pmaddwd"),
         ("int8", target("", "dotprod"), "sdot"),
+        ("int8", target("", "dotprod i8mm"), "smmla"),
+        ("int8", target("", "i8mm"), "smmla"),
         ("int8", target("", "bf16"), ""),
         ("float16", target("x86-64-v4", "avx512fp16"), "vcvtph2psx"),
         ("float16", target("x86-64-v4"), "vcvtph2ps"),
@@ -130,6 +143,9 @@ def test_the_machine_decides() -> None:
     assert product_for(everything, "bfloat16", "float32").name == "amx.bf16"
     assert product_for(everything - {"amx-bf16"}, "bfloat16", "float32").name == "avx512.bf16"
     assert product_for(everything - {"amx-tile"}, "int8", "int32").name == "avx512.vnni"
+    assert product_for(everything, "int8", "int32", 8, 64).name == "avx512.vnni"
+    assert product_for(frozenset({"i8mm", "dotprod"}), "int8", "int32", 1, 64).name == "arm.sdot"
+    assert product_for(frozenset({"i8mm", "dotprod"}), "int8", "int32", 2, 64).name == "arm.smmla"
     assert packed_type(everything, "int8", "int32") == "int8"
     assert packed_type(frozenset({"avx2"}), "int8", "int32") == "int16"
     assert packed_type(frozenset(), "int8", "int32") is None
@@ -187,7 +203,7 @@ def run(differ: Differential, a: Array, b: Array, start: Array, bk: int) -> Arra
 
 @pytest.mark.jit
 @pytest.mark.parametrize(
-    ("m", "n", "k", "bk"), [(16, 16, 70, 16), (64, 32, 200, 64), (2, 64, 33, 16), (32, 128, 2100, 32)]
+    ("m", "n", "k", "bk"), [(16, 16, 70, 16), (64, 32, 200, 64), (1, 16, 20, 16), (2, 64, 33, 16), (32, 128, 2100, 32)]
 )
 def test_integers_are_exact(differ: Differential, at: CpuTarget, m: int, n: int, k: int, bk: int) -> None:
     """All values of int8, sums that wrap around, and depths that no group divides."""
@@ -249,7 +265,8 @@ def bfdot(total: Fraction, pair: list[Fraction]) -> Fraction:
     return to_odd(total + to_odd(to_odd(pair[0]) + to_odd(pair[1])))
 
 
-MODELS: Final = {"avx512.bf16": vdpbf16ps, "arm.bfdot": bfdot}
+MODELS: Final = {"avx512.bf16": vdpbf16ps, "arm.bfdot": bfdot, "arm.bfmmla": bfdot}
+"""BFMMLA is two BFDOT (Arm ARM, BFMatMulAdd)."""
 
 
 def modelled(a: Array, b: Array, start: Array, add: Callable[[Fraction, list[Fraction]], Fraction]) -> Array:
@@ -270,11 +287,13 @@ def modelled(a: Array, b: Array, start: Array, add: Callable[[Fraction, list[Fra
 
 
 @pytest.mark.jit
+@pytest.mark.parametrize("m", [1, 8])
 @pytest.mark.parametrize("exponents", [(-4, 4), (-70, -56)], ids=["ordinary", "subnormal"])
-def test_bfloat16_is_the_model(differ: Differential, at: CpuTarget, exponents: tuple[int, int]) -> None:
-    """Bit by bit, with numbers of all signs and exponents that differ, and with products and sums below the normal numbers."""
-    chosen = product_for(at.enabled, "bfloat16", "float32")
-    r, (m, n, k) = np.random.default_rng(1), (8, 16, 37)
+def test_bfloat16_is_the_model(differ: Differential, at: CpuTarget, m: int, exponents: tuple[int, int]) -> None:
+    """Bit by bit, with numbers of all signs and exponents that differ, and with products and sums below the normal numbers.
+    AArch64 takes BFDOT for one row."""
+    chosen = product_for(at.enabled, "bfloat16", "float32", m, 16)
+    r, n, k = np.random.default_rng(1), 16, 37
 
     def numbers(*shape: int) -> Array:
         sizes = np.exp2(r.integers(*exponents, shape)) * r.uniform(1, 2, shape) * r.choice([-1, 1], shape)

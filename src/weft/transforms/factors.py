@@ -161,8 +161,7 @@ def _instruction(dot: tile.DotOp, features: frozenset[str]) -> Product:
     m, n = shape_of(dot.acc)
     if a != b or not _by_rows(dot):
         return FMA
-    found = product_for(features, a.name, dtype_of(dot.acc).name)
-    return found if m >= found.rows and n >= found.rows else FMA
+    return product_for(features, a.name, dtype_of(dot.acc).name, m, n)
 
 
 def _depth(nest: Nest, dot: tile.DotOp, instruction: Product) -> int:

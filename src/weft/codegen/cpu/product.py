@@ -59,7 +59,8 @@ def multiply(registers: Registers, op: MultiplyOp) -> None:
     if PRODUCTS[op.instruction.data].rows:
         multiply_tiles(registers, op, result)
     else:
-        _Product(registers, op, result).emit()
+        kind = _SquareProduct if PRODUCTS[op.instruction.data].square else _Product
+        kind(registers, op, result).emit()
     registers.buffers[op.result] = result
 
 
@@ -67,19 +68,26 @@ _OPERANDS: Final[Mapping[str, ir.Type]] = {"bfloat16": BF16, "int16": I16, "int8
 """What vectors of words are to the instructions, by the type of the operands."""
 
 
+_WORD: Final = 4
+"""The bytes of a word of neighbours, as many as those of a sum."""
+
+
 class _Product:
+    """``neighbours`` elements along k are a word. Panels are counted in words."""
+
     def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer):
         self._registers = registers
         self.builder = registers.builder
         self.dtype = dtype_of(op.acc)
         self.m, self.n = shape_of(op.acc)
         self.product = product = PRODUCTS[op.instruction.data]
-        self.left, self.right = (replace(panel, depth=panel.depth // product.group, group=1) for panel in op.panels)
+        self.neighbours = product.group * _WORD // product.bytes if product.bytes else 1
+        self.left, self.right = (replace(panel, depth=panel.depth // self.neighbours, group=1) for panel in op.panels)
         self.block = product_block(registers.target, self.dtype, self.m, self.right.width, product.bits)
         self.c = result.pointer
         self.a, self.b = (self.builder.inttoptr(registers.scalar(v), POINTER) for v in (op.left, op.right))
         self.wanted = registers.scalar(op.rows), registers.scalar(op.columns)
-        self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * product.group))
+        self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * self.neighbours))
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
         self.word: ir.Type = self.element if product.group == 1 else I32
@@ -143,6 +151,7 @@ class _Product:
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
         sums: list[ir.Value] = [builder.load(place, typ=self.vector, align=align) for place in places]
+        sums = self._arranged(sums)
         if excess:
             sums = [builder.sub(total, excess[i % block.columns]) for i, total in enumerate(sums)]
 
@@ -151,9 +160,13 @@ class _Product:
                 sums = self._step(a_k, b_k, k, sums)
             return sums
 
-        sums = self._over_depth(sums, step, a, b)
+        sums = self._arranged(self._over_depth(sums, step, a, b))
         for place, value in zip(places, sums, strict=True):
             builder.store(value, place, align=align)
+
+    def _arranged(self, sums: list[ir.Value]) -> list[ir.Value]:
+        """Vectors of the block's rows, as the instruction has them; the inverse, too."""
+        return sums
 
     def _over_depth(
         self,
@@ -211,7 +224,7 @@ class _Product:
         """The sums after the products of words."""
         builder, product = self.builder, self.product
         if product.group > 1:
-            operands = ir.VectorType(_OPERANDS[product.operands], product.group * self.block.lanes)
+            operands = ir.VectorType(_OPERANDS[product.operands], self.neighbours * self.block.lanes)
             words = [builder.bitcast(word, operands) for word in (left, right)]
             if product.adds:
                 return intrinsic(builder, product.intrinsic, [total, *words], overloads=())
@@ -219,3 +232,39 @@ class _Product:
         if self.dtype.is_integer:
             return builder.add(total, builder.mul(left, right))
         return intrinsic(builder, "fmuladd", [left, right, total])
+
+
+class _SquareProduct(_Product):
+    """By an instruction that multiplies two rows by two columns, of two words each. A register of sums has two rows of two."""
+
+    def _arranged(self, sums: list[ir.Value]) -> list[ir.Value]:
+        """Of two rows the first halves, then the second ones."""
+        columns, result = self.block.columns, list[ir.Value](sums)
+        for r in range(0, self.block.rows, 2):
+            for v in range(columns):
+                pair = [r * columns + v, (r + 1) * columns + v]
+                upper, lower = (sums[i] for i in pair)
+                for i, order in zip(pair, ([0, 1, 4, 5], [2, 3, 6, 7]), strict=True):
+                    order_ = ir.Constant(ir.VectorType(I32, 4), order)
+                    result[i] = self.builder.shuffle_vector(upper, lower, order_)
+        return result
+
+    def _step(self, a: ir.Value, b: ir.Value, k: int, sums: list[ir.Value]) -> list[ir.Value]:
+        """Words ``k`` and ``k + 1`` of the depth; nothing at the second."""
+        if k % 2:
+            return sums
+        builder, block, columns = self.builder, self.block, self.block.columns
+        pairs, result = ir.VectorType(I64, 2), list[ir.Value](sums)
+        right = [
+            builder.load(self._at(b, None, k * self.right.width + 4 * p), typ=pairs, align=16)
+            for p in range(2 * columns)
+        ]
+        for r in range(0, block.rows, 2):
+            left: ir.Value = ir.Constant(pairs, ir.Undefined)
+            for i in range(2):
+                word = builder.load(self._at(a, None, self._row(r + i, k)), typ=I64, align=8)
+                left = builder.insert_element(left, word, ir.Constant(I32, i))
+            for p, columns_ in enumerate(right):
+                i = (r + p % 2) * columns + p // 2
+                result[i] = self._added(sums[i], left, columns_)
+        return result
