@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+
+class Phase:
+    """Which part of a kernel is compiled: all of it; of one that sums in parts (`weft.transforms.split_sums`), what adds up a
+    part, or what comes behind."""
+
+    WHOLE: Final = ""
+    PARTS: Final = "parts"
+    TOTALS: Final = "totals"
 
 
 @dataclass(frozen=True)
@@ -12,12 +21,14 @@ class Options:
 
     ``checked`` tests every access against the argument arrays. ``disjoint`` promises that the arrays passed do not overlap,
     so that a load may move past a store to another argument. ``launch`` holds the launch options by name and value
-    (``num_warps``, ``num_stages``, ...) that differ from their defaults; a machine uses those that concern it.
+    (``num_warps``, ``num_stages``, ...) that differ from their defaults; a machine uses those that concern it. ``phase`` is one
+    of `Phase`'s.
     """
 
     checked: bool = False
     disjoint: bool = False
     launch: tuple[tuple[str, Any], ...] = ()
+    phase: str = Phase.WHOLE
 
     @property
     def warps(self) -> int:

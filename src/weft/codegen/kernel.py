@@ -96,13 +96,16 @@ class AccessSite:
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """A relocatable object with its entry point, the scratch bytes each thread needs, the checked accesses, and the prints."""
+    """A relocatable object with its entry point, the scratch bytes each thread needs, the checked accesses, the prints, and how
+    many sums it adds up in parts (`weft.transforms.split_sums`), and in which order each."""
 
     object: bytes
     symbol: str
     scratch: int
     sites: tuple[AccessSite, ...] = ()
     prints: tuple[Print, ...] = ()
+    sums: int = 0
+    order: str = ""
 
 
 @dataclass(frozen=True)

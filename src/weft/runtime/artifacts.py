@@ -12,7 +12,8 @@ from weft.runtime.errors import Site
 @dataclass(frozen=True)
 class Artifact:
     """For a CPU: a relocatable object, its entry point, bytes of scratch a thread needs, the memory accesses of a checked
-    kernel, its prints, and the parameters it may write through."""
+    kernel, its prints, the parameters it may write through, and how many sums it adds up in parts, and
+    in which order each."""
 
     object: bytes
     symbol: str
@@ -20,6 +21,8 @@ class Artifact:
     written: tuple[str, ...]
     sites: tuple[Site, ...] = ()
     prints: tuple[Print, ...] = ()
+    sums: int = 0
+    order: str = ""
 
 
 @dataclass(frozen=True)

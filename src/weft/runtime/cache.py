@@ -189,7 +189,16 @@ def _artifact(fields: dict[str, Any], code: bytes) -> Artifact | None:
         sites = tuple(_site(**site) for site in fields["sites"])
         prints = tuple(_print(**each) for each in fields["prints"])
         written = tuple(map(str, fields["written"]))
-        return Artifact(code, str(fields["symbol"]), int(fields["scratch"]), written, sites, prints)
+        return Artifact(
+            code,
+            str(fields["symbol"]),
+            int(fields["scratch"]),
+            written,
+            sites,
+            prints,
+            int(fields["sums"]),
+            str(fields["order"]),
+        )
     except _MALFORMED:
         return None
 

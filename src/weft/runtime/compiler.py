@@ -181,7 +181,16 @@ def build(
             written = written_parameters(module, signature)
             compiled = compile_module(module, targets.host(), options)
     sites = tuple(_site(site) for site in compiled.sites)
-    return Artifact(compiled.object, compiled.symbol, compiled.scratch, written, sites, compiled.prints)
+    return Artifact(
+        compiled.object,
+        compiled.symbol,
+        compiled.scratch,
+        written,
+        sites,
+        compiled.prints,
+        compiled.sums,
+        compiled.order,
+    )
 
 
 @contextmanager

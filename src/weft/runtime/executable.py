@@ -14,6 +14,7 @@ from weft.runtime.arguments import Bound, Parameter, Slot, Token, slot_format, t
 from weft.runtime.artifacts import Artifact, refuse_read_only
 from weft.runtime.binding import Grid
 from weft.runtime.errors import DeviceAssertionError, OutOfBoundsError
+from weft.runtime.parted import Parted
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
@@ -33,10 +34,21 @@ class Executable:
 
     Keeps what each launch needs: the entry point, and a `struct` that writes counter, fault record and arguments in
     one go. ``address`` is that of ``entry``, the entry point.
+
+    ``phases`` gives the code of a phase of a kernel that sums in parts (`weft.runtime.parted`). That of a phase has one slot
+    ``more`` than the kernel has arguments.
     """
 
     def __init__(
-        self, kernel: str, artifact: Artifact, parameters: Sequence[Parameter], key: Sequence[Token], checked: bool
+        self,
+        kernel: str,
+        artifact: Artifact,
+        parameters: Sequence[Parameter],
+        key: Sequence[Token],
+        checked: bool,
+        *,
+        phases: Callable[[str], Executable] | None = None,
+        more: bool = False,
     ):
         self.kernel = kernel
         self.checked = checked
@@ -47,11 +59,12 @@ class Executable:
         self._prints = artifact.prints
         self._pace = math.inf  # nanoseconds for each program in the last launch that several threads could share
         self._late = False  # whether that launch took longer than it should
+        self._parted = Parted(artifact, phases) if artifact.sums and phases is not None else None
         self._code = loader.load(artifact.object, artifact.symbol)
         self.address = self._code.address
         self.entry: executor.Entry = executor.ENTRY(self.address)
         bounds = "QQ" * len(self._pointers) if checked else ""
-        packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}")
+        packer = struct.Struct(f"{HEAD}{slot_format(key)}{bounds}{'Q' if more else ''}")
         self._pack = packer.pack_into
         self._slots = (packer.size - ARGUMENTS) // 8
 
@@ -70,6 +83,19 @@ class Executable:
     ) -> None:
         """`launch` for arguments that need no look: one slot for each parameter, memory that may be written, a grid that is not
         empty; ``bound`` is for messages. At most ``threads`` threads run it; ``kept`` is held until none does."""
+        parted = self._parted
+        if parted is None or math.prod(grid) >= (executor.pool().threads if threads is None else threads):
+            self._run_whole(slots, grid, threads, kept, bound)
+            return
+        began = perf_counter_ns()
+        if not (parted.is_worth and parted.run(slots, grid, threads, kept)):
+            self._run_whole(slots, grid, threads, kept, bound)
+        parted.note(perf_counter_ns() - began)
+
+    def _run_whole(
+        self, slots: Sequence[Slot], grid: Grid, threads: int | None, kept: object, bound: Bound | None
+    ) -> None:
+        """`run`, each program by one thread."""
         pool, scratch = executor.pool(), self._scratch
         total, chunk, width = _ALONE if grid == _ONE else pool.share(grid, threads)
         workspace = take(self._slots)
@@ -112,9 +138,10 @@ class Executable:
 
     @property
     def is_small(self) -> bool:
-        """Whether launches may keep memory for native code of their own: the kernel neither checks nor prints, and needs
-        little."""
-        return not self.checked and not self._prints and self._scratch <= _SMALL
+        """Whether launches may keep memory for native code of their own: the kernel neither checks nor prints, needs little, and
+        was not so long that it is run in parts."""
+        parted = self._parted is not None and self._parted.is_worth
+        return not self.checked and not self._prints and self._scratch <= _SMALL and not parted
 
     def standing(self, bound: Bound, grid: Grid) -> Workspace:
         """A launch on one thread, packed to be repeated. Raises as `launch` for a read-only array."""

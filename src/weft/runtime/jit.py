@@ -281,8 +281,16 @@ class JITFunction(KernelFunction):
     def _make(self, place: Place, signature: dict[str, Argument], options: Options, bound: Bound) -> Launchable:
         """Compiles the kernel and makes it ready for launches in a place."""
         if place is None:
+            parameters, key = bound.parameters, bound.key  # the arrays are not kept
+
+            def phase(name: str) -> Executable:
+                half = compiler.artifact_for(self, signature, replace(options, phase=name))
+                return Executable(self.name, half, parameters, key, False, more=True)
+
             artifact = compiler.artifact_for(self, signature, options)
-            return Executable(self.name, artifact, bound.parameters, bound.key, self.checked)
+            return Executable(
+                self.name, artifact, parameters, key, self.checked, phases=phase if artifact.sums else None
+            )
         options = replace(options, checked=False)  # the emulator checks every access anyway
         if isinstance(place, GpuTarget):
             return EmulatedKernel(self.name, compiler.gpu_artifact_for(self, signature, options, place), signature)

@@ -17,7 +17,8 @@ The pass leaves a sum alone
 - where lanes are not likely to lie along its axis: the loads that it adds up are not consecutive there,
 - where the loop uses the total otherwise,
 - of floats of 16 bits and less, since their total is rounded in each iteration,
-- where the loop would carry more than `MOST_BYTES`.
+- where the loop would carry more than `MOST_BYTES`,
+- in loops over the parts of a sum (`IN_ORDER`): they run in another kernel, too, which must add up in the same order.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of, ops_in
 from weft.ir.types import dtype_of, element_of, shape_of, tensor
 from weft.transforms.axis import AxisInfo, analyse
+
+IN_ORDER: Final = "tile.in_order"
+"""The attribute of a loop whose sums are added one after the other."""
 
 MOST_BYTES: Final = 16384
 """The size of what a loop may carry for a total: it is read and written in each iteration, and shares the first cache."""
@@ -60,7 +64,9 @@ class DelaySums(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in [f for f in op.ops if isinstance(f, func.FuncOp) and f.body.blocks]:
-            loops = [inner for inner in ops_in(kernel) if isinstance(inner, scf.ForOp)]
+            loops = [
+                inner for inner in ops_in(kernel) if isinstance(inner, scf.ForOp) and IN_ORDER not in inner.attributes
+            ]
             found = [(loop, i, sum_) for loop in loops for i in range(len(loop.iter_args)) if (sum_ := _sum(loop, i))]
             if not found:
                 continue

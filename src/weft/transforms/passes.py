@@ -31,6 +31,7 @@ from weft.transforms.nvidia.scratch import AllocateScratch
 from weft.transforms.nvidia.strips import CutStrips
 from weft.transforms.pack_dots import PackDots
 from weft.transforms.simplify import Simplify
+from weft.transforms.split_sums import SplitSums
 from weft.transforms.widen_dot import WidenDot
 
 PASSES: Final[dict[str, type[ModulePass]]] = {
@@ -57,6 +58,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         ReadLate,
         ShareInvariants,
         Simplify,
+        SplitSums,
         UniformCarry,
         WidenDot,
     )

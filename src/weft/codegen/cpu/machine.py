@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 from llvmlite import ir
 from xdsl.dialects import func, scf
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
@@ -47,6 +47,7 @@ from weft.transforms.join_programs import JoinPrograms, joined_of
 from weft.transforms.layouts import AssignLayouts, VectorRules
 from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.pack_dots import PackDots
+from weft.transforms.split_sums import SplitSums, sums_of
 from weft.transforms.widen_dot import WidenDot
 
 
@@ -72,7 +73,7 @@ class CpuMachine:
         features = ",".join(sorted(self.target.enabled))
         return (
             *PIPELINE,
-            *([] if options.checked else [JoinPrograms()]),
+            *([] if options.checked else [JoinPrograms(), SplitSums(options.phase)]),
             WidenDot(),
             DelaySums(self.target.lanes),
             AssignLayouts(VectorRules(self.target.lanes)),
@@ -92,7 +93,8 @@ class CpuMachine:
         module = Module(symbol, self.target.triple, self.target.enabled | contracted)
         alone = may_be_alone(kernel) and not options.checked
         found = joined_of(kernel)
-        one = self._program(module, symbol, kernel, options, alone=alone, paired=found is not None)
+        sums = sums_of(kernel)
+        one = self._program(module, symbol, kernel, options, alone=alone, paired=found is not None or bool(sums))
         scratch, several, first = one.scratch, None, y_first(kernel, options)
         if found is not None:
             together = self._program(module, found[0].sym_name.data, found[0], options, alone=alone, paired=True)
@@ -114,7 +116,19 @@ class CpuMachine:
             emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
         faults = one.emitter.faults
-        return Emitted(module, symbol, scratch, tuple(faults.sites), prints=tuple(faults.prints), loops=loops)
+        order = (
+            repr(_orders_of_floats(one, next(op for op in ops_in(kernel) if isinstance(op, scf.ForOp)))) if sums else ""
+        )
+        return Emitted(
+            module,
+            symbol,
+            scratch,
+            tuple(faults.sites),
+            prints=tuple(faults.prints),
+            loops=loops,
+            sums=sums,
+            order=order,
+        )
 
     def _program(
         self, module: Module, symbol: str, kernel: func.FuncOp, options: Options, *, alone: bool, paired: bool
@@ -140,7 +154,9 @@ class CpuMachine:
         """The relocatable object."""
         with self._simplified(emitted) as module:
             code = self._machine().emit_object(module)
-        return CompiledKernel(code, emitted.symbol, emitted.scratch, emitted.sites, emitted.prints)
+        return CompiledKernel(
+            code, emitted.symbol, emitted.scratch, emitted.sites, emitted.prints, emitted.sums, emitted.order
+        )
 
     def assembly(self, emitted: Emitted) -> str:
         """The CPU's assembly."""
@@ -173,9 +189,9 @@ def target_machine(target: CpuTarget) -> Any:
     )
 
 
-def _orders_of_floats(program: _Program, kernel: func.FuncOp) -> list[set[SumOrder] | None]:
+def _orders_of_floats(program: _Program, root: Operation) -> list[set[SumOrder] | None]:
     """The orders in which each reduction of floats is combined, in the order of the kernel's text."""
-    reductions = [op for op in ops_in(kernel) if isinstance(op, tile.ReduceOp)]
+    reductions = [op for op in ops_in(root) if isinstance(op, tile.ReduceOp)]
     return [program.emitter.orders.get(op) for op in reductions if any(dtype_of(each).is_float for each in op.sources)]
 
 
