@@ -444,10 +444,6 @@ ARGUMENTS = "{%c0,%c1,%c2,%c3}, {%a,%a,%a,%a}, {%a,%a}, {%c0,%c1,%c2,%c3};"
         ),
         ("mma.sync.aligned.m16n8k16.row.col", "mma of shape .m16n8k16 does not exist with no types"),
         (
-            "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
-            "the emulator does not know '.kind::f8f6f4' of mma",
-        ),
-        (
             "mma.sync.aligned.m16n8k32.row.col.f32.e2m1.e2m1.f32",
             "the emulator does not know '.e2m1' of mma",
         ),

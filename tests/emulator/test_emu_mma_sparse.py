@@ -234,11 +234,6 @@ def test_work_counts_as_if_a_were_dense() -> None:
             "0",
             "mma.sp of shape .m16n8k8 does not exist with types .f32.f16.f16.f32",
         ),
-        (
-            "m16n8k64.row.col.kind::f8f6f4.f32.e4m3.e4m3.f32",
-            "0",
-            "the emulator does not know '.kind::f8f6f4' of mma.sp",
-        ),
         ("m16n8k16.row.row.f32.f16.f16.f32", "0", "{name} must have layouts .row.col"),
     ],
 )

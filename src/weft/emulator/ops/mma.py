@@ -30,7 +30,7 @@ from weft.emulator.arith.products import (
 )
 from weft.emulator.machine.active import Active
 from weft.emulator.ops.fragments import ACCUMULATORS, Warps, collective, reader, scratch, writer
-from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ops.registry import Step
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -250,9 +250,8 @@ def step(
     return run
 
 
-@instruction("mma")
-def mma(b: Binding) -> Step:
-    """``mma.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c``."""
+def plain(b: Binding) -> Step:
+    """``mma.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c``, without a kind (`weft.emulator.ops.mma_kinds`)."""
     f = form(b, "mma", "sync", "aligned", "satfinite", "popc", *ROUNDINGS, *OPERATIONS)
     b.require("aligned" in f.rest, f"{b.instruction.name} has no '.aligned'")
     types = listed(b, MMA, f, f.types)

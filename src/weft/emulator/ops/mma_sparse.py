@@ -23,7 +23,7 @@ from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import WARP
 from weft.emulator.ops.fragments import Warps, registers
 from weft.emulator.ops.mma import HALF, INTEGER, SINGLE, Row, form, listed, options, picture, step
-from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ops.registry import Step
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -39,9 +39,8 @@ SPARSE: Final = (
 """mma.sp of sm_80 to sm_90."""
 
 
-@instruction("mma.sp", "mma.sp::ordered_metadata")
-def mma_sp(b: Binding) -> Step:
-    """``mma.sp.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c, metadata, selector``."""
+def plain(b: Binding) -> Step:
+    """``mma.sp.sync.aligned.shape.row.col.d.a.b.c  d, a, b, c, metadata, selector``, without a kind."""
     f = form(b, "mma.sp", "sp", "sp::ordered_metadata", "sync", "aligned", "satfinite")
     types = listed(b, SPARSE, f, f.types)
     left = types[1]
