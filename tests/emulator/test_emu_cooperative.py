@@ -55,6 +55,25 @@ def test_all_blocks_meet(blocks: int, threads: int) -> None:
     assert np.array_equal(out, (np.arange(n) + 37) % n)
 
 
+@pytest.mark.parametrize(("cooperative", "scope"), [(True, 1), (True, 0), (True, 2), (False, 1)])
+def test_the_handle_of_the_grid(cooperative: bool, scope: int) -> None:
+    """It is the workspace that %envreg1 and %envreg2 name."""
+    module = Module(f"""{HEAD}
+.extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 scope);
+.visible .entry k(.param .u64 out) {{
+  .reg .b32 %r<3>; .reg .b64 %rd<4>;
+  mov.u32 %r1, %envreg1; mov.u32 %r2, %envreg2; mov.b64 %rd1, {{%r2, %r1}};
+  {{ .param .b32 s; .param .b64 h; st.param.b32 [s], {scope};
+    call.uni (h), cudaCGGetIntrinsicHandle, (s); ld.param.b64 %rd2, [h]; }}
+  ld.param.u64 %rd0, [out]; st.global.v2.b64 [%rd0], {{%rd1, %rd2}};
+  ret;
+}}""")
+    out = np.zeros(2, np.uint64)
+    module.launch("k", 1, 1, [out], cooperative=cooperative)
+    assert (out[0] != 0) == cooperative
+    assert out[1] == (out[0] if scope == 1 else 0)
+
+
 def test_without_the_barrier_it_is_a_race() -> None:
     with pytest.raises(Race):
         kernel("").launch("k", 5, 64, [np.zeros(320, np.uint32), np.zeros(320, np.uint32)], cooperative=True)

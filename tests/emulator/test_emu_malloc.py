@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from weft.emulator import Checks, Fault, LaunchError, Module, OutOfBounds, Undefined, Uninitialised
+from weft.emulator import Checks, Fault, LaunchError, Module, OutOfBounds, Race, Undefined, Uninitialised
+from weft.emulator.memory.access_batch import Kind
+from weft.emulator.memory.arena import PAGE, Allocation
+from weft.emulator.memory.global_shadow import Made, Place
 
 HEAD = """.version 8.0
 .target sm_80
@@ -42,6 +45,12 @@ def source(**kernels: str) -> str:
 
 def malloc(size: object = 16, to: str = "%rd3") -> str:
     return MALLOC.format(size=size, to=to)
+
+
+def aligned(alignment: int, to: str = "%rd3") -> str:
+    given = f"st.param.b64 [a], 16; st.param.b64 [b], {alignment};"
+    call = "call.uni (r), __cuda_syscall_aligned_malloc, (a, b);"
+    return f"{{ .param .b64 a; .param .b64 b; .param .b64 r; {given} {call} ld.param.b64 {to}, [r]; }}"
 
 
 def free(at: str = "%rd3") -> str:
@@ -94,11 +103,80 @@ def test_the_limit() -> None:
     assert out[0] == 1101
 
 
+LOOP = "mov.u32 %r1, 0; L: {body} add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, {count}; @%p0 bra L;"
+
+
+def test_freed_memory_is_given_again() -> None:
+    """64 threads allocate and free a hundred times as much as there is room for; what they write there, they read."""
+    value = "mad.lo.u32 %r2, %r1, 64, %r0;"
+    use = f"st.global.u32 [%rd3+8], %r2; ld.global.u32 %r3, [%rd3+8]; sub.u32 %r3, %r3, %r2; or.b32 %r4, %r4, %r3; {free()}"
+    body = f"mov.u32 %r4, 0; {LOOP.format(body=malloc(40) + value + use, count=200)} st.global.u32 [%rd1], %r4;"
+    made = module(k=body)
+    made.heap_limit = 64 * 512
+    out = np.zeros(64, np.uint64)
+    made.launch("k", 1, 64, [out])
+    assert not out.any()
+    assert not made.symbols.heap.live
+
+
+def test_memory_that_is_given_again_holds_nothing() -> None:
+    """The last of nine allocations lies where an earlier one did, which had been written."""
+    body = f"{LOOP.format(body=malloc(400) + 'st.global.u32 [%rd3], %r1;' + free(), count=9)} {malloc(400)}"
+    made = module(k=body + "ld.global.u32 %r2, [%rd3]; st.global.u32 [%rd1], %r2;")
+    made.heap_limit = 1024
+    with pytest.raises(Uninitialised):
+        made.launch("k", 1, 1, [np.zeros(1, np.uint64)])
+
+
+def test_accesses_to_memory_that_is_given_to_another_thread_are_no_races() -> None:
+    """Two warps, of which the second allocates behind a barrier where the first wrote, read and freed. Other memory that both use
+    is a race."""
+    churn = LOOP.format(body=malloc(400) + "st.global.u32 [%rd3], %r0; ld.global.u32 %r2, [%rd3];" + free(), count=12)
+    text = f"setp.ge.u32 %p1, %r0, 32; @%p1 bra SECOND; {churn} bar.sync 0; bra.uni END; SECOND: bar.sync 0;"
+    text += churn.replace("L", "M") + " END: "
+    made = module(k=text, races=text + "mov.u64 %rd4, kept; st.global.u32 [%rd4], %r0;")
+    made.heap_limit = 64 * 512
+    made.launch("k", 1, 64, [np.zeros(64, np.uint64)])
+    with pytest.raises(Race):
+        made.launch("races", 1, 64, [np.zeros(64, np.uint64)])
+
+
+def test_a_place_forgets_whole_pages() -> None:
+    """Three pages: tables and log lose what is of the second, and the log keeps what of it is in the tables."""
+    place = Place(Allocation("heap", 2 * PAGE, 3 * PAGE))
+    place.writes, place.reads = place.table() + 1, place.table() + 2
+    first, second, third = (np.arange(2) * 16 + page * PAGE for page in (2, 3, 4))
+    threads = np.arange(2)
+    log = [(first, threads), (second, threads), (np.concatenate([second, third]), np.arange(4)), (third, threads)]
+    place.log = [Made(t, 0, Kind.WRITE, who, flat, 16, 0) for t, (flat, who) in enumerate(log)]
+    assert len(place.pending()) == 4
+    place.log.append(Made(4, 0, Kind.READ, threads, second, 16, 0))
+    place.forget_bytes(3 * PAGE, 4 * PAGE)
+    units = PAGE // 16
+    for table, value in ((place.writes, 1), (place.reads, 2)):
+        assert table.tolist() == [value] * units + [0] * units + [value] * units
+    assert [(made.time, made.flat.tolist(), made.threads.tolist()) for made in place.log] == [
+        (0, first.tolist(), [0, 1]),
+        (2, third.tolist(), [2, 3]),
+        (3, third.tolist(), [0, 1]),
+    ]
+    assert place.pending() == []
+
+
+def test_live_memory_is_not_given_again() -> None:
+    """Each thread keeps one allocation, with its number in it, while it allocates and frees others."""
+    body = f"{malloc(40, '%rd5')} st.global.u32 [%rd5], %r0;"
+    body += LOOP.format(body=malloc(40) + "st.global.u32 [%rd3], 99;" + free(), count=40)
+    made = module(k=body + "ld.global.u32 %r2, [%rd5]; st.global.u32 [%rd1], %r2;")
+    made.heap_limit = 64 * 512
+    out = np.zeros(64, np.uint64)
+    made.launch("k", 1, 64, [out])
+    assert out.tolist() == list(range(64))
+
+
 def test_more_than_there_is_room_for() -> None:
-    """Memory that is free is not given again in the same launch, so that its use is found."""
-    made = module(
-        k=f"mov.u32 %r1, 0; L: {malloc(400)} {free()} add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 9; @%p0 bra L;"
-    )
+    """Allocations so aligned that two do not fit."""
+    made = module(k=f"{aligned(1 << 20)} {aligned(1 << 20)}")
     made.heap_limit = 1024
     with pytest.raises(LaunchError) as caught:
         made.launch("k", 1, 1, [np.zeros(1, np.uint64)])
@@ -106,7 +184,7 @@ def test_more_than_there_is_room_for() -> None:
         "k allocates and frees more in one launch than the emulator has room for, 4 times the 1024 bytes of the heap's limit: "
         "set module.heap_limit"
     )
-    made.heap_limit = 4096
+    made.heap_limit = 1 << 20
     made.launch("k", 1, 1, [np.zeros(1, np.uint64)])
 
 

@@ -109,6 +109,8 @@ class Heap(Arena):
         self.allocations = allocations
         self.describers: list[Callable[[int], str]] = []
         """What else has words for some bytes, "" for others."""
+        self.on_given_again: list[Callable[[int, int], None]] = []
+        """What is told that bytes are another allocation's from now on: the first, and the one behind the last."""
         pages = self.bytes.size // PAGE
         self.begins: NDArray[np.int64] = np.zeros(pages, np.int64)
         """For each page, where the allocation that has it begins."""
@@ -119,6 +121,13 @@ class Heap(Arena):
                 pages_of = slice(a.start // PAGE, (a.start + a.size - 1) // PAGE + 1)
                 self.begins[pages_of] = a.start
                 self.ends[pages_of] = a.start + a.size
+
+    def given_again(self, start: int, end: int) -> None:
+        """These bytes, whole pages, are another allocation's from now on: nothing has been written there, nor read."""
+        if self.written is not None:
+            self.written[start:end] = 0
+        for tell in self.on_given_again:
+            tell(start, end)
 
     def outside(self, flat: NDArray[np.int64], size: int, span: tuple[int, int]) -> NDArray[np.bool_] | None:
         """Which accesses are not inside an allocation; None if all are. ``span`` is the least and the greatest of ``flat``."""

@@ -2,8 +2,9 @@
 
 Hardware packs allocations, and lets a program read through a pointer that it has freed. Here a page is what the bounds check
 looks at: an allocation is on pages that no other has in the same launch, with a free one behind, so that accesses past its end,
-before its begin and after its free are out of bounds. The price is room: `ROOM` times the limit is set aside. What is allocated
-at the end of a launch is there in the next one, as on hardware.
+before its begin and after its free are out of bounds. The price is room: `ROOM` times the limit is set aside. Where that is used
+up, memory is given again: what was freed longest ago first, so that accesses after a free are found while there is room.
+What is allocated at the end of a launch is there in the next one, as on hardware.
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ class HeapUse:
         self.live = {begin: Allocated(a.start, a.size, a.by) for begin, a in heap.live.items()}
         self.gone: list[Allocated] = []
         self.next = max((a.start + a.room for a in self.live.values()), default=0)
-        """Where the next allocation begins: memory that is freed is not used again in the same launch."""
+        """Where the next allocation begins."""
+        self.end_of_gap = heap.size
+        """Where what is free from there on ends."""
+        self.used = self.next
+        """What lies behind has not been given in this launch."""
         self.charged = sum(a.charge for a in self.live.values())
         arena.ends[start // PAGE : (start + heap.size) // PAGE] = 0
         arena.bytes[start : start + heap.contents.size] = heap.contents
@@ -92,13 +97,31 @@ class HeapUse:
         found = Allocated(-(-self.next // alignment) * alignment, size, by)
         if size <= 0 or self.charged + found.charge > self.heap.limit:
             return None
-        if found.start + found.room > self.heap.size:
-            raise MemoryError
+        if found.start + found.room > self.end_of_gap:
+            found.start, self.end_of_gap = self._gap(found.room, alignment)
         self.live[found.start] = found
         self.next = found.start + found.room
         self.charged += found.charge
+        if found.start < self.used:
+            first = self.start + found.start
+            self.arena.given_again(first, first + found.room)
+        self.used = max(self.used, self.next)
         self._open(found)
         return self.start + found.start
+
+    def _gap(self, room: int, alignment: int) -> tuple[int, int]:
+        """A place for so many bytes, and where what is free there ends. `MemoryError` if there is none."""
+        while True:
+            taken = sorted((a.start, a.start + a.room) for a in (*self.live.values(), *self.gone))
+            place = 0
+            for begin, end in (*taken, (self.heap.size, self.heap.size)):
+                start = -(-place // alignment) * alignment
+                if start + room <= begin:
+                    return start, begin
+                place = max(place, end)
+            if not self.gone:
+                raise MemoryError
+            del self.gone[: -(-len(self.gone) // 4)]
 
     def free(self, place: int, by: str) -> str:
         """Gives back what begins at a byte of global memory; what is wrong with that, or ""."""

@@ -98,6 +98,13 @@ class GlobalOrder(NullOrder):
         self._between = Between(clocks, heap.bytes.size)
         self._verdicts = Verdicts(heap, clocks, self._between, block_threads, instructions, coordinates, kernel)
         self._logged = 0
+        heap.on_given_again.append(self._given_again)
+
+    def _given_again(self, start: int, end: int) -> None:
+        """What was done to these bytes is over: malloc and free order it before what is done to them now."""
+        number = int(self._owners[start // PAGE])
+        if number >= 0:
+            self._places[number].forget_bytes(start, end)
 
     def reset(self, blocks: int | None = None) -> None:
         """The next batch. Its time goes on: accesses of earlier ones are still there to race with."""

@@ -22,7 +22,7 @@ come.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -117,6 +117,23 @@ class Place:
         """Nothing was accessed."""
         self.writes, self.reads, self.touched, self.run, self._entered = None, None, None, None, 0
         self.log.clear()
+
+    def forget_bytes(self, start: int, end: int) -> None:
+        """Nothing accessed these bytes of the arena, which are whole pages."""
+        units = slice((start - self._origin) >> self.shift, (end - self._origin) >> self.shift)
+        for table in (self.writes, self.reads, self.touched):
+            if table is not None:
+                table[units] = 0
+        kept: list[Made] = []
+        entered = 0
+        for number, made in enumerate(self.log):
+            elsewhere = (made.flat < start) | (made.flat >= end)
+            if elsewhere.all():
+                kept.append(made)
+            elif elsewhere.any():
+                kept.append(replace(made, threads=made.threads[elsewhere], flat=made.flat[elsewhere]))
+            entered += number < self._entered and bool(elsewhere.any())
+        self.log[:], self._entered, self.run = kept, entered, None
 
     def begin(self, now: int) -> None:
         """The next batch of blocks: its threads are others, and the log keeps what those before did."""

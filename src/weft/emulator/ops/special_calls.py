@@ -1,4 +1,4 @@
-"""trap, brkpt, nanosleep, and functions that CUDA's runtime has on the device: vprintf, __assertfail.
+"""trap, brkpt, nanosleep, and functions that CUDA's runtime has on the device: vprintf, __assertfail, cudaCGGetIntrinsicHandle.
 
 What vprintf prints is kept in `Execution.output`, a text for each thread and call, threads in ascending order. The arguments lie
 in a buffer as C would lay out a struct of them after promotion: ints on 4 bytes, everything else on 8.
@@ -140,4 +140,20 @@ def assertfail(
         raise Trap(f"{file}:{line}: {function}: assertion '{message}' failed", where)
 
 
-EXTERNALS.update({"vprintf": vprintf, "__assertfail": assertfail})
+_GRID: Final = 1
+"""cudaCGScopeGrid."""
+
+
+def grid_handle(
+    execution: Execution, active: Active, arguments: list[NDArray[np.uint8]], results: list[NDArray[np.uint8]]
+) -> None:
+    """``unsigned long long cudaCGGetIntrinsicHandle(cudaCGScope)``: the workspace of a cooperative launch, whose scope is the
+    grid; 0 of another launch or scope."""
+    high, low = (int(execution.special.values[name]) for name in ("%envreg1", "%envreg2"))
+    for thread in active.index.tolist():
+        handle = high << 32 | low if _word(arguments[0], thread) == _GRID else 0
+        for result in results:
+            result[thread] = np.frombuffer(handle.to_bytes(result.shape[1], "little"), np.uint8)
+
+
+EXTERNALS.update({"vprintf": vprintf, "__assertfail": assertfail, "cudaCGGetIntrinsicHandle": grid_handle})
