@@ -30,6 +30,7 @@ from weft.emulator.ptx.types import STORAGE, TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.native.quick import SharedMemory
+    from weft.emulator.native.quick_global import GlobalMemory
 
 V = TypeVar("V")
 
@@ -125,6 +126,8 @@ class Execution:
         """The detector for shared memory, if bounds and alignment are checked too."""
         self.quick: SharedMemory | None = None
         """Shared memory for native accesses."""
+        self.quick_global: GlobalMemory | None = None
+        """Global memory for native accesses."""
         self.output: list[str] = []
         """What vprintf printed."""
         self.registers: dict[tuple[str, str], NDArray[Any]] = {}

@@ -30,6 +30,7 @@ from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.native import code
 from weft.emulator.native.arrays import address_of
 from weft.emulator.native.quick import SharedMemory
+from weft.emulator.native.quick_global import GlobalMemory, takes_part
 from weft.emulator.native.region import Region
 from weft.emulator.native.rows import Rows
 from weft.emulator.native.running import Row
@@ -141,6 +142,8 @@ class Scheduler:
         self.rows = Rows(execution, self.variable_map, native.handlers)
         if execution.shared_order is not None:
             execution.quick = SharedMemory(native, execution, execution.shared_order)
+        if takes_part(execution):
+            execution.quick_global = GlobalMemory(native, execution)
 
     def _adopt(self) -> None:
         """Goes on natively, if the interpreter is there now."""

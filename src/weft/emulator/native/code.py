@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from weft.emulator.native import handlers, interpreter
 from weft.extensions import extension, is_at_hand
 
-SOURCES: Final = ("handlers", "interpreter", "running", "scalar", "shared")
+SOURCES: Final = ("global_memory", "handlers", "interpreter", "running", "scalar", "shared")
 """The modules that the interpreter's text follows from."""
 
 LOOK: Final = 0.1

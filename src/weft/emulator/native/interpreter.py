@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.emulator.native import running, shared
+from weft.emulator.native import global_memory, running, shared
 from weft.emulator.native.handlers import BITS, HANDLERS, VECTORS, Handler
 from weft.emulator.native.running import Row
 from weft.emulator.native.scalar import SUPPORT, translated
@@ -94,7 +94,8 @@ def _handler(number: int, handler: Handler) -> str:
 
 _ENTRY: Final = """
 define i64 @weft_emulator(i64 %which, i64 %a, i64 %b, i64 %c, i64 %d, i64 %e) {
-  switch i64 %which, label %table [i64 1, label %rows i64 2, label %region i64 3, label %shared]
+  switch i64 %which, label %table [i64 1, label %rows i64 2, label %region i64 3, label %shared
+    i64 4, label %places i64 5, label %copy]
 table:
   %address = ptrtoint ptr @handlers to i64
   ret i64 %address
@@ -107,6 +108,12 @@ region:
 shared:
   %made = call i64 @shared_access(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)
   ret i64 %made
+places:
+  %clean = call i64 @global_places(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)
+  ret i64 %clean
+copy:
+  call i64 @global_copy(i64 %a, i64 %b, i64 %c, i64 %d, i64 %e)
+  ret i64 0
 }
 """
 
@@ -119,5 +126,5 @@ def text() -> str:
     parts = [_handler(number, handler) for number, handler in enumerate(HANDLERS.values())]
     table = ", ".join(f"ptr @h{number}" for number in range(len(parts)))
     parts.append(f"@handlers = internal constant [{len(parts)} x ptr] [{table}]\n")
-    parts += [translated(module.FUNCTIONS, module.NUMBERS) for module in (running, shared)]
+    parts += [translated(module.FUNCTIONS, module.NUMBERS) for module in (running, shared, global_memory)]
     return "".join(parts) + SUPPORT + _ENTRY

@@ -68,7 +68,9 @@ class SharedMemory:
         if not made:
             return False
         order.made(site.access, active, flat)
-        self._execution.counters.shared(site.access, flat.size, site.words)
+        requests, wavefronts, ideal = site.words[Site.REQUESTS : Site.IDEAL + 1].tolist()
+        amounts = flat.size * site.access.size, requests, wavefronts, ideal
+        self._execution.counters.counted(Space.SHARED, site.access.kind, site.access.site, amounts)
         return True
 
     def _tables(self) -> bool:

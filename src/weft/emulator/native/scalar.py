@@ -6,7 +6,7 @@ be read. So they are functions of this module's language, which reads as the Pyt
 - every value is a 64-bit integer; addresses are such numbers, too
 - assignments to names, ``if``, ``while``, ``for i in range(...)``, ``break``, ``continue``, ``return``
 - ``+ - * & | ^ << >>`` (shifts are of signed numbers), comparisons, ``and or not``, ``a if c else b``
-- `u8`, `u16`, `u32`, `i32` and `i64` read an element of an array, `put8` to `put64` write one
+- `u8`, `u16`, `u32`, `i8`, `i16`, `i32` and `i64` read an element of an array, `put8` to `put64` write one
 - calls of other functions of the same list, and of the `SUPPORT`: `ballot`, `ones`, `run`
 - ``room(n)``: ``n`` words of the function's own
 
@@ -28,6 +28,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 _READS: Final = {
+    "i8": ("i8", 1, "sext"),
+    "i16": ("i16", 2, "sext"),
     "u8": ("i8", 1, "zext"),
     "u16": ("i16", 2, "zext"),
     "u32": ("i32", 4, "zext"),
@@ -89,6 +91,15 @@ def u16(array: int, index: int) -> int:
 
 def u32(array: int, index: int) -> int:
     _outside("u32")
+
+
+def i8(array: int, index: int) -> int:
+    """One with sign; likewise the next ones."""
+    _outside("i8")
+
+
+def i16(array: int, index: int) -> int:
+    _outside("i16")
 
 
 def i32(array: int, index: int) -> int:

@@ -16,7 +16,7 @@ from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.machine.binding import Binding
 from weft.emulator.machine.symbols import size_of
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
-from weft.emulator.native.quick import SharedSite, site_of
+from weft.emulator.native import quick, quick_global
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.syntax import Address, Operand, Sink, Symbol
@@ -87,10 +87,10 @@ def ld(b: Binding) -> Step:
     address = b.address(1, form.space)
     execution, site = b.execution, b.site
 
-    quick = _quick(b, form, 1, parts, False)
+    natively = _quick(b, form, 1, parts, False)
 
     def run(active: Active) -> None:
-        if quick is not None and (shared := execution.quick) is not None and shared.access(quick, active):
+        if natively is not None and natively(active):
             return
         memory = execution.memory
         threads, addresses = _chosen(active, address())
@@ -136,10 +136,10 @@ def st(b: Binding) -> Step:
     address = b.address(0, form.space)
     execution, site = b.execution, b.site
 
-    quick = _quick(b, form, 0, parts, True)
+    natively = _quick(b, form, 0, parts, True)
 
     def run(active: Active) -> None:
-        if quick is not None and (shared := execution.quick) is not None and shared.access(quick, active):
+        if natively is not None and natively(active):
             return
         threads, addresses = _chosen(active, address())
         values = get(active)
@@ -162,11 +162,22 @@ def st(b: Binding) -> Step:
     return run
 
 
-def _quick(b: Binding, form: _Form, place: int, parts: tuple[Operand, ...], writes: bool) -> SharedSite | None:
-    """A plain access to shared memory, for native code."""
-    if form.space is not Space.SHARED or form.semantics or b.execution.shared_order is None:
+def _quick(
+    b: Binding, form: _Form, place: int, parts: tuple[Operand, ...], writes: bool
+) -> Callable[[Active], bool] | None:
+    """A plain access to shared or global memory, by native code: whether it was made."""
+    execution = b.execution
+    if form.semantics:
         return None
-    return site_of(b, b.operand(place), parts, form.kind, writes)
+    if form.space is Space.SHARED and execution.shared_order is not None:
+        if (site := quick.site_of(b, b.operand(place), parts, form.kind, writes)) is None:
+            return None
+        return lambda active: execution.quick is not None and execution.quick.access(site, active)
+    if form.space is Space.GLOBAL and quick_global.takes_part(execution):
+        if (there := quick_global.site_of(b, b.operand(place), parts, form.kind, writes)) is None:
+            return None
+        return lambda active: execution.quick_global is not None and execution.quick_global.access(there, active)
+    return None
 
 
 _SEMANTICS: Final = {"volatile": "relaxed", "relaxed": "relaxed", "acquire": "acquire", "release": "release"}

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import WARP, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy, Space
-from weft.emulator.native.shared import Site
 from weft.emulator.profile import counting
 from weft.emulator.profile.metrics import COUNTED, METRICS, QUANTITIES, check_metric
 
@@ -85,18 +84,14 @@ class Counters:
         if access.kind is Kind.ATOMIC:
             self._atomic(access, count)
 
-    def shared(self, access: AccessBatch, count: int, site: NDArray[np.int64]) -> None:
-        """Counts an access to shared memory of ``count`` threads whose cost is known: words of `weft.emulator.native.shared`."""
-        key = (access.space, access.kind, access.proxy)
+    def counted(self, space: Space, kind: Kind, site: int, amounts: tuple[int, int, int, int]) -> None:
+        """Adds what an access of threads was found to cost: bytes, requests, transactions, and the ideal number of these."""
+        key = (space, kind, Proxy.GENERIC)
         columns = self._columns.get(key)
         if columns is None:
             columns = self._columns[key] = self._columns_of(*key)
-        where = access.site
-        requests, wavefronts, ideal = site[Site.REQUESTS : Site.IDEAL + 1].tolist()
-        columns[0][where] += count * access.size
-        columns[1][where] += requests
-        columns[2][where] += wavefronts
-        columns[3][where] += ideal
+        for column, amount in zip(columns, amounts, strict=True):
+            column[site] += amount
 
     def cost(self, space: Space, threads: IndexArray, addresses: NDArray[np.uint64], size: int) -> Counted:
         """What one access of each of these threads (ascending, at least one) costs."""
