@@ -253,11 +253,14 @@ def numbers(raw: NDArray[np.uint8], kind: str, *, dense: bool = False) -> NDArra
     if dense:
         codes = np.stack([raw & 15, raw >> 4], axis=-1)
         return _TABLES[kind][codes].reshape(*raw.shape[:-1], -1)
-    width = _WIDTHS[kind]
-    units = raw.reshape(*raw.shape[:-1], -1, 16)[..., : 2 * width]
-    bits = np.unpackbits(units, axis=-1, bitorder="little").reshape(*units.shape[:-1], 16, width)
-    codes = np.packbits(bits, axis=-1, bitorder="little")[..., 0]
+    codes = unpacked(raw.reshape(*raw.shape[:-1], -1, 16), _WIDTHS[kind])
     return _TABLES[kind][codes].reshape(*raw.shape[:-1], -1)
+
+
+def unpacked(units: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
+    """The 16 elements of ``width`` bits that are packed from the first bit of each unit (..., 16) on, a byte each."""
+    bits = np.unpackbits(units[..., : 2 * width], axis=-1, bitorder="little").reshape(*units.shape[:-1], 16, width)
+    return np.packbits(bits, axis=-1, bitorder="little")[..., 0]
 
 
 def contained(raw: NDArray[np.uint8], kind: str, *, dense: bool = False) -> NDArray[Any]:

@@ -55,8 +55,7 @@ def _units(bits: int, rows: int, units: int) -> NDArray[np.uint64]:
 def _widen(raw: NDArray[np.uint8], source: str) -> NDArray[np.uint8]:
     """Each 16 bytes (..., 16) with their elements a byte each."""
     width, place = _WIDENED[source]
-    bits = np.unpackbits(raw[..., : 2 * width], axis=-1, bitorder="little").reshape(*raw.shape[:-1], 16, width)
-    return np.packbits(bits, axis=-1, bitorder="little")[..., 0] << np.uint8(place)
+    return tcgen05.unpacked(raw, width) << np.uint8(place)
 
 
 @instruction("tcgen05.cp")

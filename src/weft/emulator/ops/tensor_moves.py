@@ -7,17 +7,18 @@ they are issued, and so are the products and copies that tensor memory takes par
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
-from numpy.typing import NDArray
 
 from weft.emulator.arith.tensor_memory import COUNTS, LANES, REGISTERS, Cells, Picture, picture
 from weft.emulator.errors import OutOfBounds, Undefined
-from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.machine.active import WARP, Active
 from weft.emulator.machine.binding import Binding
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.fragments import collective, registers
 from weft.emulator.ops.registry import Step, instruction
-from weft.emulator.ops.tensor_memory import QUARTER, TensorMemory, addresses
+from weft.emulator.ops.tensor_memory import QUARTER, Part, TensorMemory, addresses
 
 
 class _Move:
@@ -48,9 +49,9 @@ class _Move:
         self.check = collective(b)
         self.execution, self.site = b.execution, b.site
 
-    def cells(self, active: Active) -> tuple[IndexArray, NDArray[np.intp], Cells, Cells]:
-        """The warps that execute, their first threads, and the cells of their registers, (warps, registers, 32)."""
-        execution = self.execution
+    def cells(self, active: Active) -> Iterator[tuple[int, Part, Cells, Cells]]:
+        """Each warp that executes, its block's cells, and the lanes and columns of its registers, (registers, 32)."""
+        execution, memory = self.execution, TensorMemory.of(self.execution)
         found = self.check(active)
         warps = np.arange(execution.warps) if found is None else found
         threads = warps * WARP
@@ -68,11 +69,11 @@ class _Move:
             last = int(lane[which]) + self.picture.height - 1
             message = f"lanes {lane[which]} to {last} of tensor memory; this warp reaches lanes {low} to {low + 31}"
             raise execution.fault(OutOfBounds, message, self.site, int(threads[which]))
-        return warps, threads, lane[:, None, None] + self.picture.lanes, column[:, None, None] + self.columns()
-
-    def columns(self) -> Cells:
-        """Relative to the address; of the first of two where two share a register."""
-        return 2 * self.picture.columns if self.packed else self.picture.columns
+        columns = (
+            2 * self.picture.columns if self.packed else self.picture.columns
+        )  # of the first where two share a register
+        for warp, thread, row, first_column in zip(*(a.tolist() for a in (warps, threads, lane, column)), strict=True):
+            yield warp, memory.part(self.site, thread), row + self.picture.lanes, first_column + columns
 
 
 @instruction("tcgen05.ld")
@@ -80,13 +81,10 @@ def _load(b: Binding) -> Step:
     move = _Move(b, "ld", "pack::16b")
 
     def step(active: Active) -> None:
-        memory = TensorMemory.of(move.execution)
-        warps, threads, lanes, columns = move.cells(active)
-        for i, (warp, thread) in enumerate(zip(warps.tolist(), threads.tolist(), strict=True)):
-            part = memory.part(move.site, thread)
-            values = part.read(lanes[i], columns[i])
+        for warp, part, lanes, columns in move.cells(active):
+            values = part.read(lanes, columns)
             if move.packed:
-                upper = part.read(lanes[i], columns[i] + 1)
+                upper = part.read(lanes, columns + 1)
                 values = (values & np.uint32(0xFFFF)) | (upper << np.uint32(16))
             for view, row in zip(move.views, values, strict=True):
                 view[warp] = row
@@ -100,15 +98,12 @@ def _store(b: Binding) -> Step:
     move = _Move(b, "st", "unpack::16b")
 
     def step(active: Active) -> None:
-        memory = TensorMemory.of(move.execution)
-        warps, threads, lanes, columns = move.cells(active)
-        for i, (warp, thread) in enumerate(zip(warps.tolist(), threads.tolist(), strict=True)):
-            part = memory.part(move.site, thread)
+        for warp, part, lanes, columns in move.cells(active):
             values = np.stack([view[warp] for view in move.views])
             if move.packed:
-                part.write(lanes[i], columns[i] + 1, values >> np.uint32(16))
+                part.write(lanes, columns + 1, values >> np.uint32(16))
                 values = values & np.uint32(0xFFFF)
-            part.write(lanes[i], columns[i], values)
+            part.write(lanes, columns, values)
 
     return step
 
