@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
 import pytest
 
 import weft
+from entries import enter
 from weft import language as tl
-from weft.codegen import kernel as abi
-from weft.runtime import executor
-from weft.runtime.workspace import HEAD, Workspace
 
 pytestmark = pytest.mark.jit
 
@@ -33,15 +30,5 @@ def test_the_ids_of_programs(grid: tuple[int, int, int], chunk: int, pauses: boo
     """They count like an odometer, x fastest: the transposed indices of NumPy."""
     total = int(np.prod(grid))
     counter, seen = np.zeros(1, np.int32), np.full((total, 3), -1, np.int32)
-    address = note.compile(counter, seen).executable.address
-    space = Workspace()
-    pointers = (counter.ctypes.data, seen.ctypes.data)
-    struct.pack_into(f"{HEAD}QQ", space.block, space.offset, 0, total, chunk, *grid, *pointers)
-    entry = executor.ENTRY(address)
-    status = abi.PAUSED
-    while status == abi.PAUSED:
-        if pauses:
-            space.pause()
-        status = entry(space.launch, space.thread)
-    assert status == abi.DONE
+    enter(note.compile(counter, seen), (counter, seen), grid, chunk, pauses=pauses)
     assert seen.tolist() == [index[::-1] for index in map(list, np.ndindex(grid[::-1]))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,13 @@ from xdsl.dialects import func
 
 import weft
 import weft.language as tl
+from entries import enter
 from weft import target as targets
 from weft.codegen import emit_llvm, lay_out
-from weft.codegen import kernel as abi
 from weft.dtypes import DType, float32, float64, int32, uint8
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
 from weft.runtime import executor
-from weft.runtime.workspace import HEAD, Workspace
 from weft.transforms.join_programs import joined_of
 
 pytestmark = pytest.mark.jit
@@ -283,17 +281,7 @@ def note(seen: Any, counter: Any, B: tl.constexpr) -> None:
 def test_each_program_runs_once(grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
     total = int(np.prod(grid))
     seen, counter = np.zeros(8 * total, np.int32), np.zeros(1, np.int32)
-    address = note.compile(seen, counter, B=8).executable.address
-    space = Workspace()
-    pointers = (seen.ctypes.data, counter.ctypes.data)
-    struct.pack_into(f"{HEAD}QQ", space.block, space.offset, 0, total, chunk, *grid, *pointers)
-    entry = executor.ENTRY(address)
-    status = abi.PAUSED
-    while status == abi.PAUSED:
-        if pauses:
-            space.pause()
-        status = entry(space.launch, space.thread)
-    assert status == abi.DONE
+    enter(note.compile(seen, counter, B=8), (seen, counter), grid, chunk, pauses=pauses)
     assert (seen == 1).all()
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import struct
 import subprocess
 import sys
 from typing import Any
@@ -24,17 +23,17 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from entries import enter
 from sampling import grid
 from weft import dtypes
 from weft import target as targets
-from weft.codegen import kernel as abi
 from weft.codegen.compile import emit_assembly
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
 from weft.options import Options
-from weft.runtime import compiler, executor
-from weft.runtime.workspace import HEAD, Workspace
+from weft.runtime import compiler
+from weft.runtime.workspace import Workspace
 from weft.target import PRODUCTS, X86_LEVELS, CpuTarget
 
 Array = NDArray[Any]
@@ -482,19 +481,9 @@ def test_panels_outlive_a_pause() -> None:
     operand meanwhile is not seen. The next launch packs it again."""
     a, b, out = whole((48, 64)), whole((64, 16), seed=1), np.zeros((48, 16), np.float32)
     expected = a @ b
-    entry = executor.ENTRY(one_row_of_tiles.compile(a, b, out).executable.address)
-    scratch = one_row_of_tiles.compile(a, b, out).executable.artifact.scratch
-    space = Workspace()
+    handle, space = one_row_of_tiles.compile(a, b, out), Workspace()
     for _ in range(2):
-        pointers = (x.ctypes.data for x in (a, b, out))
-        struct.pack_into(f"{HEAD}QQQ", space.block, space.offset, space.scratch(scratch), 3, 3, 3, 1, 1, *pointers)
-        pauses, status = 0, abi.PAUSED
-        while status == abi.PAUSED:
-            space.pause()
-            status = entry(space.launch, space.thread)
-            pauses += status == abi.PAUSED
-            b[:] = 0
-        assert (status, pauses) == (abi.DONE, 3)
+        assert enter(handle, (a, b, out), (3, 1, 1), 3, pauses=True, paused=lambda: b.fill(0), space=space) == 3
         assert np.array_equal(out, expected)
         expected = np.zeros_like(out)
 

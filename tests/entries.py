@@ -1,0 +1,41 @@
+"""The native entry of a kernel, called as the runtime does, with pauses between programs where a test wants them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from weft.codegen import kernel as abi
+from weft.runtime import executor
+from weft.runtime.workspace import HEAD, Workspace
+
+
+def enter(
+    handle: Any,
+    arrays: tuple[NDArray[Any], ...],
+    grid: tuple[int, int, int],
+    chunk: int,
+    *,
+    pauses: bool = False,
+    paused: Callable[[], None] = lambda: None,
+    space: Workspace | None = None,
+) -> int:
+    """Runs all programs of a compiled kernel of pointers in this thread, ``chunk`` of them a claim; how often it paused.
+    ``paused`` is called when it returns, ``space`` may be that of an earlier launch."""
+    space = Workspace() if space is None else space
+    executable = handle.executable
+    programs = grid[0] * grid[1] * grid[2]
+    words = space.scratch(executable.artifact.scratch), programs, chunk, *grid, *(x.ctypes.data for x in arrays)
+    struct.pack_into(f"{HEAD}{len(arrays)}Q", space.block, space.offset, *words)
+    entry, count, status = executor.ENTRY(executable.address), 0, abi.PAUSED
+    while status == abi.PAUSED:
+        if pauses:
+            space.pause()
+        status = entry(space.launch, space.thread)
+        count += status == abi.PAUSED
+        paused()
+    assert status == abi.DONE
+    return count
