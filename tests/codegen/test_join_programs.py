@@ -222,8 +222,9 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (add_one, uint8, (1, 4), (0, 16)),
     (add_one, float64, (1, 16), (0, 4)),
     (wide_offsets, int32, (1, 16), (0, 8)),
-    (columns_of, int32, (16, 16), (0, 8)),
+    (columns_of, int32, (16, 16), (0, 4)),
     (columns_of, int32, (512, 16), (0, 2)),
+    (columns_of, int32, (16, 64), None),
     (copy_x, float32, (16, 16), (0, 8)),
     (copy_y, float32, (16, 16), (1, 8)),
     (copy_y, float32, (64, 32), (1, 4)),
@@ -248,7 +249,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
 def test_which_programs_are_joined(
     kernel: Any, dtype: DType, tile: tuple[int, int], expected: tuple[int, int] | None
 ) -> None:
-    """The axis, and how many: rows of 512 bytes, at most 64 KiB and 16 programs."""
+    """The axis, and how many: rows of 512 bytes, in loops of 256, at most 64 KiB and 16 programs."""
     assert joining(kernel, dtype, tile, Options()) == expected
 
 
@@ -444,7 +445,7 @@ def heavy_columns(
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-@pytest.mark.parametrize("exps", [0, 1, 2, 4])
+@pytest.mark.parametrize("exps", [0, 1, 2, 4, 12])
 @pytest.mark.parametrize("rows", [1, 2, 4, 8, 16, 64])
 @pytest.mark.parametrize("columns", [16, 64])
 def test_bits_do_not_depend_on_the_work(in_loop: bool, exps: int, rows: int, columns: int) -> None:
@@ -466,7 +467,7 @@ FLOAT_SUMS: list[tuple[Any, dict[str, int], bool]] = [
     (heavy_columns, {"IN_LOOP": 0, "BM": 64, "BN": 16, "EXPS": 4}, True),
     (
         heavy_columns,
-        {"IN_LOOP": 1, "BM": 16, "BN": 16, "EXPS": 4},
+        {"IN_LOOP": 1, "BM": 16, "BN": 16, "EXPS": 12},
         False,
     ),  # one adds directly, the other has no room to
     (float_columns, {"IN_LOOP": 1, "BM": 16, "BN": 8}, False),  # a register has two rows

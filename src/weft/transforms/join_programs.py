@@ -19,9 +19,10 @@ Programs are joined where nothing can tell:
    added, as integers of 32 bits and more: a longer range has numbers that a narrower type has not. What moves with it is then a
    dimension of tiles, which becomes wider everywhere. Every atomic has it: one without would happen once for all programs.
 3. *Nothing crosses the dimension*: no reduction or scan along it, no reshape or dot of it, and no tile has it twice.
-4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes. Or, without a loop, each
-   store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes a line of each of
-   32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead than that.
+4. *Rows.* Each access that has the dimension is consecutive along it, over less than `ROW` bytes, or `LOOP_ROW` in loops. Or,
+   without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
+   a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
+   than that.
 
 5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
    added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
@@ -54,7 +55,10 @@ from weft.transforms.flags import waits
 JOINED: Final = "tile.joined"
 
 ROW: Final = 512
-"""The bytes of a row of a joined tile."""
+"""The bytes of a row of a joined tile: a processor fetches ahead along the few rows of a tall tile that are this long."""
+
+LOOP_ROW: Final = 256
+"""As `ROW`, where a loop walks rows: it comes back to a row's neighbours soon enough, and four programs of a line are joined."""
 
 ACROSS: Final = 256
 """The bytes of a row that a joined tile stores, where it loads across."""
@@ -342,7 +346,7 @@ def _count(function: func.FuncOp, dimensions: _Dimensions, wide: set[_Place], wi
     if not rows or (across and loops):
         return 1
     carried = sum(_bytes(argument) for op in loops for argument in op.iter_args)
-    count = min(count, MOST_CARRIED // max(carried, 1), (ACROSS if across else ROW) // rows)
+    count = min(count, MOST_CARRIED // max(carried, 1), (ACROSS if across else LOOP_ROW if loops else ROW) // rows)
     return 1 << max(count, 1).bit_length() - 1
 
 
