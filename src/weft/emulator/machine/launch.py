@@ -23,6 +23,7 @@ from weft.emulator.machine.scheduler import Scheduler
 from weft.emulator.machine.symbols import Symbols
 from weft.emulator.machine.tracked import LOADS, Tracked
 from weft.emulator.machine.variable_map import VariableMap
+from weft.emulator.memory import spare
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.arena import Allocation, Heap, layout
 from weft.emulator.memory.cluster import MOST, reaches
@@ -178,6 +179,7 @@ def launch(
     memory.images.end()
     if memory.device_heap is not None:
         memory.device_heap.end()
+    spare.give(heap.bytes)
     return Outcome(counters, execution.output, variable_map.shared_bytes, variable_map.static_shared)
 
 
@@ -251,14 +253,14 @@ def _memory(
     before = symbols.sizes + [(NAME, symbols.heap.size, 0)] * has_heap
     sizes = before + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     allocations = layout(sizes + [(WORKSPACE, len(_WORKSPACE), 0)] * cooperative)
-    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and (scratch or has_heap))
+    placed = allocations[len(before) : len(sizes)]
+    heap = Heap(WINDOW[Space.GLOBAL], allocations, checks.uninitialised and (scratch or has_heap), filled=placed)
     use = symbols.heap.begin(heap, allocations[len(before) - 1].start) if has_heap else None
     symbols.put(Space.GLOBAL, heap, allocations)
     if cooperative:
         start = allocations[-1].start
         heap.bytes[start : start + len(_WORKSPACE)] = np.frombuffer(_WORKSPACE, np.uint8)
         heap.mark(start, len(_WORKSPACE))
-    placed = allocations[len(before) : len(sizes)]
     for r, a in zip(given.ranges, placed, strict=True):
         heap.bytes[a.start : a.start + a.size] = r.view()
         if r.defined:

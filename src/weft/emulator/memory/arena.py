@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.emulator.memory import spare
+
 PAGE: Final = 256
 """Allocations begin at multiples of this many bytes, as CUDA's do, and no two share a page."""
 
@@ -39,9 +41,17 @@ class Allocation:
 class Arena:
     """``size`` bytes. `track` says whether reads of bytes never written are to be found."""
 
-    def __init__(self, size: int, track: bool) -> None:
+    def __init__(self, size: int, track: bool, filled: list[Allocation] | None = None) -> None:
+        """``filled``: what the caller fills whole, where memory of an earlier launch will do."""
         size = -(-size // PAGE) * PAGE
-        self.bytes: NDArray[np.uint8] = np.zeros(size, np.uint8)
+        kept = None if filled is None else spare.take(size)
+        self.bytes: NDArray[np.uint8] = np.zeros(size, np.uint8) if kept is None else kept
+        if kept is not None and filled is not None:
+            end = 0
+            for a in filled:
+                kept[end : a.start] = 0
+                end = a.start + a.size
+            kept[end:] = 0
         self.written: NDArray[np.uint8] | None = np.zeros(size, np.uint8) if track else None
         self._words = {width: self.bytes.view(dtype) for width, dtype in _WORDS.items()}
         self._written = {} if self.written is None else {w: self.written.view(dtype) for w, dtype in _WORDS.items()}
@@ -102,9 +112,11 @@ class Arena:
 class Heap(Arena):
     """An arena of allocations with gaps between, at addresses from ``base`` on."""
 
-    def __init__(self, base: int, allocations: list[Allocation], track: bool) -> None:
+    def __init__(
+        self, base: int, allocations: list[Allocation], track: bool, filled: list[Allocation] | None = None
+    ) -> None:
         end = max((a.start + a.size for a in allocations), default=0)
-        super().__init__(end + 2 * PAGE, track)
+        super().__init__(end + 2 * PAGE, track, filled)
         self.base = base
         self.allocations = allocations
         self.describers: list[Callable[[int], str]] = []
