@@ -18,7 +18,7 @@ from weft.codegen.cpu.accumulate import accumulation_of, emit_accumulation
 from weft.codegen.cpu.buffers import Buffer
 from weft.codegen.cpu.cost import Costs, work
 from weft.codegen.cpu.counted import loop_to, rounded_up
-from weft.codegen.cpu.filling import TOGETHER, filling_of
+from weft.codegen.cpu.filling import TOGETHER, Filling, filling_of
 from weft.codegen.cpu.fusion import Fusion
 from weft.codegen.cpu.gather import gathered
 from weft.codegen.cpu.histogram import Histogram
@@ -28,7 +28,7 @@ from weft.codegen.cpu.placement import BufferPlacement
 from weft.codegen.cpu.reduce import Reduction
 from weft.codegen.cpu.register_index import Counter, RegisterIndex
 from weft.codegen.cpu.scan import Scan, goes_by_rows
-from weft.codegen.cpu.schedule import RegisterLoop, Schedule, WriteBack
+from weft.codegen.cpu.schedule import Item, RegisterLoop, Schedule, WriteBack
 from weft.codegen.cpu.sum_order import ACCUMULATORS
 from weft.codegen.cpu.values import Registers
 from weft.codegen.cpu.versions import mask_versions
@@ -117,39 +117,44 @@ class Emitter(Registers):
 
     def block(self, block: Block) -> None:
         """Emits a block's schedule."""
-        schedule = self._placement.place(block, self._fusion.items(block))
+        schedule = self._schedule(block)
         self._schedules.append((schedule, {}))
         staged, self._staged = self._staged, []
         for item in schedule.items:
             self.split_long_block()
-            if not isinstance(item, RegisterLoop):
-                self.lower(item)
-                continue
-            try:
-                self._register_loop(item)
-            except Exception as error:
-                name_op(error, _named(item))
-                raise
+            self._item(item)
         for source, target in self._staged:
             self.copy(source, target)
         self._staged = staged
         self._schedules.pop()
 
-    def accumulated(self, op: scf.ForOp) -> bool:
-        """Emits a loop that only accumulates; whether it is one."""
-        block = op.body.block
-        found = accumulation_of(op, self._placement.place(block, self._fusion.items(block)), direct=self.paired)
-        if found is not None:
-            emit_accumulation(self, op, found)
-        return found is not None
+    def _schedule(self, block: Block) -> Schedule:
+        return self._placement.place(block, self._fusion.items(block))
 
-    def filled(self, op: scf.ForOp) -> bool:
-        """Emits a loop that fills a panel by rows; whether it is one."""
-        block = op.body.block
-        schedule = self._placement.place(block, self._fusion.items(block))
-        found = filling_of(op, schedule)
-        if found is None:
+    def _item(self, item: Item, among: int = -1, within: Terms = ()) -> None:
+        """Emits an item of a schedule; a register loop as `over_registers` has it."""
+        if not isinstance(item, RegisterLoop):
+            self.lower(item)
+            return
+        try:
+            self._register_loop(item, among, within)
+        except Exception as error:
+            name_op(error, _named(item))
+            raise
+
+    def reordered(self, op: scf.ForOp) -> bool:
+        """Emits a loop that has an order of its own; whether it is one."""
+        schedule = self._schedule(op.body.block)
+        if (accumulation := accumulation_of(op, schedule, direct=self.paired)) is not None:
+            emit_accumulation(self, op, accumulation)
+        elif (filling := filling_of(op, schedule)) is not None:
+            self._fill(op, schedule, filling)
+        else:
             return False
+        return True
+
+    def _fill(self, op: scf.ForOp, schedule: Schedule, found: Filling) -> None:
+        """Emits a loop that fills a panel, row by row."""
         self._schedules.append((schedule, {}))
         rows = rounded_up(self, self.scalar(found.wanted), min(found.rows, TOGETHER))
         with loop_to(self, rows) as row:
@@ -157,14 +162,10 @@ class Emitter(Registers):
 
             def step() -> None:
                 for item in schedule.items:
-                    if isinstance(item, RegisterLoop):
-                        self._register_loop(item, among=~sum(found.bits), within=(place,))
-                    else:
-                        self.lower(item)
+                    self._item(item, ~sum(found.bits), (place,))
 
             counted(self, op, step)
         self._schedules.pop()
-        return True
 
     def slot(self, value: SSAValue) -> Slot:
         """A buffer for a tile, a stack slot for a scalar."""

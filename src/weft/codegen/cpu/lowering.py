@@ -83,7 +83,7 @@ def _convert(registers: Registers, op: tile.ConvertLayoutOp) -> None:
 
 
 def _for(registers: Registers, op: scf.ForOp) -> None:
-    if not registers.accumulated(op) and not registers.filled(op):
+    if not registers.reordered(op):
         CONTROL[scf.ForOp](registers, op)
 
 

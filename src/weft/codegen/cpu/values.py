@@ -114,12 +114,9 @@ class Registers(Emit):
         """The buffer in which a value of the block that is being emitted shall live."""
 
     @abstractmethod
-    def accumulated(self, op: scf.ForOp) -> bool:
-        """Emits a loop that only accumulates (`weft.codegen.cpu.accumulate`); whether it is one."""
-
-    @abstractmethod
-    def filled(self, op: scf.ForOp) -> bool:
-        """Emits a loop that fills a panel by rows (`weft.codegen.cpu.filling`); whether it is one."""
+    def reordered(self, op: scf.ForOp) -> bool:
+        """Emits a loop that has an order of its own: one that only accumulates (`weft.codegen.cpu.accumulate`), or fills a panel
+        by rows (`weft.codegen.cpu.filling`). Whether it is one."""
 
     def fault(self, site: int, address: ir.Value) -> None:
         """Reports the failed access of a checked kernel, and leaves the program."""
