@@ -148,6 +148,8 @@ class Execution:
         self.special = Special(self)
         self.depth: NDArray[np.int64] = np.zeros(self.threads, np.int64)
         """How many calls each thread is inside."""
+        self.stack_used: NDArray[np.int64] = np.zeros(self.threads, np.int64)
+        """Bytes that alloca has given each thread, and that it has still."""
 
     def begin(self, blocks: int) -> Active:
         """Resets for the next ``blocks`` blocks of the grid; the threads that start."""
@@ -158,6 +160,7 @@ class Execution:
         self._extras.clear()
         self.parked.clear()
         self.depth[...] = 0
+        self.stack_used[...] = 0
         self.issued[...] = 0
         real, there = np.arange(self.block_threads) < self.real_threads, np.arange(self.blocks) < blocks
         start = (real & there[:, None]).reshape(-1)

@@ -17,6 +17,12 @@ RECURSION: Final = 256
 """How deep a thread may call, where functions call themselves."""
 
 
+STACK: Final = 1 << 14
+"""Bytes of local memory that a thread has for alloca, where the program uses it."""
+
+STACK_OPCODES: Final = frozenset({"alloca", "stacksave", "stackrestore"})
+
+
 class VariableMap:
     """Addresses of the variables that ``kernel`` and what it calls use. ``symbols`` are the module's variables in global and
     constant memory; ``dynamic_shared`` bytes. Of shared memory ``reserved`` bytes come first, in a program that asks where they
@@ -69,6 +75,10 @@ class VariableMap:
         self.local_frame = _up(self.local_frame, 16)
         self.recursive = bool(program.recursive & {f.name for f in self.functions})
         self.local_bytes = self.local_frame * (RECURSION if self.recursive else 1)
+        self.stack_start = self.local_bytes
+        """Where in local memory alloca's begins, up to ``local_bytes``."""
+        if any(i.opcode in STACK_OPCODES for f in self.functions for i in f.instructions):
+            self.local_bytes += STACK
         self.parameter_bytes = 0
         for v in self.kernel.parameters:
             self.parameter_bytes = _up(

@@ -79,11 +79,13 @@ Take = Callable[[IndexArray], NDArray[Any]]
 class _Form:
     """An atom or red, its modifiers sorted and checked."""
 
-    def __init__(self, b: Binding) -> None:
+    def __init__(self, b: Binding, **more: str) -> None:
         returns = b.instruction.opcode == "atom"
         semantics = "? relaxed release" + (" acquire acq_rel" if returns else "")
-        f = form(b, semantics=semantics, **_SLOTS)
+        f = form(b, semantics=semantics, **more, **_SLOTS)
         self.name, kind = f["op"], f["type"]
+        if "async" in b.modifiers and (self.name, kind) == ("add", "s64"):
+            kind = "u64"  # red.async alone has this type: the sum has the same bits
         vector = f["vector"]
         types = VECTOR.get((self.name, vector), ()) if vector else SCALAR[self.name]
         what = f"{b.instruction.opcode}.{self.name}"
@@ -120,7 +122,12 @@ def atom(b: Binding) -> Step:
 @instruction("red")
 def red(b: Binding) -> Step:
     """``red [a], b``."""
-    f = _Form(b)
+    return reduce(b)
+
+
+def reduce(b: Binding, **more: str) -> Step:
+    """A red, or another instruction that does the same: with ``more`` slots of modifiers."""
+    f = _Form(b, **more)
     b.count(2 + f.hint)
     return _bind(b, f, 0, _taker(b, f, 1), None, None)
 

@@ -239,6 +239,8 @@ class _Stack:
         self.leaving: dict[tuple[int, str], list[_Copy]] = {}
         """For each pc returned to and function returned from, how results get out."""
         self.saved: list[dict[tuple[str, str], NDArray[Any]]] = []
+        self.used: list[NDArray[np.int64]] = []
+        """For each depth, what alloca had given before the call."""
 
     def push(self, active: Active, pc: int, site: int) -> None:
         execution = self.execution
@@ -249,7 +251,9 @@ class _Stack:
             while len(self.levels) <= level:
                 self.levels.append(np.zeros(execution.threads, np.int64))
                 self.saved.append({})
+                self.used.append(np.zeros(execution.threads, np.int64))
             masked(self.levels[level], np.full(execution.threads, pc), chosen)
+            masked(self.used[level], execution.stack_used, chosen)
             caller = execution.program.function_of[site].name
             if caller in execution.program.recursive:
                 saved = self.saved[level]
@@ -264,6 +268,7 @@ class _Stack:
         destinations: list[tuple[int, Active]] = []
         execution.depth[active.mask] -= 1
         for level, chosen in self._by_depth(active):
+            masked(execution.stack_used, self.used[level], chosen)
             pcs = self.levels[level]
             places: list[int] = np.unique(pcs[chosen.index]).tolist()
             for pc in places:

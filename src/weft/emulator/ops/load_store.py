@@ -45,8 +45,8 @@ _VECTORS: Final = {"v2": 2, "v4": 4, "v8": 8}
 class _Form:
     """The modifiers of an ld or st."""
 
-    def __init__(self, b: Binding) -> None:
-        b.only(*NO_MEANING, *SEMANTICS, *SPACES, *_VECTORS, "param::func")
+    def __init__(self, b: Binding, *more: str) -> None:
+        b.only(*NO_MEANING, *SEMANTICS, *SPACES, *_VECTORS, "param::func", *more)
         self.kind = b.type()
         spaces = [m for m in b.modifiers if m in SPACES or m == "param::func"]
         self.space = SPACES.get(spaces[0], Space.PARAM) if spaces else None
@@ -120,7 +120,12 @@ def ld(b: Binding) -> Step:
 
 @instruction("st")
 def st(b: Binding) -> Step:
-    form = _Form(b)
+    return store(b)
+
+
+def store(b: Binding, *more: str) -> Step:
+    """An st, or another instruction that does the same: with ``more`` modifiers."""
+    form = _Form(b, *more)
     b.count(2, 3)
     parts = b.elements(1)
     b.require(len(parts) == form.count, f"{len(parts)} values, expected {form.count}")

@@ -1,7 +1,8 @@
-"""st.async and red.async: stores into shared memory that an mbarrier counts (PTX ISA 9.7.9.12, 9.7.13.8).
+"""st.async, red.async and st.bulk: stores that a thread does not wait for (PTX ISA 9.7.9.12, 9.7.9.13, 9.7.13.8).
 
-They are bulk copies of a register: done when issued, seen by the threads that wait for the phase of the mbarrier whose bytes they
-complete. Their addresses are of the cluster.
+Those into shared memory that an mbarrier counts are bulk copies of a register: done when issued, seen by the threads that wait
+for the phase of the mbarrier whose bytes they complete. Their addresses are of the cluster. Those with ``.release``, to global
+memory, are a st.release and a red.release: done when issued. st.bulk stores zeros, as its thread would with many stores.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from weft.emulator.arith.bulk_reduce import SHARED, reduction
+from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active
-from weft.emulator.memory.access_batch import Kind, Space
+from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
+from weft.emulator.ops.atomic import reduce
 from weft.emulator.ops.bulk import COMPLETE, Transfer
 from weft.emulator.ops.forms import form
-from weft.emulator.ops.mbarrier import shared_address
+from weft.emulator.ops.load_store import store
+from weft.emulator.ops.mbarrier import per_thread, shared_address
 from weft.emulator.ops.registry import Step, instruction
-from weft.emulator.ptx.types import STORAGE
+from weft.emulator.ptx.types import STORAGE, TYPES
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -27,6 +31,9 @@ _SPACE: Final = "shared::cluster"
 
 @instruction("st.async")
 def _store(b: Binding) -> Step:
+    if "release" in b.modifiers:
+        _of_global(b)
+        return store(b, "async")
     f = form(
         b,
         how="async",
@@ -61,6 +68,9 @@ def _store(b: Binding) -> Step:
 
 @instruction("red.async")
 def _reduce(b: Binding) -> Step:
+    if "release" in b.modifiers:
+        _of_global(b)
+        return reduce(b, how="async", mmio="? mmio")
     f = form(
         b,
         how="async",
@@ -88,5 +98,44 @@ def _reduce(b: Binding) -> Step:
             )
             stores.reduce(access, np.ascontiguousarray(values).view(np.uint8), how)
             stores.complete(kind.bytes)
+
+    return step
+
+
+def _of_global(b: Binding) -> None:
+    for space in ("shared", "shared::cta", "shared::cluster"):
+        b.require(space not in b.modifiers, f"{b.instruction.opcode}.async.release is of global memory, not .{space}")
+
+
+_ZEROS: Final = 16
+"""Bytes that a step of st.bulk stores."""
+
+
+@instruction("st.bulk")
+def _bulk(b: Binding) -> Step:
+    """``st.bulk [a], size, 0``: zeros from a on, a multiple of 8 bytes of shared memory."""
+    f = form(b, how="bulk", semantics="? weak", space="? shared::cta")
+    b.count(3)
+    b.require(b.constant(2) == 0, f"st.bulk stores 0, not {b.constant(2)}")
+    at, sizes = shared_address(b, 0, f["space"]), b.read(1, TYPES["u64"])
+    execution, site = b.execution, b.site
+
+    def step(active: Active) -> None:
+        threads = active.index
+        addresses, given = at(threads), per_thread(sizes, threads)
+        if (bad := given % 8 != 0).any():
+            which = int(bad.argmax())
+            message = f"st.bulk of {given[which]} bytes, which is no multiple of 8"
+            raise execution.fault(Undefined, message, site, int(threads[which]))
+        aligned = bool((addresses % _ZEROS == 0).all()) and bool((given % _ZEROS == 0).all())
+        width = _ZEROS if aligned else 8
+        for offset in range(0, int(given.max(initial=0)), width):
+            some = given > offset
+            access = AccessBatch(
+                site, Space.SHARED, Kind.WRITE, threads[some], addresses[some] + np.uint64(offset), width, element=8
+            )
+            zeros = np.zeros((int(some.sum()), width // 8), np.uint64)
+            execution.memory.store(access, 8, zeros if width > 8 else zeros[:, 0])
+            execution.counters.access(access)
 
     return step
