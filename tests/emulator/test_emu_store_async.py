@@ -127,7 +127,7 @@ FLAG = """.version 9.0
   mov.u32 %r0, %ctaid.x; setp.ne.u32 %p, %r0, 0; @%p bra AGAIN;
   st.global.u32 [%rd0], 77; {release}; ret;
 AGAIN:
-  ld.acquire.gpu.global.u32 %r1, [%rd1]; setp.eq.u32 %p, %r1, 0; @%p bra AGAIN;
+  ld.acquire.gpu.global.{load}, [%rd1]; {narrow} setp.eq.u32 %p, %r1, 0; @%p bra AGAIN;
   ld.global.u32 %r2, [%rd0]; st.global.v2.u32 [%rd2], {{%r1, %r2}};
   ret;
 }}"""
@@ -148,7 +148,9 @@ def test_releases_to_global_memory(release: str, flag: int) -> None:
 
     def launch(text: str) -> list[int]:
         out = np.zeros(2, np.uint32)
-        Module(FLAG.format(release=text)).launch("k", 2, 1, [np.zeros(1, np.uint32), np.zeros(2, np.uint32), out])
+        load = "u64 %rd3" if "s64" in text else "u32 %r1"
+        module = Module(FLAG.format(release=text, load=load, narrow="cvt.u32.u64 %r1, %rd3;" if "s64" in text else ""))
+        module.launch("k", 2, 1, [np.zeros(1, np.uint32), np.zeros(2, np.uint32), out])
         return out.tolist()
 
     assert launch(release) == [flag, 77]
