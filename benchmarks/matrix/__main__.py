@@ -16,6 +16,7 @@ import importlib
 import json
 import math
 import os
+import random
 import statistics
 import sys
 import tempfile
@@ -108,14 +109,17 @@ def timed(runner: Runner, calls: int, clock: Callable[[], float]) -> float:
 
 
 def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callable[[], float]) -> Result:
-    """Medians over interleaved repeats."""
+    """Medians over interleaved repeats, each in an order of its own: what runs behind a peer pays for what that leaves, in caches and
+    in threads that still wind down."""
     check(row)
     runners = {("tiles", t): r for t, r in row.tiles.items()} | {("peers", p): r for p, r in row.peers.items()}
     calls = {key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock)))) for key, runner in runners.items()}
     times: dict[tuple[str, str], list[float]] = {key: [] for key in runners}
+    order, generator = list(runners), random.Random(0)
     for _ in range(repeats):
-        for key, runner in runners.items():
-            times[key].append(timed(runner, calls[key], clock))
+        generator.shuffle(order)
+        for key in order:
+            times[key].append(timed(runners[key], calls[key], clock))
     result = Result(row.name)
     for (kind, name), series in times.items():
         getattr(result, kind)[name] = statistics.median(series)
