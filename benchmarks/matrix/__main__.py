@@ -109,8 +109,8 @@ def timed(runner: Runner, calls: int, clock: Callable[[], float]) -> float:
 
 
 def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callable[[], float]) -> Result:
-    """Medians over interleaved repeats, each in an order of its own: what runs behind a peer pays for what that leaves, in caches and
-    in threads that still wind down."""
+    """Medians over interleaved repeats, each in an order of its own: what runs behind a peer pays for what that leaves in caches,
+    and for threads that wind down."""
     check(row)
     runners = {("tiles", t): r for t, r in row.tiles.items()} | {("peers", p): r for p, r in row.peers.items()}
     calls = {key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock)))) for key, runner in runners.items()}
