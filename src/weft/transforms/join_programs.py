@@ -12,7 +12,7 @@ count". The first function stays, for the programs at the end of a row of the gr
 
 Programs are joined where nothing can tell:
 
-1. *No effects but loads, stores and additions.* A kernel that waits, prints, checks or asserts, and one that uses what an atomic
+1. *No effects but loads, stores and atomics.* A kernel that waits, prints, checks or asserts, and one that uses what an atomic
    found in memory, is left alone. With atomics programs keep their order, x fastest; those of one group come element by
    element. So floats that atomics add to one place are rounded in another order, as they are with several threads.
 2. *One pattern.* All uses of the program's id along the axis are ``id * B`` with a constant B, to which ``arange(0, B)`` is
@@ -23,7 +23,6 @@ Programs are joined where nothing can tell:
    without a loop, each store is, over less than `ACROSS` bytes, and loads are consecutive along another: a transpose that writes
    a line of each of 32 rows and more takes 1 or 7 ms where one takes 1 that writes four. A processor fetches no more rows ahead
    than that.
-
 5. *The same bits.* Sums are rounded in an order that the layout of their tile decides, and in a loop its schedule. Floats are
    added up down the columns of a tile whose rows are registers, or programs are not joined. Both functions then take the same
    order wherever they can (`weft.codegen.cpu.sum_order`). Where they do not, `weft.codegen.cpu.machine` finds it and leaves the
