@@ -379,7 +379,8 @@ class TestMoves:
 
     def test_what_is_no_register(self) -> None:
         for text, message in (
-            ("mov.u32 %d, %tid;", "%tid has components .x, .y and .z"),
+            ("mov.u32 %d, %tid;", "%tid is moved by mov.v4.u32"),
+            ("add.u32 %d, %z, %tid;", "%tid has components .x, .y and .z"),
             ("mov.u32 %d, %nothing;", "'%nothing' is not declared"),
             ("mov.b64 %d, %z;", "register %z has 32 bits, expected at least 64 for .b64"),
             ("mov.pred %d, %z;", "register %z is .b32, expected .pred"),
