@@ -113,7 +113,7 @@ FILLED:
   {text}
   {arrive}
 DONE:
-  {"bra WAITED;" if not commit else ""}
+  {"bar.sync 0; bra WAITED;" if not commit else ""}
 WAIT:
   mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0;
   @!%p3 bra WAIT;

@@ -360,6 +360,12 @@ class Clocks:
             rows, blocks = np.maximum.reduceat(rows, starts, axis=0), blocks[starts]
         record[blocks] = np.maximum(record[blocks], rows)
 
+    def inform(self, key: Hashable, block: int, column: int, time: int) -> None:
+        """Adds to the key of a block what the agent of a column did up to a time."""
+        rows = np.zeros((1, 2, self.columns), np.int64)
+        rows[0, 0, column] = time
+        self._give(key, np.array([block]), rows)
+
     def _wide(self, key: Hashable, record: Times) -> Times:
         if record.shape[-1] != self.columns:
             record = self.keys[key] = self._widened(record)

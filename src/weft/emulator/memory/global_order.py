@@ -59,7 +59,7 @@ from weft.emulator.memory.global_shadow import (
     strength,
 )
 from weft.emulator.memory.global_verdicts import Coordinates, Verdicts
-from weft.emulator.memory.order import NullOrder
+from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.ptx.syntax import Instruction
 
 LOGGED: Final = 1 << 23
@@ -105,6 +105,10 @@ class GlobalOrder(NullOrder):
         number = int(self._owners[start // PAGE])
         if number >= 0:
             self._places[number].forget_bytes(start, end)
+
+    @property
+    def shared(self) -> Order | None:
+        return self._shared.shared
 
     def reset(self, blocks: int | None = None) -> None:
         """The next batch. Its time goes on: accesses of earlier ones are still there to race with."""

@@ -75,6 +75,11 @@ class NullOrder:
     active = False
     """Whether there is anything to tell: an instruction may save itself the work of describing what it does."""
 
+    @property
+    def shared(self) -> Order | None:
+        """The detector for shared memory, if there is one."""
+        return None
+
     def reset(self, blocks: int | None = None) -> None:
         """Other blocks take the place of the resident ones: ``blocks`` of them, if not as many as there is room for."""
 
@@ -167,6 +172,17 @@ class Order(NullOrder):
         self.owned = False
         """Whether tables have owners from the next `reset` on."""
         self.reset()
+
+    @property
+    def shared(self) -> Order | None:
+        return self
+
+    def tick(self, site: int) -> int:
+        """The time of an access to other memory than shared, which others check."""
+        self.clocks.now += 1
+        self._sites.append(site)
+        self._kinds.append(Kind.READ)
+        return self.clocks.now
 
     def reset(self, blocks: int | None = None) -> None:
         self.clocks.reset(blocks)

@@ -35,6 +35,7 @@ from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ops.tcgen05_mma import PENDING
 from weft.emulator.ops.tcgen05_operands import read_shared
 from weft.emulator.ops.tensor_memory import GROUP, TensorMemory, addresses, blocks_of, split_address
+from weft.emulator.ops.tensor_order import TensorOrder
 from weft.emulator.ptx.types import TYPES
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _copy(b: Binding) -> Step:
                 cells = np.ascontiguousarray(words).view(np.uint32).reshape(rows, 1, -1)
                 lane, column = split_address(int(targets[thread]))
                 columns = column + np.arange(cells.shape[2])[None, None, :]
-                memory.part(site, thread, block).write((lanes + lane)[:, :, None], columns, cells)
+                memory.part(site, thread, block, agent).write((lanes + lane)[:, :, None], columns, cells)
 
     return step
 
@@ -108,6 +109,7 @@ def _shift(b: Binding) -> Step:
     at, execution, site, blocks = addresses(b, 0), b.execution, b.site, blocks_of(b, f["group"])
 
     def step(active: Active) -> None:
+        agent = Groups.of(execution, PENDING).begin(active) if execution.order.active else None
         memory, places = TensorMemory.of(execution), at()
         for thread in active.index.tolist():
             lane, column = split_address(int(places[thread]))
@@ -117,7 +119,7 @@ def _shift(b: Binding) -> Step:
             lanes = lane + np.arange(_SHIFTED_LANES)[:, None]
             columns = column + np.arange(_SHIFTED_COLUMNS)[None, :]
             for block in blocks(thread):
-                part = memory.part(site, thread, block)
+                part = memory.part(site, thread, block, agent)
                 part.write(lanes + 1, columns, part.read(lanes, columns))
 
     return step
@@ -145,8 +147,9 @@ def _commit(b: Binding) -> Step:
             threads = some.index
             _, phase = update(execution, site, threads, aimed(execution, locate, rank)(threads), arrivals=1)
             if execution.order.active:
-                groups = Groups.of(execution, PENDING)
+                groups, order = Groups.of(execution, PENDING), TensorOrder.of(execution)
                 for key, which in keys(phase):
                     groups.signal(threads[which], key)
+                    order.commit(threads[which], key)
 
     return step

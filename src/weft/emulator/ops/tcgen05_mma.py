@@ -111,7 +111,7 @@ class _Mma:
         folded = f.stationary or (len(blocks) > 1 and not f.sparse)
         lanes = result_lanes(p.m // len(blocks), folded)
         memory = TensorMemory.of(execution)
-        parts = [memory.part(self.site, thread, block) for block in blocks]
+        parts = [memory.part(self.site, thread, block, agent) for block in blocks]
         lefts, b = self._operands(thread, a, p, parts, lanes, agent)
         if self.scales:
             self._check_scales(thread, p)

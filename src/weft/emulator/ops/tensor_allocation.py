@@ -24,6 +24,7 @@ from weft.emulator.ops.fragments import Warps, collective
 from weft.emulator.ops.mbarrier import U32, per_thread, shared_address
 from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction
 from weft.emulator.ops.tensor_memory import GROUP, QUARTER, TensorMemory, blocks_of
+from weft.emulator.ops.tensor_order import TensorOrder
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -174,6 +175,8 @@ def _dealloc(b: Binding) -> Transfer:
             del memory.allocations[block][start]
             memory.allocated[block, start : start + count] = False
             memory.written[block, :, start : start + count] = False
+            if execution.order.active:
+                TensorOrder.of(execution).forget(block, start, count)
 
     return _together(b, f["group"], _columns(b, 1), work)
 

@@ -9,8 +9,8 @@ What is checked:
 - reads of cells that nothing has written;
 - that a kernel has one ``.cta_group``, and pairs where it needs them.
 
-What is not checked: that a load waits for the products it reads, and the order of accesses to tensor memory in general. Shared
-memory that products and copies read is checked for races, as for wgmma.
+The order of accesses is checked too (`weft.emulator.ops.tensor_order`). Shared memory that products and copies read is checked
+for races, as for wgmma.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from weft.emulator.arith.tensor_memory import COLUMNS, LANES, Cells
 from weft.emulator.errors import Fault, OutOfBounds, Undefined, Uninitialised
 from weft.emulator.memory.access_batch import Space
+from weft.emulator.memory.order import Agent
+from weft.emulator.ops.tensor_order import TensorOrder
 from weft.emulator.ptx.syntax import Address
 
 if TYPE_CHECKING:
@@ -57,9 +59,9 @@ class TensorMemory:
         """That of the resident blocks."""
         return execution.extra("tensor memory", lambda: cls(execution))
 
-    def part(self, site: int, thread: int, block: int | None = None) -> Part:
+    def part(self, site: int, thread: int, block: int | None = None, agent: Agent | None = None) -> Part:
         """What an instruction of a thread accesses: its block's, or that of the other block of its pair."""
-        return Part(self, site, thread, int(self.execution.block[thread]) if block is None else block)
+        return Part(self, site, thread, int(self.execution.block[thread]) if block is None else block, agent)
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,14 @@ class Part:
     site: int
     thread: int
     block: int
+    agent: Agent | None = None
+    """Of an operation that the thread begins."""
+
+    def _observe(self, lanes: Cells, columns: Cells, writes: bool) -> None:
+        execution = self.memory.execution
+        if execution.order.active:
+            order = TensorOrder.of(execution)
+            order.observe(self.site, self.thread, self.block, self.agent, lanes, columns, writes)
 
     def _fault(self, kind: type[Fault], message: str) -> Fault:
         return self.memory.execution.fault(kind, message, self.site, self.thread)
@@ -97,6 +107,7 @@ class Part:
     def read(self, lanes: Cells, columns: Cells, what: str = "") -> NDArray[np.uint32]:
         """The cells at lanes and columns, which broadcast."""
         self.check(lanes, columns)
+        self._observe(lanes, columns, False)
         memory = self.memory
         if memory.execution.checks.uninitialised and not (known := memory.written[self.block, lanes, columns]).all():
             place = tuple(int(axis[0]) for axis in (~known).nonzero())
@@ -110,6 +121,7 @@ class Part:
     def write(self, lanes: Cells, columns: Cells, values: NDArray[Any]) -> None:
         """Sets the cells."""
         self.check(lanes, columns)
+        self._observe(lanes, columns, True)
         self.memory.words[self.block, lanes, columns] = values
         self.memory.written[self.block, lanes, columns] = True
 

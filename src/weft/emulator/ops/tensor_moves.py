@@ -2,7 +2,7 @@
 
 A warp reaches 32 lanes of its own block's tensor memory, whatever ``.cta_group`` the kernel has. Loads and stores are done when
 they are issued, and so are the products and copies that tensor memory takes part in (`weft.emulator.ops.tcgen05_mma`,
-`tcgen05_copy`). So ``wait`` and ``fence`` have nothing to do.
+`tcgen05_copy`). ``wait`` is for the check of their order (`weft.emulator.ops.tensor_order`), and ``fence`` has nothing to do.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from weft.emulator.ops.forms import form
 from weft.emulator.ops.fragments import collective, registers
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ops.tensor_memory import QUARTER, Part, TensorMemory, addresses
+from weft.emulator.ops.tensor_order import TensorOrder
 
 
 class _Move:
@@ -110,13 +111,17 @@ def _store(b: Binding) -> Step:
 
 @instruction("tcgen05.wait::ld", "tcgen05.wait::st")
 def _wait(b: Binding) -> Step:
-    """Loads and stores are complete as soon as they are issued."""
-    form(b, op="wait::ld wait::st", sync="sync", aligned="aligned")
+    """Loads and stores are complete as soon as they are issued; that a warp has waited for them is noted."""
+    f = form(b, op="wait::ld wait::st", sync="sync", aligned="aligned")
     b.count(0)
-    check = collective(b)
+    check, execution = collective(b), b.execution
 
     def step(active: Active) -> None:
-        check(active)
+        warps = check(active)
+        if execution.order.active:
+            TensorOrder.of(execution).wait(
+                np.arange(execution.warps) if warps is None else warps, f["op"] == "wait::st"
+            )
 
     return step
 
