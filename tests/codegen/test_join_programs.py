@@ -15,6 +15,7 @@ from weft import target as targets
 from weft.codegen import emit_llvm, lay_out
 from weft.dtypes import DType, float32, float64, int32, uint8
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.language.extra import libdevice
 from weft.options import Options
 from weft.runtime import executor
 from weft.transforms.join_programs import joined_of
@@ -214,6 +215,64 @@ def rows_alone(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.conste
     tl.store(out + at, tl.load(a + at))
 
 
+@weft.jit
+def number(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    """Programs of one number; what does not depend on the id is read once."""
+    at = tl.program_id(0) + tl.program_id(1) * n
+    tl.store(out + at, tl.load(a + at, mask=at < m, other=3) + tl.load(a), mask=at < m)
+
+
+@weft.jit
+def number_apart(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0) * 2
+    tl.store(out + at, tl.load(a + at))
+
+
+@weft.jit
+def number_gathered(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0)
+    tl.store(out + at, tl.load(a + tl.load(a + at)))
+
+
+@weft.jit
+def one_place(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0)
+    tl.store(out + at, at)
+    tl.store(a, at)
+
+
+@weft.jit
+def number_waiting(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0)
+    tl.store(out + at, tl.load(a + at, volatile=True))
+
+
+@weft.jit
+def number_counted(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0)
+    tl.atomic_add(out.to(tl.pointer_type(tl.int32)) + at, 1)
+
+
+@weft.jit
+def number_or_none(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(0)
+    if at < n:
+        tl.store(out + at, tl.load(a + at))
+    else:
+        tl.store(out + at, 7)
+
+
+@weft.jit
+def numbers_of_y(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    at = tl.program_id(1)
+    tl.store(out + at, tl.load(a + at))
+
+
+@weft.jit
+def nothing_stored(a: Any, out: Any, m: Any, n: Any, BM: tl.constexpr, BN: tl.constexpr) -> None:
+    tl.load(a + tl.program_id(0))
+
+
 JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (add_one, int32, (1, 16), (0, 8)),
     (add_one, int32, (1, 64), (0, 2)),
@@ -239,6 +298,9 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (by_trans, int32, (16, 64), (0, 4)),
     (row_totals, int32, (16, 64), None),
     (counting, uint8, (16, 16), (0, 16)),
+    *((number, dtype, (1, 1), (0, 16)) for dtype in (uint8, int32, float64)),
+    *((kernel, int32, (1, 1), None) for kernel in (number_apart, number_gathered, one_place, number_waiting)),
+    *((kernel, int32, (1, 1), None) for kernel in (number_counted, number_or_none, numbers_of_y, nothing_stored)),
     *((kernel, uint8, (16, 16), None) for kernel in (counted, counted_often, narrow_range, rounded_ids)),
 ]
 
@@ -276,13 +338,20 @@ def note(seen: Any, counter: Any, B: tl.constexpr) -> None:
     tl.store(seen + at, tl.load(seen + at) + 1)
 
 
+@weft.jit
+def note_number(seen: Any, counter: Any, B: tl.constexpr) -> None:
+    at = tl.program_id(0) + tl.num_programs(0) * (tl.program_id(1) + tl.num_programs(1) * tl.program_id(2))
+    tl.store(seen + at, tl.load(seen + at) + 1)
+
+
 @pytest.mark.parametrize("pauses", [False, True])
 @pytest.mark.parametrize("chunk", [1, 5, 16, 1000])
 @pytest.mark.parametrize("grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (50, 1, 1), (33, 2, 3), (3, 2, 1)])
-def test_each_program_runs_once(grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
+@pytest.mark.parametrize(("note", "numbers"), [(note, 8), (note_number, 1)], ids=["tiles", "numbers"])
+def test_each_program_runs_once(note: Any, numbers: int, grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
     total = int(np.prod(grid))
-    seen, counter = np.zeros(8 * total, np.int32), np.zeros(1, np.int32)
-    enter(note.compile(seen, counter, B=8), (seen, counter), grid, chunk, pauses=pauses)
+    seen, counter = np.zeros(numbers * total, np.int32), np.zeros(1, np.int32)
+    enter(note.compile(seen, counter, B=numbers), (seen, counter), grid, chunk, pauses=pauses)
     assert (seen == 1).all()
 
 
@@ -486,3 +555,34 @@ def test_which_sums_of_floats_are_joined(kernel: Any, constants: dict[str, int],
     module = build_module(KernelFunction(kernel.fn), signature)
     text = emit_llvm(module, targets.host(), Options(disjoint=True))
     assert (f'call i32 @"{kernel.__name__}.joined.program"' in text) == expected
+
+
+def computed(a: Any, b: Any, whole: Any, half: Any, flag: Any, n: Any) -> None:
+    """Functions, conversions, integers, choices and booleans, of one number each."""
+    at = tl.program_id(0)
+    x, y = tl.load(a + at, mask=at < n, other=1.0), tl.load(b + at, mask=at < n, other=2.0)
+    z = tl.exp(x) * y + tl.sin(x) / tl.sqrt(tl.abs(y)) - tl.log(tl.abs(x)) + tl.erf(y) + tl.fma(x, y, x)
+    z = tl.where(x < y, z, tl.rsqrt(tl.abs(x)) + tl.floor(y) + libdevice.tanh(x))
+    i = (x * 1000).to(tl.int32)
+    tl.store(whole + at, (i // 7 + i % 5 * at) ^ (i >> 3))
+    tl.store(half + at, (z + y.to(tl.float16)).to(tl.bfloat16).to(half.dtype.element_ty))
+    tl.store(a + at, z, mask=(x < 3) & (at < n))
+    tl.store(flag + at, (x < y) | (at < 5))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numbers_have_the_same_bits(dtype: Any) -> None:
+    """A checked kernel's programs run one by one."""
+    one, together = weft.jit(checked=True)(computed), weft.jit(computed)
+    random = np.random.default_rng(1)
+    n = 16 * 37 + 5
+    given = random.standard_normal((2, n)).astype(dtype) * 4
+    given[0, ::9] = np.resize([np.inf, -np.inf, np.nan, 0.0, -0.0, 1e30, -1e-30], given[0, ::9].size)
+    given[1, 4::11] = 0
+    found: list[list[bytes]] = []
+    for kernel in (one, together):
+        a, b = given.copy()
+        rest = [np.zeros(n, np.int32), np.zeros(n, np.float32), np.zeros(n, np.bool_)]
+        kernel[(n,)](a, b, *rest, n - 20)
+        found.append([array.tobytes() for array in (a, *rest)])
+    assert found[0] == found[1]

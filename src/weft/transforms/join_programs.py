@@ -50,6 +50,7 @@ from weft.ir.direct import defining_op, operands_of, ops_in, set_type
 from weft.ir.types import dtype_of, element_of, is_pointer, is_tile, shape_of, tensor
 from weft.transforms.axis import analyse
 from weft.transforms.flags import waits
+from weft.transforms.join_scalars import LANES, join_scalars
 
 JOINED: Final = "tile.joined"
 
@@ -113,6 +114,10 @@ class JoinPrograms(ModulePass):
                 continue
             if any(atomic.result.first_use is not None for atomic in atomics):
                 continue
+            if (alone := join_scalars(kernel)) is not None:
+                _name(alone, kernel, 0, LANES)
+                Rewriter.insert_op(alone, InsertPoint.after(kernel))
+                continue
             for axis in (0,) if atomics else (0, 1):
                 if any(
                     isinstance(inner, tile.ProgramIdOp) and inner.axis.value.data == axis for inner in ops_in(kernel)
@@ -150,9 +155,14 @@ def _joined(kernel: func.FuncOp, axis: int) -> func.FuncOp | None:
     if count < 2:
         return None
     _widen(copy, dimensions, wide, count)
-    copy.sym_name = StringAttr(f"{kernel.sym_name.data}.joined")
-    copy.attributes[JOINED] = StringAttr(f"{axis} {count}")
+    _name(copy, kernel, axis, count)
     return copy
+
+
+def _name(joined: func.FuncOp, kernel: func.FuncOp, axis: int, count: int) -> None:
+    """Says what a function runs."""
+    joined.sym_name = StringAttr(f"{kernel.sym_name.data}.joined")
+    joined.attributes[JOINED] = StringAttr(f"{axis} {count}")
 
 
 def _part_generators(function: func.FuncOp) -> None:
