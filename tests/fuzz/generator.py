@@ -20,7 +20,7 @@ from collections.abc import Generator as Yields
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fuzz import atomics, batches, blocks, expressions, maps, microscaled, nests, together, tuples
+from fuzz import atomics, batches, blocks, expressions, maps, microscaled, nests, together, tuples, windows
 from fuzz.memory import Access, affine, known, masked
 from fuzz.scope import text_of
 from fuzz.typed import Check, Shape, Typed, binary, cast, fits, lines_up, spelling
@@ -315,8 +315,8 @@ class Generator:
                 self.emit(self.random.choice(kinds))
 
     def nest(self) -> None:
-        """A loop over a contraction."""
-        nests.nest(self)
+        """A loop over a contraction, or one that sums."""
+        self.random.choice((nests.nest, windows.window))(self)
 
     def promise(self) -> None:
         """Something true that the compiler may use."""
