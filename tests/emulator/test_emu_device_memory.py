@@ -55,7 +55,7 @@ class Params(ctypes.Structure):
 
 
 class Packed(ctypes.Structure):
-    _pack_ = 1
+    _pack_, _layout_ = 1, "ms"  # Python 3.14 wants the layout to be named; those before do not know the name
     _fields_ = Params._fields_
 
 

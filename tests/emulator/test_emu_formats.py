@@ -46,7 +46,7 @@ def meanings(name: str) -> Any:
 
 
 def _nan(x: Any) -> Any:
-    return np.isnan(x) if x.dtype.kind == "f" else False
+    return np.isnan(x) if x.dtype.kind == "f" else np.False_
 
 
 def same(got: Any, expected: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 
 import pytest
@@ -31,11 +32,21 @@ def test_an_error_restores_too() -> None:
 
 def test_other_threads_are_not_concerned() -> None:
     seen: list[str] = []
+    begun = threading.Event()
+
+    def ask() -> None:
+        begun.wait(10)
+        seen.append(semantics.current().name)
+
+    before = threading.Thread(target=ask)
+    before.start()
     with semantics.use("jax"):
-        thread = threading.Thread(target=lambda: seen.append(semantics.current().name))
-        thread.start()
-        thread.join()
-    assert seen == ["numpy"]
+        begun.set()
+        before.join()
+        within = threading.Thread(target=ask)
+        within.start()
+        within.join()
+    assert seen == ["numpy", "jax" if getattr(sys.flags, "thread_inherit_context", False) else "numpy"]
 
 
 def test_an_unknown_system_has_a_nearest_spelling() -> None:

@@ -1,7 +1,8 @@
 """The system of arrays that are made without naming one.
 
 It is a context variable, not a global setting: a block sets it for its own thread or task, and restores the earlier value at
-its end. A library therefore cannot change the meaning of another library's arrays.
+its end. A library therefore cannot change the meaning of another library's arrays. A thread that is started in the block has
+its system where Python's new threads have their starter's context variables: by default in free-threaded builds from 3.14 on.
 
 Outside every block the system is `DEFAULT`, NumPy's: the data that comes in are NumPy arrays or convert to them, so expressions
 keep their meaning. The program must name any other system.
