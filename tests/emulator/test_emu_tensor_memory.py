@@ -158,6 +158,44 @@ def test_a_store_is_undone_by_a_load(shape: str, count: int, packed: bool) -> No
     np.testing.assert_array_equal(out, threads * 1000003 + registers * 65599 + 7)
 
 
+NAN = 0x7FC00000
+ROW = np.array([3, -7, 0, 5, -2, 1, 4, 6], np.float32).view(np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "with_nan", "wanted"),
+    [
+        ("min.f32", True, np.float32(-7).view(np.uint32)),
+        ("max.f32", False, np.float32(6).view(np.uint32)),
+        ("max.abs.f32", True, np.float32(7).view(np.uint32)),
+        ("min.NaN.f32", True, 0x7FFFFFFF),
+        ("f32.min.abs.NaN", False, 0),
+        ("min.u32", False, ROW.min()),
+        ("max.u32", False, ROW.max()),
+        ("min.s32", False, ROW.view(np.int32).min().view(np.uint32)),
+        ("max.s32", False, ROW.view(np.int32).max().view(np.uint32)),
+    ],
+)
+def test_reduced_loads(suffix: str, with_nan: bool, wanted: int) -> None:
+    """Each lane's columns, and the extreme of them."""
+    row = ROW.tolist() + ([NAN] if with_nan else [ROW[1]]) + ROW[1:].tolist()
+    row = row[:16]
+    names, back = (", ".join(f"%{letter}{i}" for i in range(16)) for letter in "vw")
+    lines = [f"mov.b32 %v{i}, {value};" for i, value in enumerate(row)]
+    lines += [
+        f"tcgen05.st.sync.aligned.32x32b.x16.b32 [%mine], {{{names}}};",
+        "tcgen05.wait::st.sync.aligned;",
+        f"tcgen05.ld.red.sync.aligned.32x32b.x16.{suffix} {{{back}}}, %w16, [%mine];",
+        "tcgen05.wait::ld.sync.aligned;",
+        "mul.wide.u32 %l, %i0, 68; add.u64 %out, %out, %l;",
+    ]
+    lines += [f"st.global.b32 [%out + {4 * i}], %w{i};" for i in range(17)]
+    out = np.zeros((128, 17), np.uint32)
+    run(module("\n".join(lines), ".reg .b32 %v<16>; .reg .b32 %w<17>;"), [out], block=128)
+    np.testing.assert_array_equal(out[:, :16], np.tile(np.array(row, np.uint32), (128, 1)))
+    np.testing.assert_array_equal(out[:, 16], np.uint32(wanted))
+
+
 # ---- what is wrong ---------------------------------------------------------------------------------------------------------
 
 ONE = ".reg .b32 %v<4>;"
@@ -291,8 +329,12 @@ LOAD = "tcgen05.ld.sync.aligned"
             f"{LOAD}.32x32b.x2.b32 has 1 registers in a vector result, expected 2",
         ),
         (
-            "tcgen05.ld.red.sync.aligned.32x32b.x2.max.f32 {%v0, %v1}, %v2, [%t];",
-            "the emulator does not know '.red' of tcgen05",
+            "tcgen05.ld.red.sync.aligned.16x32bx2.x2.max.f32 {%v0, %v1}, %v2, [%t], 16;",
+            "the emulator does not know '.16x32bx2' of tcgen05",
+        ),
+        (
+            "tcgen05.ld.red.sync.aligned.32x32b.x2.max.abs.u32 {%v0, %v1}, %v2, [%t];",
+            "'.u32' has neither '.abs' nor '.NaN'",
         ),
         (
             f"{LOAD}.32x32b.x1.b32 {{%v0}}, %t;",

@@ -8,25 +8,48 @@ they are issued, and so are the products and copies that tensor memory takes par
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from weft.emulator.arith.tensor_memory import COUNTS, LANES, REGISTERS, Cells, Picture, picture
 from weft.emulator.errors import OutOfBounds, Undefined
 from weft.emulator.machine.active import WARP, Active
 from weft.emulator.machine.binding import Binding
+from weft.emulator.ops.extremes import pick
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.fragments import collective, registers
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ops.tensor_memory import QUARTER, Part, TensorMemory, addresses
 from weft.emulator.ops.tensor_order import TensorOrder
+from weft.emulator.ptx.types import TYPES
 
 
 class _Move:
     """A tcgen05.ld or st: its registers, and the cells that each of them is of."""
 
-    def __init__(self, b: Binding, op: str, packing: str) -> None:
-        f = form(
+    def __init__(self, b: Binding, op: str, packing: str, reduced: int = 0) -> None:
+        """``reduced``: how many registers a load has that is reduced too."""
+        f = {"shape": "32x32b", "count": f"x{reduced}", "packing": ""} if reduced else self._form(b, op, packing)
+        self.shape, count = f["shape"], int(f["count"][1:])
+        size = REGISTERS[self.shape] * count
+        b.require(size <= LANES, f"{b.instruction.name} has {size} registers; a thread has at most {LANES}")
+        split = self.shape == "16x32bx2"
+        load = op == "ld"
+        if not reduced:
+            b.count(3 if split else 2)
+        self.address = addresses(b, 2 if reduced else 1 if load else 0)
+        offset = b.constant(2 if load else 1) if split else 0
+        self.views = registers(b, 0 if load else 2 if split else 1, size, 32, write=load)
+        self.packed = bool(f["packing"])
+        self.picture: Picture = picture(self.shape, count, offset)
+        self.check = collective(b)
+        self.execution, self.site = b.execution, b.site
+
+    @staticmethod
+    def _form(b: Binding, op: str, packing: str) -> dict[str, str]:
+        return form(
             b,
             op=op,
             sync="sync",
@@ -36,19 +59,6 @@ class _Move:
             packing=f"? {packing}",
             type="b32",
         )
-        self.shape, count = f["shape"], int(f["count"][1:])
-        size = REGISTERS[self.shape] * count
-        b.require(size <= LANES, f"{b.instruction.name} has {size} registers; a thread has at most {LANES}")
-        split = self.shape == "16x32bx2"
-        b.count(3 if split else 2)
-        load = op == "ld"
-        self.address = addresses(b, 1 if load else 0)
-        offset = b.constant(2 if load else 1) if split else 0
-        self.views = registers(b, 0 if load else 2 if split else 1, size, 32, write=load)
-        self.packed = bool(f["packing"])
-        self.picture: Picture = picture(self.shape, count, offset)
-        self.check = collective(b)
-        self.execution, self.site = b.execution, b.site
 
     def cells(self, active: Active) -> Iterator[tuple[int, Part, Cells, Cells]]:
         """Each warp that executes, its block's cells, and the lanes and columns of its registers, (registers, 32)."""
@@ -91,6 +101,58 @@ def _load(b: Binding) -> Step:
                 view[warp] = row
 
     return step
+
+
+@instruction("tcgen05.ld.red")
+def _load_reduced(b: Binding) -> Step:
+    """And the least or greatest of what each lane has read. Where two halves of a lane go to two threads (.16x32bx2), the ISA
+    leaves open whether each has a result of its own."""
+    f = form(
+        b,
+        op="ld",
+        red="red",
+        sync="sync",
+        aligned="aligned",
+        shape="32x32b",
+        count=" ".join(f"x{count}" for count in COUNTS[1:]),
+        operation="min max",
+        abs="? abs",
+        nan="? NaN",
+        type="f32 u32 s32",
+    )
+    b.require(f["type"] == "f32" or not f["abs"] and not f["nan"], f"'.{f['type']}' has neither '.abs' nor '.NaN'")
+    b.count(3)
+    count = int(f["count"][1:])
+    move = _Move(b, "ld", "", reduced=count)
+    (result,) = registers(b, 1, 1, 32, write=True)
+    kind = TYPES[f["type"]].numpy
+    combine = pick(f["operation"], {**f, "xorsign": ""}) if f["type"] == "f32" else _WHOLE[f["operation"]]
+
+    def step(active: Active) -> None:
+        for warp, part, lanes, columns in move.cells(active):
+            values = part.read(lanes, columns)
+            for view, row in zip(move.views, values, strict=True):
+                view[warp] = row
+            found = np.asarray(combine(*values.view(kind)), kind)
+            result[warp] = np.where(np.isnan(found), _NAN, found.view(np.uint32))
+
+    return step
+
+
+_NAN: Final = np.uint32(0x7FFF_FFFF)
+"""What a result of f32 is that is none."""
+
+
+def _least(*rows: NDArray[Any]) -> NDArray[Any]:
+    return np.min(rows, axis=0)
+
+
+def _greatest(*rows: NDArray[Any]) -> NDArray[Any]:
+    return np.max(rows, axis=0)
+
+
+_WHOLE: Final = {"min": _least, "max": _greatest}
+"""Of integers."""
 
 
 @instruction("tcgen05.st")
