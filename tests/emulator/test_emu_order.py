@@ -641,4 +641,4 @@ def test_without_checks_nothing_is_seen() -> None:
     order.reset()
     assert not order.active
     methods = {name for name in vars(Order) if not name.startswith("_")}
-    assert methods <= {name for name in vars(NullOrder) if not name.startswith("_")} | {"clocks", "made"}
+    assert methods <= {name for name in vars(NullOrder) if not name.startswith("_")} | {"clocks", "made", "tick"}
