@@ -95,22 +95,22 @@ def test_a_hail_of_exceptions_in_the_main_thread() -> None:
 
 @weft.jit
 def count(counts: Any, B: tl.constexpr) -> None:
-    """No atomic, which would make a thread claim one program at a time."""
-    own = counts + tl.program_id(0)
+    """No atomic, which would make a thread claim one program at a time, and no neighbours that run together."""
+    own = counts + tl.program_id(0) * B
     tl.store(own, tl.load(own) + 1)
 
 
 def counted_by(chunk: int) -> tuple[Workspace, NDArray[np.int32], Callable[[], int]]:
     """A workspace, the counts of 10 programs, and the call of native code that claims ``chunk`` programs at a time."""
-    counts = np.zeros(10, np.int32)
-    executable = count.compile(counts, 1).executable
+    counts = np.zeros(20, np.int32)
+    executable = count.compile(counts, 2).executable
     space = Workspace()
     struct.pack_into(f"{HEAD}Q", space.block, space.offset, 0, 10, chunk, 10, 1, 1, counts.ctypes.data)
 
     def call() -> int:
         return int(executor.ENTRY(executable.address)(space.launch, space.thread))
 
-    return space, counts, call
+    return space, counts[::2], call
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 100])
