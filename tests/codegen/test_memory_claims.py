@@ -107,6 +107,9 @@ def loops(x: Any, out: Any, n: Any, KIND: tl.constexpr) -> None:
     total = 0
     if KIND == "scalars":
         for k in range(n):
+            total = tl.maximum(total, tl.load(x + k))
+    elif KIND == "a sum":
+        for k in range(n):
             total += tl.load(x + k)
     elif KIND == "tiles":
         for k in range(n):
@@ -130,10 +133,14 @@ def loops(x: Any, out: Any, n: Any, KIND: tl.constexpr) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "looks"),
-    [("scalars", 0), ("tiles", 1), ("an atomic", 1), ("a compare and swap", 1), ("a loop", 1), ("a condition", 1)],
+    [
+        *[("scalars", 0), ("a sum", 1), ("tiles", 1), ("an atomic", 1)],
+        *[("a compare and swap", 1), ("a loop", 1), ("a condition", 1)],
+    ],
 )
 def test_which_loops_look_whether_the_launch_stops(kind: str, looks: int) -> None:
-    """At their back edge, by a volatile load: all that may take long. Of two nested loops only the outer has a loop in it."""
+    """At their back edge, by a volatile load: all that may take long. Of two nested loops only the outer has a loop in it, as the
+    loop over the parts of a sum has."""
     pointer = PointerArgument(dtypes.int32)
     signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "KIND": ConstantArgument(kind)}
     text = emit_llvm(build_module(loops, signature), targets.host(), Options(disjoint=True))
