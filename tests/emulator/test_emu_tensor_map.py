@@ -90,7 +90,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"element": "tf32"},
         "elements of type tf32 are not copied: the ISA does not say what a copy does to its values",
     ),
-    ({"element": "b4x16"}, "elements of type b4x16 are not copied: sub-byte elements need sm_100"),
+    ({"element": "b4x16"}, "element b4x16 does not have 4 bytes"),
     (
         {"shape": (8, 8), "strides": (256, 16)},
         "elements of the last axis are 16 bytes apart, not side by side",
@@ -128,6 +128,63 @@ def test_what_no_tensor_map_has(changed: dict[str, Any], message: str) -> None:
     assert str(caught.value) == f"TensorMap: {message}"
 
 
+NARROW = np.zeros((8, 192), np.uint8)
+
+REFUSED_NARROW: list[tuple[dict[str, Any], str]] = [
+    (
+        {"element": "b4x16", "box": (4, 33)},
+        "the box has 33 elements of type b4x16 in dimension 0, expected a multiple of 2",
+    ),
+    ({"element": "b4x16", "box": (4, 16)}, "a row of the box has 8 bytes, expected a multiple of 16"),
+    (
+        {"element": "b4x16", "shape": (8, 31), "strides": (192, 1)},
+        "dimension 0 has 31 elements of type b4x16, expected a multiple of 2",
+    ),
+    (
+        {"element": "b4x16_p64", "box": (4, 64)},
+        "the box has 64 elements of type b4x16_p64 in dimension 0, expected 128",
+    ),
+    (
+        {"element": "b4x16_p64", "shape": (8, 192)},
+        "dimension 0 has 192 elements of type b4x16_p64, expected a multiple of 128",
+    ),
+    (
+        {"element": "b6x16_p32", "shape": (8, 128), "strides": (112, 1)},
+        "the stride of dimension 1 is 112 bytes, expected a multiple of 32 below 2**40",
+    ),
+    (
+        {"element": "b6x16_p32", "swizzle": "64B"},
+        "a row of the box has 128 bytes, expected at most 64 with the 64B swizzle",
+    ),
+    ({"element": "b6x16_p32", "fill": "nan"}, "elements of type b6x16_p32 have no NaN to fill with"),
+    ({"element": "b6x16_p32", "shape": (8, 384)}, "the tensor does not fit into the array's memory"),
+]
+
+
+@pytest.mark.parametrize(("changed", "message"), REFUSED_NARROW)
+def test_what_no_tensor_map_of_narrow_elements_has(changed: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"box": (4, 128)} | changed
+    with pytest.raises(ValueError) as caught:
+        TensorMap(NARROW, **given)
+    assert str(caught.value) == f"TensorMap: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "columns"), [("b4x16", 13, 384), ("b4x16_p64", 14, 384), ("b6x16_p32", 15, 256)]
+)
+def test_maps_of_narrow_elements_count_elements(name: str, code: int, columns: int) -> None:
+    described = TensorMap(NARROW, element=name, box=(2, 128))
+    raw = described.encode(ADDRESS)
+    assert raw[17] == code
+    assert struct.unpack("<2I", raw[24:32]) == (columns, 8)
+    assert struct.unpack("<2I", raw[44:52]) == (128, 2)
+    assert struct.unpack("<Q", raw[64:72]) == (192,)
+    assert repr(described) == f"TensorMap((8, {columns}) of {name}, box (2, 128), swizzle none)"
+    found = decode(raw)
+    assert isinstance(found, Description)
+    assert found.encode() == raw
+
+
 def test_an_address_that_no_tensor_has() -> None:
     with pytest.raises(ValueError) as caught:
         TensorMap(ARRAY, box=(4, 8)).encode(ADDRESS + 8)
@@ -155,6 +212,14 @@ def patched(**fields: Any) -> bytes:
             patched(at17=11),
             "the tensor map is invalid: elements of type tf32 are not copied: "
             "the ISA does not say what a copy does to its values",
+        ),
+        (
+            patched(at17=14),
+            "the tensor map is invalid: dimension 0 has 64 elements of type b4x16_p64, expected a multiple of 128",
+        ),
+        (
+            patched(at17=14, at24=128, at44=128, at8=16),
+            "the tensor map is invalid: the address 0x1000000110 is no multiple of 32",
         ),
         (patched(at8=8), "the tensor map is invalid: the address 0x1000000108 is no multiple of 16"),
     ],

@@ -20,6 +20,19 @@ the coordinates ``{x, y}`` of an instruction are those of ``array[y, x]``.
             96-115   element strides, 5 x 32 bits
 
 All numbers are little-endian, and whatever is not named is 0.
+
+Elements of 4 and 6 bits (sm_100) are packed in global memory and are copied by groups. Sizes, boxes, and coordinates count
+elements in the map, in `TensorMap`, and in instructions; a `Tensor` counts groups, so that its runs stay whole bytes. What a
+group becomes in shared memory is `Element.shared` bytes (PTX ISA 5.5.1.1, sub-byte types):
+
+    type         elements of a group    bytes in global memory    bytes in shared memory
+    b4x16        2                      1                         1
+    b4x16_p64    16                     8                         16: the same 8, and 8 of padding
+    b6x16_p32    16                     12                        16: the same 12, and 4 of padding
+
+A copy completes the bytes without padding, as CUTLASS expects of it. The ISA leaves the padding uninitialised; here its bytes
+are 0xFF, and reads of it are no faults. In stores code 15 is ``b6p2x16``: a byte of shared memory for each element, whose upper
+two bits are dropped. Stores of ``b4x16_p64`` do not exist.
 """
 
 from __future__ import annotations
@@ -45,6 +58,9 @@ _FORMAT: Final = struct.Struct("<8sQ8B5I5I4Q5I12x")
 
 MOST_RANK: Final = 5
 
+_PADDING: Final = 0xFF
+"""What padding is filled with: not 0, so that a program that uses it is seen to."""
+
 
 @dataclass(frozen=True)
 class Element:
@@ -56,7 +72,24 @@ class Element:
     nan: int = 0
     refused: str = ""
     """Why the emulator does not copy elements of this type; "" if it does."""
+    group: int = 1
+    """How many elements the bytes are of."""
+    padding: int = 0
+    """Bytes of shared memory after those of a group."""
 
+    @property
+    def shared(self) -> int:
+        """Bytes of a group in shared memory."""
+        return self.bytes + self.padding
+
+    @property
+    def span(self) -> int:
+        """Coordinates of dimension 0 are multiples of this many elements (PTX ISA, restriction on tensor copy instructions)."""
+        return PADDED if self.padding else self.group
+
+
+PADDED: Final = 128
+"""Elements of a row of a box of padded elements."""
 
 _FTZ: Final = "the ISA does not say what a copy does to its values"
 
@@ -76,9 +109,9 @@ ELEMENTS: Final[dict[int, Element]] = {
         Element(10, "bf16", 2, 0x7FFF),
         Element(11, "tf32", 4, 0x7FFF_FFFF, _FTZ),
         Element(12, "tf32.ftz", 4, 0x7FFF_FFFF, _FTZ),
-        Element(13, "b4x16", 0, 0, "sub-byte elements need sm_100"),
-        Element(14, "b4x16_p64", 0, 0, "sub-byte elements need sm_100"),
-        Element(15, "b6x16_p32", 0, 0, "sub-byte elements need sm_100"),
+        Element(13, "b4x16", 1, group=2),
+        Element(14, "b4x16_p64", 8, group=16, padding=8),
+        Element(15, "b6x16_p32", 12, group=16, padding=4),
     )
 }
 """Element types by number (PTX ISA, tensormap.replace). The NaN is NVIDIA's canonical one; the ISA does not say the bits of the
@@ -110,6 +143,7 @@ class Description:
     """What a valid tensor map says. Dimensions are in PTX's order, innermost first."""
 
     tensor: Tensor
+    """Its elements are the groups of ``element``."""
     element: Element
     swizzle: Swizzle
     fill: str
@@ -133,11 +167,37 @@ class Description:
             MAGIC,
             t.address,
             *numbers,
-            *_padded(t.sizes, 5),
-            *_padded(t.box, 5),
+            *_padded(_times(t.sizes, self.element.group), 5),
+            *_padded(_times(t.box, self.element.group), 5),
             *_padded(t.strides[1:], 4),
             *_padded(t.steps, 5),
         )
+
+    @property
+    def row(self) -> int:
+        """Bytes of a row of the box in shared memory."""
+        return self.tensor.counts[0] * self.element.shared
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the box in shared memory, with padding."""
+        return self.tensor.bytes // self.element.bytes * self.element.shared
+
+    def pad(self, boxes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Dense boxes as loads put them into shared memory, (N, shared_bytes)."""
+        element = self.element
+        if not element.padding:
+            return boxes
+        groups = boxes.reshape(-1, element.bytes)
+        padding = np.full((len(groups), element.padding), _PADDING, np.uint8)
+        return np.concatenate((groups, padding), axis=1).reshape(len(boxes), -1)
+
+    def unpad(self, boxes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Dense boxes as stores take them from shared memory: of each byte (b6p2x16) the lower six bits."""
+        if not self.element.padding:
+            return boxes
+        bits = np.unpackbits(boxes, bitorder="little").reshape(-1, 8)[:, :6]
+        return np.packbits(bits, bitorder="little").reshape(len(boxes), -1)
 
     def empty_boxes(self, count: int) -> NDArray[np.uint8]:
         """``count`` dense boxes of nothing but the fill, (count, bytes)."""
@@ -154,7 +214,9 @@ class TensorMap:
     ``array`` is the NumPy array, or any array whose memory the tensor is in if ``shape`` and ``dtype`` say what it is there: then
     ``strides`` in bytes may say how (dense if not given), and ``offset`` where it begins, in bytes. ``box`` and
     ``element_strides`` are in elements, axes in the array's order. ``element`` overrides the element type by PTX's name ("u8" for
-    float8, ...). ``swizzle`` is "none", "32B", "64B" or "128B"; ``fill`` is what loads find outside the tensor, "zeros" or
+    float8, ...). Elements "b4x16", "b4x16_p64", and "b6x16_p32" are of an array of bytes, in which they are packed along the last
+    axis. Then ``shape`` and ``box`` count the elements, not the bytes, and the last stride is 1. ``swizzle`` is "none", "32B",
+    "64B" or "128B"; ``fill`` is what loads find outside the tensor, "zeros" or
     "nan" (floats only). ``l2_promotion`` is accepted and does nothing.
 
     Raises: `ValueError` for what the driver would refuse, and for what the emulator does not know.
@@ -177,21 +239,25 @@ class TensorMap:
         l2_promotion: str = "none",
     ) -> None:
         kind = array.dtype if dtype is None else np.dtype(dtype)
+        found = _BY_NAME.get(element or _BY_DTYPE.get(kind.name, "u8" if kind.itemsize == 1 else ""))
+        if found is None:
+            raise ValueError(f"TensorMap: elements of type {element or kind} cannot be copied")
+        size = found.bytes if found.group == 1 else 1
+        _require(size == kind.itemsize, f"element {found.name} does not have {kind.itemsize} bytes")
         if shape is None:
             shape = array.shape
+            if found.group > 1:
+                shape = (*shape[:-1], shape[-1] * found.group // found.bytes)
             if strides is None:
                 strides = array.strides
+        rows = [*shape[:-1], -(-shape[-1] * found.bytes // (found.group * size))]
         if strides is None:
-            strides = [int(np.prod(shape[i + 1 :], dtype=np.int64)) * kind.itemsize for i in range(len(shape))]
+            strides = [int(np.prod(rows[i + 1 :], dtype=np.int64)) * kind.itemsize for i in range(len(rows))]
         rank = len(shape)
         steps = [1] * rank if element_strides is None else list(element_strides)
         for name, values in (("box", box), ("strides", strides), ("element_strides", steps)):
             _require(len(values) == rank, f"{name} has {len(values)} entries, expected {rank}, one for each axis")
         _require(1 <= rank <= MOST_RANK, f"the tensor has {rank} axes, expected 1 to {MOST_RANK}")
-        name = element or _BY_DTYPE.get(kind.name, "u8" if kind.itemsize == 1 else "")
-        _require(name in _BY_NAME, f"elements of type {element or kind} cannot be copied")
-        found = _BY_NAME[name]
-        _require(found.bytes == kind.itemsize or found.refused, f"element {name} does not have {kind.itemsize} bytes")
         _require(
             strides[-1] == kind.itemsize, f"elements of the last axis are {strides[-1]} bytes apart, not side by side"
         )
@@ -203,19 +269,22 @@ class TensorMap:
         ):
             _require(value in known, f"{what} is '{value}', expected one of {', '.join(known)}")
         _require(
-            not _outside(array, shape, strides, offset, kind.itemsize),
+            not _outside(array, rows, strides, offset, kind.itemsize),
             "the tensor does not fit into the array's memory",
         )
         self.array = array
         """The array whose memory the tensor is in."""
         self.offset = offset
         """Where the tensor begins, in bytes from the array's first element."""
+        sizes, boxes = [int(n) for n in reversed(shape)], [int(n) for n in reversed(box)]
+        if reason := _uneven(found, sizes[0], boxes[0]):
+            raise ValueError(f"TensorMap: {reason}")
         tensor = Tensor(
             0,
-            kind.itemsize,
-            tuple(int(n) for n in reversed(shape)),
-            tuple(int(n) for n in reversed(strides)),
-            tuple(int(n) for n in reversed(box)),
+            found.bytes,
+            (sizes[0] // found.group, *sizes[1:]),
+            (found.bytes, *(int(n) for n in reversed(strides[:-1]))),
+            (boxes[0] // found.group, *boxes[1:]),
             (1, *(int(n) for n in reversed(steps[:-1]))),
         )
         self._description = Description(tensor, found, SWIZZLES[swizzle], fill, l2_promotion)
@@ -237,7 +306,8 @@ class TensorMap:
     def __repr__(self) -> str:
         found = self._description
         t = found.tensor
-        return f"TensorMap({t.sizes[::-1]} of {found.element.name}, box {t.box[::-1]}, swizzle {found.swizzle.label})"
+        sizes, box = (_times(values, found.element.group)[::-1] for values in (t.sizes, t.box))
+        return f"TensorMap({sizes} of {found.element.name}, box {box}, swizzle {found.swizzle.label})"
 
 
 def why_invalid(description: Description) -> str:
@@ -248,26 +318,31 @@ def why_invalid(description: Description) -> str:
     t, element = description.tensor, description.element
     if element.refused:
         return f"elements of type {element.name} are not copied: {element.refused}"
-    if t.address % 16:
-        return f"the address 0x{t.address:x} is no multiple of 16"
+    unit = 32 if element.padding else 16
+    if t.address % unit:
+        return f"the address 0x{t.address:x} is no multiple of {unit}"
+    box = _times(t.box, element.group)
     for k in range(t.rank):
         if not 1 <= t.sizes[k] < 1 << 32:
             return f"dimension {k} has {t.sizes[k]} elements, expected 1 to 2**32 - 1"
-        if not 1 <= t.box[k] <= 256:
-            return f"the box has {t.box[k]} elements in dimension {k}, expected 1 to 256"
+        if not 1 <= box[k] <= 256:
+            return f"the box has {box[k]} elements in dimension {k}, expected 1 to 256"
         if not 1 <= t.steps[k] <= 8:
             return f"the element stride of dimension {k} is {t.steps[k]}, expected 1 to 8"
     for k in range(1, t.rank):
-        if t.strides[k] % 16 or not 0 <= t.strides[k] < 1 << 40:
-            return f"the stride of dimension {k} is {t.strides[k]} bytes, expected a multiple of 16 below 2**40"
-    if t.row % CHUNK:
-        return f"a row of the box has {t.row} bytes, expected a multiple of {CHUNK}"
+        if t.strides[k] % unit or not 0 <= t.strides[k] < 1 << 40:
+            return f"the stride of dimension {k} is {t.strides[k]} bytes, expected a multiple of {unit} below 2**40"
+    row = description.row
+    if row % CHUNK:
+        return f"a row of the box has {row} bytes, expected a multiple of {CHUNK}"
     span = description.swizzle.span
-    if description.swizzle is not Swizzle.NONE and t.row > span:
-        return f"a row of the box has {t.row} bytes, expected at most {span} with the {span}B swizzle"
-    if description.swizzle is not Swizzle.NONE and t.row < span:
+    if description.swizzle is not Swizzle.NONE and row > span:
+        return f"a row of the box has {row} bytes, expected at most {span} with the {span}B swizzle"
+    if description.swizzle is not Swizzle.NONE and row < span:
         unknown = f"how the {span}B swizzle places rows shorter than {span} is not documented"
-        return f"a row of the box has {t.row} bytes, and {unknown}"
+        return f"a row of the box has {row} bytes, and {unknown}"
+    if element.padding and description.swizzle not in (Swizzle.NONE, Swizzle.B128):
+        return f"elements of type {element.name} do not go with the {span}B swizzle"
     if description.fill == "nan" and not element.nan:
         return f"elements of type {element.name} have no NaN to fill with"
     return ""
@@ -295,17 +370,37 @@ def decode(raw: bytes) -> Description | str:
     if code not in ELEMENTS or fill >= len(FILLS):
         return f"the tensor map has element type {code} and fill mode {fill}, which do not exist"
     element = ELEMENTS[code]
+    if reason := _uneven(element, sizes[0], box[0]):
+        return f"the tensor map is invalid: {reason}"
     tensor = Tensor(
         address,
         element.bytes,
-        tuple(sizes[:rank]),
+        (sizes[0] // element.group, *sizes[1:rank]),
         (element.bytes, *strides[: rank - 1]),
-        tuple(box[:rank]),
+        (box[0] // element.group, *box[1:rank]),
         (1, *steps[1:rank]),
     )
     found = Description(tensor, element, list(SWIZZLES.values())[swizzle], FILLS[fill], PROMOTIONS[promotion & 3])
     reason = why_invalid(found)
     return f"the tensor map is invalid: {reason}" if reason else found
+
+
+def _uneven(element: Element, size: int, box: int) -> str:
+    """What is wrong with the innermost dimension's size and box, in elements, of elements that are copied by groups."""
+    if size % element.span:
+        return f"dimension 0 has {size} elements of type {element.name}, expected a multiple of {element.span}"
+    if element.padding and box != PADDED:
+        return f"the box has {box} elements of type {element.name} in dimension 0, expected {PADDED}"
+    if box % element.group:
+        return (
+            f"the box has {box} elements of type {element.name} in dimension 0, expected a multiple of {element.group}"
+        )
+    return ""
+
+
+def _times(values: Sequence[int], group: int) -> tuple[int, ...]:
+    """Sizes of which the innermost counts groups, in elements."""
+    return (values[0] * group, *values[1:])
 
 
 def _padded(values: Sequence[int], length: int) -> tuple[int, ...]:

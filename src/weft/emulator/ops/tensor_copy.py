@@ -75,7 +75,22 @@ class Boxes:
             if rank != self.rank:
                 message = f"a tensor copy of {self.rank} dimensions, with a tensor map of {rank}"
                 raise self.execution.fault(Undefined, message, self.site, thread)
-            yield description, of, coordinates[of]
+            yield description, of, self._groups(description, coordinates[of], threads[of])
+
+    def _groups(
+        self, description: Description, coordinates: NDArray[np.int64], threads: IndexArray
+    ) -> NDArray[np.int64]:
+        """Coordinates of which the innermost counts groups of elements."""
+        element = description.element
+        if element.group == 1:
+            return coordinates
+        if (bad := coordinates[:, 0] % element.span != 0).any():
+            which = int(bad.argmax())
+            given = f"a first coordinate of {coordinates[which, 0]}"
+            message = f"{given} for elements of type {element.name}; it must be a multiple of {element.span}"
+            raise self.execution.fault(Undefined, message, self.site, int(threads[which]))
+        coordinates[:, 0] //= element.group
+        return coordinates
 
 
 def read_maps(execution: Execution, site: int, threads: IndexArray, addresses: NDArray[np.uint64]) -> NDArray[np.uint8]:
@@ -98,14 +113,14 @@ def _places(copies: Transfer, bases: NDArray[np.uint64], of: IndexArray, descrip
         message = f"a box in shared memory at an address that is no multiple of {LINE}"
         address = copies.execution.memory.describe(Space.SHARED, int(bases[which]))
         raise copies.execution.fault(Misaligned, message, copies.site, int(copies.threads[of[which]]), address)
-    return Shared.of(bases, description.tensor.bytes, description.swizzle)
+    return Shared.of(bases, description.shared_bytes, description.swizzle)
 
 
 def _global(
     copies: Transfer, kind: Kind, of: IndexArray, runs: Runs, description: Description, counted: bool = True
 ) -> AccessBatch:
     """The accesses to the runs in global memory."""
-    element = description.element.bytes
+    element = description.element.bytes if description.element.group == 1 else 1
     sixteen = runs.size % CHUNK == 0 and not (runs.address % np.uint64(CHUNK)).any()
     alignment = CHUNK if sixteen else element
     return copies.access(Space.GLOBAL, kind, of[runs.copy], runs.address, runs.size, alignment, element, counted)
@@ -167,7 +182,7 @@ def _load(
         scatter(runs, copies.read(_global(copies, Kind.READ, of, runs, description, counted)), dense)
     places = _places(copies, bases, of, description)
     access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
-    copies.write(access, places.arrange(dense))
+    copies.write(access, places.arrange(description.pad(dense)))
 
 
 _DIRECTIONS: Final = {
@@ -207,10 +222,13 @@ def _store(b: Binding, dimensions: str, hint: str, operation: str = "") -> Step:
         bases = source(copies.threads)
         for description, of, coordinates in boxes.of(copies.threads):
             _check_start(copies, of, coordinates)
+            if description.element.name == "b4x16_p64":
+                message = "a tensor copy to global memory of elements of type b4x16_p64; they go to shared memory only"
+                raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
             how = _reduction(copies, of, description, operation) if operation else None
             places = _places(copies, bases[of], of, description)
             access = copies.access(Space.SHARED, Kind.READ, of[places.copy], places.addresses, places.size)
-            dense = places.collect(copies.read(access))
+            dense = description.unpad(places.collect(copies.read(access)))
             for runs in description.tensor.runs(coordinates):
                 values = gather(runs, dense)
                 if how is None:
@@ -234,7 +252,7 @@ def _reduction(copies: Transfer, of: IndexArray, description: Description, opera
     element = description.element
     kind = f"b{8 * element.bytes}" if operation in BITWISE else element.name
     known = [name for name in GLOBAL[operation] if (operation, name) != ("add", "f64")]
-    if kind not in known:
+    if kind not in known or element.group > 1:
         message = f".{operation} of a tensor has elements of types {', '.join(known)}, not {element.name}"
         raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
     return reduction(operation, kind)
