@@ -184,7 +184,7 @@ def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTa
     try:
         chosen = targets.made_of(targets.host(), request.param)
     except ValueError as lacks:
-        pytest.skip(str(lacks))
+        pytest.skip(f"this CPU does not run the instructions of the target: {lacks}")
     monkeypatch.setattr(targets, "host", lambda: chosen)
     return chosen
 

@@ -49,7 +49,7 @@ from weft.ir.types import dtype_of, is_pointer, is_tile, pointer, scalar, shape_
 from weft.options import Phase
 from weft.transforms.delay_sums import IN_ORDER
 from weft.transforms.flags import waits
-from weft.transforms.join_programs import joined_of
+from weft.transforms.join_programs import WHOLE, joined_of
 
 SUMS: Final = "tile.sums"
 """The attribute of a function that sums in parts: how many sums."""
@@ -60,19 +60,7 @@ MOST_PARTS: Final = 16
 SMALLEST: Final = 1 << 16
 """The elements of a part at least: reading them takes several times as long as waking a thread."""
 
-_REFUSED: Final = (
-    tile.AtomicRmwOp,
-    tile.AtomicCasOp,
-    tile.PrintOp,
-    tile.AssertOp,
-    tile.AssemblyOp,
-    tile.BarrierOp,
-    tile.ClockOp,
-    tile.ProcessorOp,
-    tile.DotOp,
-    scf.WhileOp,
-    scf.IfOp,
-)
+_REFUSED: Final = (*WHOLE, tile.AtomicRmwOp, scf.IfOp)
 
 
 class _Sum(NamedTuple):

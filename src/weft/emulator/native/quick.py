@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.clocks import ALL
-from weft.emulator.native.arrays import address_of
+from weft.emulator.native.arrays import address_of, values_of
 from weft.emulator.native.shared import WIDEST, Common, Site
-from weft.emulator.ptx.syntax import Address, Immediate, Operand, Register, Symbol
+from weft.emulator.ptx.syntax import Address, Operand, Register, Symbol
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -131,14 +131,8 @@ def site_of(b: Binding, place: Operand, parts: tuple[Operand, ...], kind: Type, 
     held.append(base)
     words[Site.BASE] = address_of(base)
     for i, part in enumerate(parts):
-        if isinstance(part, Register):
-            declared = b.register_type(part)
-            if declared is None or declared.bits != 8 * kind.bytes:
-                return None
-            values = b.read(part, declared)
-        elif writes and isinstance(part, Immediate):
-            values = np.full(b.execution.threads, b.read(part, kind))
-        else:
+        values = values_of(b, part, kind, writes, widest=8 * kind.bytes)
+        if values is None:
             return None
         held.append(values)
         words[Site.DATA + i] = address_of(values)

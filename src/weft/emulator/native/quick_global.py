@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
-from weft.emulator.native.arrays import address_of
+from weft.emulator.native.arrays import address_of, values_of
 from weft.emulator.native.global_memory import WIDEST, Common, Site
-from weft.emulator.ptx.syntax import Address, Immediate, Operand, Register
+from weft.emulator.ptx.syntax import Address, Operand, Register
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -102,14 +102,8 @@ def site_of(b: Binding, place: Operand, parts: tuple[Operand, ...], kind: Type, 
     held: list[NDArray[Any]] = [base]
     widths: set[int] = set()
     for i, part in enumerate(parts):
-        if isinstance(part, Register):
-            declared = b.register_type(part)
-            if declared is None or not kind.bits <= declared.bits <= 64:
-                return None
-            values = b.read(part, declared)
-        elif writes and isinstance(part, Immediate):
-            values = np.full(b.execution.threads, b.read(part, kind))
-        else:
+        values = values_of(b, part, kind, writes, widest=64)
+        if values is None:
             return None
         held.append(values)
         widths.add(values.itemsize)
