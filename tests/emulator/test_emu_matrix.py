@@ -290,12 +290,8 @@ def test_misaligned_rows_that_end_in_unwritten_memory() -> None:
     [
         ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%d0}, [%at]", "the emulator does not know '.x3' of ldmatrix"),
         (
-            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%d0, %d1}, [%at]",
-            "the emulator does not know '.m16n16' of ldmatrix",
-        ),
-        (
-            "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%at], {%d0}",
-            "the emulator does not know '.m16n8' of stmatrix",
+            "ldmatrix.sync.aligned.m16n8.x1.trans.shared.b16 {%d0, %d1}, [%at]",
+            "the emulator does not know '.m16n8' of ldmatrix",
         ),
         (
             "ldmatrix.sync.aligned.m8n8.shared.b16 {%d0}, [%at]",
