@@ -19,6 +19,10 @@ ALL = np.arange(1 << 16, dtype=np.uint16)
 NAN = 0x7FFF
 
 
+OUTSIDE = 0x7FF7
+"""The NaN of what is outside a tensor."""
+
+
 def numbers(codes: Any, kind: str) -> Any:
     """What the codes stand for, as float64."""
     with np.errstate(all="ignore"):
@@ -110,6 +114,11 @@ FORMS = [("f16", m) for m in ("", ".rn", ".ftz", ".sat", ".ftz.sat")] + [("bf16"
 FMA_FORMS = [("f16", m) for m in (".rn", ".rn.ftz", ".rn.sat", ".rn.relu", ".rn.ftz.relu")] + [
     ("bf16", ".rn"),
     ("bf16", ".rn.relu"),
+    ("f16", ".rn.oob"),
+    ("f16", ".rn.oob.sat"),
+    ("f16", ".rn.oob.relu"),
+    ("bf16", ".rn.oob"),
+    ("bf16", ".rn.oob.relu"),
 ]
 
 
@@ -129,9 +138,18 @@ def test_sums_and_products(name: str, kind: str, modifiers: str) -> None:
 @pytest.mark.parametrize(("kind", "modifiers"), FMA_FORMS)
 def test_fma(kind: str, modifiers: str) -> None:
     columns = operands(kind, 3, 8192, 2)
+    columns[0][::11], columns[1][::13], columns[2][::17], columns[0][5::11] = (
+        OUTSIDE,
+        OUTSIDE,
+        OUTSIDE,
+        OUTSIDE ^ 0x8000,
+    )
     inputs = {n: ("b16", c) for n, c in zip("abc", columns, strict=True)}
     got = execute(f"fma{modifiers}.{kind} %d, %a, %b, %c;", inputs, {"d": "b16"})["d"]
     want = expected("fma", kind, columns, modifiers.split("."))
+    if ".oob" in modifiers:
+        want = np.where((columns[0] == OUTSIDE) | (columns[1] == OUTSIDE), 0, want)
+        assert (want[::13] == 0).all() and (want[::11] == 0).all()
     same(got, want)
     inputs = {n: ("b32", c.view(np.uint32)) for n, c in zip("abc", columns, strict=True)}
     got = execute(f"fma{modifiers}.{kind}x2 %d, %a, %b, %c;", inputs, {"d": "b32"})["d"]
@@ -285,7 +303,9 @@ REFUSALS = {
     "mul.sat.bf16x2 %a, %a, %a;": ".sat is not for .bf16x2",
     "add.rz.f16 %h, %h, %h;": "the emulator does not know '.rz' of add",
     "fma.rn.sat.relu.f16 %h, %h, %h, %h;": ".sat and .relu exclude each other",
-    "fma.rn.oob.f16 %h, %h, %h, %h;": "the emulator does not know '.oob' of fma",
+    "fma.rn.ftz.oob.f16 %h, %h, %h, %h;": ".ftz and .oob exclude each other",
+    "fma.rn.oob.sat.bf16 %h, %h, %h, %h;": ".sat is not for .bf16",
+    "add.rn.oob.f16 %h, %h, %h;": "the emulator does not know '.oob' of add",
     "ex2.approx.bf16 %h, %h;": "ex2.bf16 is with .ftz",
     "ex2.approx.ftz.f16 %h, %h;": "ex2.f16 is without .ftz",
     "max.f16 %h, %h, %h, %h;": "max has 4 operands, expected 3",

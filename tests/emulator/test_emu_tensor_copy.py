@@ -151,7 +151,7 @@ def test_element_strides_and_padded_rows() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "nan"),
-    [(np.float16, 0x7FFF), (ml_dtypes.bfloat16, 0x7FFF), (np.float32, 0x7FFFFFFF), (np.float64, 0x7FFFFFFFFFFFFFFF)],
+    [(np.float16, 0x7FF7), (ml_dtypes.bfloat16, 0x7FF7), (np.float32, 0x7FF77FF7), (np.float64, 0x7FF77FF77FF77FF7)],
 )
 def test_nans_for_what_is_outside(dtype: Any, nan: int) -> None:
     array = filled(6, 16, dtype=dtype)

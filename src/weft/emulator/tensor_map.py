@@ -46,6 +46,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.emulator.arith.formats import OUTSIDE
 from weft.emulator.arith.swizzle import Swizzle
 from weft.emulator.arith.tensor_copy import CHUNK, Tensor
 
@@ -64,12 +65,12 @@ _PADDING: Final = 0xFF
 
 @dataclass(frozen=True)
 class Element:
-    """A type of elements: its number in tensormap.replace, PTX's name, bytes, and its NaN's bits (0 if it is no float)."""
+    """A type of elements: its number in tensormap.replace, PTX's name, and bytes."""
 
     code: int
     name: str
     bytes: int
-    nan: int = 0
+    floating: bool = False
     refused: str = ""
     """Why the emulator does not copy elements of this type; "" if it does."""
     group: int = 1
@@ -102,20 +103,19 @@ ELEMENTS: Final[dict[int, Element]] = {
         Element(3, "s32", 4),
         Element(4, "u64", 8),
         Element(5, "s64", 8),
-        Element(6, "f16", 2, 0x7FFF),
-        Element(7, "f32", 4, 0x7FFF_FFFF),
-        Element(8, "f32.ftz", 4, 0x7FFF_FFFF, _FTZ),
-        Element(9, "f64", 8, 0x7FFF_FFFF_FFFF_FFFF),
-        Element(10, "bf16", 2, 0x7FFF),
-        Element(11, "tf32", 4, 0x7FFF_FFFF, _FTZ),
-        Element(12, "tf32.ftz", 4, 0x7FFF_FFFF, _FTZ),
+        Element(6, "f16", 2, True),
+        Element(7, "f32", 4, True),
+        Element(8, "f32.ftz", 4, True, _FTZ),
+        Element(9, "f64", 8, True),
+        Element(10, "bf16", 2, True),
+        Element(11, "tf32", 4, True, _FTZ),
+        Element(12, "tf32.ftz", 4, True, _FTZ),
         Element(13, "b4x16", 1, group=2),
         Element(14, "b4x16_p64", 8, group=16, padding=8),
         Element(15, "b6x16_p32", 12, group=16, padding=4),
     )
 }
-"""Element types by number (PTX ISA, tensormap.replace). The NaN is NVIDIA's canonical one; the ISA does not say the bits of the
-one that fills boxes."""
+"""Element types by number (PTX ISA, tensormap.replace)."""
 
 _BY_NAME: Final = {element.name: element for element in ELEMENTS.values()}
 
@@ -204,8 +204,7 @@ class Description:
         size = self.tensor.bytes
         if self.fill == "zeros":
             return np.zeros((count, size), np.uint8)
-        width = self.element.bytes
-        return np.full((count, size // width), self.element.nan, f"<u{width}").view(np.uint8)
+        return np.full((count, size // 2), OUTSIDE, "<u2").view(np.uint8)
 
 
 class TensorMap:
@@ -343,7 +342,7 @@ def why_invalid(description: Description) -> str:
         return f"a row of the box has {row} bytes, and {unknown}"
     if element.padding and description.swizzle not in (Swizzle.NONE, Swizzle.B128):
         return f"elements of type {element.name} do not go with the {span}B swizzle"
-    if description.fill == "nan" and not element.nan:
+    if description.fill == "nan" and not element.floating:
         return f"elements of type {element.name} have no NaN to fill with"
     return ""
 

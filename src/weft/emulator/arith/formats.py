@@ -30,6 +30,10 @@ from weft.emulator.arith.rounding import F32, F64
 
 Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
+OUTSIDE: Final = 0x7FF7
+"""The NaN that tensor copies write for what is outside a tensor, in both halves or all quarters of wider elements. The ISA calls
+it OOB-NaN and does not say its bits: others measured them on sm_100 and sm_120."""
+
 
 @dataclass(frozen=True)
 class Format:

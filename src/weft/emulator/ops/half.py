@@ -6,6 +6,9 @@ Values are computed in float32 and rounded from there where that is one rounding
 and an f16 needs no care: to have more than 53 bits it would have to be infinite in f16, or its addend far from a tie; bf16's
 range is wider, so its sums are `rounding.exact_sum`.
 
+``.oob`` is for tensors whose outside was filled with NaN. Where a factor of the product is that NaN (`formats.OUTSIDE`), the
+result is +0.0, whatever is added. "Either of the operands", says the ISA; CUTLASS takes it for the factors, too.
+
 NaN results are the canonical NaN, 0x7fff, except of abs and neg, which change the sign of a NaN alone.
 """
 
@@ -74,7 +77,7 @@ def _step(
     wide = formats.BF16 if kind.name.startswith("bf16") else formats.F16
     encode = encode or (formats.to_bfloat if wide is formats.BF16 else formats.to_half)
     operands = tuple(codes(b, i, kind) for i in range(1, count + 1))
-    decode, ftz = formats.decode, bool(f.get("ftz")) and wide is formats.F16
+    decode, ftz, oob = formats.decode, bool(f.get("ftz")) and wide is formats.F16, bool(f.get("oob"))
     clamp = rounding.saturate if f.get("sat") else rounding.relu if f.get("relu") else None
 
     def compute() -> Any:
@@ -85,6 +88,8 @@ def _step(
         if clamp is not None:
             result = clamp(result)
         result = encode(result)
+        if oob:
+            result = np.where((operands[0] == formats.OUTSIDE) | (operands[1] == formats.OUTSIDE), 0, result)
         return _flush_codes(result) if ftz else result
 
     return assign(target(b, kind), compute)
@@ -107,10 +112,11 @@ def binary(b: Binding, name: str) -> Step:
 
 
 def fma(b: Binding) -> Step:
-    """fma, with ``.relu`` or ``.sat``."""
-    f, kind = _half_form(b, mode="rn", ftz="? ftz", sat="? sat", relu="? relu")
+    """fma, with ``.relu`` or ``.sat``, and with ``.oob``."""
+    f, kind = _half_form(b, mode="rn", ftz="? ftz", sat="? sat", relu="? relu", oob="? oob")
     b.require(not f["ftz"] or kind.name in F16.split(), f".ftz is not for .{kind.name}")
     b.require(not (f["sat"] and f["relu"]), ".sat and .relu exclude each other")
+    b.require(not (f["ftz"] and f["oob"]), ".ftz and .oob exclude each other")
     b.count(4)
     if kind.name in BF16.split():
         return _step(b, kind, f, _exact_fma, 3, formats.bfloat_of_exact)
