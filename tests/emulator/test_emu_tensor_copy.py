@@ -393,14 +393,9 @@ def test_a_box_shorter_than_the_bytes_expected() -> None:
 
 REFUSED = [
     (
-        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes "
-        "[%x9], [%y1, {%c0, %c1, %c2}], [%x10], {%h0};",
-        "the emulator does not know '.im2col' of cp",
-    ),
-    (
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes "
-        "[%x9], [%y1, {%c0, %c1, %c2, %c3, %c4}], [%x10];",
-        "the emulator does not know '.tile::gather4' of cp",
+        "cp.async.bulk.tensor.3d.shared::cluster.global.im2col::h.mbarrier::complete_tx::bytes "
+        "[%x9], [%y1, {%c0, %c1, %c2}], [%x10];",
+        "the emulator does not know '.im2col::h' of cp",
     ),
     (
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%x9], [%y1, {%c0}], [%x10];",

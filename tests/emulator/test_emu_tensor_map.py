@@ -207,6 +207,7 @@ def patched(**fields: Any) -> bytes:
         (patched(at19=4), "the tensor map has swizzle mode 4 of atomicity 0, which the emulator does not know"),
         (patched(at19=3, at20=1), "the tensor map has swizzle mode 3 of atomicity 1, which the emulator does not know"),
         (patched(at17=16), "the tensor map has element type 16 and fill mode 0, which do not exist"),
+        (patched(at23=3), "the tensor map has mode 3, which does not exist"),
         (patched(at21=2), "the tensor map has element type 7 and fill mode 2, which do not exist"),
         (
             patched(at17=11),

@@ -14,25 +14,14 @@ the coordinates ``{x, y}`` of an instruction are those of ``array[y, x]``.
             20       atomicity of the 128B swizzle: 0 16B
             21       fill: 0 zeros, 1 NaN
             22       promotion in L2: 0 none, 1 64B, 2 128B, 3 256B
+            23       mode: 0 tiled, 1 im2col, 2 im2col::w; then the box is {channels, pixels}
             24-43    size of each dimension, 5 x 32 bits, the innermost first
             44-63    box, 5 x 32 bits
             64-95    stride of dimensions 1 to 4 in bytes, 4 x 64 bits
             96-115   element strides, 5 x 32 bits
+           116-121   im2col: lower corner of the box of pixels in W, H, D, 3 x 16 bits; 122-127: the upper corner
 
 All numbers are little-endian, and whatever is not named is 0.
-
-Elements of 4 and 6 bits (sm_100) are packed in global memory and are copied by groups. Sizes, boxes, and coordinates count
-elements in the map, in `TensorMap`, and in instructions; a `Tensor` counts groups, so that its runs stay whole bytes. What a
-group becomes in shared memory is `Element.shared` bytes (PTX ISA 5.5.1.1, sub-byte types):
-
-    type         elements of a group    bytes in global memory    bytes in shared memory
-    b4x16        2                      1                         1
-    b4x16_p64    16                     8                         16: the same 8, and 8 of padding
-    b6x16_p32    16                     12                        16: the same 12, and 4 of padding
-
-A copy completes the bytes without padding, as CUTLASS expects of it. The ISA leaves the padding uninitialised; here its bytes
-are 0xFF, and reads of it are no faults. In stores code 15 is ``b6p2x16``: a byte of shared memory for each element, whose upper
-two bits are dropped. Stores of ``b4x16_p64`` do not exist.
 """
 
 from __future__ import annotations
@@ -49,89 +38,17 @@ from numpy.typing import NDArray
 from weft.emulator.arith.formats import OUTSIDE
 from weft.emulator.arith.swizzle import Swizzle
 from weft.emulator.arith.tensor_copy import CHUNK, Tensor
+from weft.emulator.arith.tensor_elements import BY_DTYPE, BY_NAME, ELEMENTS, PADDED, PADDING, Element
+from weft.emulator.arith.tensor_modes import Column
 
 SIZE: Final = 128
 """Bytes of a tensor map."""
 
 MAGIC: Final = b"weftTMAP"
 
-_FORMAT: Final = struct.Struct("<8sQ8B5I5I4Q5I12x")
+_FORMAT: Final = struct.Struct("<8sQ8B5I5I4Q5I6h")
 
 MOST_RANK: Final = 5
-
-_PADDING: Final = 0xFF
-"""What padding is filled with: not 0, so that a program that uses it is seen to."""
-
-
-@dataclass(frozen=True)
-class Element:
-    """A type of elements: its number in tensormap.replace, PTX's name, and bytes."""
-
-    code: int
-    name: str
-    bytes: int
-    floating: bool = False
-    refused: str = ""
-    """Why the emulator does not copy elements of this type; "" if it does."""
-    group: int = 1
-    """How many elements the bytes are of."""
-    padding: int = 0
-    """Bytes of shared memory after those of a group."""
-
-    @property
-    def shared(self) -> int:
-        """Bytes of a group in shared memory."""
-        return self.bytes + self.padding
-
-    @property
-    def span(self) -> int:
-        """Coordinates of dimension 0 are multiples of this many elements (PTX ISA, restriction on tensor copy instructions)."""
-        return PADDED if self.padding else self.group
-
-
-PADDED: Final = 128
-"""Elements of a row of a box of padded elements."""
-
-_FTZ: Final = "the ISA does not say what a copy does to its values"
-
-ELEMENTS: Final[dict[int, Element]] = {
-    element.code: element
-    for element in (
-        Element(0, "u8", 1),
-        Element(1, "u16", 2),
-        Element(2, "u32", 4),
-        Element(3, "s32", 4),
-        Element(4, "u64", 8),
-        Element(5, "s64", 8),
-        Element(6, "f16", 2, True),
-        Element(7, "f32", 4, True),
-        Element(8, "f32.ftz", 4, True, _FTZ),
-        Element(9, "f64", 8, True),
-        Element(10, "bf16", 2, True),
-        Element(11, "tf32", 4, True, _FTZ),
-        Element(12, "tf32.ftz", 4, True, _FTZ),
-        Element(13, "b4x16", 1, group=2),
-        Element(14, "b4x16_p64", 8, group=16, padding=8),
-        Element(15, "b6x16_p32", 12, group=16, padding=4),
-    )
-}
-"""Element types by number (PTX ISA, tensormap.replace)."""
-
-_BY_NAME: Final = {element.name: element for element in ELEMENTS.values()}
-
-_BY_DTYPE: Final = {
-    "int16": "u16",
-    "uint16": "u16",
-    "uint32": "u32",
-    "int32": "s32",
-    "uint64": "u64",
-    "int64": "s64",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "bfloat16": "bf16",
-}
-"""Element types of NumPy dtypes; any other of one byte is u8, as for the driver."""
 
 SWIZZLES: Final = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
 FILLS: Final = ("zeros", "nan")
@@ -148,6 +65,8 @@ class Description:
     swizzle: Swizzle
     fill: str
     promotion: str = "none"
+    column: Column | None = None
+    """Of an im2col map, whose tensor's box is the channels of a pixel."""
 
     def encode(self) -> bytes:
         """The 128 bytes of the map."""
@@ -161,16 +80,21 @@ class Description:
             0,
             FILLS.index(self.fill),
             PROMOTIONS.index(self.promotion),
-            0,
+            0 if self.column is None else 1 + self.column.wide,
         )
+        box, corners = _times(t.box, self.element.group), ((), ())
+        if self.column is not None:
+            box, corners = (box[0], self.column.pixels), (self.column.lower, self.column.upper)
         return _FORMAT.pack(
             MAGIC,
             t.address,
             *numbers,
             *_padded(_times(t.sizes, self.element.group), 5),
-            *_padded(_times(t.box, self.element.group), 5),
+            *_padded(box, 5),
             *_padded(t.strides[1:], 4),
             *_padded(t.steps, 5),
+            *_padded(corners[0], 3),
+            *_padded(corners[1], 3),
         )
 
     @property
@@ -189,7 +113,7 @@ class Description:
         if not element.padding:
             return boxes
         groups = boxes.reshape(-1, element.bytes)
-        padding = np.full((len(groups), element.padding), _PADDING, np.uint8)
+        padding = np.full((len(groups), element.padding), PADDING, np.uint8)
         return np.concatenate((groups, padding), axis=1).reshape(len(boxes), -1)
 
     def unpad(self, boxes: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -236,9 +160,10 @@ class TensorMap:
         swizzle: str = "none",
         fill: str = "zeros",
         l2_promotion: str = "none",
+        column: Column | None = None,
     ) -> None:
         kind = array.dtype if dtype is None else np.dtype(dtype)
-        found = _BY_NAME.get(element or _BY_DTYPE.get(kind.name, "u8" if kind.itemsize == 1 else ""))
+        found = BY_NAME.get(element or BY_DTYPE.get(kind.name, "u8" if kind.itemsize == 1 else ""))
         if found is None:
             raise ValueError(f"TensorMap: elements of type {element or kind} cannot be copied")
         size = found.bytes if found.group == 1 else 1
@@ -286,9 +211,38 @@ class TensorMap:
             (boxes[0] // found.group, *boxes[1:]),
             (1, *(int(n) for n in reversed(steps[:-1]))),
         )
-        self._description = Description(tensor, found, SWIZZLES[swizzle], fill, l2_promotion)
+        self._description = Description(tensor, found, SWIZZLES[swizzle], fill, l2_promotion, column)
         if reason := why_invalid(self._description):
             raise ValueError(f"TensorMap: {reason}")
+
+    @classmethod
+    def im2col(
+        cls,
+        array: NDArray[Any],
+        *,
+        lower: Sequence[int] | int,
+        upper: Sequence[int] | int,
+        channels: int,
+        pixels: int,
+        element_strides: Sequence[int] | None = None,
+        **others: Any,
+    ) -> TensorMap:
+        """A map for im2col copies of an array whose axes are N, then D, H, W or some of the last of them, then C.
+
+        ``lower`` and ``upper`` are the corners of the box of pixels in the array's order of axes: {-padding} and {padding -
+        (taps - 1) * dilation} for a convolution. A number instead is the corner in W of a map for ``im2col::w``. A copy moves
+        ``channels`` of ``pixels``; ``element_strides`` are the convolution's strides, one for each axis. Others as for tiles.
+
+        Raises: `ValueError` for what the driver would refuse.
+        """
+        wide = isinstance(lower, int)
+        first, last = (tuple(reversed([c] if isinstance(c, int) else [*c])) for c in (lower, upper))
+        expected = 1 if wide else array.ndim - 2
+        for name, corner in (("lower", first), ("upper", last)):
+            _require(len(corner) == expected, f"{name} has {len(corner)} entries, expected {expected}")
+        column = Column(pixels, first, last, wide)
+        box = [*[1] * (array.ndim - 1), channels]
+        return cls(array, box=box, element_strides=element_strides, column=column, **others)
 
     def encode(self, address: int) -> bytes:
         """The 128 bytes of the map, where the array's first element is at ``address`` of global memory.
@@ -344,6 +298,28 @@ def why_invalid(description: Description) -> str:
         return f"elements of type {element.name} do not go with the {span}B swizzle"
     if description.fill == "nan" and not element.floating:
         return f"elements of type {element.name} have no NaN to fill with"
+    return "" if description.column is None else _why_no_column(description.column, t, description.swizzle)
+
+
+CORNERS: Final = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}
+"""By rank: corners of boxes of pixels are at least minus this, and less than it."""
+
+
+def _why_no_column(column: Column, tensor: Tensor, swizzle: Swizzle) -> str:
+    """What an im2col map may not have (cuTensorMapEncodeIm2col); "" if nothing."""
+    if tensor.rank < min(CORNERS):
+        return f"the tensor has {tensor.rank} axes, expected 3 to {MOST_RANK} for im2col"
+    if not 1 <= column.pixels <= 1024:
+        return f"a column has {column.pixels} pixels, expected 1 to 1024"
+    if column.wide and swizzle is Swizzle.NONE:
+        return "im2col::w needs a swizzle"
+    limit = CORNERS[3 if column.wide else tensor.rank]
+    for corner in (*column.lower, *column.upper):
+        if not -limit <= corner < limit:
+            return f"a corner of the box of pixels is {corner}, expected {-limit} to {limit - 1}"
+    low, high = column.box(tensor.sizes)
+    if (low > high).any():
+        return "the box of pixels is empty"
     return ""
 
 
@@ -357,9 +333,10 @@ def decode(raw: bytes) -> Description | str:
             "these 128 bytes are no tensor map: one that the CUDA driver encoded is opaque; "
             "give the launch a weft.emulator.TensorMap instead"
         )
-    rank, code, interleave, swizzle, atomicity, fill, promotion, _ = numbers[:8]
+    rank, code, interleave, swizzle, atomicity, fill, promotion, mode = numbers[:8]
     rank += 1
     sizes, box, strides, steps = numbers[8:13], numbers[13:18], numbers[18:22], numbers[22:27]
+    corners = numbers[27:30], numbers[30:33]
     if rank > MOST_RANK:
         return f"the tensor map has rank {rank}, expected 1 to {MOST_RANK}"
     if interleave:
@@ -368,7 +345,14 @@ def decode(raw: bytes) -> Description | str:
         return f"the tensor map has swizzle mode {swizzle} of atomicity {atomicity}, which the emulator does not know"
     if code not in ELEMENTS or fill >= len(FILLS):
         return f"the tensor map has element type {code} and fill mode {fill}, which do not exist"
+    if mode > 2:
+        return f"the tensor map has mode {mode}, which does not exist"
     element = ELEMENTS[code]
+    column = None
+    if mode:
+        count = 1 if mode == 2 else rank - 2
+        column = Column(box[1], tuple(corners[0][:count]), tuple(corners[1][:count]), mode == 2)
+        box = [box[0], *[1] * (MOST_RANK - 1)]
     if reason := _uneven(element, sizes[0], box[0]):
         return f"the tensor map is invalid: {reason}"
     tensor = Tensor(
@@ -379,7 +363,8 @@ def decode(raw: bytes) -> Description | str:
         (box[0] // element.group, *box[1:rank]),
         (1, *steps[1:rank]),
     )
-    found = Description(tensor, element, list(SWIZZLES.values())[swizzle], FILLS[fill], PROMOTIONS[promotion & 3])
+    kind = list(SWIZZLES.values())[swizzle]
+    found = Description(tensor, element, kind, FILLS[fill], PROMOTIONS[promotion & 3], column)
     reason = why_invalid(found)
     return f"the tensor map is invalid: {reason}" if reason else found
 
