@@ -130,8 +130,9 @@ def columns(
     padded = np.pad(array, [(0, 0), *[(padding, padding)] * len(taps), (0, 0)])
     found: dict[Any, NDArray[Any]] = {}
     for tap in itertools.product(*map(range, taps)):
-        places = [np.arange(n) * stride + t * dilation for n, t in zip(outputs, tap, strict=True)]
-        found[tap] = padded[np.ix_(np.arange(len(array)), *places, np.arange(array.shape[-1]))]
+        places: list[NDArray[Any]] = [np.arange(n) * stride + t * dilation for n, t in zip(outputs, tap, strict=True)]
+        every: list[NDArray[Any]] = [np.arange(len(array)), *places, np.arange(array.shape[-1])]
+        found[tap] = padded[np.ix_(*every)]
     return found
 
 

@@ -78,5 +78,7 @@ def outside(column: Column, start: Coordinates, sizes: tuple[int, ...]) -> NDArr
     """Where the first pixel is not in the box; a wide one may be left of it."""
     low, high = column.box(sizes)
     place = start[:, 1 : 1 + low.size]
-    beyond: NDArray[Any] = place > high
-    return (beyond if column.wide else beyond | (place < low)).any(axis=1)
+    bad: NDArray[Any] = place > high
+    if not column.wide:
+        bad |= place < low
+    return bad.any(axis=1)
