@@ -81,4 +81,4 @@ def outside(column: Column, start: Coordinates, sizes: tuple[int, ...]) -> NDArr
     bad: NDArray[Any] = place > high
     if not column.wide:
         bad |= place < low
-    return bad.any(axis=1)
+    return np.asarray(bad.any(axis=1))
