@@ -71,7 +71,7 @@ class Plan:
 
     def __init__(self, outputs: Sequence[Node], inputs: Sequence[Input], numbers: Sequence[Scalar] = ()) -> None:
         canonical = Canonical(outputs)
-        kernels = [k for k in schedule(canonical.outputs) if 0 not in k.shape]
+        kernels = [k for k in schedule(canonical.outputs) if 0 not in k.shape or _may_refuse(k.nodes[0])]
         programs = [_program(kernel) for kernel in kernels]
         self._inputs = [(node.shape, node.dtype.numpy, _strides(node)) for node in inputs]
         self._constants: list[Number] = []
@@ -246,6 +246,11 @@ def _shaped(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 def _strides(node: Input) -> tuple[int, ...]:
     """The strides in bytes that a plan is made for."""
     return tuple(stride * node.dtype.itemsize for stride in strides_of(node))
+
+
+def _may_refuse(node: Node) -> bool:
+    """Whether a function of whole arrays raises where an index is out of bounds, which it does for an empty result, too."""
+    return isinstance(node, Call) and dict(node.parameters).get("mode") in ("raise", "positive")
 
 
 def _program(kernel: Kernel) -> Program | HostCall:
