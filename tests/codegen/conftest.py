@@ -212,9 +212,15 @@ class Differential:
     def native(
         self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False
     ) -> None:
-        """Compiles a copy of the module for this machine and runs it on one thread, as the ABI in
-        `weft.codegen.kernel` says."""
-        compiled = _compiled(module, targets.host(), Options(disjoint=disjoint))
+        """Compiles a copy of the module and runs it."""
+        self.launch(self.compiled(module, disjoint), arguments, grid)
+
+    def compiled(self, module: ModuleOp, disjoint: bool = False) -> Any:
+        """The code of a copy of the module, for `launch`."""
+        return _compiled(module, targets.host(), Options(disjoint=disjoint))
+
+    def launch(self, compiled: Any, arguments: Sequence[Any], grid: tuple[int, ...] = (1,)) -> None:
+        """Runs what `compiled` made on one thread, as the ABI in `weft.codegen.kernel` says."""
         code = loader.load(compiled.object, compiled.symbol)
         slots = list(map(_slot, arguments))
         scratch = ctypes.create_string_buffer(compiled.scratch + 64)
@@ -245,10 +251,11 @@ class Differential:
         reference.run(module, [a.item() if is_number(a) else a for a in expected], grid)
         arrays = [place for place, a in enumerate(arguments) if is_array(a)]
         aliased = len({id(arguments[place]) for place in arrays}) < len(arrays)
-        for disjoint, shared in product((False,) if aliased else promises, (False, True)[: 1 + _has_atomics(module)]):
+        codes = [(disjoint, self.compiled(module, disjoint)) for disjoint in ((False,) if aliased else promises)]
+        for (disjoint, code), shared in product(codes, (False, True)[: 1 + _has_atomics(module)]):
             found = copies(arguments)
             with others_have_atomics(shared):
-                self.native(module, found, grid, disjoint=disjoint)
+                self.launch(code, found, grid)
             for place in arrays:
                 a, b = found[place], expected[place]
                 off = ulps_apart(a, b) > ulps
@@ -322,12 +329,12 @@ class Emulated(Differential):
     def approximated(self, dtype: DType) -> frozenset[str]:
         return frozenset(APPROXIMATIONS) if dtype.is_float and dtype.bits <= 32 else frozenset()
 
-    def native(
-        self, module: ModuleOp, arguments: Sequence[Any], grid: tuple[int, ...] = (1,), disjoint: bool = False
-    ) -> None:
-        """Compiles a copy of the module to PTX and runs it."""
+    def compiled(self, module: ModuleOp, disjoint: bool = False) -> Any:
         options = Options(disjoint=disjoint, launch=(("enable_fp_fusion", False), ("num_warps", self.warps)))
-        compiled = _compiled(module, self.target, options)
+        return _compiled(module, self.target, options)
+
+    def launch(self, compiled: Any, arguments: Sequence[Any], grid: tuple[int, ...] = (1,)) -> None:
+        """Runs the PTX in the emulator."""
         values: list[Any] = [np.uint8(a.item()) if is_number(a) and a.dtype == np.bool_ else a for a in arguments]
         emulator.Module(compiled.ptx).launch(compiled.symbol, grid, compiled.threads, values, shared=compiled.shared)
 

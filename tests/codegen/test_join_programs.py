@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 
+import sampling
 import weft
 import weft.language as tl
 from entries import enter
@@ -356,9 +357,12 @@ def test_each_program_runs_once(note: Any, numbers: int, grid: tuple[int, int, i
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize(("m", "n"), [(40, 1), (1, 300), (40, 333), (64, 512)])
-@pytest.mark.parametrize(("bm", "bn"), [(16, 16), (4, 64), (32, 2)])
-def test_values(bm: int, bn: int, m: int, n: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("tile", "shape"), sampling.grid(2, [(16, 16), (4, 64), (32, 2)], [(40, 1), (40, 333), (1, 300), (64, 512)])
+)
+def test_values(tile: tuple[int, int], shape: tuple[int, int], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``make test`` has each second shape for each tile: one row or one column of programs, and several of both."""
+    (bm, bn), (m, n) = tile, shape
     pool = executor.Pool(threads)
     monkeypatch.setattr(executor, "pool", lambda: pool)
     a = np.random.default_rng(m + n).integers(-99, 99, (m, n)).astype(np.int32)
@@ -474,13 +478,15 @@ def float_rows(a: Any, out: Any, n: Any, steps: Any, IN_LOOP: tl.constexpr, BM: 
     tl.store(out + rows, total)
 
 
-@pytest.mark.parametrize("kernel", [float_columns, float_rows])
-@pytest.mark.parametrize("in_loop", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-@pytest.mark.parametrize("rows", [4, 16, 64])
-@pytest.mark.parametrize("columns", [4, 8, 16, 32, 64])
+@pytest.mark.parametrize(
+    ("kernel", "in_loop", "dtype", "rows", "columns"),
+    sampling.grid(
+        3, [float_columns, float_rows], [False, True], [np.float32, np.float16], [4, 16, 64], [4, 8, 16, 32, 64]
+    ),
+)
 def test_bits_do_not_depend_on_the_grid(kernel: Any, in_loop: bool, dtype: Any, rows: int, columns: int) -> None:
-    """A program's floats have the bits that it computes alone, in grids of one program."""
+    """A program's floats have the bits that it computes alone, in grids of one program. ``make test`` has each kernel
+    of each type with all rows and all columns, and each number of rows with one or two of columns."""
     programs, steps = 21, 5
     n = programs * columns
     a = np.random.default_rng(rows).standard_normal((rows * steps, n)).astype(dtype)
@@ -513,11 +519,12 @@ def heavy_columns(
         tl.store(out + columns, total)
 
 
-@pytest.mark.parametrize("in_loop", [False, True])
-@pytest.mark.parametrize("exps", [0, 1, 2, 4, 12])
-@pytest.mark.parametrize("rows", [1, 2, 4, 8, 16, 64])
-@pytest.mark.parametrize("columns", [16, 64])
+@pytest.mark.parametrize(
+    ("in_loop", "exps", "rows", "columns"),
+    sampling.grid(3, [False, True], [0, 1, 2, 4, 12], [1, 2, 4, 8, 16, 64], [16, 64]),
+)
 def test_bits_do_not_depend_on_the_work(in_loop: bool, exps: int, rows: int, columns: int) -> None:
+    """``make test`` has each number of rows with all amounts of work, and each amount of work in and out of a loop."""
     programs, steps = 11, 3
     n = programs * columns
     a = np.random.default_rng(rows).standard_normal((rows * steps, n)).astype(np.float32)

@@ -11,6 +11,7 @@ from llvmlite import ir
 
 import weft.language as tl
 from objects import undefined
+from sampling import grid
 from weft import dtypes
 from weft.codegen import compile_module
 from weft.codegen.cpu.exclusive import LOCK
@@ -69,11 +70,17 @@ KINDS: Final = [
 
 
 @pytest.mark.parametrize(
-    "dtype", [dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int16, dtypes.int64], ids=str
+    ("dtype", "machine"),
+    grid(
+        2,
+        [dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int16, dtypes.int64],
+        [name for name in MACHINES if name.startswith("linux")],
+    ),
+    ids=str,
 )
-@pytest.mark.parametrize("machine", [name for name in MACHINES if name.startswith("linux")])
 def test_no_elementwise_function_calls_a_library(machine: str, dtype: DType) -> None:
-    """Neither on vectors nor on scalars. Division and remainder of integers by vectors, too."""
+    """Neither on vectors nor on scalars. Division and remainder of integers by vectors, too. ``make test`` has each type on each
+    second machine."""
     made = target(machine)
     kinds = [kind for class_, kind in KINDS if class_ == class_of(dtype)]
     assert len(kinds) > 10
@@ -123,10 +130,13 @@ def movement(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
     tl.atomic_add(out + tl.argmax(acc, axis=1), tl.sum(acc, axis=0).to(out.dtype.element_ty))
 
 
-@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.float32, dtypes.float64], ids=str)
-@pytest.mark.parametrize("kernel", [functions, movement], ids=["functions", "movement"])
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(
+    ("machine", "kernel", "dtype"),
+    grid(3, list(MACHINES), [functions, movement], [dtypes.float16, dtypes.float32, dtypes.float64]),
+    ids=lambda value: getattr(value, "name", str(value)),
+)
 def test_objects_ask_for_what_the_system_has(machine: str, kernel: KernelFunction, dtype: DType) -> None:
+    """``make test`` has both kernels for each machine, each with one of the types."""
     pointer = PointerArgument(dtype, aligned=True)
     signature = {"x": pointer, "out": pointer, "n": ScalarArgument(dtypes.int32), "N": ConstantArgument(16)}
     found = undefined(compile_module(build_module(kernel, signature), target(machine), Options()).object)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
+import queue
 import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fuzz import process
 from fuzz.case import compare, load, signs, ulps_apart, values_for
 from fuzz.generator import Generator, generate
 from fuzz.process import verdicts
@@ -107,12 +111,26 @@ def test_shrinking_keeps_what_the_failure_needs() -> None:
     assert {argument.arg for argument in kernel.args.args} <= {*re.findall(r"\w+", needed), *bases}
 
 
-def test_a_crash_costs_one_kernel_and_a_hang_its_time(tmp_path: Path) -> None:
+def test_a_crash_costs_one_kernel_and_a_hang_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time passes when the kernel that hangs says that it does: the test waits for no limit, and a busy machine reaches none."""
+    hanging = tmp_path / "hanging"
+
+    class Lines(queue.SimpleQueue[bytes]):
+        def get(self, block: bool = True, timeout: float | None = None) -> bytes:
+            assert timeout == 10
+            end = time.monotonic() + 100
+            while not hanging.exists() and time.monotonic() < end:
+                with contextlib.suppress(queue.Empty):
+                    return super().get(timeout=0.05)
+            hanging.unlink(missing_ok=True)
+            raise queue.Empty
+
+    monkeypatch.setattr(process.queue, "SimpleQueue", Lines)
     bodies = {
         "agrees": AGREEING,
         "crash": "import os\nos.abort()\n",
         "after": AGREEING,
-        "timeout": "import time\ntime.sleep(60)\n",
+        "timeout": f"import pathlib, time\npathlib.Path({str(hanging)!r}).touch()\ntime.sleep(60)\n",
         "last": AGREEING,
     }
     paths = {name: tmp_path / f"{name}.py" for name in bodies}

@@ -46,8 +46,8 @@ def long_tiles(x: Any, n: Any, B: tl.constexpr) -> None:
         tl.store(x + i, tl.load(x + i) + 1)
 
 
-SECONDS = 2.0
-"""How long a storm lasts."""
+SECONDS = float(os.environ.get("STORM", "0.8"))
+"""How long a storm lasts at least."""
 
 
 class Raised(Exception):
@@ -64,6 +64,13 @@ def share(turn: int) -> None:
     executable._WAKING = 0 if turn % 5 else 10**12  # pyright: ignore[reportPrivateUsage]
 
 
+def storms(since: float, launches: int, interrupts: int) -> bool:
+    """Whether a storm goes on: until its time is over, and as many launches were made and interrupted as the tests ask for, or
+    after a minute."""
+    took = time.perf_counter() - since
+    return took < SECONDS or (took < 60 and (launches <= 200 or interrupts <= 100))
+
+
 def works() -> None:
     """Fails unless launches give what they should."""
     x = np.zeros(5000, np.int32)
@@ -73,14 +80,14 @@ def works() -> None:
 
 
 def interrupted(launch: Callable[[], None], expected: type[BaseException]) -> None:
-    """Fails unless a signal after 0.4 s ends the launch with ``expected`` within a second, and launches work afterwards."""
+    """Fails unless a signal after 0.15 s ends the launch with ``expected`` within a second, and launches work afterwards."""
     works()
-    later(0.4)
+    later(0.15)
     start = time.perf_counter()
     try:
         launch()
     except expected:
-        assert time.perf_counter() - start < 1.4
+        assert time.perf_counter() - start < 1.15
     else:
         raise AssertionError("not interrupted")
     works()
@@ -233,8 +240,8 @@ def storm() -> None:
     interrupts = launches = 0
     sys.stdout.write("ready\n")
     sys.stdout.flush()
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
+    start = time.perf_counter()
+    while storms(start, launches, interrupts):
         share(launches)
         x[:] = 0
         try:
@@ -274,8 +281,8 @@ def hail() -> None:
     add_one[(13,)](x, 200_000, 16384)
     interrupts = launches = 0
     signal.setitimer(signal.ITIMER_REAL, 1e-4)
-    end = time.perf_counter() + SECONDS
-    while time.perf_counter() < end:
+    start = time.perf_counter()
+    while storms(start, launches, interrupts):
         share(launches)
         try:
             try:
