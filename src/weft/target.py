@@ -10,6 +10,7 @@ is the same for every type, so that one layout serves a whole kernel; LLVM split
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import sys
@@ -59,6 +60,8 @@ class CpuTarget:
     lanes: int = 16
     tuning: tuple[str, ...] = ()
     """Names of `TUNING`, in order."""
+    cache: int = 32 << 20
+    """The bytes of the last cache that a launch may count on; see `cache_share`."""
 
     @cached_property
     def enabled(self) -> frozenset[str]:
@@ -79,10 +82,58 @@ class CpuTarget:
         return machine.vector_machine(self.lanes)
 
 
-TUNING: Final[Mapping[str, tuple[str, ...]]] = {"fast-dpbf16ps": ("cooperlake", "znver4", "znver5")}
-"""What decides between instructions that a machine has, beside LLVM's features, and the CPUs by LLVM's names of which it holds.
-``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
-long, so that multiply-adds on operands cast to float32 are twice as fast."""
+TUNING: Final[Mapping[str, tuple[str, ...]]] = {
+    "fast-dpbf16ps": ("cooperlake", "znver4", "znver5"),
+    "streaming-stores": ("x86_64",),
+}
+"""What decides between instructions that a machine has, beside LLVM's features, and the CPUs of which it holds, by LLVM's names,
+or a whole architecture.
+
+- ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
+  long, so that multiply-adds on operands cast to float32 are twice as fast.
+- ``streaming-stores``: outputs beyond the cache are stored past it (`weft.codegen.cpu.streaming`)."""
+
+CACHE_PER_CPU: Final = 16 << 20
+"""The most bytes of the last cache that one CPU counts as its own. A virtual machine of two CPUs names the 480 MiB of its whole
+host. There, copies and sums of what they leave took as long with both kinds of stores at 16 MiB (docs/benchmarks.md)."""
+
+
+def cache_share(reported: int | None, cpus: int) -> int:
+    """The bytes of the last cache that a launch may count on, on a machine of so many CPUs: what is ``reported`` of it, but no
+    more than `CACHE_PER_CPU` for each."""
+    most = CACHE_PER_CPU * cpus
+    return most if reported is None else min(reported, most)
+
+
+_CACHES: Final = "/sys/devices/system/cpu/cpu0/cache"
+
+
+def reported_cache(folder: str = _CACHES, cpus: int | None = None) -> int | None:
+    """The bytes of all last caches of a machine of so many CPUs, as Linux tells them of the first one
+    (Documentation/ABI/testing/sysfs-devices-system-cpu); None where it does not."""
+    found: list[tuple[int, int]] = []
+    with contextlib.suppress(OSError, ValueError):
+        for entry in os.scandir(folder):
+            if entry.name.startswith("index"):
+                level, size, sharing = (_line(entry.path, name) for name in ("level", "size", "shared_cpu_map"))
+                sharers = int(sharing.replace(",", ""), 16).bit_count()
+                found.append((int(level), (int(size.removesuffix("K")) << 10) * (cpus or _cpus()) // max(sharers, 1)))
+    return max(found)[1] if found else None
+
+
+def _line(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _cpus() -> int:
+    return os.cpu_count() or 1
+
+
+@cache
+def host_cache() -> int:
+    """`cache_share` of this machine."""
+    return cache_share(reported_cache(), _cpus())
 
 
 @dataclass(frozen=True)
@@ -224,15 +275,16 @@ def host() -> CpuTarget:
     if architecture(triple) == "aarch64" and sys.platform.startswith("linux"):
         features = ",".join([*filter(None, [features]), *(f"+{name}" for name in arm_features(_auxiliary))])
     cpu = llvm.get_host_cpu_name()
-    tuning = tuple(name for name, cpus in TUNING.items() if cpu in cpus)
-    native = CpuTarget(triple, cpu, features, vector_bits(features, triple), tuning=tuning)
+    tuning = tuple(name for name, cpus in TUNING.items() if not {cpu, architecture(triple)}.isdisjoint(cpus))
+    native = CpuTarget(triple, cpu, features, vector_bits(features, triple), tuning=tuning, cache=host_cache())
     return made_of(native, chosen())
 
 
 def made_of(native: CpuTarget, text: str) -> CpuTarget:
     """What a value of ``WEFT_TARGET`` makes of this machine; `ValueError` as `host` says."""
     name, *changes = (part.strip() for part in text.split(","))
-    base = native if name in ("", "native") else level(name, native.triple, native.enabled)
+    is_level = name not in ("", "native")
+    base = replace(level(name, native.triple, native.enabled), cache=native.cache) if is_level else native
     return changed(base, changes, native.enabled) if changes else base
 
 

@@ -126,7 +126,7 @@ def machine_key() -> str:
             rows = {name.strip(): value.strip() for name, _, value in (r.partition(":") for r in first.splitlines())}
             if rows.keys() >= set(_CPU_ROWS):
                 tiles = "amx_tile" in rows["flags"].split() and targets.tiles_permitted()
-                return repr((*(rows[name] for name in _CPU_ROWS), tiles, targets.chosen()))
+                return repr((*(rows[name] for name in _CPU_ROWS), tiles, targets.host_cache(), targets.chosen()))
     return repr(targets.host())
 
 

@@ -33,7 +33,7 @@ from weft.codegen.llvm.masked import (
     masked_scatter,
     masked_store,
 )
-from weft.codegen.llvm.pieces import store_pieces
+from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
@@ -180,13 +180,12 @@ class Accesses:
             self._scatter(op, index, element, value, mask)
             return
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
-        bits = emitter.target.vector_bits
         for start in shape.starts:
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             lanes = [start + j for j in range(shape.run)]
             part = shuffle(builder, value, lanes)
             if mask is None:
-                store_pieces(builder, part, address, element.size, bits)
+                self._store_whole(op, part, address, element.size)
                 continue
             active = shuffle(builder, mask, lanes)
             if self._masked_at_once(op, element):
@@ -194,9 +193,29 @@ class Accesses:
                 continue
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
                 with whole:
-                    store_pieces(builder, part, address, element.size, bits)
+                    self._store_whole(op, part, address, element.size)
                 with partial:
                     masked_store(builder, part, address, active, element.size, prefix=prefix)
+
+    def _store_whole(self, op: tile.StoreOp, value: ir.Value, address: ir.Value, size: int) -> None:
+        """A run without a mask: past the caches where the launch streams and the address is aligned, else plainly."""
+        builder, bits = self._builder, self._emitter.target.vector_bits
+        streams = self._emitter.streams.get(op)
+        if streams is None or (lanes_of(value) or 1) * size < PIECE:
+            store_pieces(builder, value, address, size, bits)
+            return
+        look, past, plain, end = (builder.append_basic_block(name) for name in ("look", "past", "plain", "stored"))
+        builder.cbranch(streams, look, plain).set_weights([1, 99])
+        builder.position_at_end(look)
+        low = builder.and_(builder.ptrtoint(address, I64), ir.Constant(I64, PIECE - 1))
+        builder.cbranch(builder.icmp_unsigned("==", low, ir.Constant(I64, 0)), past, plain)
+        builder.position_at_end(past)
+        stream_pieces(builder, value, address, size)
+        builder.branch(end)
+        builder.position_at_end(plain)
+        store_pieces(builder, value, address, size, bits)
+        builder.branch(end)
+        builder.position_at_end(end)
 
     def _scatter(
         self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from weft.codegen.cpu import amx
+from weft.codegen.cpu.streaming import fence
 from weft.codegen.emit.faults import word
 from weft.codegen.kernel import (
     CHUNK,
@@ -40,6 +41,7 @@ def emit_entry(
     one_by_one: bool,
     cleared: Sequence[int] = (),
     tiles: bool = False,
+    streams: bool = False,
     y_first: bool = False,
     joined: tuple[ir.Function, int] | None = None,
 ) -> ir.Function:
@@ -51,7 +53,8 @@ def emit_entry(
     whose programs may wait, ignores the caller's chunk: a program that waits would hold back the rest of its chunk.
     ``cleared`` are offsets of int64 words in scratch memory that the thread sets to 0 first, but not where it goes on after a
     pause: what a launch keeps there stays. ``tiles``: the program uses
-    AMX's tile registers, which are made ready before the first program and given back after the last.
+    AMX's tile registers, which are made ready before the first program and given back after the last. ``streams``: the program
+    may store past the caches; a fence makes others see that once the thread has returned.
 
     ``y_first``: y counts fastest, else x (`weft.codegen.cpu.order`).
 
@@ -139,16 +142,14 @@ def emit_entry(
     builder.position_at_end(pause)
     for at, value in ((PAUSE, zero), (POSITION, after), (LAST, last)):
         builder.store(value, word(builder, thread, at), align=8)
-    _leave(builder, PAUSED, tiles)
+    _leave(builder, ir.Constant(I32, PAUSED), tiles, streams)
 
     builder.position_at_end(failed)
     builder.store(one, word(builder, record, STOP), align=8)
-    if tiles:
-        amx.release(builder)
-    builder.ret(status)
+    _leave(builder, status, tiles, streams)
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
-        _leave(builder, result, tiles)
+        _leave(builder, ir.Constant(I32, result), tiles, streams)
     return entry
 
 
@@ -204,10 +205,12 @@ def _group(
     return status
 
 
-def _leave(builder: ir.IRBuilder, result: int, tiles: bool) -> None:
+def _leave(builder: ir.IRBuilder, result: ir.Value, tiles: bool, streams: bool) -> None:
     if tiles:
         amx.release(builder)
-    builder.ret(ir.Constant(I32, result))
+    if streams:
+        fence(builder)
+    builder.ret(result)
 
 
 def _int64(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:

@@ -24,6 +24,7 @@ from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
 from weft.codegen.cpu.lowering import LOWERINGS
 from weft.codegen.cpu.order import y_first
+from weft.codegen.cpu.streaming import does_stream, streamed
 from weft.codegen.cpu.sum_order import SumOrder
 from weft.codegen.emit.context import Facts, Grid
 from weft.codegen.emit.faults import Faults
@@ -96,11 +97,14 @@ class CpuMachine:
         sums = sums_of(kernel)
         one = self._program(module, symbol, kernel, options, alone=alone, paired=found is not None or bool(sums))
         scratch, several, first = one.scratch, None, y_first(kernel, options)
+        streams = bool(one.emitter.streams)
         if found is not None:
-            together = self._program(module, found[0].sym_name.data, found[0], options, alone=alone, paired=True)
+            together = self._program(
+                module, found[0].sym_name.data, found[0], options, alone=alone, paired=True, together=found[1].programs
+            )
             if _orders_of_floats(one, kernel) == _orders_of_floats(together, found[0]):
                 scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
-                first = found[1].axis == 1
+                first, streams = found[1].axis == 1, streams or bool(together.emitter.streams)
         guarded = enters(kernel)
         run = emit_entry(
             module,
@@ -109,6 +113,7 @@ class CpuMachine:
             one_by_one=waits(kernel),
             cleared=one.emitter.cleared,
             tiles=one.emitter.uses_tiles,
+            streams=streams,
             y_first=first,
             joined=several,
         )
@@ -131,9 +136,17 @@ class CpuMachine:
         )
 
     def _program(
-        self, module: Module, symbol: str, kernel: func.FuncOp, options: Options, *, alone: bool, paired: bool
+        self,
+        module: Module,
+        symbol: str,
+        kernel: func.FuncOp,
+        options: Options,
+        *,
+        alone: bool,
+        paired: bool,
+        together: int = 1,
     ) -> _Program:
-        """A function that runs a program, or several that are joined; ``paired``: there is one of each."""
+        """A function that runs a program, or so many ``together``; ``paired``: there is one of each."""
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)
@@ -148,6 +161,8 @@ class CpuMachine:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         if alone:
             emitter.alone = has_alone(emitter.entry, record)
+        if (found := streamed(kernel, facts, options, self.target, together)) is not None:
+            emitter.streams = dict.fromkeys(found.stores, does_stream(emitter.entry, found, ids_and_sizes))
         return _Program(program, emitter, emitter.emit_function(kernel, arguments))
 
     def finish(self, emitted: Emitted) -> CompiledKernel:

@@ -90,6 +90,8 @@ class Registers(Emit):
         """Offsets in scratch memory of int64 words that are 0 when a thread begins a launch."""
         self.alone: ir.Value | None = None
         """Whether the program's thread has all atomics of the process to itself; None where it never has."""
+        self.streams: Mapping[Operation, ir.Value] = {}
+        """Stores that may go past the caches (`weft.codegen.cpu.streaming`), each with whether they do in this launch."""
         self.uses_tiles = False
         """Whether the kernel uses the tile registers of AMX."""
         self.paired = False

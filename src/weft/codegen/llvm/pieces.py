@@ -3,13 +3,21 @@
 LLVM stores the registers of a wide vector from the last to the first. Arrays seldom begin where a cache line does, so each of
 these stores may cross two lines, and in that order neighbouring lines take turns: a row in the second-level cache then takes
 twice the time. So each register is a store of its own, the lowest address first, which LLVM keeps.
+
+Stores past the caches have pieces of 16 bytes, whatever the registers: they must be aligned, and NumPy's large arrays begin
+16 bytes behind a line. The processor collects the pieces of a line and writes it whole.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I8, I64, lanes_of, shuffle
+from weft.codegen.llvm.types import I8, I32, I64, lanes_of, shuffle
+
+PIECE: Final = 16
+"""The bytes of a piece that is stored past the caches, and its alignment."""
 
 
 def store_pieces(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, size: int, register_bits: int) -> None:
@@ -20,3 +28,14 @@ def store_pieces(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, size
     for start in range(0, lanes, step):
         place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
         builder.store(shuffle(builder, value, range(start, start + step)), place, align=size)
+
+
+def stream_pieces(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, size: int) -> None:
+    """Stores a vector of elements of ``size`` bytes past the caches, to an address that is a multiple of `PIECE`. Another thread
+    sees it in order only behind a fence."""
+    lanes = lanes_of(value) or 1
+    step = PIECE // size
+    for start in range(0, lanes, step):
+        place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
+        piece = builder.store(shuffle(builder, value, range(start, start + step)), place, align=PIECE)
+        piece.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
