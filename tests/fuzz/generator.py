@@ -20,7 +20,7 @@ from collections.abc import Generator as Yields
 from contextlib import contextmanager
 from typing import Any, Final
 
-from fuzz import atomics, batches, blocks, expressions, maps, microscaled, nests, together, tuples, windows
+from fuzz import atomics, batches, blocks, expressions, maps, microscaled, neighbours, nests, together, tuples, windows
 from fuzz.memory import Access, affine, known, masked
 from fuzz.scope import text_of
 from fuzz.typed import Check, Shape, Typed, binary, cast, fits, lines_up, spelling
@@ -42,6 +42,9 @@ MAPS: Final = "@weft.jit\ndef compose_maps(a, b, c, d):\n    return a * c, b * c
 TOGETHER: Final = 0.08
 """Which part of the kernels has programs that work together; they are many programs of few statements."""
 
+NEIGHBOURS: Final = 0.08
+"""Which part of the others has programs that a CPU runs several of as one."""
+
 
 def generate(seed: int) -> str:
     """The kernel file (see `case`) of a seed."""
@@ -55,7 +58,9 @@ class Generator:
         self.seed = seed
         self.random = r = random.Random(seed)
         self.together = r.random() < TOGETHER
-        self.grid = r.choice(((8,), (16,), (4, 4)) if self.together else ((1,), (1,), (2,), (3,), (5,), (2, 2)))
+        self.neighbours = not self.together and r.random() < NEIGHBOURS
+        alone = neighbours.GRIDS if self.neighbours else ((1,), (1,), (2,), (3,), (5,), (2, 2))
+        self.grid = r.choice(((8,), (16,), (4, 4)) if self.together else alone)
         self.programs = math.prod(self.grid)
         largest = 11 if r.random() < 0.1 else 8
         exponent = r.choice((4, 6, 8, 9)) if self.together else r.randint(0, largest)
@@ -568,7 +573,10 @@ class Generator:
 
     def file(self, work: Callable[[], None] | None = None) -> str:
         """The kernel file; ``work`` writes other statements than `work` does."""
-        self.body(work or self.work)
+        if self.neighbours and work is None:
+            neighbours.body(self)
+        else:
+            self.body(work or self.work)
         constants = {name: value for name, value in self.constants.items() if self.random.random() < 0.8}
         module_level = [f"{n} = tl.constexpr({v})" for n, v in self.constants.items() if n not in constants]
         self.arguments |= {name: ("constant", value) for name, value in constants.items()}
