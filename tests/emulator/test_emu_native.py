@@ -201,6 +201,23 @@ DONE:
 """
 
 
+def replaced(text: str, *pairs: tuple[str, str]) -> str:
+    """A text with other passages in place of some that it has."""
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+NEGATED = replaced(
+    PARTING,
+    ("setp.eq.u32 %p2, %r6, 0;\n  @%p2 bra", "setp.ne.u32 %p2, %r6, 0;\n  @!%p2 bra"),
+    ("setp.lt.u32 %p3, %r5, 100;\n  @%p3 bra NEXT;", "setp.ge.u32 %p3, %r5, 100;\n  @!%p3 bra NEXT;\n  bra.uni DONE;"),
+    ("shr.u32 %r4, %r4, 1;", "shr.u32 %r4, %r4, 1;\n  bra.uni JOIN;\nNEVER:\n  trap;"),
+)
+"""The same by branches where the guard is false, and places that only branches without a guard lead to."""
+
+
 def collatz(n: int) -> int:
     """Steps from n to 1, at most 100."""
     steps = 0
@@ -209,12 +226,13 @@ def collatz(n: int) -> int:
     return steps
 
 
+@pytest.mark.parametrize("text", [PARTING, NEGATED], ids=["guards", "negated"])
 @pytest.mark.parametrize("blocks", [1, 5, 40])
-def test_lanes_that_part(blocks: int) -> None:
+def test_lanes_that_part(blocks: int, text: str) -> None:
     """Results, and the executions of each instruction, against NumPy's: a warp's lanes meet where they did. Of 5 blocks some
     warps, of 40 more than `running.CHUNK` are at a place."""
     ops.load()
-    program = Program(parse(PARTING))
+    program = Program(parse(text))
     rows: list[Any] = []
     for native in (True, False):
         out = np.zeros(blocks * 96, np.uint32)

@@ -132,7 +132,7 @@ class Arguments:
     def _check_array(self, i: int, parameter: Variable, value: Any, array: NDArray[Any]) -> None:
         if array.dtype.hasobject:
             raise LaunchError(f"argument {i} is an array of Python objects, which have no bytes a kernel could read")
-        if not isinstance(value, Encoded) and size_of(parameter) != 8:
+        if size_of(parameter) != 8 and not isinstance(value, Encoded):
             message = f"argument {i} is an array, but parameter {parameter.name} is no pointer: it has {size_of(parameter)} bytes"
             raise LaunchError(message)
 
@@ -151,7 +151,8 @@ class Arguments:
             at = next(j for j, r in enumerate(self.ranges) if r.low <= address < max(r.high, r.low + 1))
             start = self.ranges[at].device
             place = (starts[at] if start is None else start) + address - self.ranges[at].low
-            data = value.encode(place) if isinstance(value, Encoded) else place.to_bytes(8, "little")
+            pointer = isinstance(value, np.ndarray | Scratch)
+            data = place.to_bytes(8, "little") if pointer else value.encode(place)
         elif isinstance(value, bytes | bytearray):
             data = bytes(value)
         elif isinstance(value, Texture | Surface):
@@ -200,11 +201,11 @@ class Arguments:
 
 def _array(value: Any) -> NDArray[Any] | None:
     """The array whose address is passed; None if the argument is none."""
-    if isinstance(value, Texture | Surface):
+    if isinstance(value, np.ndarray):
+        return cast("NDArray[Any]", value)
+    if isinstance(value, int | float | Texture | Surface):  # before `Encoded`, whose methods take time to look for
         return None
-    if isinstance(value, Scratch | Encoded):
-        return value.array
-    return cast("NDArray[Any]", value) if isinstance(value, np.ndarray) else None
+    return value.array if isinstance(value, Scratch | Encoded) else None
 
 
 def _structure(value: Any) -> bytes | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.errors import Fault, Undefined, Where
 from weft.emulator.machine.active import WARP, Active, IndexArray, Mask, alike
+from weft.emulator.machine.geometry import geometry
 from weft.emulator.machine.grid import Dim3, Grid
 from weft.emulator.machine.program import Program
 from weft.emulator.machine.special import Special
@@ -111,10 +112,11 @@ class Execution:
         """Threads of a block, padding included."""
         self.threads = blocks * self.block_threads
         self.warps = blocks * self.block_warps
-        self.lane: NDArray[np.intp] = np.tile(np.arange(WARP), self.warps)
-        self.warp: NDArray[np.intp] = np.repeat(np.arange(self.warps), WARP)
+        self.geometry = geometry(block, blocks, grid.cluster)
+        self.lane = self.geometry.lane
+        self.warp = self.geometry.warp
         """The warp of each thread, counted over all resident blocks."""
-        self.block: NDArray[np.intp] = np.repeat(np.arange(blocks), self.block_threads)
+        self.block = self.geometry.block
         """The resident block of each thread."""
         self.memory = memory
         self.variable_map: VariableMap
@@ -162,8 +164,7 @@ class Execution:
         self.depth[...] = 0
         self.stack_used[...] = 0
         self.issued[...] = 0
-        real, there = np.arange(self.block_threads) < self.real_threads, np.arange(self.blocks) < blocks
-        start = (real & there[:, None]).reshape(-1)
+        start = (self.geometry.real & (np.arange(self.blocks) < blocks)[:, None]).reshape(-1)
         self.exited[...] = ~start
         self.special.place(first_block)
         return Active(start)

@@ -34,7 +34,6 @@ from weft.emulator.memory.memory import WINDOW, Memory
 from weft.emulator.memory.order import NullOrder, Order
 from weft.emulator.ops.allocation import NAMES
 from weft.emulator.profile.counters import Counters
-from weft.emulator.ptx.types import TYPES
 
 RESIDENT: Final = 16384
 """Threads that are executed at once, if there are so many."""
@@ -124,7 +123,7 @@ def launch(
     block_threads = -(-block[0] * block[1] * block[2] // WARP) * WARP
     per_block = variable_map.shared_bytes + variable_map.local_bytes * block_threads
     blocks = max(1, min(total, RESIDENT // block_threads, RESIDENT_BYTES // max(per_block, 1)) // size) * size
-    if any(i.opcode == CANCELS for f in variable_map.functions for i in f.instructions):
+    if CANCELS in variable_map.reached.opcodes:
         blocks = min(blocks, size * FEW)
     if cooperative:
         blocks = total
@@ -145,7 +144,7 @@ def launch(
         memory.clusters.reaches = lambda site: reaches(program.instructions[site])
     elif checks.bounds:
         memory.variables = shared_variables(variable_map)
-    memory.order = execution.order = _order(execution, block_threads, _granule(program, variable_map))
+    memory.order = execution.order = _order(execution, block_threads, variable_map.reached.granule)
     try:
         with np.errstate(all="ignore"), _no_collection():
             scheduler = Tracked(execution, variable_map) if tracked else Scheduler(execution, variable_map)
@@ -249,7 +248,9 @@ def _memory(
     cluster: int,
 ) -> Memory:
     scratch = any(not r.defined for r in given.ranges)
-    has_heap = bool(variable_map.calls & NAMES or symbols.heap.live)  # it may use what earlier launches have allocated
+    has_heap = bool(
+        variable_map.reached.calls & NAMES or symbols.heap.live
+    )  # it may use what earlier launches have allocated
     before = symbols.sizes + [(NAME, symbols.heap.size, 0)] * has_heap
     sizes = before + [(r.name, r.high - r.low, r.skew) for r in given.ranges]
     allocations = layout(sizes + [(WORKSPACE, len(_WORKSPACE), 0)] * cooperative)
@@ -300,17 +301,6 @@ def _parameter_layout(variable_map: VariableMap) -> list[Allocation]:
     for key in [k for k in variable_map.addresses if variable_map.spaces[k] is Space.PARAM]:
         variable_map.addresses[key] += allocation.start
     return [allocation]
-
-
-def _granule(program: Program, variable_map: VariableMap) -> int:
-    """The smallest access to shared memory that the launch may make: 1, 2 or 4 bytes."""
-    smallest = 4
-    for function in variable_map.functions:
-        for i in function.instructions:
-            elsewhere = {"global", "const", "param", "local"} & set(i.modifiers)
-            if i.opcode in ("ld", "st", "atom", "red", "wmma") and not elsewhere:
-                smallest = min(smallest, *(TYPES[m].bytes for m in i.modifiers if m in TYPES), 4)
-    return smallest
 
 
 @contextlib.contextmanager

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from weft.emulator.errors import PTXError
 from weft.emulator.ptx.syntax import Function, Instruction, Module, Register, Symbol
+
+if TYPE_CHECKING:
+    from weft.emulator.machine.reached import Reached
 
 N = TypeVar("N")
 
@@ -40,6 +43,8 @@ class Program:
         self.accesses: dict[tuple[str, frozenset[str]], dict[int, str]] = {}
         """Of functions, given the shared variables that they see: which of them accesses are of
         (`weft.emulator.machine.provenance`)."""
+        self.reached: dict[str, Reached] = {}
+        """By kernel: what `weft.emulator.machine.reached` found."""
         for function in module.functions.values():
             if function.declared:
                 continue

@@ -24,7 +24,6 @@ from weft.emulator.errors import BarrierFault, Fault, PTXError
 from weft.emulator.machine.active import Active, Mask
 from weft.emulator.machine.binding import Binding
 from weft.emulator.machine.execution import Execution
-from weft.emulator.machine.special import CLOCKS, CLOCKS_GLOBAL
 from weft.emulator.machine.steps import Steps
 from weft.emulator.machine.variable_map import VariableMap
 from weft.emulator.native import code
@@ -36,7 +35,7 @@ from weft.emulator.native.rows import Rows
 from weft.emulator.native.running import Row
 from weft.emulator.native.running import Segment as Word
 from weft.emulator.ops.registry import Destinations, Step, Transfer, lookup
-from weft.emulator.ptx.syntax import Instruction, Register
+from weft.emulator.ptx.syntax import Register
 
 PATIENCE: Final = 256
 """Polls of a segment, while others wait, before those who make them are taken to be spinning."""
@@ -87,10 +86,8 @@ class Scheduler:
         self.guarded: dict[int, list[int]] = {}
         """For each guarded instruction: how many threads its guard let through, in a list of one."""
         self.steps: dict[int, tuple[Step | Transfer, bool, bool]] = {}
-        starts = [(self.program.start[f.name], len(f.instructions) + 1) for f in variable_map.functions]
-        self.sites = [site for first, count in starts for site in range(first, first + count)]
-        """All instructions that may run."""
-        self.timed = any(_reads_clock(self.program.instructions[site]) for site in self.sites)
+        self.sites = variable_map.reached.sites
+        self.timed = variable_map.reached.timed
         self.retired: list[Segment] = []
         """Segments from before the native interpreter was there."""
         self.rows: Rows | None = None
@@ -377,12 +374,6 @@ class Scheduler:
             counts = made.setdefault(site, [0, 0])
             counts[0] += warps
             counts[1] += threads
-
-
-def _reads_clock(instruction: Instruction) -> bool:
-    """Only mov reads clocks."""
-    source = instruction.operands[-1] if instruction.opcode == "mov" else None
-    return isinstance(source, Register) and (source.name in CLOCKS or source.name in CLOCKS_GLOBAL)
 
 
 def _guarded_step(step: Step, predicate: Callable[[], Mask], negated: bool, let_through: list[int]) -> Step:

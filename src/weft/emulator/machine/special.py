@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP
-
 if TYPE_CHECKING:
     from weft.emulator.machine.execution import Execution
 
@@ -34,33 +32,27 @@ VECTORS: Final = (
 )
 """Registers of four components, the last of which is 0."""
 
+_ZEROS: Final[dict[str, np.generic]] = {
+    **dict.fromkeys((*(f"{name}.w" for name in VECTORS), *(f"%envreg{i}" for i in range(32))), np.uint32(0)),
+    **dict.fromkeys((f"%pm{i}" for i in range(8)), np.uint32(0)),
+    **dict.fromkeys((*(f"%pm{i}_64" for i in range(8)), "%current_graph_exec"), np.uint64(0)),
+}
+
 
 class Special:
     """The values of the special registers, by name: arrays over the threads, or scalars."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
-        nx, ny, _ = execution.block_shape
-        of_block = np.arange(execution.block_threads, dtype=np.uint32)
-        local = np.tile(of_block, execution.blocks)
-        places = of_block % nx, of_block // nx % ny, of_block // (nx * ny)
-        lane = execution.lane.astype(np.uint32)
-        below = (np.uint32(1) << lane) - np.uint32(1)
         reserved = execution.memory.reserved_shared
         grid, clusters = execution.grid, execution.memory.clusters
         base = np.uint32(0) if clusters is None else clusters.base.astype(np.uint32)
         self.values: dict[str, NDArray[Any] | np.generic] = {
-            "%laneid": lane,
-            "%warpid": local // np.uint32(WARP),
+            **_ZEROS,
+            **execution.geometry.special,
             "%nwarpid": np.uint32(64),
-            "%smid": execution.block.astype(np.uint32),
             "%nsmid": np.uint32(execution.blocks),
             "%gridid": np.uint64(0),
-            "%lanemask_eq": below + np.uint32(1),
-            "%lanemask_lt": below,
-            "%lanemask_le": below << np.uint32(1) | np.uint32(1),
-            "%lanemask_gt": ~(below << np.uint32(1) | np.uint32(1)),
-            "%lanemask_ge": ~below,
             "%dynamic_smem_size": np.uint32(execution.memory.dynamic_shared),
             "%total_smem_size": np.uint32(execution.memory.shared_bytes - reserved),
             "%aggr_smem_size": np.uint32(execution.memory.shared_bytes),
@@ -69,30 +61,16 @@ class Special:
             "%reserved_smem_offset_cap": np.uint32(reserved),
             "%reserved_smem_offset_0": base,
             "%reserved_smem_offset_1": base + np.uint32(reserved // 2),
-            "%cluster_ctarank": self._threads(grid.rank(np.arange(execution.blocks))),
             "%cluster_nctarank": np.uint32(grid.cluster_size),
             "%is_explicit_cluster": np.bool_(grid.explicit),
         }
-        within = grid.within(np.arange(execution.blocks))
         for i, axis in enumerate(_AXES):
-            self.values[f"%tid.{axis}"] = np.tile(places[i], execution.blocks)
             self.values[f"%ntid.{axis}"] = np.uint32(execution.block_shape[i])
             self.values[f"%nctaid.{axis}"] = np.uint32(grid.shape[i])
             self.values[f"%nclusterid.{axis}"] = np.uint32(grid.clusters[i])
             self.values[f"%cluster_nctaid.{axis}"] = np.uint32(grid.cluster[i])
-            self.values[f"%cluster_ctaid.{axis}"] = self._threads(within[i])
             self.values[f"%ctaid.{axis}"] = np.zeros(execution.threads, np.uint32)
             self.values[f"%clusterid.{axis}"] = np.zeros(execution.threads, np.uint32)
-        for name in VECTORS:
-            self.values[f"{name}.w"] = np.uint32(0)
-        for name in (*(f"%envreg{i}" for i in range(32)), *(f"%pm{i}" for i in range(8))):
-            self.values[name] = np.uint32(0)
-        for name in (*(f"%pm{i}_64" for i in range(8)), "%current_graph_exec"):
-            self.values[name] = np.uint64(0)
-
-    def _threads(self, of_blocks: NDArray[np.intp]) -> NDArray[np.uint32]:
-        """What each block has, for its threads."""
-        return np.repeat(of_blocks.astype(np.uint32), self.execution.block_threads)
 
     def set_workspace(self, address: int) -> None:
         """A cooperative launch has its workspace here."""

@@ -7,10 +7,11 @@ from typing import Final
 
 from weft.emulator.errors import PTXError
 from weft.emulator.machine.program import Program
+from weft.emulator.machine.reached import reached
 from weft.emulator.machine.symbols import FUNCTIONS, Symbols, size_of
 from weft.emulator.memory.access_batch import Space
 from weft.emulator.memory.memory import WINDOW
-from weft.emulator.ptx.syntax import Address, Function, Group, Instruction, Register, Symbol, Variable, Vector
+from weft.emulator.ptx.syntax import Function, Instruction, Symbol, Variable
 from weft.emulator.ptx.types import TYPES
 
 RECURSION: Final = 256
@@ -31,11 +32,10 @@ class VariableMap:
     def __init__(self, program: Program, kernel: str, symbols: Symbols, dynamic_shared: int, reserved: int = 0) -> None:
         self.program = program
         self.kernel = program.module.functions[kernel]
-        self.functions = _reachable(program, kernel)
-        """The functions that may run."""
-        used = {name for function in self.functions for i in function.instructions for name in names_in(i.operands)}
-        self.calls = {name for name in used if name not in program.start and name in program.module.functions}
-        """Functions without a body that they call."""
+        self.reached = reached(program, kernel)
+        """What the kernel's text says."""
+        self.functions = self.reached.functions
+        used = self.reached.names
         module = list(program.module.variables.values())
         self.addresses: dict[tuple[str, str], int] = {}
         """By (function, or "" for a module's, and name): the address within the variable's space."""
@@ -77,7 +77,7 @@ class VariableMap:
         self.local_bytes = self.local_frame * (RECURSION if self.recursive else 1)
         self.stack_start = self.local_bytes
         """Where in local memory alloca's begins, up to ``local_bytes``."""
-        if any(i.opcode in STACK_OPCODES for f in self.functions for i in f.instructions):
+        if not STACK_OPCODES.isdisjoint(self.reached.opcodes):
             self.local_bytes += STACK
         self.parameter_bytes = 0
         for v in self.kernel.parameters:
@@ -89,8 +89,7 @@ class VariableMap:
 
     def reads(self, special: str) -> bool:
         """Whether the functions that may run read a special register whose name begins so."""
-        operands = (o for function in self.functions for i in function.instructions for o in i.operands)
-        return any(isinstance(o, Register) and o.name.startswith(special) for o in operands)
+        return any(name.startswith(special) for name in self.reached.registers)
 
     def space(self, function: Function, name: str) -> Space | None:
         """The state space of a variable that a function sees under a name; None if it sees none."""
@@ -118,32 +117,6 @@ class VariableMap:
     def _place(self, owner: str, name: str, space: Space, address: int) -> None:
         self.addresses[owner, name] = address
         self.spaces[owner, name] = space
-
-
-def names_in(operands: tuple[object, ...]) -> set[str]:
-    """The names that operands mention."""
-    found: set[str] = set()
-    for operand in operands:
-        match operand:
-            case Symbol():
-                found.add(operand.name)
-            case Address():
-                found |= names_in((operand.base, *operand.coordinates, operand.sampler))
-            case Vector() | Group():
-                found |= names_in(operand.elements)
-            case _:
-                pass
-    return found
-
-
-def _reachable(program: Program, kernel: str) -> list[Function]:
-    seen: dict[str, None] = {}
-    todo = [kernel]
-    while todo:
-        if (name := todo.pop()) not in seen:
-            seen[name] = None
-            todo += sorted(program.callees[name])
-    return [program.module.functions[name] for name in seen]
 
 
 def _up(value: int, multiple: int) -> int:

@@ -184,7 +184,6 @@ def visit(work: int, segment: int, number: int, listed: int, guarded: int) -> in
     made = 0
     threads = 0
     taken = 0
-    fallen = 0
     warp = 0
     while warp < warps:
         n = 0
@@ -199,31 +198,46 @@ def visit(work: int, segment: int, number: int, listed: int, guarded: int) -> in
             break
         made += n
         execute(first, count, listed, n, guarded)
-        for i in range(n):
-            word = i64(listed, i)
-            at = word & LANES
-            bits = word >> 32 & LANES
-            if target >= 0:
-                through = bits
-                if guard:
-                    through = bits & (ballot(guard, at) ^ flip)
-                put32(there, at, u32(there, at) | through)
-                taken += ones(through)
-                bits = bits & ~through
-            if following >= 0:
-                put32(behind, at, u32(behind, at) | bits)
-                fallen += ones(bits)
+        if guard:
+            taken += part(guard, flip, there, behind, listed, n)
+        else:
+            send(there if target >= 0 else behind, listed, n)
+    if not guard:
+        taken = threads if target >= 0 else 0
     put64(segment, Segment.WARPS, i64(segment, Segment.WARPS) + made)
     put64(segment, Segment.THREADS, i64(segment, Segment.THREADS) + threads)
     put64(segment, Segment.TAKEN, i64(segment, Segment.TAKEN) + taken)
     if taken:
         put64(segments + target * SEGMENT_BYTES, Segment.PRESENT, 1)
-    if fallen:
+    if threads - taken:
         put64(segments + following * SEGMENT_BYTES, Segment.PRESENT, 1)
     return made
 
 
-FUNCTIONS: Final = (narrow, execute, rows, visit, region)
+def part(guard: int, flip: int, there: int, behind: int, listed: int, n: int) -> int:
+    """Lets the lanes of a list whose guard lets them through join those ``there``, and the others those ``behind``; how many
+    went through."""
+    through = 0
+    for i in range(n):
+        word = i64(listed, i)
+        at = word & LANES
+        bits = word >> 32 & LANES
+        going = bits & (ballot(guard, at) ^ flip)
+        put32(there, at, u32(there, at) | going)
+        put32(behind, at, u32(behind, at) | bits & ~going)
+        through += ones(going)
+    return through
+
+
+def send(there: int, listed: int, n: int) -> None:
+    """Lets the lanes of a list join those ``there``."""
+    for i in range(n):
+        word = i64(listed, i)
+        at = word & LANES
+        put32(there, at, u32(there, at) | word >> 32)
+
+
+FUNCTIONS: Final = (narrow, execute, rows, part, send, visit, region)
 """What is translated."""
 
 NUMBERS: Final = {
