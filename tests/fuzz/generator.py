@@ -571,10 +571,10 @@ class Generator:
         for value in dict.fromkeys([*unread[-8:], *values[-2:], self.random.choice(values)]):
             self.store(value)
 
-    def file(self, work: Callable[[], None] | None = None) -> str:
-        """The kernel file; ``work`` writes other statements than `work` does."""
+    def file(self, work: Callable[[], None] | None = None, surely: str = "") -> str:
+        """The kernel file; ``work`` writes other statements than `work` does. Of neighbours one statement is ``surely`` there."""
         if self.neighbours and work is None:
-            neighbours.body(self)
+            neighbours.body(self, surely)
         else:
             self.body(work or self.work)
         constants = {name: value for name, value in self.constants.items() if self.random.random() < 0.8}

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from xdsl.ir import SSAValue
 
 import weft.language as tl
 from fuzz import expressions
@@ -19,7 +21,8 @@ from fuzz.case import NATIVE
 from fuzz.generator import Generator
 from fuzz.worker import AGREES, judge
 from sampling import some
-from weft.ir.tile import FLOAT
+from weft.ir.tile import FLOAT, AtomicRmwOp
+from weft.ir.types import is_tile
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.jit]
 
@@ -28,7 +31,12 @@ SEEDS = 200
 
 
 def family(name: str, seed: int) -> str:
-    """A kernel with one statement of a family, or one expression of a form."""
+    """A kernel with one statement of a family, or one expression of a form. Of "neighbours:" and a statement's name, a kernel of
+    many programs with that statement."""
+    kind, _, statement = name.partition(":")
+    if kind == "neighbours":
+        generator = next(g for g in map(Generator, itertools.count(seed * 1000)) if g.neighbours)
+        return generator.file(surely=statement)
     generator = Generator(seed)
     generator.together = False
 
@@ -71,6 +79,24 @@ def last_unchecked(right: Any) -> Any:
     return lambda b, shape, offsets, block, checked: right(b, shape, offsets, block, checked[:-1])
 
 
+def atomics_of_programs_too(right: Any) -> Any:
+    """What is along a dimension, and pointers of atomics that happen once for a program."""
+
+    def along(value: SSAValue, *of: Any) -> list[int]:
+        atomic = any(isinstance(use.operation, AtomicRmwOp) for use in value.uses)
+        return right(value, *of) or [0] * (atomic and not is_tile(value))
+
+    return along
+
+
+def nothing_crossed(right: Any) -> Any:
+    def initialise(self: Any, function: Any) -> None:
+        right(self, function)
+        self.crossed = []
+
+    return initialise
+
+
 FAULTS = {
     "a mask judged by its last element": Fault(
         "load", "codegen.cpu.versions", "decided_by_last", lambda _: lambda mask, axis: True
@@ -104,6 +130,24 @@ FAULTS = {
         "atomic", "codegen.llvm.atomics", "_SIGNED", lambda _: {"min": "max", "max": "min"}
     ),
     "an atomic store left out": Fault("atomic", "codegen.llvm.atomics", "release_store", lambda _: lambda *_: None),
+    "programs joined by ids in types that do not hold them": Fault(
+        "neighbours:index", "transforms.join_programs", "_keeps_numbers", lambda _: lambda _: True
+    ),
+    "programs joined that use ids otherwise": Fault(
+        "neighbours:index", "transforms.join_programs", "_sums", lambda right: lambda product: right(product) or []
+    ),
+    "programs joined whose elements meet": Fault(
+        "neighbours:across", "transforms.join_programs", "_Dimensions.__init__", nothing_crossed
+    ),
+    "programs joined that update a place once": Fault(
+        "neighbours:update", "transforms.join_programs", "_along", atomics_of_programs_too
+    ),
+    "programs of numbers joined that update a place": Fault(
+        "neighbours:update",
+        "transforms.join_scalars",
+        "_is_allowed",
+        lambda right: lambda op: isinstance(op, AtomicRmwOp) or right(op),
+    ),
     "printed elements in another order": Fault(
         "printing", "ir.printing", "Print.placed", lambda right: lambda self, data: right(self, data)[::-1]
     ),
@@ -114,6 +158,7 @@ QUICK = (
     "a descriptor unchecked in its last dimension",
     "an atomic store left out",
     "printed elements in another order",
+    "programs joined whose elements meet",
 )
 
 
