@@ -125,8 +125,10 @@ def same(found: str, expected: str) -> bool:
 
 
 def sample(system: str) -> Iterator[str]:
-    """What ``make test`` compiles: of each function's expressions one of 16, and one at least. Each function and each system
-    begins at another, so that all types occur."""
+    """What ``make test`` compiles: of each function's expressions one of 16, and one at least; nothing of ``jax-x32``, which are
+    JAX's functions in other types. Each function and each system begins at another, so that all types occur."""
+    if system == "jax-x32":
+        return
     functions: dict[str, list[str]] = {}
     for expression in cases(system):
         functions.setdefault(expression.partition("(")[0], []).append(expression)

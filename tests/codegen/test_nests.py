@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 import weft
 import weft.language as tl
 from entries import enter
-from sampling import grid
+from sampling import grid, some
 from weft import dtypes
 from weft import target as targets
 from weft.codegen.compile import emit_assembly
@@ -698,7 +698,7 @@ print("right")
 """
 
 
-@pytest.mark.parametrize("level", ["x86-64", "x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("level", some(["x86-64", "x86-64-v3", "x86-64-v4"], "x86-64", "x86-64-v4"))
 def test_lower_levels_of_the_machine(level: str) -> None:
     """What this machine computes without its best instructions."""
     try:

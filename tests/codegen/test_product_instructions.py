@@ -189,14 +189,14 @@ def row_at(name: str, machine: str) -> tuple[str, int] | str:
 
 
 def on_targets(*names: str) -> list[Any]:
-    """Each type on each target. ``make test`` keeps each type by each instruction at each width, and each target with a type; the
-    targets whose instructions another one has are nightly."""
+    """Each type on each target. ``make test`` keeps each type by each instruction at each width, and of several types each target
+    with one; the targets whose instructions another one has are nightly."""
     known: set[object] = set()
     used: set[str] = set()
     cases: list[Any] = []
     for name, machine in product_of(names, TARGETS):
         row = name, row_at(name, machine)
-        repeated = row in known and (machine in used or name != names[-1])
+        repeated = row in known and (machine in used or name != names[-1] or len(names) == 1)
         known.add(row)
         used |= set() if repeated else {machine}
         cases.append(pytest.param(machine, name, marks=pytest.mark.nightly if repeated else ()))
@@ -231,13 +231,14 @@ def run_several(differ: Differential, operands: Sequence[tuple[Array, Array]], s
 
 
 @pytest.mark.jit
+@pytest.mark.parametrize(("at", "name"), on_targets("int8"), indirect=["at"])
 @pytest.mark.parametrize(
     ("m", "n", "k", "bk"), [(16, 16, 70, 16), (64, 32, 200, 64), (1, 16, 20, 16), (2, 64, 33, 16), (32, 128, 2100, 32)]
 )
-def test_integers_are_exact(differ: Differential, at: CpuTarget, m: int, n: int, k: int, bk: int) -> None:
+def test_integers_are_exact(differ: Differential, at: CpuTarget, name: str, m: int, n: int, k: int, bk: int) -> None:
     """All values of int8, sums that wrap around, and depths that no group divides."""
     r = np.random.default_rng(m)
-    a, b = r.integers(-128, 128, (m, k)).astype(np.int8), r.integers(-128, 128, (k, n)).astype(np.int8)
+    a, b = (r.integers(-128, 128, shape).astype(NAMES[name].numpy) for shape in ((m, k), (k, n)))
     a[0], b[:, 0], a[-1] = -128, -128, 127
     start = r.integers(-(2**31), 2**31, (m, n)).astype(np.int32)
     expected = (start.astype(np.int64) + a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)
@@ -316,12 +317,15 @@ def modelled(a: Array, b: Array, start: Array, add: Callable[[Fraction, list[Fra
 
 
 @pytest.mark.jit
+@pytest.mark.parametrize(("at", "name"), on_targets("bfloat16"), indirect=["at"])
 @pytest.mark.parametrize("m", [1, 8])
 @pytest.mark.parametrize("exponents", [(-4, 4), (-70, -56)], ids=["ordinary", "subnormal"])
-def test_bfloat16_is_the_model(differ: Differential, at: CpuTarget, m: int, exponents: tuple[int, int]) -> None:
+def test_bfloat16_is_the_model(
+    differ: Differential, at: CpuTarget, name: str, m: int, exponents: tuple[int, int]
+) -> None:
     """Bit by bit, with numbers of all signs and exponents that differ, and with products and sums below the normal numbers.
     AArch64 takes BFDOT for one row."""
-    chosen = product_for(at.enabled, "bfloat16", "float32", m, 16)
+    chosen = product_for(at.enabled, name, "float32", m, 16)
     r, n, k = np.random.default_rng(1), 16, 37
 
     def numbers(*shape: int) -> Array:
