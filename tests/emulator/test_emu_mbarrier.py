@@ -251,6 +251,22 @@ def test_a_relaxed_barrier_orders_nothing(changed: dict[str, str]) -> None:
         device(pipeline(**changed), 64, {"d": "u32"})
 
 
+def test_relaxed_barriers_order_what_is_between_fences() -> None:
+    """A fence and a relaxed arrival are a release, a relaxed wait and a fence an acquire; each fence is needed."""
+    fence, lines = "fence.acq_rel.cta;", pipeline(wait="relaxed.cta.", arrive="relaxed.cta.").splitlines()
+
+    def fenced(arrivals: str, waits: str) -> str:
+        return "\n".join(
+            arrivals + line if "mbarrier.arrive" in line else line + waits if "@!%q2 bra" in line else line
+            for line in lines
+        )
+
+    assert device(fenced(fence, fence), 64, {"d": "u32"})["d"][63] == 2800 + 8 * 31
+    for text in (fenced("", fence), fenced(fence, "")):
+        with pytest.raises(Race):
+            device(text, 64, {"d": "u32"})
+
+
 def test_some_lanes_wait_and_others_need_not() -> None:
     """Odd lanes' object has completed its phase already; even lanes are behind thread 32, which comes later."""
     text = """

@@ -56,7 +56,7 @@ def numbered() -> str:
         lines += [f"add.u32 %n{i}, %i2, {column + i};" for i in range(64)]
         names = ", ".join(f"%n{i}" for i in range(64))
         lines.append(f"tcgen05.st.sync.aligned.32x32b.x64.b32 [%mine + {column}], {{{names}}};")
-    return "\n".join(lines)
+    return "\n".join([*lines, "tcgen05.wait::st.sync.aligned;"])
 
 
 def loaded(shape: str, count: int, suffix: str = "", at: str = "%mine + 4", extra: str = "") -> NDArray[np.uint32]:

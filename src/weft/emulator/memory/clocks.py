@@ -66,7 +66,7 @@ class Clocks:
 
     def reset(self, blocks: int | None = None) -> None:
         """No access has happened yet; only the first ``blocks`` blocks have threads."""
-        self.now = 0
+        self.now: int = 0
         self.columns = self.warps
         self.seen: Times = np.zeros((self.blocks, self.columns, 2, self.columns), np.int64)
         self.began: Times = np.zeros((self.blocks, 0), np.int64)
@@ -86,7 +86,7 @@ class Clocks:
         self.common = 0
         """What all warps and all operations have seen."""
         self._fenced: Times | None = None
-        self._noted: Times | None = None
+        self.noted: Times | None = None
 
     # ---- what the accesses ask ---------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class Clocks:
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         """Adds what the warps have seen and done to the key of their block."""
-        self._give(key, self.block_of[warps], self.rows(warps))
+        self.give(key, self.block_of[warps], self.rows(warps))
 
     def lift(self) -> None:
         """All warps of each block have seen what each of them has: the floors follow."""
@@ -195,6 +195,10 @@ class Clocks:
         """The warps have seen what was given to the key of their block."""
         if (record := self.keys.get(key)) is not None:
             self.learn(warps, self._wide(key, record)[self.block_of[warps]])
+
+    def forget(self, key: Hashable) -> None:
+        """The key is not used any more."""
+        self.keys.pop(key, None)
 
     def fence_async(self, warps: IndexArray) -> None:
         """What the warps have seen and done has passed to the async proxy."""
@@ -210,9 +214,17 @@ class Clocks:
 
     def fence(self, warps: IndexArray) -> None:
         """Relaxed writes from now on release what the warps have seen; what relaxed reads have noted is seen."""
-        if self._noted is not None:
-            noted = self._noted = self._widened(self._noted)
+        self.fence_after(warps)
+        self.fence_before(warps)
+
+    def fence_after(self, warps: IndexArray) -> None:
+        """What relaxed reads of the warps have noted is seen."""
+        if self.noted is not None:
+            noted = self.noted = self._widened(self.noted)
             self.learn(warps, noted[warps])
+
+    def fence_before(self, warps: IndexArray) -> None:
+        """Relaxed writes of the warps from now on release what they have seen and done."""
         if self._fenced is None:
             self._fenced = np.zeros((self.blocks * self.warps, 2, self.columns), np.int64)
         fenced = self._fenced = self._widened(self._fenced)
@@ -227,15 +239,15 @@ class Clocks:
         """A relaxed write: what the warps had seen and done at their last fence."""
         if self._fenced is not None:
             fenced = self._fenced = self._widened(self._fenced)
-            self._give(key, self.block_of[warps], fenced[warps])
+            self.give(key, self.block_of[warps], fenced[warps])
 
     def note(self, key: Hashable, warps: IndexArray) -> None:
         """A relaxed read: seen at the warps' next fence."""
         if (record := self.keys.get(key)) is None:
             return
-        if self._noted is None:
-            self._noted = np.zeros((self.blocks * self.warps, 2, self.columns), np.int64)
-        noted = self._noted = self._widened(self._noted)
+        if self.noted is None:
+            self.noted = np.zeros((self.blocks * self.warps, 2, self.columns), np.int64)
+        noted = self.noted = self._widened(self.noted)
         noted[warps] = np.maximum(noted[warps], self._wide(key, record)[self.block_of[warps]])
 
     # ---- asynchronous operations -------------------------------------------------------------------------------------
@@ -290,7 +302,7 @@ class Clocks:
 
     def _tell(self, owners: IndexArray, rows: Times, key: Hashable, warps: IndexArray | None) -> None:
         if key is not None:
-            self._give(key, self.block_of[owners], rows)
+            self.give(key, self.block_of[owners], rows)
         elif warps is not None:
             self.learn(owners, rows)
 
@@ -332,11 +344,11 @@ class Clocks:
                 self.ended[blocks, chosen] = NEVER
                 self.seen[blocks, chosen + self.warps] = 0
                 return chosen + self.warps
-            self._grow(int(rank.max()) + 1)
+            self.grow(int(rank.max()) + 1)
             rows = _padded(rows, self.columns)
 
-    def _grow(self, least: int) -> None:
-        """More columns."""
+    def grow(self, least: int) -> None:
+        """More columns, at least so many."""
         old = self.columns
         more = max(FIRST_COLUMNS, least, old - self.warps)
         self.columns += more
@@ -351,7 +363,8 @@ class Clocks:
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 
-    def _give(self, key: Hashable, blocks: IndexArray, rows: Times) -> None:
+    def give(self, key: Hashable, blocks: IndexArray, rows: Times) -> None:
+        """Adds rows to the key of their blocks, ascending."""
         if (record := self.keys.get(key)) is None:
             record = self.keys[key] = np.zeros((self.blocks, 2, self.columns), np.int64)
         record = self._wide(key, record)
@@ -359,12 +372,6 @@ class Clocks:
             starts = heads.nonzero()[0]
             rows, blocks = np.maximum.reduceat(rows, starts, axis=0), blocks[starts]
         record[blocks] = np.maximum(record[blocks], rows)
-
-    def inform(self, key: Hashable, block: int, column: int, time: int) -> None:
-        """Adds to the key of a block what the agent of a column did up to a time."""
-        rows = np.zeros((1, 2, self.columns), np.int64)
-        rows[0, 0, column] = time
-        self._give(key, np.array([block]), rows)
 
     def _wide(self, key: Hashable, record: Times) -> Times:
         if record.shape[-1] != self.columns:

@@ -298,9 +298,16 @@ class GlobalOrder(NullOrder):
         self._clocks.acquire(key, warps)
         self._between.acquire(key, warps)
 
+    def note(self, key: Hashable, warps: IndexArray) -> None:
+        """Between blocks that is taken to be an acquire, as `release_fenced` is to be a release."""
+        self._shared.note(key, warps)
+        self._verdicts.settle()
+        self._clocks.note(key, warps)
+        self._between.acquire(key, warps)
+
     def forget(self, key: Hashable) -> None:
         self._shared.forget(key)
-        self._clocks.keys.pop(key, None)
+        self._clocks.forget(key)
         self._between.forget(key)
 
     def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:

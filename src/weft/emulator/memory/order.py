@@ -55,6 +55,7 @@ from weft.emulator.memory.shadow import (
     Who,
     unseen_writes,
 )
+from weft.emulator.memory.tensor_clocks import TensorClocks
 from weft.emulator.ptx.syntax import Instruction
 
 __all__ = ["Agent", "NullOrder", "Order"]
@@ -103,6 +104,9 @@ class NullOrder:
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """These warps have seen whatever was released to the key in their block."""
+
+    def note(self, key: Hashable, warps: IndexArray) -> None:
+        """These warps will have seen, from their next fence on, whatever was released to the key in their block."""
 
     def forget(self, key: Hashable) -> None:
         """The key is not used any more (the phase of an mbarrier two phases ago)."""
@@ -159,7 +163,12 @@ class Order(NullOrder):
         self._coordinates = coordinates
         self._kernel = kernel
         self.clocks = Clocks(blocks, block_threads // WARP, parts)
-        self._flags = Flags(self.clocks)
+        self.tensor: TensorClocks | None = None
+        """Of a kernel that has tcgen05."""
+        if any(i.opcode == "tcgen05" for i in instructions):
+            self.tensor = TensorClocks(blocks, block_threads // WARP, parts)
+        self._all: list[Clocks] = [self.clocks, *([self.tensor] if self.tensor else [])]
+        self._flags = [Flags(clocks) for clocks in self._all]
         if blocks * block_threads > THREADS:
             raise ValueError(f"{blocks * block_threads} resident threads: races are checked for {THREADS} at most")
         threads: IndexArray = np.arange(blocks * block_threads, dtype=np.intp)
@@ -177,22 +186,17 @@ class Order(NullOrder):
     def shared(self) -> Order | None:
         return self
 
-    def tick(self, site: int) -> int:
-        """The time of an access to other memory than shared, which others check."""
-        self.clocks.now += 1
-        self._sites.append(site)
-        self._kinds.append(Kind.READ)
-        return self.clocks.now
-
     def reset(self, blocks: int | None = None) -> None:
-        self.clocks.reset(blocks)
+        for clocks in self._all:
+            clocks.reset(blocks)
         self.writes = LastWrites(self._contents.shape[0], self.shift, self._proxies, self.owned)
         self.reads = History(self._contents.shape[0], self.shift, self.clocks.blocks, self.owned)
         self.strong_reads: History | None = None
         self.strong_writes: History | None = None
         self._sites: list[int] = [0]
         self._kinds: list[Kind] = [Kind.READ]
-        self._flags.reset()
+        for flags in self._flags:
+            flags.reset()
 
     def _history(self) -> History:
         return History(self._contents.shape[0], self.shift, self.clocks.blocks)
@@ -414,30 +418,41 @@ class Order(NullOrder):
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
-        for came, left in self.clocks.by_part(arriving, leaving):
-            self.clocks.barrier(came, left)
-        self.clocks.lift()
+        for clocks in self._all:
+            for came, left in clocks.by_part(arriving, leaving):
+                clocks.barrier(came, left)
+            clocks.lift()
 
     def synchronise(self, warps: IndexArray) -> None:
         self.clocks.synchronise(warps)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
-        self.clocks.release(key, warps)
+        for clocks in self._all:
+            clocks.release(key, warps)
 
     def release_fenced(self, key: Hashable, warps: IndexArray) -> None:
-        self.clocks.release_fenced(key, warps)
+        for clocks in self._all:
+            clocks.release_fenced(key, warps)
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
-        self.clocks.acquire(key, warps)
+        for clocks in self._all:
+            clocks.acquire(key, warps)
+
+    def note(self, key: Hashable, warps: IndexArray) -> None:
+        for clocks in self._all:
+            clocks.note(key, warps)
 
     def forget(self, key: Hashable) -> None:
-        self.clocks.keys.pop(key, None)
+        for clocks in self._all:
+            clocks.forget(key)
 
     def communicate(self, access: AccessBatch, semantics: str = "relaxed") -> None:
-        self._flags.communicate(access, self._warp[access.threads], semantics)
+        for flags in self._flags:
+            flags.communicate(access, self._warp[access.threads], semantics)
 
     def fence(self, warps: IndexArray, wide: bool = True) -> None:
-        self.clocks.fence(warps)
+        for clocks in self._all:
+            clocks.fence(warps)
 
     def fence_shared(self, warps: IndexArray) -> None:
         self.clocks.fence(warps)

@@ -4,8 +4,8 @@ What an operation does to an object is `weft.emulator.arith.mbarrier_word`; this
 other threads have seen afterwards. How threads wait is `weft.emulator.ops.mbarrier_wait`.
 
 Order. An arrival with release semantics releases what its warp has done to the phase it arrives in, a completed copy releases its
-writes, and a wait that is answered "complete" acquires. The key of a phase is the object's address and the phase's parity: when a
-phase begins, the one before the last is long acquired.
+writes, and a wait that is answered "complete" acquires. Relaxed ones do so with fences around them. The key of a phase is the
+object's address and the phase's parity: when a phase begins, the one before the last is long acquired.
 """
 
 from __future__ import annotations
@@ -136,18 +136,20 @@ def update(
     arrivals: NDArray[np.int64] | int = 0,
     drop: bool = False,
     transactions: NDArray[np.int64] | int = 0,
-    release: bool = False,
+    release: bool | None = None,
     may_complete: bool = True,
 ) -> tuple[Words, Phase]:
     """Lanes arrive (and, with ``drop``, leave for good), and wait for more bytes (or fewer): one entry for each of ``threads``.
+    ``release``: what they have done; if false what they had done at their last fence, if None nothing.
 
     Returns the words each found, and the phases they were in.
     """
     flat, words = load(execution, site, threads, addresses, Kind.ATOMIC)
     phase = Phase(addresses, parity(words))
-    if release and execution.order.active:
+    if release is not None and execution.order.active:
+        tell = execution.order.release if release else execution.order.release_fenced
         for key, which in keys(phase):
-            execution.order.release(key, np.unique(execution.warp[threads[which]]))
+            tell(key, np.unique(execution.warp[threads[which]]))
     order, starts = _by_object(flat)
     heads = order[starts]
     ends = np.append(starts[1:], order.size)

@@ -75,9 +75,10 @@ class _Waits:
     def acquire(self, threads: IndexArray, addresses: NDArray[np.uint64], meant: Counts) -> None:
         """These threads have waited for these phases."""
         order = self.execution.order
-        if self.acquires and order.active and threads.size:
+        if order.active and threads.size:
+            learn = order.acquire if self.acquires else order.note
             for key, which in keys(Phase(addresses, meant)):
-                order.acquire(key, np.unique(self.execution.warp[threads[which]]))
+                learn(key, np.unique(self.execution.warp[threads[which]]))
 
 
 @instruction("mbarrier.test_wait", polls=True)

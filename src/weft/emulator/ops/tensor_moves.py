@@ -2,7 +2,7 @@
 
 A warp reaches 32 lanes of its own block's tensor memory, whatever ``.cta_group`` the kernel has. Loads and stores are done when
 they are issued, and so are the products and copies that tensor memory takes part in (`weft.emulator.ops.tcgen05_mma`,
-`tcgen05_copy`). ``wait`` is for the check of their order (`weft.emulator.ops.tensor_order`), and ``fence`` has nothing to do.
+`tcgen05_copy`). ``wait`` and ``fence`` are for the check of their order (`weft.emulator.ops.tensor_order`).
 """
 
 from __future__ import annotations
@@ -190,7 +190,10 @@ def _wait(b: Binding) -> Step:
 
 @instruction("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
 def _fence(b: Binding) -> Step:
-    """Orders accesses to tensor memory, which are in order here."""
-    form(b, op="fence::before_thread_sync fence::after_thread_sync")
+    """Accesses are in order here; the check of their order is told."""
+    f = form(b, op="fence::before_thread_sync fence::after_thread_sync")
     b.count(0)
-    return lambda active: None
+    if (order := b.execution.order.shared) is None or (clocks := order.tensor) is None:
+        return lambda active: None
+    tell = clocks.before_thread_sync if f["op"].endswith("before_thread_sync") else clocks.fence_after
+    return lambda active: tell(active.warps)
