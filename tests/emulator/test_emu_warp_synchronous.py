@@ -68,10 +68,15 @@ def test_the_last_step_is_ordered_too() -> None:
         sums(FULL, last="")
 
 
-def test_a_mask_of_some_lanes_counts_for_the_warp() -> None:
-    """A limit, which the documentation states: each lane waits for itself alone, or lanes 0 to 15 for each other."""
-    assert sums("mov.u32 %v, %lanemask_eq; bar.warp.sync %v;") == EXPECTED
-    assert sums(FULL, last="setp.lt.u32 %q, %lane, 16; @%q bar.warp.sync 0xffff;") == EXPECTED
+SIXTEEN = "setp.lt.u32 %q, %lane, 16; @%q bar.warp.sync 0xffff;"
+
+
+def test_a_mask_of_some_lanes_orders_those() -> None:
+    """Lanes 0 to 15 are all that write after the first step; all lanes read the sum. Of a lane by itself none is ordered."""
+    assert sums(SIXTEEN) == EXPECTED
+    for between, last in ((FULL, SIXTEEN), ("mov.u32 %v, %lanemask_eq; bar.warp.sync %v;", FULL)):
+        with pytest.raises(Race, match="a bar.warp.sync or a barrier is missing between"):
+            sums(between, last=last)
 
 
 def test_volatile_accesses_are_no_race() -> None:

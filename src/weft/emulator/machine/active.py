@@ -8,13 +8,16 @@ whatever else is asked of a set is derived then.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 WARP = 32
 """Lanes of a warp."""
+
+ALL_LANES: Final = 0xFFFFFFFF
+"""The mask that names them all."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 IndexArray: TypeAlias = NDArray[np.intp]

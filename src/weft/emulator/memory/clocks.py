@@ -10,8 +10,9 @@ numbers: an operation under way holds back the one for everything, but not the o
     warp 0 writes (time 3), releases to a key:                    key = [3, 2]
     warp 1 acquires the key:                                      seen[1] = [3, 2]; 3 <= 3, so warp 0's write is seen
 
-An agent's own entry is what its *lanes* have seen of each other. Beside each row is a second one (index 1 on the third axis):
-what has been seen and passed a ``fence.proxy.async``, so that an asynchronous operation may look at it.
+An agent's own entry is what its *lanes* have seen of each other, all of all; what a bar.warp.sync of some lanes orders has a
+table of lanes by lanes (`Clocks.lanes_seen`). Beside each row is a second one (index 1 on the third axis): what has been seen
+and passed a ``fence.proxy.async``, so that an asynchronous operation may look at it.
 
 There are any number of asynchronous operations but few columns. An operation takes the column of an earlier one that is
 complete and whose completion its starters have seen: then an agent that has seen the later has seen the earlier, and the column
@@ -26,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import IndexArray
+from weft.emulator.machine.active import ALL_LANES, WARP, IndexArray
 
 NEVER: Final = np.iinfo(np.int64).max
 FIRST_COLUMNS: Final = 2
@@ -85,6 +86,8 @@ class Clocks:
         self._common: Times = self.floors[0].copy()
         self.common = 0
         """What all warps and all operations have seen."""
+        self._lanes: Times | None = None
+        """(warps, lanes, lanes): what each lane has seen of each other one."""
         self._fenced: Times | None = None
         self.noted: Times | None = None
 
@@ -112,10 +115,26 @@ class Clocks:
         place = self.block_of[warps], self.column_of[warps]
         self.seen[place] = np.maximum(self.seen[place], rows)
 
-    def synchronise(self, warps: IndexArray) -> None:
-        """The lanes of each warp have seen each other."""
-        own = self.column_of[warps]
-        self.seen[self.block_of[warps], own, 0, own] = self.now
+    def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
+        """The lanes of each warp that are in the mask have seen each other."""
+        if mask == ALL_LANES:
+            own = self.column_of[warps]
+            self.seen[self.block_of[warps], own, 0, own] = self.now
+            return
+        if self._lanes is None:
+            self._lanes = np.zeros((self.blocks * self.warps, WARP, WARP), np.int64)
+        members = np.array([lane for lane in range(WARP) if mask >> lane & 1])
+        place = warps[:, None], members
+        joined = self._lanes[place].max(axis=1)
+        joined[:, members] = self.now
+        self._lanes[place] = joined[:, None]
+
+    def lanes_seen(self, threads: IndexArray, others: IndexArray) -> Times | int:
+        """Up to which times threads have seen others of their warps by barriers of some lanes."""
+        if self._lanes is None:
+            return 0
+        warps = threads // WARP
+        return np.where(warps == others // WARP, self._lanes[warps, threads % WARP, others % WARP], 0)
 
     def by_part(self, arriving: IndexArray, leaving: IndexArray) -> list[tuple[IndexArray, IndexArray]]:
         """The warps of a barrier by the parts of their blocks."""

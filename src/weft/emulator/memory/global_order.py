@@ -40,7 +40,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator.machine.active import WARP, IndexArray
+from weft.emulator.machine.active import ALL_LANES, WARP, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
 from weft.emulator.memory.arena import PAGE, Heap
 from weft.emulator.memory.between import SHARED_FLAGS, Between
@@ -273,10 +273,10 @@ class GlobalOrder(NullOrder):
             self._between.barrier(came, left)
         self._clocks.lift()
 
-    def synchronise(self, warps: IndexArray) -> None:
-        self._shared.synchronise(warps)
+    def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
+        self._shared.synchronise(warps, mask)
         self._verdicts.settle()
-        self._clocks.synchronise(warps)
+        self._clocks.synchronise(warps, mask)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         self._shared.release(key, warps)

@@ -174,6 +174,7 @@ class Verdicts:
         warps, past = self.warp[threads], self.warp[others]
         near = (batches == 0) & (clocks.block_of[warps] == clocks.block_of[past])
         seen = clocks.seen[clocks.block_of[warps], clocks.column_of[warps], 0, clocks.column_of[past]]
+        seen = np.maximum(seen, clocks.lanes_seen(threads, others))
         return np.maximum(np.where(near, seen, 0), self._between.known(warps, past, batches))
 
     def _search(

@@ -9,9 +9,9 @@ conflict of a run is found, whether or not the order in which the emulator happe
 What happens before what:
 
 - A thread's own accesses are ordered.
-- Lanes of one warp are ordered by bar.warp.sync and by whatever orders warps; not by being lanes of one warp, and not by shfl,
-  vote, match, redux, elect or ldmatrix, which exchange registers and promise nothing about memory. Accesses of several lanes in
-  one instruction are not ordered: two values for one byte is a race.
+- Lanes of one warp are ordered by a bar.warp.sync whose mask has both, and by whatever orders warps; not by being lanes of one
+  warp, and not by shfl, vote, match, redux, elect or ldmatrix, which exchange registers and promise nothing about memory.
+  Accesses of several lanes in one instruction are not ordered: two values for one byte is a race.
 - Warps are ordered by barriers, by mbarriers (arrive releases, a successful wait acquires), by release and acquire on flags. To
   these a warp is one: what one lane releases, all have done, and what one acquires, all have seen. (Hence a lane that arrives
   for others without a bar.warp.sync before is not caught.)
@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Race, Where
-from weft.emulator.machine.active import WARP, Active, IndexArray
+from weft.emulator.machine.active import ALL_LANES, WARP, Active, IndexArray
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Proxy
 from weft.emulator.memory.clocks import ALL, FENCED, Agent, Clocks, Times
 from weft.emulator.memory.flags import Flags
@@ -93,8 +93,8 @@ class NullOrder:
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         """In each block, the leaving warps have seen what the arriving ones did (and their lanes each other)."""
 
-    def synchronise(self, warps: IndexArray) -> None:
-        """The lanes of each warp have seen each other's accesses (bar.warp.sync)."""
+    def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
+        """The lanes of each warp that are in the mask have seen each other's accesses (bar.warp.sync)."""
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         """What these warps have seen and done is added to the key, for those who acquire it."""
@@ -423,8 +423,8 @@ class Order(NullOrder):
                 clocks.barrier(came, left)
             clocks.lift()
 
-    def synchronise(self, warps: IndexArray) -> None:
-        self.clocks.synchronise(warps)
+    def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
+        self.clocks.synchronise(warps, mask)
 
     def release(self, key: Hashable, warps: IndexArray) -> None:
         for clocks in self._all:

@@ -295,9 +295,29 @@ class History(Aside):
         late = marks >> TIME > clocks.seen.reshape(-1).take(who.base + columns)
         if not late.any():
             return np.zeros(granules.size, np.int64)
+        if not who.operation:
+            self._excuse(marks, late, own, granules, who, clocks)
         marks[~late] = 0
         first = late.argmax(axis=0)
         return marks[first, np.arange(granules.size)]
+
+    def _excuse(
+        self,
+        marks: Marks,
+        late: NDArray[np.bool_],
+        own: NDArray[np.bool_],
+        granules: IndexArray,
+        who: Who,
+        clocks: Clocks,
+    ) -> None:
+        """Where a late access was of a lane that the accessing lane has met, the one before it is asked about in its place."""
+        place, entry = (late & own).nonzero()
+        excused = met(marks[place, entry], who.low[entry], clocks)
+        place, entry = place[excused], entry[excused]
+        before = self._other[place, granules[entry]]
+        marks[place, entry] = before
+        seen = clocks.seen.reshape(-1)[who.base[entry] + place]
+        late[place, entry] = (before >> TIME > seen) & ~met(before, who.low[entry], clocks)
 
     def _beyond(self, granules: IndexArray, who: Who, clocks: Clocks) -> IndexArray:
         """The entries whose granule was accessed after what their agent has seen of every column: the others need no look."""
@@ -309,6 +329,11 @@ class History(Aside):
         return (self.latest[granules >> self._line] > limits[entries]).nonzero()[0]
 
 
+def met(marks: Marks, low: Marks, clocks: Clocks) -> NDArray[np.bool_]:
+    """Whether barriers of some lanes of a warp order these accesses before those of ``low``."""
+    return marks >> TIME <= clocks.lanes_seen(low & (THREADS - 1), marks & (THREADS - 1))
+
+
 def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDArray[np.bool_]:
     """Which of the last writes the entries have not seen. ``generic``: leave proxies out of account."""
     column = (marks >> COLUMN) & (COLUMNS - 1)
@@ -316,7 +341,7 @@ def unseen_writes(marks: Marks, who: Who, clocks: Clocks, generic: bool) -> NDAr
     times, place = marks >> TIME, who.base + column
     unseen = times > seen[place]
     if not who.operation:
-        return unseen & ((marks ^ who.low) & LOW != 0)
+        return unseen & ((marks ^ who.low) & LOW != 0) & ~met(marks, who.low, clocks)
     # Of an operation's own column, it has not seen what it did itself.
     own = unseen & (who.column == column)
     if not generic:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from weft.emulator.arith.shuffle import MODES, sources
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active
+from weft.emulator.machine.active import ALL_LANES, WARP, Active
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, Transfer, instruction, masked
-from weft.emulator.ops.warp import ALL_THREADS_MASK, Words, collective, member_mask
+from weft.emulator.ops.warp import Words, collective, member_mask
 from weft.emulator.ptx.syntax import Pair
 from weft.emulator.ptx.types import TYPES
 
@@ -41,7 +41,7 @@ def _shuffle(b: Binding, mode: str, members: Words, constant: int | None) -> Ste
 
     def step(active: Active) -> None:
         source, valid = places() if fixed is None else fixed
-        if constant != ALL_THREADS_MASK or not active.full and (active.mask & ~active.mask[source]).any():
+        if constant != ALL_LANES or not active.full and (active.mask & ~active.mask[source]).any():
             _check(b, active, source, members)
         values: Any = a[source] if a.ndim else a
         masked(d, values, active)
@@ -79,4 +79,4 @@ def shuffle(b: Binding) -> Step:
     """Without waiting: whoever is there (targets below sm_70)."""
     f = form(b, mode=" ".join(MODES), type="b32")
     b.count(4)
-    return _shuffle(b, f["mode"], np.full(b.execution.threads, np.uint32(ALL_THREADS_MASK)), ALL_THREADS_MASK)
+    return _shuffle(b, f["mode"], np.full(b.execution.threads, np.uint32(ALL_LANES)), ALL_LANES)

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.arith.total_order import ordered
-from weft.emulator.machine.active import WARP, Active
+from weft.emulator.machine.active import ALL_LANES, WARP, Active
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, Transfer, instruction, masked
-from weft.emulator.ops.warp import ALL_THREADS_MASK, Words, collective, member_mask, one_mask, per_warp
+from weft.emulator.ops.warp import Words, collective, member_mask, one_mask, per_warp
 from weft.emulator.ptx.syntax import Pair
 from weft.emulator.ptx.types import TYPES
 
@@ -39,7 +39,7 @@ def _vote(b: Binding, f: dict[str, str], members: Words, constant: int | None) -
 
     def step(active: Active) -> None:
         yes = Active(active.mask & predicate(), full=False).ballots
-        if constant == ALL_THREADS_MASK:
+        if constant == ALL_LANES:
             masked(d, per_warp(decide(yes, active.ballots)), active)
         else:
             masked(d, decide(per_warp(yes) & members, per_warp(active.ballots) & members), active)
@@ -59,7 +59,7 @@ def vote(b: Binding) -> Step:
     """Without waiting: whoever is there (targets below sm_70)."""
     f = form(b, mode=" ".join(VOTES), type="pred b32")
     b.count(2)
-    return _vote(b, f, np.full(b.execution.threads, np.uint32(ALL_THREADS_MASK)), ALL_THREADS_MASK)
+    return _vote(b, f, np.full(b.execution.threads, np.uint32(ALL_LANES)), ALL_LANES)
 
 
 def _pack(flags: NDArray[np.bool_]) -> Words:

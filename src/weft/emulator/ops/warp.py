@@ -11,13 +11,13 @@ bar.warp.sync alone may be met at different places: lanes at two of them release
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.emulator.errors import Undefined
-from weft.emulator.machine.active import WARP, Active, Mask, alike, same_masks
+from weft.emulator.machine.active import ALL_LANES, WARP, Active, Mask, alike, same_masks
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Destinations, Step, Transfer, instruction, masked
 from weft.emulator.ptx.syntax import Pair
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from weft.emulator.machine.execution import Execution
 
 Words = NDArray[np.uint32]
-
-ALL_THREADS_MASK: Final = 0xFFFFFFFF
-"""The mask that names all lanes of a warp."""
 
 
 def member_mask(b: Binding, operand: int) -> tuple[Words, int | None]:
@@ -47,11 +44,11 @@ def collective(b: Binding, operand: int, step: Step) -> Transfer:
     execution, site, following = b.execution, b.site, b.next
 
     def run(active: Active) -> Destinations:
-        if constant == ALL_THREADS_MASK and (active.full or _complete(execution, active)):
+        if constant == ALL_LANES and (active.full or _complete(execution, active)):
             step(active)
             return [(following, active)]
         active = execution.unpark(site, active)
-        if constant != ALL_THREADS_MASK:
+        if constant != ALL_LANES:
             named(b, active, members)
         if constant is None:
             agree(b, active, members)
@@ -165,9 +162,17 @@ class WarpBarrier:
             if done.any():
                 self.waiting &= ~done
                 self.released |= done
-                execution.order.synchronise(Active(done, full=False).warps)
+                if execution.order.active:
+                    self._tell(done)
                 execution.stir()
         return self.released
+
+    def _tell(self, done: Mask) -> None:
+        """These threads are let go together with whom their masks name."""
+        masks: list[int] = np.unique(self.members[done]).tolist()
+        for mask in masks:
+            some = done if len(masks) == 1 else done & (self.members == mask)
+            self.execution.order.synchronise(Active(some, full=False).warps, mask)
 
     def why(self, active: Active) -> str:
         """What the first of these threads waits for."""
@@ -188,7 +193,7 @@ def warp_barrier(b: Binding) -> Transfer:
     members, constant = member_mask(b, 0)
 
     def run(active: Active) -> Destinations:
-        if constant == ALL_THREADS_MASK and (active.full or _complete(execution, active)):
+        if constant == ALL_LANES and (active.full or _complete(execution, active)):
             execution.order.synchronise(active.warps)
             return [(following, active)]
         named(b, active, members)
