@@ -168,6 +168,20 @@ def test_special_values(compiler: Compiler, kind: str, dtype: DType) -> None:
     assert_same(apply(compiler, kind, dtype, x), want)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64], ids=str)
+@pytest.mark.parametrize(("kind", "half"), [("exp", -math.log(2)), ("exp2", -1.0)])
+def test_powers_that_vanish(compiler: Compiler, kind: str, half: float, dtype: DType) -> None:
+    """From subnormal numbers to 0, and far beyond; in units of the least one."""
+    least = 149 if dtype is F32 else 1074
+    x = np.concatenate([np.linspace(least - 18, least + 10, 4001), np.geomspace(least + 10, 1e6, 4096)]) * half
+    x = x.astype(dtype.numpy)
+    got = np.ldexp(apply(compiler, kind, dtype, x).astype(np.float64), least)
+    root = np.ldexp((np.exp if kind == "exp" else np.exp2)(x.astype(np.float64) / 2), least // 2)
+    exact = root * np.ldexp(root, least % 2)
+    assert np.abs(got - exact).max() <= 0.6
+    assert np.array_equal(got[exact < 0.49], np.zeros(np.sum(exact < 0.49)))
+
+
 def assert_same(got: Array, want: Array) -> None:
     """Equal with the signs of zeros; any NaN for NaN."""
     assert np.array_equal(got, want, equal_nan=True)

@@ -77,8 +77,7 @@ def _power_of_absolute(v: Lanes, a: ir.Value, y: ir.Value) -> ir.Value:
     log, log_low = _log2_pair(v, a)
     log = v.select(v.equal(a, 0.0), -INFINITY, v.select(v.equal(a, INFINITY), INFINITY, log))
     exponent, rest = v.two_product(y, log)
-    low, high = v.format.exp2
-    bounded = v.at_most(v.at_least(exponent, low), high)
+    bounded = v.within(exponent, v.format.exp2)
     # A product out of bounds may be infinite, and its rest NaN.
     exponent_low = v.select(v.equal(bounded, exponent), v.multiply_add(y, log_low, rest), 0.0)
     n, whole = v.nearest(bounded, 1.0)

@@ -54,15 +54,13 @@ def _exp_near_zero(v: Lanes, r: ir.Value) -> ir.Value:
 
 
 def _exp(v: Lanes, x: ir.Value) -> ir.Value:
-    low, high = v.format.exp
-    exponent, r = _remainder_of_ln2(v, v.at_most(v.at_least(x, low), high))
+    exponent, r = _remainder_of_ln2(v, v.within(x, v.format.exp))
     return v.scaled(_exp_near_zero(v, r), exponent)
 
 
 def _exp2(v: Lanes, x: ir.Value) -> ir.Value:
     """As `_exp`; ``r = x - n`` is exact."""
-    low, high = v.format.exp2
-    x = v.at_most(v.at_least(x, low), high)
+    x = v.within(x, v.format.exp2)
     exponent, n = v.nearest(x, 1.0)
     r = v.sub(x, n)
     return v.scaled(v.one_plus(v.polynomial(r, v.format.exp2_terms), r), exponent)
