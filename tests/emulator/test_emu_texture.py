@@ -332,6 +332,29 @@ def test_references_of_the_module() -> None:
 
 
 @pytest.mark.parametrize(
+    ("geometry", "texture", "sampler", "message"),
+    [
+        ("2d", (4, 4), (4,), "tex of .2d with a sampler of 1 axis: it needs an address mode for each of 2"),
+        ("1d", (4,), (2, 4), "tex of .1d with a sampler of 2 axes: it needs an address mode for each of 1"),
+        ("3d", (2, 4, 4), (4, 4), "tex of .3d with a sampler of 2 axes: it needs an address mode for each of 3"),
+    ],
+)
+def test_a_sampler_of_other_axes(
+    geometry: str, texture: tuple[int, ...], sampler: tuple[int, ...], message: str
+) -> None:
+    module = fetches(
+        geometry, operand="t, s", mode=", texmode_independent", before=".global .texref t;\n.global .samplerref s;\n"
+    )
+    module.symbols["t"], module.symbols["s"] = (
+        Texture(np.zeros(texture, np.float32)),
+        Texture(np.zeros(sampler, np.float32)),
+    )
+    with pytest.raises(Undefined) as caught:
+        launch(module, 0, np.zeros((1, 4), np.float32))
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
     ("kind", "texture", "message"),
     [
         ("f32", 5, "0x5 is the handle of no texture"),
@@ -361,9 +384,14 @@ FLOATS = np.zeros(4, np.float32)
         (lambda: Texture(np.zeros(4)), "Texture: elements of type float64 are not among uint8, int8, uint16, "
          "int16, uint32, int32, float16, float32"),
         (lambda: Texture(np.zeros((2, 2, 2, 2), np.float32)),
-         "Texture: the array has 4 axes without layers and channels, expected 1 to 3"),
+         "Texture: the array has 4 axes, expected 1 to 3"),
         (lambda: Texture(np.zeros((2, 2, 2, 2), np.float32), layered=True),
-         "Texture: the array has 3 axes without layers and channels, expected 1 to 2"),
+         "Texture: the array has 4 axes, expected 2 to 3, the first of layers"),
+        (lambda: Texture(np.zeros((), np.float32)), "Texture: the array has 0 axes, expected 1 to 3"),
+        (lambda: Surface(np.zeros(4, np.float32), layered=True, channels=True),
+         "Surface: the array has 1 axis, expected 3 to 4, the first of layers, the last of channels"),
+        (lambda: Texture(np.zeros(4, np.float32), channels=True),
+         "Texture: the array has 1 axis, expected 2 to 4, the last of channels"),
         (lambda: Texture(np.zeros((2, 3), np.float32), channels=True), "Texture: elements have 3 channels, expected 1, 2 or 4"),
         (lambda: Texture(FLOATS[:0]), "Texture: the array has no elements"),
         (lambda: Texture(FLOATS, address="wrap"), "Texture: address 'wrap' needs normalized coordinates"),

@@ -31,6 +31,11 @@ _COUNT = itertools.count(FIRST)
 _KNOWN: Final[weakref.WeakValueDictionary[int, Texture | Surface]] = weakref.WeakValueDictionary()
 
 
+def axis_count(count: int) -> str:
+    """So many axes, in words."""
+    return f"{count} ax{'i' if count == 1 else 'e'}s"
+
+
 class _Image:
     """An array with its axes named: layers, then z, y, x, then channels."""
 
@@ -42,9 +47,9 @@ class _Image:
         )
         rank = array.ndim - layered - channels
         most = 2 if layered else 3
-        _require(
-            1 <= rank <= most, self.kind, f"the array has {rank} axes without layers and channels, expected 1 to {most}"
-        )
+        others = ", the first of layers" * layered + ", the last of channels" * channels
+        wanted = f"{array.ndim - rank + 1} to {array.ndim - rank + most}{others}"
+        _require(1 <= rank <= most, self.kind, f"the array has {axis_count(array.ndim)}, expected {wanted}")
         _require(array.size > 0, self.kind, "the array has no elements")
         count = array.shape[-1] if channels else 1
         _require(count in (1, 2, 4), self.kind, f"elements have {count} channels, expected 1, 2 or 4")

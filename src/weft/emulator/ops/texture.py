@@ -19,7 +19,7 @@ from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ptx.syntax import Address, Operand, Pair, Register, Sink, Symbol, Vector
 from weft.emulator.ptx.types import TYPES, Type
-from weft.emulator.texture import Images, Surface, Texture
+from weft.emulator.texture import Images, Surface, Texture, axis_count
 
 if TYPE_CHECKING:
     from weft.emulator.machine.binding import Binding
@@ -90,8 +90,8 @@ def objects(
 def check_shape(b: Binding, image: Texture | Surface, place: Place, thread: int) -> None:
     """Raises `Undefined` unless an image has the axes that an instruction names."""
     if (image.rank, image.layered) != (place.rank, place.layered):
-        axes = f"{image.rank} ax{'i' if image.rank == 1 else 'e'}s" + (" and layers" if image.layered else "")
-        message = f"{b.instruction.opcode} of .{place.geometry} from a {image.kind.lower()} of {axes}"
+        has = axis_count(image.rank) + (" and layers" if image.layered else "")
+        message = f"{b.instruction.opcode} of .{place.geometry} from a {image.kind.lower()} of {has}"
         raise b.execution.fault(Undefined, message, b.site, thread)
 
 
@@ -155,6 +155,12 @@ class _Fetch:
                 mine = of[some]
                 sampler = Images.find(other)
                 assert isinstance(sampler, Texture)
+                if sampler.rank != texture.rank:
+                    message = (
+                        f"{b.instruction.opcode} of .{place.geometry} with a sampler of {axis_count(sampler.rank)}: "
+                        f"it needs an address mode for each of {texture.rank}"
+                    )
+                    raise b.execution.fault(Undefined, message, b.site, int(threads[mine[0]]))
                 at = values, layers[mine], [c[mine] for c in coordinates]
                 yield texture, sampler, threads[mine], (*at, [o[mine] for o in offsets])
 
