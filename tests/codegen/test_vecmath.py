@@ -179,7 +179,7 @@ def test_powers_that_vanish(compiler: Compiler, kind: str, half: float, dtype: D
     root = np.ldexp((np.exp if kind == "exp" else np.exp2)(x.astype(np.float64) / 2), least // 2)
     exact = root * np.ldexp(root, least % 2)
     assert np.abs(got - exact).max() <= 0.6
-    assert np.array_equal(got[exact < 0.49], np.zeros(np.sum(exact < 0.49)))
+    assert not got[exact < 0.49].any()
 
 
 def assert_same(got: Array, want: Array) -> None:
