@@ -152,10 +152,10 @@ def test_packages(system: str, backend: str) -> None:
 @pytest.mark.jit
 @pytest.mark.parametrize("selection", ["m[i, :0]", "m[:, :0][i]", "m[i, :0] + 1"])
 def test_indices_out_of_bounds_that_select_nothing(selection: str, backend: str) -> None:
-    """An index is refused as NumPy refuses it, also where the result has no element."""
+    """An index is refused as NumPy refuses it, also where the result has no element. (Older versions of NumPy warn there.)"""
     matrix, five = np.zeros((2, 3), np.int32), np.array([5])
     with pytest.raises(IndexError) as expected:
-        eval(selection, {"m": matrix, "i": five})
+        matrix[five]
     with pytest.raises(IndexError) as found:
         eval(selection, {"m": wa.asarray(matrix, "numpy"), "i": wa.asarray(five, "numpy")}).numpy()
     assert str(found.value) == str(expected.value) == "index 5 is out of bounds for axis 0 with size 2"
