@@ -130,6 +130,12 @@ class Texture(_Image):
         self.border = np.broadcast_to(np.asarray(border, np.float64), (self.channels,))
         _KNOWN[self.handle] = self
 
+    def misfit(self, sampler: Texture) -> str:
+        """Why fetches by floats cannot use the modes of a sampler of as many axes; "" if they can."""
+        if not (self.normalized and sampler.normalized) and (turning := {"wrap", "mirror"} & set(sampler.address)):
+            return f"by a sampler of mode {min(turning)}, which needs normalized coordinates, of a texture without them"
+        return ""
+
     def values(self) -> NDArray[Any]:
         """What fetches find in the texels, (layers, ..., channels): float64, or the integers."""
         texels = self.texels
@@ -181,7 +187,7 @@ class Texture(_Image):
     ) -> list[list[Tap]]:
         """The texels that fetches use along z, y, x."""
         whole = place[0].dtype.kind in "iu"
-        normalized = sampler.normalized and not whole
+        normalized = self.normalized and sampler.normalized and not whole
         modes = sampler.address if not whole else tuple("border" if m == "border" else "clamp" for m in sampler.address)
         moved = list(offsets) or [np.zeros(1, np.int64)] * len(place)
         return [

@@ -1,7 +1,8 @@
-"""tex, tld4, txq, suq: textures by a handle, and what is asked of textures and surfaces (PTX ISA 9.7.10, 9.7.11).
+"""tex, tld4: textures by a handle (PTX ISA 9.7.10).
 
-A handle is a 64-bit register, or a texref, samplerref or surfref that holds one. In texmode_independent a sampler stands beside
-the texture: what counts of it are its modes, not its array.
+A handle is in a texref, samplerref or surfref, or in a 64-bit register, which may hold the address of such a variable instead
+(``mov.u64 %rd, tex``; the ISA's indirect access). In texmode_independent a sampler stands beside the texture: what counts of it
+are its modes, not its array. Coordinates are normalized where both say so.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from numpy.typing import NDArray
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import Space
+from weft.emulator.memory.memory import WINDOW
 from weft.emulator.ops.forms import form
 from weft.emulator.ops.registry import Step, instruction
+from weft.emulator.ptx.declarations import OPAQUE
 from weft.emulator.ptx.syntax import Address, Operand, Pair, Register, Sink, Symbol, Vector
 from weft.emulator.ptx.types import TYPES, Type
 from weft.emulator.texture import Images, Surface, Texture, axis_count
@@ -62,17 +65,45 @@ def handle(b: Binding, operand: Operand) -> Handles:
     """How threads find a handle: in a register, or in an opaque variable."""
     if isinstance(operand, Register):
         values = np.broadcast_to(b.read(operand, TYPES["u64"]), (b.execution.threads,))
-        return lambda threads: values[threads]
+        variables = opaque(b)
+
+        def indirect(threads: IndexArray) -> NDArray[np.uint64]:
+            found = values[threads]
+            for address, (_, held) in variables.items():
+                found[found == np.uint64(address)] = held
+            return found
+
+        return indirect
     if not isinstance(operand, Symbol):
         b.wrong(f"a handle of {b.instruction.opcode} must be a register or a variable")
     space = b.variable_map.space(b.function, operand.name)
     start = b.variable_map.address(b.function, operand, b.instruction)
     if space not in (Space.GLOBAL, Space.PARAM):
         b.wrong(f"'{operand.name}' is no texref, samplerref or surfref")
+    value = _held(b, space, start)
+    return lambda threads: np.full(threads.size, value, np.uint64)
+
+
+def opaque(b: Binding) -> dict[int, tuple[str, int]]:
+    """The texrefs, samplerrefs and surfrefs that a kernel may name: by generic address, their type and the handle they hold."""
+    declared = [("", v) for v in b.execution.program.module.variables.values()]
+    declared += [(b.variable_map.kernel.name, v) for v in b.variable_map.kernel.parameters]
+    found: dict[int, tuple[str, int]] = {}
+    for owner, variable in declared:
+        if variable.type in OPAQUE:
+            space, start = b.variable_map.spaces[owner, variable.name], b.variable_map.addresses[owner, variable.name]
+            window = 0 if space is Space.GLOBAL else WINDOW[space]
+            for i in range(variable.count or 0):
+                at = start + i * OPAQUE[variable.type]
+                found[window + at] = variable.type, _held(b, space, at)
+    return found
+
+
+def _held(b: Binding, space: Space, start: int) -> int:
+    """The handle in a variable at an address within its space."""
     heap = b.execution.memory.heaps[space]
     start -= heap.base if space is Space.GLOBAL else 0
-    value = int.from_bytes(heap.bytes[start : start + 8].tobytes(), "little")
-    return lambda threads: np.full(threads.size, value, np.uint64)
+    return int.from_bytes(heap.bytes[start : start + 8].tobytes(), "little")
 
 
 def objects(
@@ -161,6 +192,10 @@ class _Fetch:
                         f"it needs an address mode for each of {texture.rank}"
                     )
                     raise b.execution.fault(Undefined, message, b.site, int(threads[mine[0]]))
+                if coordinates[0].dtype.kind == "f" and (reason := texture.misfit(sampler)):
+                    raise b.execution.fault(
+                        Undefined, f"{b.instruction.opcode} {reason}", b.site, int(threads[mine[0]])
+                    )
                 at = values, layers[mine], [c[mine] for c in coordinates]
                 yield texture, sampler, threads[mine], (*at, [o[mine] for o in offsets])
 
@@ -223,73 +258,3 @@ def _refuse(b: Binding) -> None:
     for modifier in b.modifiers:
         if modifier in _LEFT:
             b.unknown(_LEFT[modifier].format(b.instruction.opcode))
-
-
-# ---- questions ---------------------------------------------------------------------------------------------------------
-
-_QUERIES: Final[dict[str, Callable[[Texture | Surface], int]]] = {
-    "width": lambda image: image.sizes[-1],
-    "height": lambda image: image.sizes[-2] if image.rank > 1 else 0,
-    "depth": lambda image: image.sizes[-3] if image.rank > 2 else 0,
-    "array_size": lambda image: image.layers if image.layered else 0,
-    "channel_data_type": lambda image: _DATA_TYPES[image.array.dtype.name, image.read],
-    "channel_order": lambda image: {1: 0x10B0, 2: 0x10B2, 4: 0x10B5}[image.channels],
-    "normalized_coords": lambda image: int(isinstance(image, Texture) and image.normalized),
-}
-
-
-_DATA_TYPES: Final = {
-    ("int8", "normalized"): 0x10D0,
-    ("int16", "normalized"): 0x10D1,
-    ("uint8", "normalized"): 0x10D2,
-    ("uint16", "normalized"): 0x10D3,
-    ("int8", "element"): 0x10D7,
-    ("int16", "element"): 0x10D8,
-    ("int32", "element"): 0x10D9,
-    ("uint8", "element"): 0x10DA,
-    ("uint16", "element"): 0x10DB,
-    ("uint32", "element"): 0x10DC,
-    ("float16", "element"): 0x10DD,
-    ("float32", "element"): 0x10DE,
-}
-"""The ISA's numbers for the types of channels (PTX ISA 5.3.2)."""
-
-_NOT_ASKED: Final = (
-    *("num_mipmap_levels", "num_samples", "level", "memory_layout"),
-    *("force_unnormalized_coords", "filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2"),
-)
-
-
-def _query(b: Binding, kind: type, names: str) -> Step:
-    for modifier in b.modifiers:
-        if modifier in _NOT_ASKED:
-            b.unknown(f"{b.instruction.opcode}.{modifier}")
-    f = form(b, what=names, type="b32")
-    b.count(2)
-    ask, target = _QUERIES[f["what"]], b.write(0, TYPES["b32"])
-    found = b.operand(1)
-    if not isinstance(found, Address):
-        b.wrong(f"operand 1 of {b.instruction.opcode} must be a handle in brackets")
-    handles = handle(b, found.base)
-
-    def step(active: Active) -> None:
-        threads = active.index
-        for value, of in objects(b, handles(threads), threads, kind):
-            image = Images.find(value)
-            assert image is not None
-            target[threads[of]] = ask(image)
-
-    return step
-
-
-@instruction("txq")
-def txq(b: Binding) -> Step:
-    """Elements along an axis, layers, types and number of channels, and whether coordinates are normalized; an axis that is not
-    there has 0."""
-    return _query(b, Texture, " ".join(_QUERIES))
-
-
-@instruction("suq")
-def suq(b: Binding) -> Step:
-    """The same of a surface."""
-    return _query(b, Surface, "width height depth array_size channel_data_type channel_order")

@@ -49,7 +49,7 @@ _BY_OPCODE: Final[dict[str, str]] = {
         "shared": "ldmatrix stmatrix",
         "atomic": "atom red multimem",
         "copy": "cp prefetch prefetchu applypriority discard createpolicy tensormap",
-        "texture": "tex tld4 txq suld sust sured suq",
+        "texture": "tex tld4 txq suld sust sured suq istypep",
         "warp": "shfl vote match redux elect activemask",
         "barrier": "bar barrier mbarrier membar fence griddepcontrol clusterlaunchcontrol",
         "control": "bra brx call ret exit trap brkpt nanosleep pmevent setmaxnreg",
