@@ -25,7 +25,14 @@ from weft.codegen.llvm import masked
 from weft.codegen.llvm.arith import storage_type
 from weft.codegen.llvm.types import I1, I16, I64, POINTER, Module
 from weft.dtypes import DType
-from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, build_module
+from weft.frontend import (
+    Argument,
+    ConstantArgument,
+    KernelFunction,
+    PointerArgument,
+    ScalarArgument,
+    build_module,
+)
 from weft.options import Options
 from weft.target import X86_LEVELS, CpuTarget, architecture, vector_bits
 
@@ -194,3 +201,22 @@ def test_lanes_have_no_branches(machine: str, kernel: KernelFunction, stored: bo
     spelled = ",".join(f"+{name}" for name in sorted(names))
     target = CpuTarget(triple, cpu, spelled, vector_bits(spelled, triple))
     assert len(JUMP.findall(emit_assembly(module, target, Options(disjoint=True)))) < 2 * LANES
+
+
+@KernelFunction
+def ends(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=0))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
+def test_masks_of_several_registers_are_not_packed(dtype: DType) -> None:
+    """LLVM holds a mask of two registers of AVX2 in one of half as many bits, if it can, and takes it apart for each."""
+    cpu, names, triple = MACHINES["x86-64-v3"]
+    spelled = ",".join(f"+{name}" for name in sorted(names))
+    target = CpuTarget(triple, cpu, spelled, vector_bits(spelled, triple))
+    signature: dict[str, Argument] = {name: PointerArgument(dtype) for name in ("x", "out")}
+    signature |= {"n": ScalarArgument(dtypes.int32), "N": ConstantArgument(256)}
+    text = emit_assembly(build_module(ends, signature), target, Options(disjoint=True))
+    assert "vmaskmovp" in text
+    assert "vpack" not in text

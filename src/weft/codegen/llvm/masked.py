@@ -78,9 +78,11 @@ def masked_load(
     if register_bits != _AVX2_BITS or 8 * size * step < _LEAST_BITS:
         return _load(builder, address, mask, fill, size)
     parts: list[ir.Value] = []
+    # As wide as the elements before it is cut: LLVM keeps a mask of two registers in one, and takes five instructions to part it.
+    wide = builder.sext(mask, ir.VectorType(ir.IntType(8 * size), lanes))
     for start in range(0, lanes, step):
         at = range(start, start + step)
-        active = _unknown(builder, shuffle(builder, mask, at), 8 * size)
+        active = _unknown(builder, shuffle(builder, wide, at))
         place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
         parts.append(_load(builder, place, active, shuffle(builder, fill, at), size))
     return concatenated(builder, parts)
@@ -250,11 +252,10 @@ def _load(builder: ir.IRBuilder, address: ir.Value, mask: ir.Value, fill: ir.Val
     return intrinsic(builder, "masked.load", operands, fill.type, [fill.type, POINTER])
 
 
-def _unknown(builder: ir.IRBuilder, mask: ir.Value, bits: int) -> ir.Value:
-    """The mask, as LLVM knows nothing of it; ``bits`` is the width of what it masks."""
-    register = ir.VectorType(ir.IntType(bits), lanes_of(mask) or 1)
-    same = builder.asm(ir.FunctionType(register, [register]), "", "=x,0", [builder.sext(mask, register)], False)
-    return builder.icmp_signed("<", same, splat(0, register))
+def _unknown(builder: ir.IRBuilder, wide: ir.Value) -> ir.Value:
+    """The mask, as LLVM knows nothing of it; ``wide`` has all bits of each lane that is true."""
+    same = builder.asm(ir.FunctionType(wide.type, [wide.type]), "", "=x,0", [wide], False)
+    return builder.icmp_signed("<", same, splat(0, wide.type))
 
 
 def _unknown_register(builder: ir.IRBuilder, mask: ir.Value) -> ir.Value:
