@@ -191,7 +191,7 @@ def _order(execution: Execution, block_threads: int, granule: int) -> NullOrder:
     if checks.races and memory.shared_bytes:
         contents = memory.shared.bytes[: memory.shared_stride * execution.blocks].reshape(clusters, -1)
         order = Order(contents, block_threads * size, granule, *known, size)
-        if checks.bounds and checks.alignment and size == 1:
+        if checks.bounds and checks.alignment:
             execution.shared_order = order
     memory.watch_global = checks.global_races
     if checks.global_races:

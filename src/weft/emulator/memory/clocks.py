@@ -144,6 +144,21 @@ class Clocks:
         present: list[int] = np.unique(np.concatenate([came, left])).tolist()
         return [(arriving[came == part], leaving[left == part]) for part in present]
 
+    def meet(self, arriving: IndexArray, leaving: IndexArray) -> None:
+        """In each part of each block, the leaving warps have seen what the arriving ones did."""
+        if self.parts == 1:
+            self.barrier(arriving, leaving)
+            return
+        if arriving.size == leaving.size == self.blocks * self.warps:
+            w, each = self.warps, self.warps // self.parts
+            joined = self.seen[:, :w].reshape(self.blocks, self.parts, each, 2, self.columns).max(axis=2)
+            joined[:, self.part_of[:w], 0, np.arange(w)] = self.now
+            self.seen[:, :w] = joined.repeat(each, axis=1)
+        else:
+            for came, left in self.by_part(arriving, leaving):
+                self.barrier(came, left)
+        self._lift(np.arange(self.blocks), self.seen[:, : self.warps].min(axis=1))
+
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         """In each block, the leaving warps have seen what the arriving ones did. Of blocks in parts the warps are of one."""
         w = self.warps
@@ -204,11 +219,6 @@ class Clocks:
     def release(self, key: Hashable, warps: IndexArray) -> None:
         """Adds what the warps have seen and done to the key of their block."""
         self.give(key, self.block_of[warps], self.rows(warps))
-
-    def lift(self) -> None:
-        """All warps of each block have seen what each of them has: the floors follow."""
-        if self.parts > 1:
-            self._lift(np.arange(self.blocks), self.seen[:, : self.warps].min(axis=1))
 
     def acquire(self, key: Hashable, warps: IndexArray) -> None:
         """The warps have seen what was given to the key of their block."""

@@ -268,10 +268,10 @@ class GlobalOrder(NullOrder):
             self._between.barrier(arriving, leaving)
             return
         self._verdicts.settle()
-        for came, left in self._clocks.by_part(arriving, leaving):
-            self._clocks.barrier(came, left)
-            self._between.barrier(came, left)
-        self._clocks.lift()
+        self._clocks.meet(arriving, leaving)
+        if self._between.active:
+            for came, left in self._clocks.by_part(arriving, leaving):
+                self._between.barrier(came, left)
 
     def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
         self._shared.synchronise(warps, mask)

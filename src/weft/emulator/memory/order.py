@@ -236,6 +236,7 @@ class Order(NullOrder):
         if agent is None:
             self._check_values(made)
         self.writes.note(made, clocks.now, clocks.common)
+        self.reads.written(made, clocks.now)
 
     def _entries(self, access: AccessBatch, agent: Agent | None) -> Entries:
         threads = access.threads
@@ -419,9 +420,7 @@ class Order(NullOrder):
 
     def barrier(self, arriving: IndexArray, leaving: IndexArray) -> None:
         for clocks in self._all:
-            for came, left in clocks.by_part(arriving, leaving):
-                clocks.barrier(came, left)
-            clocks.lift()
+            clocks.meet(arriving, leaving)
 
     def synchronise(self, warps: IndexArray, mask: int = ALL_LANES) -> None:
         self.clocks.synchronise(warps, mask)

@@ -209,7 +209,8 @@ class History(Aside):
     def __init__(self, granules: int, shift: int, blocks: int, owned: bool = False) -> None:
         super().__init__()
         self.owners: Marks | None = np.zeros(granules, np.int64) if owned else None
-        """Who accessed each granule last; with `ASYNC`, others may have, too. None once there are asynchronous operations."""
+        """Who accessed each granule last, or wrote to it since; with `ASYNC`, others may have, too, whom that one had not seen.
+        None once there are asynchronous operations."""
         self.granules = granules
         self.latest: Latest = np.zeros(granules >> (LINE - shift), np.int32)
         """The time of the last access to each line."""
@@ -237,6 +238,11 @@ class History(Aside):
             self._pending = _distinct([entry for entry in self._pending if entry[0] > common])
             if len(self._pending) > PENDING // 2:
                 self._enter()
+
+    def written(self, made: Entries, time: int) -> None:
+        """A write that does not race: who has seen it, has seen what was accessed before."""
+        if self.owners is not None:
+            self.owners[made.granules] = made.lows + (time << TIME)
 
     def since(self, made: Entries) -> Latest:
         """When there was an access to each entry's line."""

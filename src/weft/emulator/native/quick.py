@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from weft.emulator.machine.active import Active
 from weft.emulator.memory.access_batch import AccessBatch, Kind, Space
-from weft.emulator.memory.clocks import ALL
+from weft.emulator.memory.clocks import ALL, Times
+from weft.emulator.memory.cluster import RANK
 from weft.emulator.native.arrays import address_of, values_of
 from weft.emulator.native.shared import WIDEST, Common, Site
 from weft.emulator.ptx.syntax import Address, Operand, Register, Symbol
@@ -50,6 +51,15 @@ class SharedMemory:
         words[Common.WRITTEN] = 0 if memory.shared.written is None else address_of(memory.shared.written)
         words[Common.LOW], words[Common.SHIFT] = address_of(order.low), order.shift
         words[Common.BANKS] = address_of(self._banks)
+        clusters = self._clusters = memory.clusters
+        self._homes: NDArray[np.intp] = np.repeat(np.arange(execution.blocks), execution.block_warps)
+        size = execution.grid.cluster_size
+        self._firsts: NDArray[np.intp] = self._homes // size * size
+        words[Common.HOMES], words[Common.FIRSTS] = address_of(self._homes), address_of(self._firsts)
+        words[Common.CLUSTER], words[Common.RANK] = 0 if clusters is None else size, RANK
+        self._ended = np.zeros(execution.blocks, np.bool_)
+        words[Common.ENDED] = address_of(self._ended)
+        self._seen: Times | None = None
         self._address = address_of(words)
         self._writes: LastWrites | None = None
         self._strong: tuple[History | None, History | None] = (None, None)
@@ -63,6 +73,10 @@ class SharedMemory:
             return False
         if order.reads.floor != self._floor or (order.strong_writes, order.strong_reads) != self._strong:
             self._histories()
+        if order.clocks.seen is not self._seen:
+            self._clocks()
+        if self._clusters is not None and site.words[Site.REACHES]:
+            self._ended[...] = self._clusters.ended()
         flat = np.empty(active.count, np.intp)
         made = self._call(_SHARED, site.address, self._address, active.address, order.clocks.now + 1, address_of(flat))
         if not made:
@@ -88,6 +102,12 @@ class SharedMemory:
         words[Common.SEEN] = address_of(self._order.clocks.floors[ALL])
         self._histories()
         return True
+
+    def _clocks(self) -> None:
+        """The clocks have more columns."""
+        clocks = self._order.clocks
+        self._seen, self._rows = clocks.seen, clocks.bases()
+        self._words[Common.CLOCKS], self._words[Common.ROWS] = address_of(self._seen), address_of(self._rows)
 
     def _histories(self) -> None:
         order, words = self._order, self._words
@@ -115,6 +135,8 @@ def site_of(b: Binding, place: Operand, parts: tuple[Operand, ...], kind: Type, 
     if size > WIDEST or kind.bytes > 8 or not isinstance(place, Address):
         return None
     words: NDArray[np.int64] = np.zeros(Site.DATA + len(parts), np.int64)
+    clusters = b.execution.memory.clusters
+    words[Site.REACHES] = clusters is not None and clusters.reaches(b.site)
     held: list[NDArray[Any]] = []
     if isinstance(place.base, Register):
         declared = b.register_type(place.base)
@@ -126,6 +148,8 @@ def site_of(b: Binding, place: Operand, parts: tuple[Operand, ...], kind: Type, 
         symbol = Symbol(place.base.name, place.base.offset + place.offset)
         base = np.array([b.variable_map.address(b.function, symbol, b.instruction)], np.int64)
         words[Site.BITS] = 64
+        if clusters is not None:
+            base, words[Site.STEP] = base + clusters.base.view(np.int64), 8
     else:
         return None
     held.append(base)

@@ -6,7 +6,10 @@ does all of it in one go. In any doubt it has changed nothing and says so, and t
 (`weft.emulator.memory`), which decides and words the fault. So there is one place for verdicts.
 
 What is the thread's own: beside the times of lines (`weft.emulator.memory.shadow`) there is an *owner* for each granule, who
-accessed it last, in the form of a mark. `MANY` says that others did, too, since all had seen everything.
+accessed it last, in the form of a mark. `MANY` says that others did, too, whom the last one had not seen. Whoever has seen the
+owner of a mark without it, says the clocks' table, has seen all before.
+
+In a cluster an address has the rank of a block above its byte (`weft.emulator.memory.cluster`).
 """
 
 from __future__ import annotations
@@ -39,10 +42,12 @@ class Site(enum.IntEnum):
     """The access is of the bytes from here on (of a variable),"""
     HIGH = 10
     """to here."""
-    REQUESTS = 11
-    WAVEFRONTS = 12
-    IDEAL = 13
-    DATA = 14
+    REACHES = 11
+    """Whether it may access memory of other blocks of the cluster."""
+    REQUESTS = 12
+    WAVEFRONTS = 13
+    IDEAL = 14
+    DATA = 15
     """The registers of the parts."""
 
 
@@ -51,7 +56,7 @@ class Common(enum.IntEnum):
 
     WARPS = 0
     BLOCKS = 1
-    """The block of each warp."""
+    """The block of each warp: a cluster is one."""
     STRIDE = 2
     BYTES = 3
     WRITTEN = 4
@@ -72,6 +77,20 @@ class Common(enum.IntEnum):
     STAMPS = 16
     BANKS = 17
     """Room to count in."""
+    HOMES = 18
+    """The resident block of each warp, where clusters count as blocks too."""
+    CLUSTER = 19
+    """Blocks of a cluster; 0 where addresses are bytes alone."""
+    RANK = 20
+    """The bit of an address from which on it has a rank."""
+    FIRSTS = 21
+    """The first block of each warp's cluster."""
+    ENDED = 22
+    """Whether a resident block has no threads any more, a byte each."""
+    CLOCKS = 23
+    """`Clocks.seen`,"""
+    ROWS = 24
+    """and where each warp's row begins in it."""
 
 
 def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int:
@@ -89,13 +108,17 @@ def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int
     shift = i64(common, Common.SHIFT)
     seen = i64(common, Common.SEEN_READS)
     blocks = i64(common, Common.BLOCKS)
+    clocks = i64(common, Common.CLOCKS)
+    rows = i64(common, Common.ROWS)
     lines = i64(common, Common.WRITE_LINES) if writes else i64(common, Common.READ_LINES)
     generic = i64(common, Common.GENERIC_LINES)
-    owners = i64(common, Common.WRITERS) if writes else i64(common, Common.READERS)
+    writers = i64(common, Common.WRITERS)
+    readers = i64(common, Common.READERS)
     each = size >> shift
     n = 0
     for warp in range(warps):
         floor = i64(seen, i64(blocks, warp))
+        row = i64(rows, warp)
         for thread in range(warp * 32, warp * 32 + 32):
             if u8(mask, thread):
                 first = i64(flat, n)
@@ -112,16 +135,14 @@ def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int
                         else:
                             for byte in range(first, first + size):
                                 put8(written, byte, 1)
-                last = (first >> shift) + each if owners else 0
-                for granule in range(first >> shift, last):
-                    if not writes:
-                        old = i64(owners, granule)
-                        if (old >> 32) > floor and (old & 0xFFFFFFFF) != i64(low, thread):
-                            put64(owners, granule, mark | 0x80000000)
-                        else:
-                            put64(owners, granule, mark)
-                    else:
-                        put64(owners, granule, mark)
+                for granule in range(first >> shift, (first >> shift) + each):
+                    if writes and writers:
+                        put64(writers, granule, mark)
+                    if readers:
+                        many = 0
+                        if not writes and unseen(i64(readers, granule), i64(low, thread), floor, clocks, row):
+                            many = 0x80000000
+                        put64(readers, granule, mark | many)
                 for part in range(parts):
                     data = i64(site, Site.DATA + part)
                     place = memory + first + part * element
@@ -148,6 +169,17 @@ def shared_access(site: int, common: int, mask: int, now: int, flat: int) -> int
     return 1
 
 
+def unseen(mark: int, mine: int, floor: int, clocks: int, row: int) -> int:
+    """Whether an owner's access may be one that a thread with the mark ``mine`` has not seen: after what all have seen, of
+    another thread, and of several or after what the row of clocks says."""
+    time = mark >> 32
+    if time <= floor or (mark & 0xFFFFFFFF) == mine:
+        return 0
+    if mark & 0x80000000:
+        return 1
+    return 1 if time > i64(clocks, row + (mark >> 20 & 0x7FF)) else 0
+
+
 def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> int:
     """Whether nothing is wrong with an access, or in doubt; fills in ``flat``."""
     warps = i64(common, Common.WARPS)
@@ -167,6 +199,15 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
     writers = i64(common, Common.WRITERS)
     readers = i64(common, Common.READERS)
     stamps = i64(common, Common.STAMPS)
+    homes = i64(common, Common.HOMES)
+    cluster = i64(common, Common.CLUSTER)
+    bit = i64(common, Common.RANK)
+    below = (1 << bit) - 1
+    firsts = i64(common, Common.FIRSTS)
+    ended = i64(common, Common.ENDED)
+    clocks = i64(common, Common.CLOCKS)
+    rows = i64(common, Common.ROWS)
+    reaches = i64(site, Site.REACHES)
     base = i64(site, Site.BASE)
     bits = i64(site, Site.BITS)
     step = i64(site, Site.STEP)
@@ -181,7 +222,10 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
         block = i64(blocks, warp)
         floor = i64(seen, block)
         floor_reads = i64(seen_reads, block)
-        start = block * stride
+        row = i64(rows, warp)
+        home = i64(homes, warp)
+        start = home * stride
+        leader = i64(firsts, warp)
         for thread in range(warp * 32, warp * 32 + 32):
             if u8(mask, thread):
                 address = 0
@@ -189,9 +233,20 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                     address = (u32(base + thread * step, 0) + offset) & 0xFFFFFFFF
                 else:
                     address = i64(base + thread * step, 0) + offset
+                place = start
+                if cluster:
+                    rank = address >> bit
+                    address = address & below
+                    where = leader + rank
+                    if where != home:
+                        if not reaches or rank < 0 or rank >= cluster:
+                            return 0
+                        if u8(ended, where):
+                            return 0
+                        place = where * stride
                 if address < least or address > limit - size or address & (size - 1):
                     return 0
-                first = address + start
+                first = address + place
                 put64(flat, n, first)
                 n += 1
                 if first < before:
@@ -218,8 +273,7 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                     if not writers:
                         return 0
                     for granule in range(first >> shift, (first >> shift) + each):
-                        mark = i64(writers, granule)
-                        if (mark >> 32) > floor and (mark & 0xFFFFFFFF) != mine:
+                        if unseen(i64(writers, granule), mine, floor, clocks, row):
                             return 0
                 if writes:
                     if strong_reads and i32(strong_reads, line) > floor:
@@ -228,8 +282,7 @@ def shared_is_clean(site: int, common: int, mask: int, now: int, flat: int) -> i
                         if not readers:
                             return 0
                         for granule in range(first >> shift, (first >> shift) + each):
-                            mark = i64(readers, granule)
-                            if (mark >> 32) > floor_reads and (mark & 0xFFFFFFFF) != mine:
+                            if unseen(i64(readers, granule), mine, floor_reads, clocks, row):
                                 return 0
     if writes and not ascending:
         n = 0
@@ -289,7 +342,7 @@ def count_wavefronts(site: int, common: int, mask: int, flat: int) -> int:
     return 0
 
 
-FUNCTIONS: Final = (shared_is_clean, count_wavefronts, shared_access)
+FUNCTIONS: Final = (unseen, shared_is_clean, count_wavefronts, shared_access)
 """What is translated."""
 
 NUMBERS: Final = {f"{words.__name__}.{word.name}": int(word) for words in (Site, Common) for word in words}
