@@ -122,7 +122,7 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, causal:
     return weights / weights.sum(axis=1, keepdims=True) @ v.astype(np.float64)
 
 
-@pytest.mark.parametrize("architecture", [80, 90])
+@pytest.mark.parametrize("architecture", [80, 90, 100])
 def test_attention(architecture: int) -> None:
     q, k, v = (uniform(64, 32).astype(np.float16) for _ in range(3))
     out = np.zeros((64, 32), np.float32)

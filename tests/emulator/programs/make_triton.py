@@ -296,14 +296,14 @@ RECIPES = (
         matmul_specialized,
         "tensordesc<fp16[64,64]> tensordesc<fp16[64,64]> tensordesc<fp16[64,64]> i32 i32 i32",
         {"M": 64, "N": 64, "K": 64, "PROGRAMS": 2},
-        (90,),
+        (90, 100),
         {"num_warps": 4, "num_stages": 3},
     ),
     Recipe(
         attention,
         "*fp16 *fp16 *fp16 *fp32 i32 fp32",
         {"M": 64, "N": 32, "D": 32},
-        (80, 90),
+        (80, 90, 100),
         {"num_warps": 4, "num_stages": 2},
     ),
     Recipe(
