@@ -13,6 +13,7 @@ from weft.transforms.assertions import CollectAssertions
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.delay_sums import DelaySums
+from weft.transforms.fill_lanes import FillLanes
 from weft.transforms.flags import RaiseFlags
 from weft.transforms.induction import UniformCarry
 from weft.transforms.invariant_loads import MarkInvariantLoads
@@ -45,6 +46,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         CutStrips,
         Dce,
         DelaySums,
+        FillLanes,
         LayOutBuffers,
         JoinPrograms,
         Licm,

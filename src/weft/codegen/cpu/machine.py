@@ -42,6 +42,7 @@ from weft.transforms.axis import analyse, base_arguments
 from weft.transforms.cse import Cse
 from weft.transforms.dce import Dce
 from weft.transforms.delay_sums import DelaySums
+from weft.transforms.fill_lanes import FillLanes
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.join_programs import JoinPrograms, joined_of
@@ -78,6 +79,7 @@ class CpuMachine:
             WidenDot(),
             DelaySums(self.target.lanes),
             AssignLayouts(VectorRules(self.target.lanes)),
+            FillLanes(self.target.lanes),
             Cse(),
             Dce(),
             *(
