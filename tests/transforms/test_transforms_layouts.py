@@ -333,15 +333,18 @@ def attention(q: Any, k: Any, v: Any, out: Any, length: Any, D: tl.constexpr, M:
     tl.store(out + (start + i)[:, None] * D + d[None, :], acc / total[:, None])
 
 
-def test_attention_converts_the_keys_alone() -> None:
+def test_attention_converts_the_keys_and_what_an_exponential_takes() -> None:
     """Keys are read along d, which for the first product is the depth: b transposed. The probabilities are the first
-    product's result and the second's left operand, both row-major; row statistics broadcast in registers."""
+    product's result and the second's left operand, both row-major; row statistics broadcast in registers, and their
+    exponential is computed in full ones."""
     module = laid_out(attention, q=F32, k=F32, v=F32, out=F32, length=I32, D=64, M=32, B=16)
-    (only,) = conversions(module)
-    assert only.source.name_hint == "keys"
-    assert shape_of(only.result) == (64, 16)
     (loop,) = (op for op in module.walk() if isinstance(op, scf.ForOp))
-    assert only.parent_op() is loop
+    keys, filled, repeated = conversions(module)
+    assert all(op.parent_op() is loop for op in (keys, filled, repeated))
+    assert keys.source.name_hint == "keys"
+    assert shape_of(keys.result) == (64, 16)
+    assert layout_of(filled.result) == vector((32,))
+    assert layout_of(repeated.result) == layout_of(filled.source) == transfer.reduce(vector((32, 16)), 1)
     carried = {shape_of(a): layout_of(a) for a in loop.body.block.args[1:]}
     assert carried[32, 64] == vector((32, 64))
     assert carried[(32,)] == transfer.reduce(vector((32, 16)), 1)
