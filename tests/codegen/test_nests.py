@@ -734,6 +734,38 @@ def test_the_extremes_of_narrow_operands(name: str) -> None:
     assert np.all(out == k * least**2)
 
 
+@weft.jit
+def begins(a_ptr: Any, b_ptr: Any, c_ptr: Any, n: Any, K: tl.constexpr, START: tl.constexpr, ACC: tl.constexpr) -> None:
+    i, k = tl.arange(0, 32), tl.arange(0, K)
+    for step in range(n):
+        a = tl.load(a_ptr + (step * 32 + i)[:, None] * K + k[None, :])
+        b = tl.load(b_ptr + k[:, None] * 32 + i[None, :])
+        total = tl.dot(a, b, tl.full((32, 32), START, ACC))
+        tl.store(c_ptr + (step * 32 + i)[:, None] * 32 + i[None, :], total)
+
+
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize("k", [32, 2048])
+@pytest.mark.parametrize("name", TYPES)
+def test_sums_begin_with_a_constant(name: str, k: int, start: int) -> None:
+    """Not with what memory holds, which is the step's before; also where tiles take several stretches of the depth."""
+    dtype, sums, acc = TYPES[name]
+    a, b, out = whole((96, k), dtype, 1), whole((k, 32), dtype, 2), np.full((96, 32), 99, sums)
+    arguments, constants = (a, b, out, 3), {"K": k, "START": start, "ACC": acc}
+    begins[(1,)](*arguments, **constants)
+    assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64) + start)
+    assert products_of(begins, *arguments, **constants) == (0, 1, 0)
+
+
+@pytest.mark.parametrize("start", [0.0, -0.0])
+def test_sums_begin_with_the_sign_of_a_zero(start: float) -> None:
+    """Of float32: AMX makes 0.0 of sums of -0.0."""
+    a, b, out = np.zeros((32, 64), np.float32), -np.ones((64, 32), np.float32), np.ones((32, 32), np.float32)
+    begins[(1,)](a, b, out, 1, K=64, START=start, ACC=tl.float32)
+    assert not out.any()
+    assert np.all(np.signbit(out) == np.signbit(start))
+
+
 @pytest.mark.parametrize("name", ["int8", "bfloat16"])
 def test_depths_that_are_no_whole_tiles(name: str) -> None:
     """The rest of a tile is zeros, whatever the scratch memory held."""

@@ -46,6 +46,11 @@ def release(builder: ir.IRBuilder) -> None:
     _call(builder, "tilerelease", [])
 
 
+def clear(builder: ir.IRBuilder, tile: int) -> None:
+    """Zeros for a tile."""
+    _call(builder, "tilezero", [_tile(tile)])
+
+
 def load(builder: ir.IRBuilder, tile: int, pointer: ir.Value, stride: int) -> None:
     """Loads a tile whose rows are ``stride`` bytes apart."""
     _call(builder, "tileloadd64", [_tile(tile), pointer, ir.Constant(I64, stride)])

@@ -29,8 +29,9 @@ from weft.codegen.cpu.counted import over_blocks
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
-from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, intrinsic
+from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic
 from weft.dtypes import DType
+from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
 from weft.ir.types import dtype_of, shape_of
 from weft.target import PRODUCTS, CpuTarget
@@ -50,17 +51,22 @@ def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int
 
 
 def multiply(registers: Registers, op: MultiplyOp) -> None:
-    """Adds the product to the accumulator, in place where the schedule says so."""
-    result = registers.home(op.result)
-    if op.acc not in registers.buffers:
+    """Adds the product to the accumulator, in place where the schedule says so. A constant one is never in memory."""
+    result, tiles = registers.home(op.result), bool(PRODUCTS[op.instruction.data].rows)
+    start = op.acc.owner.number if isinstance(op.acc.owner, tile.ConstantOp) else None
+    if tiles and start:
+        start = None  # a tile can be cleared, not filled
+    if start is not None:
+        pass
+    elif op.acc not in registers.buffers:
         registers.fill(op.acc, result)
     elif registers.buffers[op.acc].pointer is not result.pointer:
         registers.copy(registers.buffers[op.acc], result)
-    if PRODUCTS[op.instruction.data].rows:
-        multiply_tiles(registers, op, result)
+    if tiles:
+        multiply_tiles(registers, op, result, cleared=start is not None)
     else:
         kind = _SquareProduct if PRODUCTS[op.instruction.data].square else _Product
-        kind(registers, op, result).emit()
+        kind(registers, op, result, start).emit()
     registers.buffers[op.result] = result
 
 
@@ -75,7 +81,8 @@ _WORD: Final = 4
 class _Product:
     """``neighbours`` elements along k are a word. Panels are counted in words."""
 
-    def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer):
+    def __init__(self, registers: Registers, op: MultiplyOp, result: Buffer, start: float | None):
+        """``start`` is the constant that the sums begin with; else they are in memory."""
         self._registers = registers
         self.builder = registers.builder
         self.dtype = dtype_of(op.acc)
@@ -90,6 +97,7 @@ class _Product:
         self.steps = self.builder.udiv(registers.scalar(op.depth), ir.Constant(I64, UNROLL * self.neighbours))
         self.element = result.element.register_type(None)
         self.vector = ir.VectorType(self.element, self.block.lanes)
+        self.start = None if start is None else constant(self.dtype, start, self.block.lanes)
         self.word: ir.Type = self.element if product.group == 1 else I32
 
     def _at(self, pointer: ir.Value, offset: ir.Value | None, const: int = 0) -> ir.Value:
@@ -150,7 +158,7 @@ class _Product:
         places = [
             self._at(c, None, r * self.n + v * block.lanes) for r in range(block.rows) for v in range(block.columns)
         ]
-        sums: list[ir.Value] = [builder.load(place, typ=self.vector, align=align) for place in places]
+        sums: list[ir.Value] = [self.start or builder.load(place, typ=self.vector, align=align) for place in places]
         sums = self._arranged(sums)
         if excess:
             sums = [builder.sub(total, excess[i % block.columns]) for i, total in enumerate(sums)]

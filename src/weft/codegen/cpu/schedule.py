@@ -157,7 +157,9 @@ def moves_data(op: Operation) -> bool:
 
 
 def reads_whole(op: Operation, value: SSAValue) -> bool:
-    """Whether the op reads all of the value from a buffer."""
+    """Whether the op reads all of the value from a buffer. A product that starts at a constant has it written to its result's."""
+    if isinstance(op, tile.DotOp | cpu.MultiplyOp) and value is op.acc and isinstance(value.owner, tile.ConstantOp):
+        return False
     return moves_data(op) or (type(op) is tile.GatherOp and op.source is value)
 
 

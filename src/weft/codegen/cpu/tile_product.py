@@ -1,7 +1,7 @@
 """The product of two panels by AMX: blocks of two by two tiles of sums, for a stretch of the depth at a time.
 
     for stretches of the depth:     so much of a right panel's two groups stays in the first-level cache
-        for blocks of the result:   load its tiles
+        for blocks of the result:   load its tiles, or clear them
             for each chunk:         load the left and right tiles, multiply each with each
                                     store its tiles
 
@@ -32,8 +32,8 @@ _RIGHT: Final = (6, 7)
 """The numbers of the tiles."""
 
 
-def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None:
-    """Adds the product to ``result``."""
+def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer, *, cleared: bool) -> None:
+    """Adds the product to ``result``, or to zeros in place of what is there (``cleared``)."""
     builder, product = registers.builder, PRODUCTS[op.instruction.data]
     registers.uses_tiles = True
     (m, n), (left, right) = shape_of(op.acc), op.panels
@@ -48,6 +48,15 @@ def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None
         if number is not None:
             pointer = builder.gep(pointer, [builder.mul(number, ir.Constant(I64, stride))], source_etype=I8)
         return builder.gep(pointer, [ir.Constant(I64, const)], source_etype=I8) if const else pointer
+
+    def load(places: list[tuple[int, ir.Value]]) -> None:
+        for tile, place in places:
+            amx.load(builder, tile, place, 4 * n)
+
+    def clear() -> None:
+        for r in range(rows):
+            for v in range(columns):
+                amx.clear(builder, _SUMS[r][v])
 
     with loop_to(registers, stretches) as stretch:
         first = builder.mul(stretch, ir.Constant(I64, STRETCH))
@@ -64,8 +73,16 @@ def multiply_tiles(registers: Registers, op: MultiplyOp, result: Buffer) -> None
                 for r in range(rows)
                 for v in range(columns)
             ]
-            for tile, place in places:
-                amx.load(builder, tile, place, 4 * n)
+            if not cleared:
+                load(places)
+            elif right.depth * size <= STRETCH * amx.BYTES:
+                clear()
+            else:
+                with builder.if_else(builder.icmp_unsigned("==", stretch, ir.Constant(I64, 0))) as (at_first, later):
+                    with at_first:
+                        clear()
+                    with later:
+                        load(places)
             with loop_to(registers, count) as chunk:
                 for r in range(rows):
                     amx.load(builder, _LEFT[r], at(a_i, chunk, amx.BYTES, r * amx.ROWS * pitch), pitch)
