@@ -398,7 +398,8 @@ def accumulators(x: Any, out: Any, HOW: tl.constexpr, N: tl.constexpr) -> None:
     ("how", "expected"),
     [
         ("loaded", ["loop[load d, load _] keeps _, d", "dot e", "loop[store e]", "_ in e"]),
-        ("product", ["loop[load d] keeps d", "loop[] keeps _", "dot _", "dot e", "loop[store e]", "_ in _", "_ in e"]),
+        # the inner product begins with zeros, which are written to its result
+        ("product", ["loop[load d] keeps d", "dot _", "dot e", "loop[store e]", "_ in e"]),
         ("recipe", ["loop[load d] keeps d", "loop[] keeps _", "dot e", "loop[store e]", "_ in e"]),
         # the product reads it as an operand too
         ("operand", ["loop[load d] keeps d", "dot e", "loop[store e]"]),
