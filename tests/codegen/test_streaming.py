@@ -16,7 +16,8 @@ import weft.language as tl
 from synchronised import CASES
 from weft import dtypes
 from weft import target as targets
-from weft.codegen import emit_llvm
+from weft.codegen import emit_assembly, emit_llvm
+from weft.codegen.cpu import streaming as rule
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
 from weft.target import CpuTarget, architecture
@@ -34,7 +35,8 @@ SMALL = CpuTarget(LINUX, "x86-64", "+sse2", 128, tuning=("streaming-stores",), c
 
 @pytest.fixture(params=["native", *targets.X86_LEVELS])
 def streaming(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels are compiled for a level, and stream in any launch."""
+    """Kernels are compiled for a level, and stream in any launch, rows of any length."""
+    monkeypatch.setattr(rule, "SHORT_ROW", 0)
     triple = llvm.get_process_triple()
     if architecture(triple) != "x86_64":
         pytest.skip("stores stream on x86-64 only")
@@ -100,8 +102,16 @@ def test_stores_over_stores_have_equal_bits(streaming: None, differ: Differentia
 # ---- which stores stream --------------------------------------------------------------------------------------------
 
 
-def emitted(kernel: KernelFunction, target: CpuTarget = SMALL, *, disjoint: bool = True, **constants: Any) -> str:
-    """The LLVM IR of a kernel whose parameters are pointers to float32 in lower case but ``n``, ``m`` and ``flags``."""
+def emitted(
+    kernel: KernelFunction,
+    target: CpuTarget = SMALL,
+    *,
+    disjoint: bool = True,
+    assembly: bool = False,
+    **constants: Any,
+) -> str:
+    """The LLVM IR (or assembly) of a kernel whose parameters are pointers to float32 in lower case, but for ``n``, ``m`` and
+    ``flags``."""
     kinds: dict[str, Argument] = {
         **dict.fromkeys(("x", "y", "out", "last"), PointerArgument(dtypes.float32)),
         **dict.fromkeys(("m", "n"), ScalarArgument(dtypes.int32)),
@@ -110,7 +120,8 @@ def emitted(kernel: KernelFunction, target: CpuTarget = SMALL, *, disjoint: bool
     signature = {
         p.name: ConstantArgument(constants[p.name]) if p.name in constants else kinds[p.name] for p in kernel.parameters
     }
-    return emit_llvm(build_module(kernel, signature), target, Options(disjoint=disjoint))
+    emit = emit_assembly if assembly else emit_llvm
+    return emit(build_module(kernel, signature), target, Options(disjoint=disjoint))
 
 
 def streams(text: str) -> bool:
@@ -220,6 +231,38 @@ def test_machines_without_the_tuning_do_not_stream(target: CpuTarget) -> None:
 
 def test_arrays_that_may_overlap_are_not_streamed_to() -> None:
     assert not streams(emitted(copied, disjoint=False, N=128))
+
+
+# ---- rows that end within a line ------------------------------------------------------------------------------------
+
+
+@jit
+def rows_of_a_tile(x: Any, out: Any, m: Any, n: Any, M: tl.constexpr, N: tl.constexpr) -> None:
+    rows, columns = tl.program_id(0) * M + tl.arange(0, M), tl.program_id(1) * N + tl.arange(0, N)
+    inside = (rows < m)[:, None] & (n > columns)[None, :]
+    at = rows[:, None] * n + columns[None, :]
+    tl.store(out + at, tl.load(x + at, mask=inside), mask=inside)
+
+
+@jit
+def rows_of_programs(x: Any, out: Any, n: Any, N: tl.constexpr) -> None:
+    at = tl.program_id(0) * n + tl.arange(0, N)
+    inside = (tl.arange(0, N) < n - 4) & (tl.load(x) == 0)
+    tl.store(out + at, tl.load(x + at, mask=inside), mask=inside)
+
+
+@pytest.mark.parametrize(("length", "expected"), [(60, False), (64, True), (1535, False), (1536, True), (1537, True)])
+def test_rows_stream_that_are_long_or_end_with_a_line(length: int, expected: bool) -> None:
+    """A row's end is stored plainly to the line in which the next row begins. How many rows there are does not matter."""
+    for m in (3, 4096):
+        text = emitted(rows_of_a_tile, replace(SMALL, cache=0), assembly=True, m=m, n=length, M=4, N=64)
+        assert ("movnt" in text) == expected
+
+
+def test_the_bound_of_a_row_may_be_computed() -> None:
+    for length, expected in ((64, False), (68, True)):
+        text = emitted(rows_of_programs, replace(SMALL, cache=0), assembly=True, n=length, N=128)
+        assert ("movnt" in text) == expected
 
 
 # ---- from which size on ---------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.cpu import updates
 from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.streaming import is_long_row, row_bounds
 from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
@@ -198,7 +199,8 @@ class Accesses:
                     masked_store(builder, part, address, active, element.size, prefix=prefix)
 
     def _store_whole(self, op: tile.StoreOp, value: ir.Value, address: ir.Value, size: int) -> None:
-        """A run without a mask: past the caches where the launch streams and the address is aligned, else plainly."""
+        """A run without a mask: past the caches where the launch streams, the address is aligned, and the row is long or ends
+        with a line; else plainly."""
         builder, bits = self._builder, self._emitter.target.vector_bits
         streams = self._emitter.streams.get(op)
         if streams is None or (lanes_of(value) or 1) * size < PIECE:
@@ -208,7 +210,12 @@ class Accesses:
         builder.cbranch(streams, look, plain).set_weights([1, 99])
         builder.position_at_end(look)
         low = builder.and_(builder.ptrtoint(address, I64), ir.Constant(I64, PIECE - 1))
-        builder.cbranch(builder.icmp_unsigned("==", low, ir.Constant(I64, 0)), past, plain)
+        may = builder.icmp_unsigned("==", low, ir.Constant(I64, 0))
+        with self._emitter.scope():
+            for bound in row_bounds(op, self._emitter.facts):
+                number = self._emitter.lane(bound, RegisterIndex(), 0)
+                may = builder.and_(may, is_long_row(builder, number, size))
+        builder.cbranch(may, past, plain)
         builder.position_at_end(past)
         stream_pieces(builder, value, address, size)
         builder.branch(end)

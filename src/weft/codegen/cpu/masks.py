@@ -35,14 +35,20 @@ def decided_by_last(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
             return True
         case tile.BinaryOp() if op.kind.data == "and":
             return decided_by_last(op.lhs, axis) and decided_by_last(op.rhs, axis)
-        case tile.CompareOp() if op.kind.data in _ASCENDING_FIRST:
-            return _ascends(op.lhs, axis) and _uniform(op.rhs, axis)
-        case tile.CompareOp() if op.kind.data in _UNIFORM_FIRST:
-            return _uniform(op.lhs, axis) and _ascends(op.rhs, axis)
+        case tile.CompareOp():
+            return bound_of(op, axis) is not None
         case Operation() if tile.is_a(op, tile.View):
             return decided_by_last(op.operands[0], axis)
         case _:
             return False
+
+
+def bound_of(op: tile.CompareOp, axis: Mapping[SSAValue, AxisInfo]) -> SSAValue | None:
+    """The uniform tile below which an ascending one is compared to be; None where that is not what is compared."""
+    if op.kind.data not in _ASCENDING_FIRST + _UNIFORM_FIRST:
+        return None
+    offsets, bound = (op.lhs, op.rhs) if op.kind.data in _ASCENDING_FIRST else (op.rhs, op.lhs)
+    return bound if _ascends(offsets, axis) and _uniform(bound, axis) else None
 
 
 def is_prefix(mask: SSAValue, axis: Mapping[SSAValue, AxisInfo]) -> bool:
