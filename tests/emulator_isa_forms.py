@@ -165,10 +165,9 @@ def ask(forms: Sequence[str], target: str) -> list[bool]:
         command = ["ptxas", f"-arch={target}", "-O0", "-o", str(Path(folder) / "forms.cubin"), str(source)]
         for start in range(0, len(forms), _AT_ONCE):
             part = list(forms[start : start + _AT_ONCE])
-            while True:  # a syntax error ends its reading: the form is taken out, and it is asked again
+            while True:  # errors of one kind hide others: what is refused is taken out, and it is asked again
                 source.write_text(module(part, target))
                 said = subprocess.run(command, capture_output=True, text=True, check=False).stderr
-                stopped = re.search(r"line (\d+); fatal\s*: Parsing error", said)
                 wrong = {int(n) for n in re.findall(r"line (\d+); (?:error|fatal)", said)}
                 if not wrong:
                     if "error" in said or "fatal" in said:
@@ -179,8 +178,6 @@ def ask(forms: Sequence[str], target: str) -> list[bool]:
                     if not 0 <= at < len(part) or rest > 1:
                         raise ValueError(said)
                     part[at], taken[start + at] = "ret", False
-                if stopped is None:
-                    break
     return taken
 
 

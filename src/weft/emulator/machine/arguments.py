@@ -117,6 +117,8 @@ class Arguments:
             for i, p in enumerate(device.placed)
         ]
         self.ranges = placed + _merge(found)
+        self.multicasts = device.multicasts
+        """The multicast objects over arrays of ``memory``."""
 
     @staticmethod
     def _is_placed(name: str, low: int, high: int, device: DeviceMemory) -> bool:

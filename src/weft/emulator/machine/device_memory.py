@@ -8,6 +8,7 @@ without it faults at the first use.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from weft.emulator.memory.arena import PAGE
 from weft.emulator.memory.host import DEVICE
+from weft.emulator.memory.multicast import MULTICAST, Multicast
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class DeviceMemory:
 
     def __init__(self, **arrays: NDArray[Any] | Scratch) -> None:
         self._placed: dict[str, Placed] = {}
+        self._multicasts: list[Multicast] = []
         self._end = PAGE
         for name, array in arrays.items():
             self.add(name, array)
@@ -98,6 +101,39 @@ class DeviceMemory:
                 raise ValueError(f"DeviceMemory: the array is no part of {self._names()}; add it first")
             found = inside
         return found.address + first - found.low
+
+    @property
+    def multicasts(self) -> tuple[Multicast, ...]:
+        """The multicast objects there are."""
+        return tuple(self._multicasts)
+
+    def multicast(self, *arrays: NDArray[Any] | str) -> int:
+        """The address of a new multicast object over arrays of this memory, for ``multimem``: what that does at an offset from
+        this address, it does at that offset of each array. On hardware they are of several devices.
+
+            memory = DeviceMemory(mine=mine, other=other)
+            module.launch("all_reduce", 1, 128, [memory.multicast("mine", "other")], memory=memory)
+
+        Raises: ValueError for arrays that are not in this memory, not contiguous, of different sizes, or that share bytes.
+        """
+        ranges: list[tuple[int, int]] = []
+        for given in arrays:
+            array = self._placed[given].array if isinstance(given, str) and given in self._placed else given
+            start = self.address_of(given)
+            if isinstance(array, str) or not array.flags.c_contiguous:
+                raise ValueError("DeviceMemory: an array of a multicast object must be contiguous")
+            ranges.append((start, start + array.nbytes))
+        sizes = {high - low for low, high in ranges}
+        if len(sizes) != 1 or 0 in sizes:
+            raise ValueError(f"DeviceMemory: the arrays of a multicast object have one size, got {sorted(sizes)} bytes")
+        ranges.sort()
+        if any(low < high for (_, high), (low, _) in itertools.pairwise(ranges)):
+            raise ValueError("DeviceMemory: arrays of a multicast object share bytes")
+        (size,) = sizes
+        last = self._multicasts[-1] if self._multicasts else Multicast(MULTICAST, 0, ())
+        address = last.address + (-(-last.size // PAGE) + 1) * PAGE
+        self._multicasts.append(Multicast(address, size, tuple(self.address_of(array) for array in arrays)))
+        return address
 
     def around(self, low: int, high: int) -> Placed | None:
         """The array that has all the host's bytes from ``low`` to ``high``; None if none has."""

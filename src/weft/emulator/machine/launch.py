@@ -293,6 +293,7 @@ def _memory(
         cluster,
     )
     memory.device_heap = use
+    memory.multicasts = given.multicasts
     return memory
 
 

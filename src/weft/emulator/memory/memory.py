@@ -7,6 +7,7 @@ depends on them is wrong. Inside its window shared memory starts anew for each b
     0x02_0000_0000  local       0x04_0000_0000  kernel parameters
     0x10_0000_0000  global, one allocation after the other with a gap between
     0x20_0000_0000  global, what a `DeviceMemory` has: the first use translates it (`weft.emulator.memory.host`)
+    0x30_0000_0000  multicast objects, for multimem alone (`weft.emulator.memory.multicast`)
 
 Addresses of shared memory in a cluster name a block, too (`weft.emulator.memory.cluster`).
 
@@ -16,7 +17,7 @@ memory that other threads' accesses are ordered (`weft.emulator.memory.order`, `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +30,7 @@ from weft.emulator.memory.arena import PAGE, Arena, Heap, width_of
 from weft.emulator.memory.cluster import BYTE, RANK, Clusters
 from weft.emulator.memory.device_heap import HeapUse
 from weft.emulator.memory.host import DEVICE, DEVICE_END, HostAddresses
+from weft.emulator.memory.multicast import MULTICAST, MULTICAST_END, Multicast
 from weft.emulator.memory.order import NullOrder
 from weft.emulator.texture import Images
 
@@ -81,6 +83,8 @@ class Memory:
         self.block_threads = block_threads
         self.order = order
         self.host = host or HostAddresses()
+        self.multicasts: Sequence[Multicast] = ()
+        """What addresses of multimem may be of."""
         self.images = Images()
         """Textures and surfaces."""
         self.device_heap: HeapUse | None = None
@@ -317,6 +321,8 @@ class Memory:
             heap = self.heaps[space]
             if space is not Space.GLOBAL:
                 return heap.describe(address)
+            if MULTICAST <= address < MULTICAST_END:
+                return f"0x{address:x}: an address of multicast objects, which only multimem can use"
             if abs(address - heap.base) < FAR and not DEVICE <= address < DEVICE_END:
                 return heap.describe(address - heap.base)
             if DEVICE <= address < DEVICE_END:
