@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from emulator_isa_forms import recorded
+from emulator_isa_forms import binds, recorded
 from weft.emulator import DeviceMemory, Module, OutOfBounds, Profile, Race, Undefined
 from weft.emulator.arith.multicast import combined
 
@@ -267,9 +267,47 @@ def test_multicast_objects_that_cannot_be() -> None:
 
 
 def test_forms_are_those_of_ptxas() -> None:
-    """What ptxas refuses is refused, too: `emulator_isa_forms` has recorded it."""
+    """A sample of what ptxas refuses is refused, too; `test_emu_isa_forms` binds what it takes."""
     patterns = [
         p for p in recorded().patterns if p.instruction in ("multimem.ld_reduce", "multimem.st", "multimem.red")
     ]
     assert len(patterns) > 20
     assert [p.text for p in patterns if p.taken != p.bound] == []
+    wrong = [(form, p.target) for p in patterns for i, form in enumerate(p.forms) if not p.taken >> i & 1]
+    chosen = wrong[::11]
+    assert len(chosen) > 20
+    assert [form for form, target in chosen if not binds([form], target)] == []
+
+
+@pytest.mark.parametrize(
+    ("raised", "waited", "ordered"),
+    [
+        ("multimem.red.release.gpu.global.add.u32 [%l0], 1", "multimem.ld_reduce.acquire.gpu.add.u32 %r1, [%l0]", True),
+        ("multimem.st.release.gpu.u32 [%l0], 1", "multimem.ld_reduce.acquire.gpu.add.u32 %r1, [%l0]", True),
+        ("multimem.st.relaxed.gpu.u32 [%l0], 1", "multimem.ld_reduce.acquire.gpu.add.u32 %r1, [%l0]", False),
+        (
+            "multimem.red.release.gpu.global.add.u32 [%l0], 1",
+            "multimem.ld_reduce.relaxed.gpu.add.u32 %r1, [%l0]",
+            False,
+        ),
+        (
+            "multimem.red.release.cta.global.add.u32 [%l0], 1",
+            "multimem.ld_reduce.acquire.gpu.add.u32 %r1, [%l0]",
+            False,
+        ),
+    ],
+)
+def test_what_orders_blocks(raised: str, waited: str, ordered: bool) -> None:
+    """Block 0 writes and raises a flag in both memories, block 1 waits for both and reads."""
+    body = f"""mov.u32 %c, %ctaid.x; ld.param.u64 %l0, [many]; add.u64 %l0, %l0, 512;
+        setp.ne.u32 %p, %c, 0; @%p bra WAIT; st.global.u32 [%o], 5; {raised}; bra DONE;
+        WAIT: {waited}; setp.lt.u32 %p, %r1, 2; @%p bra WAIT; ld.global.u32 %r2, [%o]; DONE:"""
+    arrays = [np.zeros(129, np.uint32) for _ in range(2)]
+    memory = DeviceMemory(first=arrays[0], second=arrays[1])
+    given = [memory.multicast("first", "second"), np.zeros(4, np.uint32)]
+    if ordered:
+        kernel(body).launch("k", 2, 1, given, memory=memory)
+        assert [int(a[-1]) for a in arrays] == [1, 1]
+    else:
+        with pytest.raises(Race):
+            kernel(body).launch("k", 2, 1, given, memory=memory)

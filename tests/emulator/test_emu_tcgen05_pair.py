@@ -149,6 +149,17 @@ def test_a_in_tensor_memory_of_256_rows() -> None:
     np.testing.assert_array_equal(result(after, 256, 32).view(np.float32), a.astype(int) @ b.astype(int).T)
 
 
+def test_a_of_both_is_shifted() -> None:
+    a, b = halves(8, 256, 32)
+    before = garbage()
+    before[:, :, 32:40] = a.view(np.uint32).reshape(2, 128, 8)
+    product = mma("f16", "[%t + 32]", AT_B, instruction(256, 32), modifiers=".ashift")
+    after = execute_pair(product, images(a, b), before)
+    np.testing.assert_array_equal(result(after, 256, 32).view(np.float32), a.astype(int) @ b.astype(int).T)
+    before[:, np.arange(128) % 32 != 31, 32:40] = before[:, np.arange(128) % 32 != 0, 32:40]
+    np.testing.assert_array_equal(after[:, :, 32:], before[:, :, 32:])
+
+
 def test_a_in_tensor_memory_of_128_rows() -> None:
     """Lanes 64 to 127 have another copy of A's rows, with which the second half of the columns is computed."""
     (a, b), (other, _) = halves(10, 128, 32), halves(11, 128, 32)
@@ -207,7 +218,7 @@ def test_copies_and_shifts_are_of_both() -> None:
     text += "add.u32 %w0, %t, 2097176; tcgen05.shift.cta_group::1.down [%w0];"
     wanted = before.copy()
     wanted[:, :, 8:16] = np.stack(data).view(np.uint32)
-    wanted[:, 33:64, 24:32] = wanted[:, 32:63, 24:32]
+    wanted[:, 32:63, 24:32] = wanted[:, 33:64, 24:32]
     np.testing.assert_array_equal(execute_pair(text, both, before), wanted)
 
 

@@ -164,17 +164,24 @@ TABLES: dict[str, list[str]] = {
     "32B": ["01234567", "10325476"],
     "64B": ["01234567", "10325476", "23016745", "32107654"],
     "128B": ["01234567", "10325476", "23016745", "32107654", "45670123", "54761032", "67452301", "76543210"],
+    "128B_ATOM_32B": ["01234567", "23016745", "45670123", "67452301"],
+    "128B_ATOM_32B_FLIP_8B": ["01234567", "23016745", "45670123", "67452301"],
+    "128B_ATOM_64B": ["01234567", "45670123"],
 }
+MODES = [("32B", 16), ("64B", 32), *((mode, 64) for mode in TABLES if mode.startswith("128B"))]
 
 
 def swizzled(dense: NDArray[np.uint8], mode: str, base: int) -> NDArray[np.uint8]:
-    """Whole lines of a box at ``base``, by the table."""
-    lines = dense.reshape(-1, 8, 16)
+    """Whole lines of a box at ``base``, by the table. Odd lines of the flip have the halves of each cell exchanged."""
+    lines = dense.reshape(-1, 8, 16).copy()
     rows = [TABLES[mode][(base // 128 + i) % len(TABLES[mode])] for i in range(len(lines))]
+    if "FLIP" in mode:
+        odd = slice(1 - base // 128 % 2, None, 2)
+        lines[odd] = np.roll(lines[odd], 8, axis=2)
     return np.stack([line[[int(c) for c in row]] for line, row in zip(lines, rows, strict=True)]).reshape(-1)
 
 
-@pytest.mark.parametrize(("mode", "columns"), [("32B", 16), ("64B", 32), ("128B", 64)])
+@pytest.mark.parametrize(("mode", "columns"), MODES)
 @pytest.mark.parametrize("base", [0, 1024, 384])
 def test_swizzles(mode: str, columns: int, base: int) -> None:
     array = filled(100, 128, dtype=np.float16)
@@ -258,7 +265,7 @@ def test_stores_are_cut_off_at_the_end(shape: tuple[int, ...], box: tuple[int, .
         assert profile.total("async_shared_load_bytes") == given.nbytes
 
 
-@pytest.mark.parametrize(("mode", "columns"), [("32B", 16), ("64B", 32), ("128B", 64)])
+@pytest.mark.parametrize(("mode", "columns"), MODES)
 @pytest.mark.parametrize("base", [0, 640])
 def test_swizzled_stores(mode: str, columns: int, base: int) -> None:
     given = filled(32, columns, dtype=np.uint16, seed=4)

@@ -203,6 +203,71 @@ def test_im2col_of_rows_may_begin_left_of_the_box() -> None:
     np.testing.assert_array_equal(found[cells ^ (cells >> 3 & 1)].reshape(7, 8), expected)
 
 
+MULTICAST = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry test(.param .align 64 .b8 map[128], .param .u64 data) .reqnctapercluster 2
+{{
+  .shared .align 1024 .b8 box[2048]; .shared .align 8 .b64 bar;
+  .reg .b64 %y<8>; .reg .b32 %x<8>; .reg .pred %q; .reg .b16 %h;
+  mov.b64 %y0, map; cvta.param.u64 %y1, %y0; ld.param.u64 %y2, [data]; mov.u32 %x0, %cluster_ctarank; mov.u32 %x1, 0;
+  mbarrier.init.shared.b64 [bar], 1; fence.mbarrier_init.release.cluster;
+  mbarrier.arrive.expect_tx.shared.b64 _, [bar], {size};
+  barrier.cluster.arrive; barrier.cluster.wait;
+  createpolicy.fractional.L2::evict_first.b64 %y4, 1.0;
+  setp.eq.u32 %q, %x0, 1; mov.b16 %h, {mask};
+  @%q {instruction};
+  WAIT: mbarrier.try_wait.parity.shared.b64 %q, [bar], 0; @!%q bra WAIT;
+  mul.lo.u32 %x4, %x0, {size}; cvt.u64.u32 %y3, %x4; add.u64 %y2, %y2, %y3;
+  LOOP: mov.u32 %x2, box; add.u32 %x2, %x2, %x1; ld.shared.b32 %x3, [%x2];
+  cvt.u64.u32 %y3, %x1; add.u64 %y3, %y2, %y3; st.global.b32 [%y3], %x3;
+  add.u32 %x1, %x1, 4; setp.lt.u32 %q, %x1, {size}; @%q bra LOOP;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  ret;
+}}
+"""
+"""Block 1 of a cluster of two loads for both."""
+
+
+@pytest.mark.parametrize(
+    ("mode", "at", "offsets"),
+    [
+        ("tile::gather4", (4, 0, 3, 3, 9), ""),
+        ("im2col", (4, 1, 0), ", {%h1}"),
+        ("im2col::w", (4, 1, 0), ", {0, %h1}"),
+    ],
+)
+@pytest.mark.parametrize("hinted", [False, True])
+def test_multicasts_and_cache_hints(mode: str, at: tuple[int, ...], offsets: str, hinted: bool) -> None:
+    """The mask of blocks and the policy stand behind the offsets; the tensor is read once. The offset is 2."""
+    if mode == "tile::gather4":
+        array = filled(10, 16)
+        tensor_map, rows = TensorMap(array, box=(1, 8)), 4
+        expected = array[[0, 3, 3, 9], 4:12]
+    else:
+        array, rows = filled(2, 6, 16), 5
+        corners: dict[str, Any] = {"lower": -1, "upper": -1, "swizzle": "32B"}
+        if mode == "im2col":
+            corners = {"lower": (-1,), "upper": (-1,)}
+        tensor_map = TensorMap.im2col(array, channels=8, pixels=rows, **corners)
+        # The box is W = -1 to 4. From 1 on, moved by 2: 3, 4, 5, 6 (padding), then -1 + 2 of the second image.
+        expected = np.concatenate((array[0, 3:6, 4:12], np.zeros((1, 8), np.uint32), array[1, 1:2, 4:12]))
+    name = f"cp.async.bulk.tensor.{2 if 'gather' in mode else 3}d.shared::cluster.global.{mode}.mbarrier::complete_tx::bytes"
+    name += ".multicast::cluster" + ".L2::cache_hint" * hinted
+    given = f"[box], [%y1, {listed(at)}], [bar]{offsets.replace('%h1', '2')}, %h" + ", %y4" * hinted
+    found = np.zeros((2, rows, 8), np.uint32)
+    text = MULTICAST.format(size=rows * 32, mask=3, instruction=f"{name} {given}")
+    profile = Module(text).launch("test", 2, 1, [tensor_map, found])
+    if "::w" in mode:
+        cells = np.arange(rows * 2)
+        found = found.reshape(2, -1, 4)[:, cells ^ (cells >> 3 & 1)].reshape(found.shape)
+    np.testing.assert_array_equal(found, [expected, expected])
+    inside = int((expected != 0).any(axis=1).sum())
+    assert profile.total("async_global_load_bytes") == inside * 32
+    assert profile.total("async_shared_store_bytes") == 2 * rows * 32
+
+
 def test_im2col_stores() -> None:
     array, given = filled(2, 4, 5, 16), filled(9, 8) + 1000
     expected = array.copy()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from emulator_programs import program
 from weft.emulator import Fault, Module, PTXError, TensorMap, Undefined
+from weft.emulator.tensor_map import SWIZZLES
 
 HEAD = """
 .version 8.6
@@ -86,6 +87,21 @@ def test_a_map_made_by_the_program() -> None:
     expected = TensorMap(array[:, :100], box=(8, 64)).encode(0)
     assert made[16:].tobytes() == expected[16:]
     assert made[:8].tobytes() == b"weftTMAP"
+
+
+@pytest.mark.parametrize("name", [name for name in SWIZZLES if name.startswith("128B")])
+def test_a_map_with_atoms(name: str) -> None:
+    """The kinds of atoms are numbered as the ISA's table of .swizzle_atomicity has them."""
+    array, _ = array_and_box()
+    atoms = {"128B": 0, "128B_ATOM_32B": 1, "128B_ATOM_32B_FLIP_8B": 2, "128B_ATOM_64B": 3}[name]
+    other = REPLACE.replace(
+        "swizzle_mode.shared::cta.b1024.b32 [map], 0x0", "swizzle_mode.shared::cta.b1024.b32 [map], 0x3"
+    )
+    other = other.replace(
+        "MADE:", f"tensormap.replace.tile.swizzle_atomicity.shared::cta.b1024.b32 [map], {atoms}; MADE:"
+    )
+    _, made = launched(other + COPY, array)
+    assert made[16:].tobytes() == TensorMap(array[:, :100], box=(8, 64), swizzle=name).encode(0)[16:]
 
 
 @pytest.mark.parametrize("space", [".global", ""])

@@ -11,7 +11,7 @@ the coordinates ``{x, y}`` of an instruction are those of ``array[y, x]``.
             17       element type, numbered as tensormap.replace does: 0 u8, 1 u16, 2 u32, 3 s32, 4 u64, 5 s64, 6 f16, 7 f32, ...
             18       interleave: 0
             19       swizzle: 0 none, 1 32B, 2 64B, 3 128B
-            20       atomicity of the 128B swizzle: 0 16B
+            20       atomicity of the 128B swizzle: 0 16B, 1 32B, 2 32B with 8B flipped, 3 64B
             21       fill: 0 zeros, 1 NaN
             22       promotion in L2: 0 none, 1 64B, 2 128B, 3 256B
             23       mode: 0 tiled, 1 im2col, 2 im2col::w; then the box is {channels, pixels}
@@ -50,7 +50,21 @@ _FORMAT: Final = struct.Struct("<8sQ8B5I5I4Q5I6h")
 
 MOST_RANK: Final = 5
 
-SWIZZLES: Final = {"none": Swizzle.NONE, "32B": Swizzle.B32, "64B": Swizzle.B64, "128B": Swizzle.B128}
+SWIZZLES: Final = {
+    "none": Swizzle.NONE,
+    "32B": Swizzle.B32,
+    "64B": Swizzle.B64,
+    "128B": Swizzle.B128,
+    "128B_ATOM_32B": Swizzle.B128_ATOM_32B,
+    "128B_ATOM_32B_FLIP_8B": Swizzle.B128_ATOM_32B_FLIP_8B,
+    "128B_ATOM_64B": Swizzle.B128_ATOM_64B,
+}
+"""As the driver names them."""
+
+_CODES: Final = dict(zip(SWIZZLES.values(), ((0, 0), (1, 0), (2, 0), (3, 0), (3, 1), (3, 2), (3, 3)), strict=True))
+"""The mode and the atomicity of each."""
+
+_BY_CODES: Final = {codes: swizzle for swizzle, codes in _CODES.items()}
 FILLS: Final = ("zeros", "nan")
 PROMOTIONS: Final = ("none", "64B", "128B", "256B")
 
@@ -71,13 +85,11 @@ class Description:
     def encode(self) -> bytes:
         """The 128 bytes of the map."""
         t = self.tensor
-        swizzle = list(SWIZZLES.values()).index(self.swizzle)
         numbers = (
             t.rank - 1,
             self.element.code,
             0,
-            swizzle,
-            0,
+            *_CODES[self.swizzle],
             FILLS.index(self.fill),
             PROMOTIONS.index(self.promotion),
             0 if self.column is None else 1 + self.column.wide,
@@ -138,9 +150,9 @@ class TensorMap:
     ``strides`` in bytes may say how (dense if not given), and ``offset`` where it begins, in bytes. ``box`` and
     ``element_strides`` are in elements, axes in the array's order. ``element`` overrides the element type by PTX's name ("u8" for
     float8, ...). Elements "b4x16", "b4x16_p64", and "b6x16_p32" are of an array of bytes, in which they are packed along the last
-    axis. Then ``shape`` and ``box`` count the elements, not the bytes, and the last stride is 1. ``swizzle`` is "none", "32B",
-    "64B" or "128B"; ``fill`` is what loads find outside the tensor, "zeros" or
-    "nan" (floats only). ``l2_promotion`` is accepted and does nothing.
+    axis. Then ``shape`` and ``box`` count the elements, not the bytes, and the last stride is 1. ``swizzle`` is one of
+    `SWIZZLES`, those with atoms for sm_100; ``fill`` is what loads find outside the tensor, "zeros" or "nan" (floats only).
+    ``l2_promotion`` is accepted and does nothing.
 
     Raises: `ValueError` for what the driver would refuse, and for what the emulator does not know.
     """
@@ -341,7 +353,8 @@ def decode(raw: bytes) -> Description | str:
         return f"the tensor map has rank {rank}, expected 1 to {MOST_RANK}"
     if interleave:
         return f"the tensor map has interleave layout {interleave}, and the emulator knows 0 only"
-    if swizzle >= len(SWIZZLES) or atomicity:
+    kind = _BY_CODES.get((swizzle, atomicity))
+    if kind is None:
         return f"the tensor map has swizzle mode {swizzle} of atomicity {atomicity}, which the emulator does not know"
     if code not in ELEMENTS or fill >= len(FILLS):
         return f"the tensor map has element type {code} and fill mode {fill}, which do not exist"
@@ -363,7 +376,6 @@ def decode(raw: bytes) -> Description | str:
         (box[0] // element.group, *box[1:rank]),
         (1, *steps[1:rank]),
     )
-    kind = list(SWIZZLES.values())[swizzle]
     found = Description(tensor, element, kind, FILLS[fill], PROMOTIONS[promotion & 3], column)
     reason = why_invalid(found)
     return f"the tensor map is invalid: {reason}" if reason else found

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from weft.emulator.arith.swizzle import Swizzle
 
 CHUNK: Final = 16
-"""Bytes that swizzles of sm_90 keep together, and of which bulk copies copy a multiple."""
+"""Bytes that swizzles keep together, but for the one that flips 8, and of which bulk copies copy a multiple."""
 
 LINE: Final = 128
 """Bytes of a row of shared memory's banks; a swizzle permutes each."""
@@ -141,6 +141,8 @@ class Shared:
     chunks: NDArray[np.intp] | None
     """The chunk of the dense box that each chunk in order of ``addresses`` is: for all copies, or for each of them (copies,
     chunks). None if they are in order."""
+    chunk: int = CHUNK
+    """Bytes of a chunk."""
 
     @classmethod
     def of(cls, bases: NDArray[np.uint64], size: int, swizzle: Swizzle) -> Shared:
@@ -151,20 +153,21 @@ class Shared:
         copies = np.arange(bases.size)
         if swizzle is Swizzle.NONE:
             return cls(bases, size, copies, None)
+        chunk = min(CHUNK, swizzle.atom)
         starts = (bases % np.uint64(swizzle.period)).tolist()
         orders = [_swizzled(start, size, swizzle) for start in starts]
         alike = all(start == starts[0] for start in starts)
         chunks = orders[0][0] if alike else np.stack([order for order, _ in orders])
         if size % LINE == 0:
-            return cls(bases, size, copies, chunks)
+            return cls(bases, size, copies, chunks, chunk)
         places = np.stack([places for _, places in orders]) + bases[:, None]
-        return cls(places.reshape(-1), CHUNK, np.repeat(copies, places.shape[1]), chunks)
+        return cls(places.reshape(-1), chunk, np.repeat(copies, places.shape[1]), chunks, chunk)
 
     def arrange(self, boxes: Bytes) -> Bytes:
         """What dense boxes, (N, bytes), put at the addresses: (K, size)."""
         if self.chunks is None:
             return boxes
-        cells = boxes.view(_CELL)
+        cells = boxes.view(_CELLS[self.chunk])
         moved = (
             np.take(cells, self.chunks, axis=1)
             if self.chunks.ndim == 1
@@ -176,7 +179,7 @@ class Shared:
         """The dense boxes, (N, bytes), of what is at the addresses, (K, size): the inverse of `arrange`."""
         if self.chunks is None:
             return values
-        cells = np.ascontiguousarray(values).reshape(-1, CHUNK * self.chunks.shape[-1]).view(_CELL)
+        cells = np.ascontiguousarray(values).reshape(-1, self.chunk * self.chunks.shape[-1]).view(_CELLS[self.chunk])
         dense = np.empty_like(cells)
         if self.chunks.ndim == 1:
             dense[:, self.chunks] = cells
@@ -185,14 +188,14 @@ class Shared:
         return dense.view(np.uint8)
 
 
-_CELL: Final = np.dtype(np.complex128)
+_CELLS: Final = {16: np.dtype(np.complex128), 8: np.dtype(np.uint64)}
 """A type of as many bytes as a chunk, to move chunks as a whole."""
 
 
 @lru_cache(maxsize=1024)
 def _swizzled(start: int, size: int, swizzle: Swizzle) -> tuple[NDArray[np.intp], NDArray[np.uint64]]:
     """The chunks of a dense box at ``start`` in the order in which they are in memory, and where each is from the start."""
-    places = swizzle(np.arange(start, start + size, CHUNK))
+    places = swizzle(np.arange(start, start + size, min(CHUNK, swizzle.atom)))
     order = np.argsort(places)
     return order, (places[order] - start).astype(np.uint64)
 

@@ -4,8 +4,7 @@ A copy takes rows of 16 or 32 bytes from shared memory, where a matrix descripto
 or, by multicast, into several. ``.b8x16.b4x16_p64`` and ``.b8x16.b6x16_p32`` widen elements: 16 of 4 or 6 bits, packed from the
 first bit of their 16 bytes on, become a byte each, those of 4 bits in bits 2 to 5.
 
-tcgen05.shift moves 32 bytes (8 columns) of 31 lanes to the next lane each: lane i + 1 becomes what lane i was, the first stays.
-The ISA says "downwards across all the rows, except the last, by one row", and no more: hardware was not asked.
+tcgen05.shift moves 32 bytes (8 columns) of 31 lanes to the lane before each: lane i becomes what lane i + 1 was, the last stays.
 
 With ``.cta_group::2`` both blocks of a pair copy, or shift, each in memory of its own.
 
@@ -34,7 +33,7 @@ from weft.emulator.ops.mbarrier import keys, shared_address, update
 from weft.emulator.ops.registry import Step, instruction
 from weft.emulator.ops.tcgen05_mma import PENDING
 from weft.emulator.ops.tcgen05_operands import read_shared
-from weft.emulator.ops.tensor_memory import GROUP, TensorMemory, addresses, blocks_of, split_address
+from weft.emulator.ops.tensor_memory import GROUP, TensorMemory, addresses, blocks_of, shift_down, split_address
 from weft.emulator.ops.tensor_order import TensorOrder
 from weft.emulator.ptx.types import TYPES
 
@@ -43,9 +42,6 @@ if TYPE_CHECKING:
 
 _WIDENED: Final = {"b4x16_p64": (4, 2), "b6x16_p32": (6, 0)}
 """Formats of shared memory: an element's bits, and where they go in its byte."""
-
-_SHIFTED_LANES: Final = 31
-_SHIFTED_COLUMNS: Final = 8
 
 
 @lru_cache(maxsize=1024)
@@ -116,11 +112,8 @@ def _shift(b: Binding) -> Step:
             if lane % 32:
                 message = f"tcgen05.shift at lane {lane}, which is no multiple of 32"
                 raise execution.fault(Undefined, message, site, thread)
-            lanes = lane + np.arange(_SHIFTED_LANES)[:, None]
-            columns = column + np.arange(_SHIFTED_COLUMNS)[None, :]
             for block in blocks(thread):
-                part = memory.part(site, thread, block, agent)
-                part.write(lanes + 1, columns, part.read(lanes, columns))
+                shift_down(memory.part(site, thread, block, agent), lane, column)
 
     return step
 

@@ -7,7 +7,8 @@ that tcgen05.commit names completes its phase, and accesses are of the async pro
 With ``.cta_group::2`` a thread of either block of a pair begins a product of both. Each has half of the rows of A and D, and half
 of the columns of B; the block of even rank has the first halves.
 
-Refused: ``.ashift``. Where A or B stays (``.collector``) has no meaning.
+With ``.ashift`` A in tensor memory is shifted by a row when the product has read it, as by tcgen05.shift of each 32 lanes.
+Where A or B stays (``.collector``) has no meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +40,16 @@ from weft.emulator.ops.tcgen05_operands import (
     sparse_left,
     stored_left,
 )
-from weft.emulator.ops.tensor_memory import QUARTER, Part, TensorMemory, addresses, blocks_of, split_address
+from weft.emulator.ops.tensor_memory import (
+    LANES,
+    QUARTER,
+    Part,
+    TensorMemory,
+    addresses,
+    blocks_of,
+    shift_down,
+    split_address,
+)
 from weft.emulator.ptx.syntax import Address, Vector
 from weft.emulator.ptx.types import TYPES
 
@@ -66,6 +76,7 @@ class _Mma:
         self.in_memory = isinstance(b.operand(1), Address)
         self.a: Callable[[], NDArray[Any]] = addresses(b, 1) if self.in_memory else lambda: left
         left = wide(1, "b64") if not self.in_memory else np.zeros(0)
+        b.require(self.in_memory or not f.shifted, "'.ashift' is of an A in tensor memory")
         self.b = wide(2, "b64")
         self.metadata = addresses(b, 3) if f.sparse else None
         self.descriptor = wide(3 + f.sparse, "b32")
@@ -108,6 +119,9 @@ class _Mma:
             p = tcgen05.product(int(self.descriptor[thread]), f.kind, f.stationary, len(blocks), f.sparse)
         except Malformed as error:
             raise self._wrong(error, "instruction descriptor", thread) from None
+        if f.shifted and p.m // len(blocks) != LANES:
+            message = f"{self.name} shifts A of {p.m // len(blocks)} rows, expected {LANES} of a block"
+            raise execution.fault(Undefined, message, self.site, thread)
         folded = f.stationary or (len(blocks) > 1 and not f.sparse)
         lanes = result_lanes(p.m // len(blocks), folded)
         memory = TensorMemory.of(execution)
@@ -117,6 +131,10 @@ class _Mma:
             self._check_scales(thread, p)
         for number, (part, a_of) in enumerate(zip(parts, lefts, strict=True)):
             self._result(p, part, number, d, lanes, a_of, b, accumulate)
+            if f.shifted:
+                lane, column = split_address(a)
+                for quarter in range(0, LANES, QUARTER):
+                    shift_down(part, lane + quarter, column)
         execution.counters.add(self.site, "tcgen05", 1)
         execution.counters.add(self.site, "matrix_flops", p.work)
 

@@ -126,6 +126,20 @@ class Part:
         self.memory.written[self.block, lanes, columns] = True
 
 
+def shift_down(part: Part, lane: int, column: int) -> None:
+    """Moves 32 bytes of the 32 lanes from ``lane`` on to the lane before each: the last lane stays what it was.
+
+    The ISA says "downwards across all the rows, except the last, by one row". NVIDIA's test of ``.ashift``, whose description is
+    the same, shows which way that is (CUTLASS 4.7, examples: 1cta_mma_a_from_tmem.py): a sliding window goes on.
+    """
+    lanes, columns = lane + np.arange(QUARTER - 1)[:, None], column + np.arange(_SHIFTED)[None, :]
+    part.write(lanes, columns, part.read(lanes + 1, columns))
+
+
+_SHIFTED: Final = 8
+"""Columns of 32 bytes."""
+
+
 def split_address(address: int) -> tuple[int, int]:
     """Lane and column."""
     return address >> 16 & 0xFFFF, address & 0xFFFF
