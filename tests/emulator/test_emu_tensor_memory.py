@@ -268,6 +268,18 @@ def test_faults(body: str, kind: type[Fault], message: str) -> None:
     assert says(body, kind) == message
 
 
+def test_what_is_never_given_back() -> None:
+    """Warp 1 gives nothing back, whose block is the second."""
+    body = "mov.u32 %i3, %ctaid.x; setp.ne.u32 %p, %i3, 0; @%p ret;"
+    with pytest.raises(Undefined) as raised:
+        run(module(body), [np.zeros(1024, np.uint32)], grid=2, block=128)
+    assert raised.value.message == "512 columns of tensor memory that the block never gave back"
+    where = raised.value.where
+    assert (where.block, where.thread) == ((1, 0, 0), (0, 0, 0))
+    assert where.instruction is not None
+    assert where.instruction.name.startswith("tcgen05.alloc")
+
+
 def test_no_allocation_after_the_permit_is_given_up() -> None:
     before = "@%first tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
     assert says("", Undefined, before=before) == "tcgen05.alloc after the block's tcgen05.relinquish_alloc_permit"

@@ -131,8 +131,9 @@ def test_what_is_ordered(body: tuple[str, ...]) -> None:
 def test_what_is_not_ordered(body: tuple[str, ...], verb: str, past: str, why: str) -> None:
     with pytest.raises(Race) as raised:
         launch(*body)
-    # A shift reads lanes 32 to 62, and writes lanes 33 to 63.
-    lane = 33 if past.startswith("shift") and past.endswith("wrote") or verb == "writes" and "ld" in past else 32
+    # A shift reads lanes 33 to 63, and writes lanes 32 to 62; one behind another meets what that has written at 33.
+    shifts = past.startswith("shift")
+    lane = 32 if (body[-1] == LOAD and shifts) or (verb == "writes" and not shifts) else 33
     message = raised.value.message
     assert message.startswith(f"{verb} lane {lane}, column 0 of tensor memory, which tcgen05.{past} at PTX line ")
     assert message.partition("; ")[2] == why
@@ -152,7 +153,7 @@ def test_the_whole_message() -> None:
     with pytest.raises(Race) as raised:
         launch(STORE, MEET, SHIFT)
     assert raised.value.message == (
-        "reads lane 32, column 0 of tensor memory, which tcgen05.st of thread (32, 0, 0) of block (0, 0, 0) wrote at PTX line "
+        "reads lane 33, column 0 of tensor memory, which tcgen05.st of thread (32, 0, 0) of block (0, 0, 0) wrote at PTX line "
         "16; no tcgen05.wait::st follows it"
     )
 

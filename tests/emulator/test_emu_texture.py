@@ -26,9 +26,11 @@ def fetches(
     offset: str = "",
 ) -> Module:
     """out[i] = the four channels at the coordinates of thread i, which are rows of 4 words: layer, x, y, z."""
-    names = {"1d": "{%x}", "2d": "{%x, %y}", "3d": "{%x, %y, %z, %z}", "a1d": "{%l, %x}", "a2d": "{%l, %x, %y, %y}"}[
-        geometry
-    ]
+    names = {"1d": "{%x}", "2d": "{%x, %y}", "3d": "{%x, %y, %z, %z}", "a1d": "{%l, %x}", "a2d": "{%l, %x, %y, %y}"} | {
+        "cube": "{%x, %y, %z, %z}",
+        "acube": "{%l, %x, %y, %z}",
+    }
+    names = names[geometry]
     register = "f32" if coordinates == "f32" else "b32"
     return Module(f"""{HEAD.format(mode=mode)}{before}
 .visible .entry k(.param .u64 handle, .param .u64 places, .param .u64 out) {{
@@ -411,6 +413,94 @@ def test_what_cuda_does_not_have(make: Any, message: str) -> None:
     assert str(caught.value) == message
 
 
+# ---- cube maps -----------------------------------------------------------------------------------------------------------
+
+
+def cube_face(x: float, y: float, z: float) -> tuple[int, float, float]:
+    """The Programming Guide's table of cubemap fetches: the face, and the place on it from 0 to 1."""
+    if abs(x) > abs(y) and abs(x) > abs(z):
+        face, m, s, t = (0, x, -z, -y) if x >= 0 else (1, -x, z, -y)
+    elif abs(y) > abs(x) and abs(y) > abs(z):
+        face, m, s, t = (2, y, x, z) if y >= 0 else (3, -y, x, -z)
+    else:
+        face, m, s, t = (4, z, x, -y) if z >= 0 else (5, -z, -x, -y)
+    return face, (s / m + 1) / 2, (t / m + 1) / 2
+
+
+@pytest.mark.parametrize("filter", ["point", "linear"])
+@pytest.mark.parametrize("layered", [False, True])
+def test_cube_maps(layered: bool, filter: str) -> None:
+    faces = RNG.integers(0, 1000, (18 if layered else 6, 8, 8)).astype(np.float32)
+    texture = Texture(faces, cube=True, layered=layered, normalized=True, filter=filter)
+    rows = np.zeros((200, 4), np.float32)
+    rows[:, 1:] = RNG.integers(-64, 65, (200, 3)) / 32
+    rows = rows[np.abs(rows[:, 1:]).max(axis=1) > np.sort(np.abs(rows[:, 1:]), axis=1)[:, 1]]  # one axis is the longest
+    layers = RNG.integers(0, 5, len(rows)) if layered else np.zeros(len(rows), np.int64)
+    rows.view(np.uint32)[:, 0] = layers
+    found = launch(fetches("acube" if layered else "cube"), texture, rows)[:, 0]
+    chosen: set[int] = set()
+    for value, layer, row in zip(found, layers, rows.tolist(), strict=True):
+        face, u, v = cube_face(*row[1:])
+        chosen.add(face)
+        values = faces[6 * min(layer, 2) + face]
+        wanted = sample(values, [v, u], ("clamp", "clamp"), filter == "linear", True, 0)
+        assert value == pytest.approx(wanted, abs=4), (row, face)  # a weight of 1 / 256 more or less
+        assert filter == "linear" or value == wanted
+    assert chosen == set(range(6))
+
+
+def test_edges_of_cube_maps() -> None:
+    """Where axes are as long as each other z is chosen before y, and y before x; the origin has the middle of a face."""
+    faces = np.repeat(np.arange(6, dtype=np.float32), 4).reshape(6, 2, 2)
+    places = np.array([(1, 1, 1), (1, 1, -1), (1, 1, 0.5), (-1, -1, 0), (-1, 0, 1), (0, 0, 0)], np.float32)
+    rows = np.concatenate((np.zeros((6, 1), np.float32), places), axis=1)
+    found = launch(fetches("cube"), Texture(faces, cube=True, normalized=True), rows)[:, 0]
+    assert found.tolist() == [4, 5, 2, 3, 4, 4]
+
+
+def test_cube_maps_gather() -> None:
+    faces = RNG.integers(0, 1000, (6, 4, 4)).astype(np.float32)
+    rows = np.array([(0, 1, 0.1, 0.2), (0, 0.1, -1, 0.3)], np.float32)  # of faces 0 and 3
+    found = launch(fetches("cube", name="tld4.r"), Texture(faces, cube=True, normalized=True), rows)
+    for corners, row in zip(found, rows.tolist(), strict=True):
+        face, u, v = cube_face(*row[1:])
+        i, j = math.floor(u * 4 - 0.5), math.floor(v * 4 - 0.5)
+        assert corners.tolist() == [faces[face, j + b, i + a] for b, a in ((1, 0), (1, 1), (0, 1), (0, 0))]
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "message"),
+    [
+        ((5, 4, 4), {}, "a cube map has 5 faces, expected 6"),
+        ((10, 4, 4), {"layered": True}, "a cube map has 10 faces, expected a multiple of 6"),
+        ((6, 4, 5), {}, "the faces of a cube map have 4 by 5 elements, expected squares"),
+        ((6, 4), {}, "the array has 2 axes, expected 3, the first of faces"),
+        ((6, 4, 4), {"normalized": False}, "a cube map needs normalized coordinates"),
+    ],
+)
+def test_cube_maps_that_are_none(shape: tuple[int, ...], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="Texture") as caught:
+        given: dict[str, Any] = {"cube": True, "normalized": True} | options
+        Texture(np.zeros(shape, np.float32), **given)
+    assert str(caught.value) == f"Texture: {message}"
+
+
+@pytest.mark.parametrize(
+    ("geometry", "options", "has"),
+    [
+        ("cube", {}, "2 axes and layers"),
+        ("acube", {"cube": True}, "a cube"),
+        ("cube", {"cube": True, "layered": True}, "a cube and layers"),
+        ("a2d", {"cube": True}, "a cube"),
+    ],
+)
+def test_cube_maps_and_others(geometry: str, options: dict[str, Any], has: str) -> None:
+    texture = Texture(np.zeros((6, 4, 4), np.float32), normalized=True, **(options or {"layered": True}))
+    with pytest.raises(Undefined) as caught:
+        launch(fetches(geometry), texture, np.zeros((1, 4), np.float32))
+    assert caught.value.message == f"tex of .{geometry} from a texture of {has}"
+
+
 # ---- surfaces ------------------------------------------------------------------------------------------------------------
 
 
@@ -606,10 +696,6 @@ def test_questions_of_channels(image: Surface | Texture, expected: list[int]) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tex.cube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]",
-         "the emulator does not know tex.cube, a cube map"),
-        ("tld4.g.acube.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1, %r1, %r1}]",
-         "the emulator does not know tld4.acube, cube maps"),
         ("tex.level.2d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1, %r1}], %r1",
          "the emulator does not know tex.level, a level of a mip map"),
         ("tex.grad.1d.v4.f32.f32 {%r1, %r2, %r3, %r4}, [%rd0, {%r1}], {%r1}, {%r2}",

@@ -2,7 +2,7 @@
 
 A handle is a number, to be an argument, a field of a structure or a texref of the module. Its object must live as long as a
 launch may use it. A launch sees a texture's array as it is when the kernel first uses it. What a kernel writes to a surface is
-in the array when the launch is over. There are no mip maps, cube maps, multisampled or depth textures.
+in the array when the launch is over. There are no mip maps, multisampled or depth textures.
 """
 
 from __future__ import annotations
@@ -41,15 +41,17 @@ class _Image:
 
     kind = ""
 
-    def __init__(self, array: NDArray[Any], layered: bool, channels: bool) -> None:
+    def __init__(self, array: NDArray[Any], layered: bool, channels: bool, cube: bool = False) -> None:
         _require(
             array.dtype.name in _DTYPES, self.kind, f"elements of type {array.dtype} are not among {', '.join(_DTYPES)}"
         )
-        rank = array.ndim - layered - channels
-        most = 2 if layered else 3
-        others = ", the first of layers" * layered + ", the last of channels" * channels
-        wanted = f"{array.ndim - rank + 1} to {array.ndim - rank + most}{others}"
-        _require(1 <= rank <= most, self.kind, f"the array has {axis_count(array.ndim)}, expected {wanted}")
+        stacked = layered or cube
+        rank = array.ndim - stacked - channels
+        least, most = (2, 2) if cube else (1, 2 if layered else 3)
+        others = f", the first of {'faces' if cube else 'layers'}" * stacked + ", the last of channels" * channels
+        fewest = f"{array.ndim - rank + least} to " * (least < most)
+        wanted = f"{fewest}{array.ndim - rank + most}{others}"
+        _require(least <= rank <= most, self.kind, f"the array has {axis_count(array.ndim)}, expected {wanted}")
         _require(array.size > 0, self.kind, "the array has no elements")
         count = array.shape[-1] if channels else 1
         _require(count in (1, 2, 4), self.kind, f"elements have {count} channels, expected 1, 2 or 4")
@@ -57,8 +59,10 @@ class _Image:
         self.layered = layered
         self.rank = rank
         self.channels = count
-        self.layers = array.shape[0] if layered else 1
-        self.sizes: tuple[int, ...] = array.shape[layered : layered + rank]
+        self.cube = cube
+        self.layers = array.shape[0] if stacked else 1
+        """Of a cube map its faces, six a layer."""
+        self.sizes: tuple[int, ...] = array.shape[stacked : stacked + rank]
         """Elements along z, y and x, the innermost last."""
         self.read = "element"
         self.handle = next(_COUNT)
@@ -82,6 +86,8 @@ class Texture(_Image):
     4 channels behind. ``address`` is "clamp", "border", "wrap" or "mirror", for all axes or one for each in the array's order;
     ``filter`` "point" or "linear"; ``normalized`` says that coordinates go from 0 to 1; ``read="normalized"`` makes floats of
     integers of 8 and 16 bits, 0 to 1 or -1 to 1. ``border`` is what the border mode finds outside, one number a channel.
+    ``cube`` makes a cube map of an array of six square faces, in the order +x, -x, +y, -y, +z, -z, or with ``layered`` of six a
+    layer; linear filters do not cross its edges.
 
     Raises: `ValueError` for what CUDA does not have.
     """
@@ -99,12 +105,22 @@ class Texture(_Image):
         layered: bool = False,
         channels: bool = False,
         border: float | Sequence[float] = 0.0,
+        cube: bool = False,
     ) -> None:
-        super().__init__(array, layered, channels)
+        super().__init__(array, layered, channels, cube)
         self.address = (address,) * self.rank if isinstance(address, str) else tuple(address)
         _require(
             len(self.address) == self.rank, "Texture", f"address has {len(self.address)} modes, expected {self.rank}"
         )
+        if cube:
+            expected = "a multiple of 6" if layered else "6"
+            fits = self.layers % 6 == 0 if layered else self.layers == 6
+            _require(fits, "Texture", f"a cube map has {self.layers} faces, expected {expected}")
+            height, width = self.sizes
+            faces = f"the faces of a cube map have {height} by {width} elements, expected squares"
+            _require(height == width, "Texture", faces)
+            _require(normalized, "Texture", "a cube map needs normalized coordinates")
+            _require(set(self.address) == {"clamp"}, "Texture", "a cube map has the address mode 'clamp'")
         for mode in self.address:
             _require(mode in MODES, "Texture", f"address is '{mode}', expected one of {', '.join(MODES)}")
             bounded = normalized or mode in ("clamp", "border")

@@ -17,7 +17,7 @@ An offset of a fetch counts texels, and moves i. A gather takes one channel of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,3 +93,25 @@ def fetch(texels: NDArray[np.float64], axes: Sequence[list[Tap]], border: NDArra
             part = np.where(inside[:, None], found, border) * weight[:, None]
         total += np.where(weight[:, None] == 0, 0.0, part)
     return total
+
+
+def cube_face(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> tuple[NDArray[np.intp], list[NDArray[np.float64]]]:
+    """The face of a cube map that each direction (N,) meets, and where, from 0 to 1 along the face's x and y.
+
+    The face belongs to the longest of the axes, of equal ones to the last (the Programming Guide leaves that open). Its place is
+    (s / m + 1) / 2, (t / m + 1) / 2 with the guide's table, where m is that axis' length:
+
+        face  0: +x   1: -x   2: +y   3: -y   4: +z   5: -z
+        s       -z      z       x       x       x      -x
+        t       -y     -y       z      -z      -y      -y
+
+    A direction without length has the middle of face 4.
+    """
+    x, y, z = (a.astype(np.float64) for a in (x, y, z))
+    lengths = np.abs([x, y, z])
+    axis = 2 - lengths[::-1].argmax(axis=0)
+    length = lengths.max(axis=0)
+    face = 2 * axis + np.where(np.choose(axis, [x, y, z]) < 0, 1, 0)
+    s, t = np.choose(face, [-z, z, x, x, x, -x]), np.choose(face, [-y, -y, z, -z, -y, -y])
+    divisor = np.where(length == 0, 1, length)
+    return face.astype(np.intp), [(s / divisor + 1) / 2, (t / divisor + 1) / 2]

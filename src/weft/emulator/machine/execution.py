@@ -145,6 +145,8 @@ class Execution:
         self.next_block = 0
         """The number of the first block that has not been launched, nor was cancelled."""
         self._extras: dict[str, Any] = {}
+        self.endings: list[Callable[[], None]] = []
+        """What looks at the resident blocks when all have ended; forgotten between batches."""
         self.calling = 0
         """The call that an external function runs for."""
         self.special = Special(self)
@@ -160,6 +162,7 @@ class Execution:
         for array in self.registers.values():
             array[...] = 0
         self._extras.clear()
+        self.endings.clear()
         self.parked.clear()
         self.depth[...] = 0
         self.stack_used[...] = 0

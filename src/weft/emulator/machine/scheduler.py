@@ -269,6 +269,8 @@ class Scheduler:
                 asleep = {}
         if execution.parked:
             raise self._deadlock()
+        for look in execution.endings:
+            look()
 
     def _execute(self, segment: Segment, active: Active) -> Destinations:
         segment.warps += active.warp_count

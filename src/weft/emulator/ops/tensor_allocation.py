@@ -152,6 +152,7 @@ def _place(memory: TensorMemory, site: int, thread: int, count: int) -> int:
         if not taken[start : start + count].any():
             taken[start : start + count] = True
             memory.allocations[block][start] = count
+            memory.givers[block, start] = site, thread
             return start
     message = f"{count} columns of tensor memory, of which the block holds {np.count_nonzero(taken)} of {COLUMNS}"
     raise execution.fault(OutOfBounds, message, site, thread)
@@ -172,7 +173,7 @@ def _dealloc(b: Binding) -> Transfer:
                 had = "nothing was allocated there" if held is None else f"{held} were allocated there"
                 message = f"{count} columns from 0x{start:x} on are given back; {had}"
                 raise execution.fault(Undefined, message, site, thread)
-            del memory.allocations[block][start]
+            del memory.allocations[block][start], memory.givers[block, start]
             memory.allocated[block, start : start + count] = False
             memory.written[block, :, start : start + count] = False
             if execution.order.active:

@@ -48,11 +48,21 @@ class TensorMemory:
         self.written = np.zeros(shape, np.bool_)
         self.allocations: list[dict[int, int]] = [{} for _ in range(execution.blocks)]
         """Of each block: how many columns begin where."""
+        self.givers: dict[tuple[int, int], tuple[int, int]] = {}
+        """Of each allocation, by block and first column: the instruction and the thread that made it."""
         self.allocated = np.zeros((execution.blocks, COLUMNS), np.bool_)
         self.closed = np.zeros(execution.blocks, np.bool_)
         """Blocks that have given up the right to allocate."""
         self.group = ""
         """The ``.cta_group`` that the kernel has."""
+        execution.endings.append(self._look_for_kept)
+
+    def _look_for_kept(self) -> None:
+        """Raises `Undefined` for columns that a block has when it ends: the ISA wants all to be given back (9.7.16.1)."""
+        for (block, start), (site, thread) in self.givers.items():
+            count = self.allocations[block][start]
+            message = f"{count} columns of tensor memory that the block never gave back"
+            raise self.execution.fault(Undefined, message, site, thread)
 
     @classmethod
     def of(cls, execution: Execution) -> TensorMemory:

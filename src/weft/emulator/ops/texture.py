@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.emulator.arith.sampling import cube_face
 from weft.emulator.errors import Undefined
 from weft.emulator.machine.active import Active, IndexArray
 from weft.emulator.memory.access_batch import Space
@@ -32,6 +33,9 @@ Handles = Callable[[IndexArray], NDArray[np.uint64]]
 GEOMETRIES: Final = {"1d": (1, False), "2d": (2, False), "3d": (3, False), "a1d": (1, True), "a2d": (2, True)}
 """The axes of each, and whether a layer precedes their coordinates."""
 
+CUBES: Final = {"cube": (3, False), "acube": (3, True)}
+"""Those of cube maps: a direction."""
+
 
 class Place:
     """The operand ``[handle, {layer, x, y, ...}]``: whose elements, and which."""
@@ -40,7 +44,8 @@ class Place:
         found = b.operand(operand)
         if not isinstance(found, Address) or not found.coordinates:
             b.wrong(f"operand {operand} of {b.instruction.opcode} must be a handle and coordinates")
-        self.rank, self.layered = GEOMETRIES[geometry]
+        self.cube = geometry in CUBES
+        self.rank, self.layered = (CUBES if self.cube else GEOMETRIES)[geometry]
         wanted = self.rank + self.layered
         wanted = 4 if wanted == 3 else wanted
         given = len(found.coordinates)
@@ -120,8 +125,9 @@ def objects(
 
 def check_shape(b: Binding, image: Texture | Surface, place: Place, thread: int) -> None:
     """Raises `Undefined` unless an image has the axes that an instruction names."""
-    if (image.rank, image.layered) != (place.rank, place.layered):
-        has = axis_count(image.rank) + (" and layers" if image.layered else "")
+    rank = 3 if image.cube else image.rank
+    if (rank, image.cube, image.layered) != (place.rank, place.cube, place.layered):
+        has = ("a cube" if image.cube else axis_count(image.rank)) + (" and layers" if image.layered else "")
         message = f"{b.instruction.opcode} of .{place.geometry} from a {image.kind.lower()} of {has}"
         raise b.execution.fault(Undefined, message, b.site, thread)
 
@@ -129,8 +135,6 @@ def check_shape(b: Binding, image: Texture | Surface, place: Place, thread: int)
 _LEFT: Final = {
     "level": "tex.level, a level of a mip map",
     "grad": "tex.grad, which chooses a level of a mip map",
-    "cube": "{}.cube, a cube map",
-    "acube": "{}.acube, cube maps",
     "2dms": "tex.2dms, a multisampled texture",
     "a2dms": "tex.a2dms, multisampled textures",
 }
@@ -151,6 +155,7 @@ class _Fetch:
             b.unknown(f"the depth compare operand of {b.instruction.opcode}")
         self.offsets: list[NDArray[Any]] = []
         if offset:
+            b.require(not self.place.cube, f"{b.instruction.opcode}.{geometry} has no offsets")
             given = b.elements(2)
             wanted = 4 if self.place.rank == 3 else self.place.rank
             b.require(len(given) == wanted, f"{len(given)} offsets, expected {wanted}")
@@ -164,6 +169,10 @@ class _Fetch:
         b, place = self.b, self.place
         threads = active.index
         layers, coordinates = place.coordinates(threads)
+        given, faces = layers, np.zeros(0, np.intp)
+        if place.cube:
+            faces, places = cube_face(*coordinates)
+            coordinates = [*places]
         every = (b.execution.threads,)
         offsets = [np.broadcast_to(o, every)[threads].astype(np.int64) for o in self.offsets]
         handles = place.handles(threads)
@@ -182,6 +191,8 @@ class _Fetch:
                 )
                 raise b.execution.fault(Undefined, message, b.site, int(threads[of[0]]))
             values = b.execution.memory.images.values(texture)
+            if place.cube:
+                layers = np.clip(given, 0, texture.layers // 6 - 1) * 6 + faces
             for other, some in objects(b, samplers[of], threads[of], Texture):
                 mine = of[some]
                 sampler = Images.find(other)
@@ -208,12 +219,13 @@ def tex(b: Binding) -> Step:
     f = form(
         b,
         level="? base",
-        geometry=" ".join(GEOMETRIES),
+        geometry=" ".join((*GEOMETRIES, *CUBES)),
         vector="v4 v2",
         type="f32 u32 s32 f16x2",
         coordinates="f32 s32",
     )
     kind = TYPES[f["type"]]
+    b.require(f["coordinates"] == "f32" or f["geometry"] not in CUBES, f"tex.{f['geometry']} has coordinates of .f32")
     halves = kind.name == "f16x2"
     b.require(halves == (f["vector"] == "v2"), f"tex has .v4 results, and .v2.f16x2; not .{f['vector']}.{kind.name}")
     fetch = _Fetch(b, kind, f["geometry"], f["coordinates"])
@@ -239,7 +251,7 @@ def tld4(b: Binding) -> Step:
     """``tld4.channel.2d.v4.type.f32 {a, b, c, d}|p, [texture, {x, y}], {offsets}``: one channel of the four texels that a linear
     fetch would be between."""
     _refuse(b)
-    f = form(b, channel="r g b a", geometry="2d a2d", vector="v4", type="f32 u32 s32", coordinates="f32")
+    f = form(b, channel="r g b a", geometry="2d a2d cube acube", vector="v4", type="f32 u32 s32", coordinates="f32")
     fetch = _Fetch(b, TYPES[f["type"]], f["geometry"], f["coordinates"])
     b.require(len(fetch.parts) == 4, f"{len(fetch.parts)} results for 4 texels")
     targets = [b.write(part, fetch.kind) for part in fetch.parts]
