@@ -1,8 +1,11 @@
-"""The native entry of a kernel, called as the runtime does, with pauses between programs where a test wants them."""
+"""Entry points: a kernel's native one, called as the runtime does, with pauses between programs where a test wants them; and
+Python functions that follow the same interface."""
 
 from __future__ import annotations
 
+import ctypes
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -39,3 +42,26 @@ def enter(
         paused()
     assert status == abi.DONE
     return count
+
+
+def entry_of(program: Callable[[int], int], seen: list[tuple[int, int]] | None = None) -> executor.Entry:
+    """An entry point that claims programs as the ABI says and calls ``program`` for each; ``seen`` gets its
+    arguments."""
+    lock = threading.Lock()
+
+    def entry(launch: int, thread: int) -> int:
+        if seen is not None:
+            seen.append((launch, thread))
+        words = (ctypes.c_int64 * abi.SLOTS).from_address(launch)
+        total, chunk = words[abi.TOTAL], words[abi.CHUNK]
+        while True:
+            with lock:
+                first = words[abi.NEXT]
+                words[abi.NEXT] = first + chunk
+            if first >= total:
+                return 0
+            for p in range(first, min(first + chunk, total)):
+                if status := program(p):
+                    return status
+
+    return entry

@@ -11,39 +11,15 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
+from entries import entry_of
 from weft.codegen import kernel as abi
 from weft.runtime import executor
 from weft.runtime.executor import Pool, thread_count
 from weft.runtime.workspace import HEAD, Workspace, give, take
-
-Program = Callable[[int], int]
-
-
-def entry_of(program: Program, seen: list[tuple[int, int]] | None = None) -> executor.Entry:
-    """An entry point that claims programs as the ABI says and calls ``program`` for each; ``seen`` gets its
-    arguments."""
-    lock = threading.Lock()
-
-    def entry(launch: int, thread: int) -> int:
-        if seen is not None:
-            seen.append((launch, thread))
-        words = (ctypes.c_int64 * abi.SLOTS).from_address(launch)
-        total, chunk = words[abi.TOTAL], words[abi.CHUNK]
-        while True:
-            with lock:
-                first = words[abi.NEXT]
-                words[abi.NEXT] = first + chunk
-            if first >= total:
-                return 0
-            for p in range(first, min(first + chunk, total)):
-                if status := program(p):
-                    return status
-
-    return entry
 
 
 def run(

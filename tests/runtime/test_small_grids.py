@@ -34,9 +34,9 @@ class Watched(Pool):
         self.offered: list[bool] = []
         self.taken = taken
 
-    def run(self, entry: Any, workspace: Any, scratch: int, width: int, kept: object = None) -> int:
+    def run(self, entry: Any, workspace: Any, scratch: int, width: int, kept: object = None, address: int = 0) -> int:
         self.offered.append(True)
-        result = super().run(entry, workspace, scratch, width, kept)
+        result = super().run(entry, workspace, scratch, width, kept, address)
         workspace.taken = self.taken
         return result
 
@@ -58,6 +58,7 @@ def launches(monkeypatch: pytest.MonkeyPatch, taken: int) -> tuple[Watched, Call
     """A pool for which native code took so long, and a launch on so many programs, which says whether threads were offered it."""
     pool = Watched(4, taken)
     monkeypatch.setattr(executor, "pool", lambda: pool)
+    monkeypatch.setattr(executable, "_WAKING", 10_000)
     count._executables.clear()  # pyright: ignore[reportPrivateUsage]
     steps = np.zeros(1, np.int32)
 
@@ -120,6 +121,24 @@ def test_later_programs_that_take_long_are_shared_when_they_do_so_twice(
     assert not launch(100)
     clock(9_000)
     assert [launch(100) for _ in range(3)] == [False, False, True]
+
+
+def test_a_launch_that_comes_alone_is_shared_where_it_takes_longer(
+    monkeypatch: pytest.MonkeyPatch, clock: Callable[[int], None]
+) -> None:
+    """20 ns a program: 40 us are enough for threads that look, and not for those that sleep. The launch that follows
+    at once is shared; 80 us are enough for both."""
+    pool, launch = launches(monkeypatch, 500)
+    assert launch(100)
+    pool.taken = 10_000
+    assert launch(2_000)
+    pool.ended -= executor.SPIN
+    clock(13_000)
+    assert not launch(2_000)
+    clock(1)
+    assert launch(2_000)
+    pool.ended -= executor.SPIN
+    assert launch(4_000)
 
 
 def test_failures_of_the_first_program_and_of_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,9 +18,12 @@ from weft.runtime.parted import Parted
 from weft.runtime.printing import Printer
 from weft.runtime.workspace import ARGUMENTS, HEAD, Workspace, give, take
 
-_WAKING: int = 10_000
-"""Nanoseconds that the caller loses by waking threads and waiting for them; 3,000 where a core is idle, many times as many where
-none is."""
+_WAKING: int = 20_000
+"""Nanoseconds of work that are worth more threads where these look for it, or will look for the next launch
+(`weft.runtime.spinning`). Sharing a launch takes 8,000 of Python."""
+_SLEEPING: int = 60_000
+"""The same of a launch that comes alone, where they sleep: waking takes 3,000 where a core is idle, and 50,000 in a virtual
+machine."""
 _SMALL: Final = 1 << 16
 """Bytes of scratch memory."""
 _ONE: Final = (1, 1, 1)
@@ -117,23 +120,27 @@ class Executable:
     def _spread(self, pool: executor.Pool, workspace: Workspace, total: int, width: int, kept: object) -> int:
         """`Pool.run` on several threads; on this one where waking others would take longer than all programs. So it was in the
         launch before, by its time for each program, and the first program did not take long now. Where later ones do twice in
-        a row (once, it may have waited for a core), other threads help from then on."""
+        a row (once, it may have waited for a core), other threads help from then on. A launch that follows another at once may be
+        shorter: threads that were woken for it will look for the next."""
         entry = self.entry
-        if total * self._pace < _WAKING:
+        began = perf_counter_ns()
+        limit = _WAKING if pool.is_busy(began) else _SLEEPING
+        if total * self._pace < limit:
             workspace.pause()
-            began = perf_counter_ns()
             status = pool.lead(entry, workspace, once=True)
             if status != executor.PAUSED:
                 return executor.finish(entry, workspace, status)
-            if perf_counter_ns() - began < _WAKING:
+            if perf_counter_ns() - began < limit:
                 failed = pool.alone(entry, workspace)
-                pace = (perf_counter_ns() - began) / total
-                late, self._late = self._late, total * pace >= _WAKING
+                pool.ended = perf_counter_ns()
+                pace = (pool.ended - began) / total
+                late, self._late = self._late, total * pace >= limit
                 if late or not self._late:
                     self._pace = pace
                 return failed
-        failed = pool.run(entry, workspace, self._scratch, width, kept)
+        failed = pool.run(entry, workspace, self._scratch, width, kept, self.address)
         self._pace, self._late = workspace.taken * width / total, False
+        pool.ended = perf_counter_ns()
         return failed
 
     @property

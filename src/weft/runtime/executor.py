@@ -4,7 +4,8 @@ Worker threads start once and wait on one queue. A launch is a `Job`: native cod
 counter until none is left, so whoever runs it is done when the grid is, and any number of threads may run it. The
 caller offers the job to the workers, runs it too, and then closes it; it waits only for those that took part. A
 worker that wakes up late finds the job closed. What waking costs the caller itself is 3 us where a core is idle and much
-more where none is, so grids that are known to take less are not offered (`Executable`).
+more where none is, so grids that are known to take less are not offered (`Executable`). For a moment after a launch workers do
+not sleep: they look for the next one in native code (`weft.runtime.spinning`), and are offered it first.
 
 The interpreter lock is free while native code runs (ctypes). A forked child starts with no workers and makes its own.
 
@@ -16,7 +17,7 @@ A signal handler of Python's may raise between any two bytecodes of the main thr
    does not divide. Waiting is on a state; a lock only shortens it, and every wait has a time limit.
 2. *The caller leaves last.* Whatever is raised, the launch is stopped, and the caller waits for the workers that took part.
 3. *The job owns its memory.* Should an exception break rule 2, which takes two at one place, the workers still use memory
-   that the job keeps alive.
+   that the job keeps alive. The pool keeps jobs whose workers look in native code.
 
 A handler runs only when the main thread executes Python; `weft.runtime.watch` sees to that.
 """
@@ -24,6 +25,7 @@ A handler runs only when the main thread executes Python; `weft.runtime.watch` s
 from __future__ import annotations
 
 import _thread
+import atexit
 import ctypes
 import itertools
 import os
@@ -33,6 +35,7 @@ from functools import cache
 from queue import SimpleQueue
 from typing import Final, TypeAlias
 
+from weft.runtime.spinning import SPIN, Boxes
 from weft.runtime.watch import Watch, release
 from weft.runtime.workspace import Workspace
 
@@ -57,35 +60,42 @@ lock, which workers hold, for much longer than small programs take."""
 _WAIT: Final = 0.1
 """Seconds after which a wait looks again, in case that a wake-up was lost to an interrupt."""
 
+_LOOKS: Final = 20
+"""Waits for workers that look (`Boxes.collect`), some 50 us each, before the caller sleeps between them, for `_NAP` seconds."""
+
+_NAP: Final = 5e-4
+
 
 class Job:
     """One launch, run by the caller and by any workers that come in time.
 
     ``kept`` is what owns the memory that native code uses. ``statuses`` holds what native code returned to each worker
-    that took part and has left.
+    that took part and has left. ``posted`` says whether workers that look in native code may have it.
     """
 
     __slots__ = (
-        "_caller",
         "_done",
         "_entry",
         "_joined",
-        "_scratch",
+        "caller",
         "closed",
         "error",
         "kept",
+        "posted",
+        "scratch",
         "statuses",
     )
 
     def __init__(self, entry: Entry, caller: Workspace, scratch: int, kept: object):
         self._entry = entry
-        self._caller = caller
-        self._scratch = scratch
+        self.caller = caller
+        self.scratch = scratch
         self._done = _thread.allocate_lock()
         self._done.acquire()
         self._joined: list[None] = []
         self.closed = False
         self.kept = kept
+        self.posted = False
         self.statuses: list[int] = []
         self.error: BaseException | None = None
 
@@ -95,10 +105,10 @@ class Job:
         status = DONE
         if not self.closed:  # who is in `_joined` before that is waited for
             try:
-                workspace.enter(self._scratch)
+                workspace.enter(self.scratch)
                 status = PAUSED
                 while status == PAUSED:  # while it waits for another launch (`weft.codegen.cpu.exclusive`)
-                    status = self._entry(self._caller.launch, workspace.thread)
+                    status = self._entry(self.caller.launch, workspace.thread)
             except BaseException as error:  # handed to the caller, which raises it
                 self.error = error
                 self.stop()
@@ -108,7 +118,7 @@ class Job:
 
     def stop(self) -> None:
         """Stops the launch."""
-        self._caller.stop()
+        self.caller.stop()
 
     def settle(self) -> None:
         """Closes the job, and returns once all workers that took part have left."""
@@ -118,14 +128,22 @@ class Job:
 
 
 class Pool:
-    """``threads`` threads including the caller; the others start with the first launch that can use them."""
+    """``threads`` threads including the caller; the others start with the first launch that can use them. ``ended`` is when the
+    last launch ended that they could use, by `time.perf_counter_ns`."""
 
     def __init__(self, threads: int):
         self.threads = threads
         self.watch = Watch()
+        self.ended = -SPIN
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._numbers = itertools.count(1)
-        self._started = False
+        self._numbers = itertools.count()
+        self._boxes: Boxes | None = None
+        self._posted: dict[int, Job] = {}
+
+    def is_busy(self, now: int) -> bool:
+        """Whether launches come one after the other: workers look for the next one, or would if they had been woken for the
+        last."""
+        return now - self.ended < SPIN
 
     def share(self, grid: tuple[int, int, int], threads: int | None = None) -> tuple[int, int, int]:
         """How a grid that is not empty is run: the number of programs, how many of them a thread claims at a time, and the
@@ -134,9 +152,11 @@ class Pool:
         width = min(self.threads if threads is None else threads, total)
         return total, (total if width <= 1 else max(1, total // (width * _CHUNKS_PER_THREAD))), width
 
-    def run(self, entry: Entry, workspace: Workspace, scratch: int, width: int, kept: object = None) -> int:
+    def run(
+        self, entry: Entry, workspace: Workspace, scratch: int, width: int, kept: object = None, address: int = 0
+    ) -> int:
         """Runs the launch that is packed in ``workspace`` on ``width`` threads. Returns `FAULT` where a checked access failed,
-        else `DONE`.
+        else `DONE`. ``address`` is that of ``entry``, where workers may call it without Python.
 
         Raises what a signal handler raises, after the launch has stopped. ``kept`` is held until no thread runs the grid.
         """
@@ -147,7 +167,7 @@ class Pool:
         status = DONE
         failure: BaseException | None = None
         try:
-            self._offer(job, width - 1)
+            self._offer(job, width - 1, address)
             began = _worked()
             status = self.lead(entry, workspace)
             workspace.taken = _worked() - began
@@ -158,7 +178,7 @@ class Pool:
                 try:
                     if failure is not None:
                         job.stop()
-                    job.settle()
+                    self._settle(job)
                     break
                 except BaseException as error:
                     failure = error
@@ -167,7 +187,7 @@ class Pool:
             while True:
                 try:
                     job.stop()
-                    job.settle()
+                    self._settle(job)
                     break
                 except BaseException as again:
                     failure = again
@@ -176,7 +196,8 @@ class Pool:
             raise failure
         if job.error is not None:
             raise job.error
-        return _result([status, *job.statuses])
+        outcomes = workspace.outcomes if job.posted else 0
+        return _result([status, *job.statuses, *(one for one in (FAULT, STOPPED) if outcomes >> one & 1)])
 
     def alone(self, entry: Entry, workspace: Workspace) -> int:
         """`run` in this thread."""
@@ -208,20 +229,43 @@ class Pool:
                 break
         return status
 
-    def _offer(self, job: Job, helpers: int) -> None:
-        if not self._started:
+    def _offer(self, job: Job, helpers: int, address: int) -> None:
+        boxes = self._boxes
+        if boxes is None:
+            boxes = self._boxes = Boxes(self.threads - 1)
             for _ in range(self.threads - 1):
-                _thread.start_new_thread(self._work, ())
-            self._started = True
+                _thread.start_new_thread(self._work, (boxes,))
+        if address:
+            job.posted = True
+            self._posted[id(job)] = job
+            helpers -= boxes.post(helpers, address, job.caller, job.scratch)
         for _ in range(helpers):
             self._jobs.put(job)
 
-    def _work(self) -> None:
-        if next(self._numbers) >= self.threads:  # two launches, or an interrupted one and the next, started workers
+    def _settle(self, job: Job) -> None:
+        """Closes a job, and returns once all workers that took part have left."""
+        job.settle()
+        boxes, looks = self._boxes, 0
+        while job.posted and boxes is not None and boxes.collect(job.caller):
+            looks += 1
+            if looks > _LOOKS:
+                time.sleep(_NAP)
+        self._posted.pop(id(job), None)
+
+    def leave(self) -> None:
+        """Returns when the workers sleep, or still run a launch that the end of the process cut off."""
+        if self._boxes is not None:
+            self._boxes.leave()
+
+    def _work(self, boxes: Boxes) -> None:
+        number = next(self._numbers)
+        if number >= self.threads - 1:  # two launches, or an interrupted one and the next, started workers
             return
         workspace = Workspace()
         while True:
             self._jobs.get().help(workspace)
+            boxes.equip(number, workspace)
+            boxes.serve(number)
 
 
 def finish(entry: Entry, workspace: Workspace, status: int) -> int:
@@ -260,3 +304,10 @@ def pool() -> Pool:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=pool.cache_clear)
+
+
+@atexit.register
+def _leave() -> None:
+    """Waits until no worker looks in native code, which the end of the process unloads."""
+    if pool.cache_info().currsize:
+        pool().leave()

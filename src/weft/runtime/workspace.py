@@ -8,12 +8,14 @@ import threading
 from typing import Final
 
 THREAD: Final = 0
+TICKET: Final = THREAD + 32
 LAUNCH: Final = 64
 RECORD: Final = LAUNCH + 64
 PROGRAMS: Final = LAUNCH + 128
 ARGUMENTS: Final = PROGRAMS + 40
-"""Byte offsets in a workspace: the thread's words, and the launch's, which are the counter, the record, the grid and the slots
-of arguments (`weft.codegen.kernel`). Those that are written while a launch runs have cache lines of their own."""
+"""Byte offsets in a workspace: the thread's words, the launch's ticket (`weft.runtime.spinning`), and the launch's words, which
+are the counter, the record, the grid and the slots of arguments (`weft.codegen.kernel`). Those that are written while a launch
+runs have cache lines of their own."""
 
 HEAD: Final = f"=24xQ{PROGRAMS - 32}x5q"
 """The `struct` code of all before the arguments: the address of scratch memory, the number of programs, how many are claimed at
@@ -67,6 +69,11 @@ class Workspace:
             self._size = size
         return self._scratch_address
 
+    @property
+    def scratch_size(self) -> int:
+        """How many bytes of scratch memory there are."""
+        return self._size
+
     def enter(self, scratch: int) -> None:
         """Makes the thread's words ready for a launch that another workspace describes, and needs ``scratch`` bytes."""
         _enter(self.block, self.offset, self.scratch(scratch))
@@ -75,6 +82,11 @@ class Workspace:
         """The launch's record: whether an access failed, its site, three program ids, the address, stop, and
         what prints."""
         return tuple((ctypes.c_int64 * 8).from_address(self.address + RECORD))
+
+    @property
+    def outcomes(self) -> int:
+        """A bit for each status that native code returned to workers that looked for the launch."""
+        return ctypes.c_int64.from_address(self.address + TICKET + 8).value
 
     @property
     def stop_word(self) -> int:
