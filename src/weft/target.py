@@ -84,6 +84,7 @@ class CpuTarget:
 
 TUNING: Final[Mapping[str, tuple[str, ...]]] = {
     "fast-dpbf16ps": ("cooperlake", "znver4", "znver5"),
+    "slow-gathers": ("znver4", "znver5"),
     "streaming-stores": ("x86_64",),
 }
 """What decides between instructions that a machine has, beside LLVM's features, and the CPUs of which it holds, by LLVM's names,
@@ -91,6 +92,7 @@ or a whole architecture.
 
 - ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
   long, so that multiply-adds on operands cast to float32 are twice as fast.
+- ``slow-gathers``: AVX-512's gathers and scatters take longer than loads and stores of their elements one by one.
 - ``streaming-stores``: outputs beyond the cache are stored past it (`weft.codegen.cpu.streaming`)."""
 
 CACHE_PER_CPU: Final = 16 << 20

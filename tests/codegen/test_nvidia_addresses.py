@@ -15,7 +15,7 @@ import weft.language as tl
 from sampling import examples
 from weft.layout import LinearLayout
 from weft.transforms.axis_info import Box
-from weft.transforms.nvidia.distances import Distances, distances
+from weft.transforms.distances import Distances, distances
 
 BITS = (3, 4)
 """Of the two dimensions' sizes."""

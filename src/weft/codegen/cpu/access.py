@@ -21,6 +21,7 @@ from weft.codegen.cpu import updates
 from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.streaming import is_long_row, row_bounds
+from weft.codegen.cpu.strided import whole_load, whole_store
 from weft.codegen.cpu.updates import Atomic
 from weft.codegen.cpu.values import Registers
 from weft.codegen.emit.element import Element
@@ -83,8 +84,7 @@ class Accesses:
             return emitter.splat(self._load_one(element, emitter.lane(op.pointer, index, 0), active, fill), lanes)
         storage = element.storage_type(shape.run)
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
-            gather = self._run_or_gather if LIKELY_RUNS in op.attributes else self._gather
-            return element.from_storage(builder, gather(op, index, element, mask, other))
+            return element.from_storage(builder, self._load_apart(op, index, element, mask, other))
         parts: list[ir.Value] = []
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
@@ -122,6 +122,25 @@ class Accesses:
         """Whether a masked access does not look first whether all lanes are there: some are known not to be, and it takes one
         instruction."""
         return op.mask in self._emitter.ragged_masks and has_masked(self._builder, element.size)
+
+    def _load_apart(
+        self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
+    ) -> ir.Value:
+        """A register whose lanes are no runs: a gather, unless all lanes are active and there is a better way."""
+        if LIKELY_RUNS in op.attributes:
+            return self._run_or_gather(op, index, element, mask, other)
+        ragged = op.mask in self._emitter.ragged_masks and mask is not None
+        whole = None if ragged else whole_load(self._emitter, op.pointer, index, element)
+        if whole is None:
+            return self._gather(op, index, element, mask, other)
+        if mask is None:
+            return whole()
+        return self._either(
+            all_lanes(self._builder, mask),
+            whole,
+            lambda: self._gather(op, index, element, mask, other),
+            element.storage_type(layout_of(op.pointer).in_size("lane")),
+        )
 
     def _run_or_gather(
         self, op: tile.LoadOp, index: RegisterIndex, element: Element, mask: ir.Value | None, other: ir.Value | None
@@ -178,7 +197,7 @@ class Accesses:
             self._store_one(element, emitter.lane(op.pointer, index, 0), one, self._first_lane(mask))
             return
         if len(shape.starts) > 1 and shape.run < SHORTEST_RUN:
-            self._scatter(op, index, element, value, mask)
+            self._store_apart(op, index, element, value, mask)
             return
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
@@ -224,6 +243,23 @@ class Accesses:
         builder.branch(end)
         builder.position_at_end(end)
 
+    def _store_apart(
+        self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None
+    ) -> None:
+        """As `_load_apart`, for stores."""
+        ragged = op.mask in self._emitter.ragged_masks and mask is not None
+        whole = None if ragged else whole_store(self._emitter, op.pointer, index, element, value)
+        if whole is None:
+            self._scatter(op, index, element, value, mask)
+        elif mask is None:
+            whole()
+        else:
+            with self._builder.if_else(all_lanes(self._builder, mask), likely=True) as (all_, some):
+                with all_, self._emitter.scope():
+                    whole()
+                with some, self._emitter.scope():
+                    self._scatter(op, index, element, value, mask)
+
     def _scatter(
         self, op: tile.StoreOp, index: RegisterIndex, element: Element, value: ir.Value, mask: ir.Value | None
     ) -> None:
@@ -260,7 +296,7 @@ class Accesses:
             old = by_instructions()
         else:
             plainly = self._plainly(op, index, values, initial)
-            old = self._either(emitter.alone, plainly, by_instructions, initial)
+            old = self._either(emitter.alone, plainly, by_instructions, None if initial is None else initial.type)
         return zeros if initial is None else old
 
     def _plainly(
@@ -300,25 +336,26 @@ class Accesses:
 
         if mask is None:
             return ordered(in_turn)
-        return ordered(lambda: self._either(all_lanes(builder, mask), in_turn, active_ones, initial))
+        type_ = None if initial is None else initial.type
+        return ordered(lambda: self._either(all_lanes(builder, mask), in_turn, active_ones, type_))
 
     def _either(
         self,
         condition: ir.Value,
         then: Callable[[], ir.Value],
         otherwise: Callable[[], ir.Value],
-        initial: ir.Value | None,
+        type_: ir.Type | None,
     ) -> ir.Value:
-        """What one of two ways to emit gives; of no use where ``initial`` is None."""
+        """What one of two ways to emit gives, of a type; of no use where that is None."""
         builder = self._builder
         ways: list[tuple[ir.Value, ir.Block]] = []
         with builder.if_else(condition, likely=True) as branches:
             for branch, emit in zip(branches, (then, otherwise), strict=True):
                 with branch, self._emitter.scope():
                     ways.append((emit(), builder.block))
-        if initial is None:
+        if type_ is None:
             return ir.Constant(I32, 0)
-        result = builder.phi(initial.type)
+        result = builder.phi(type_)
         for value, block in ways:
             result.add_incoming(value, block)
         return result

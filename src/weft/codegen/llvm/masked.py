@@ -21,6 +21,7 @@ from llvmlite import ir
 
 from weft.codegen.llvm.prefixes import element_bytes, load_prefix, store_prefix
 from weft.codegen.llvm.types import (
+    I1,
     I8,
     I32,
     I64,
@@ -119,11 +120,34 @@ def masked_scatter(builder: ir.IRBuilder, value: ir.Value, pointers: ir.Value, m
     intrinsic(builder, "masked.scatter", operands, ir.VoidType(), [value.type, pointers.type])
 
 
+def gathers(builder: ir.IRBuilder, size: int) -> bool:
+    """Whether the target gathers and scatters elements of ``size`` bytes in one instruction."""
+    return isinstance(builder.module, Module) and size in builder.module.gathered_sizes
+
+
+def stores_some(builder: ir.IRBuilder, size: int) -> bool:
+    """Whether `store_some` takes an instruction that is as fast as a plain store: those of AVX-512. AVX's take several times as
+    long on some machines."""
+    return has(builder, "mask_registers") and has_masked(builder, size)
+
+
+def store_some(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, active: Sequence[bool], size: int) -> None:
+    """Stores those elements of ``value`` that are ``active``, from ``address`` on."""
+    if sum(active) == 1:  # not by a mask, which LLVM would know (see the module)
+        lane = active.index(True)
+        place = builder.gep(address, [ir.Constant(I64, lane * size)], source_etype=I8)
+        builder.store(builder.extract_element(value, ir.Constant(I32, lane)), place, align=size)
+        return
+    mask = ir.Constant(ir.VectorType(I1, len(active)), [ir.Constant(I1, int(each)) for each in active])
+    intrinsic(
+        builder, "masked.store", [value, address, ir.Constant(I32, size), mask], ir.VoidType(), [value.type, POINTER]
+    )
+
+
 def _scattered(builder: ir.IRBuilder, mask: ir.Value, size: int) -> bool:
     """Whether lanes that the mask decides upon when the kernel runs are accessed one by one. LLVM needs no branches for a
     constant mask."""
-    instruction = isinstance(builder.module, Module) and size in builder.module.gathered_sizes
-    return not instruction and not isinstance(mask, ir.Constant)
+    return not gathers(builder, size) and not isinstance(mask, ir.Constant)
 
 
 # Lanes one by one. A vector whose lanes are all masked off, as they often are behind the end of an array, is skipped.

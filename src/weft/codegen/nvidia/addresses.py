@@ -1,6 +1,6 @@
 """Addresses of a thread's elements: one pointer, and immediate offsets behind it.
 
-Where a register moves by a known distance (`weft.transforms.nvidia.distances`), its element is accessed through the pointer of
+Where a register moves by a known distance (`weft.transforms.distances`), its element is accessed through the pointer of
 another register and an immediate offset. LLVM then drops the arithmetic of the pointers that no access uses. Without it attention
 with rows of 128 elements keeps 8 row numbers in registers for its copies, and computes 16 addresses of 64 bits in each iteration.
 """
@@ -17,7 +17,7 @@ from weft.codegen.nvidia.files import scalar
 from weft.codegen.nvidia.threads import Threads
 from weft.ir.types import layout_of
 from weft.transforms.axis_boxes import box_of
-from weft.transforms.nvidia.distances import distances
+from weft.transforms.distances import distances
 
 Address: TypeAlias = tuple[ir.Value, int]
 """A pointer, and the bytes behind it."""

@@ -37,9 +37,9 @@ from weft.layout.planning.steps import Cost
 from weft.target import GpuTarget
 from weft.transforms.axis_boxes import box_of
 from weft.transforms.axis_info import AxisInfo
+from weft.transforms.distances import distances
 from weft.transforms.layouts.free import Free, instructions_of
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
-from weft.transforms.nvidia.distances import distances
 from weft.transforms.nvidia.groups import Groups, groups
 from weft.transforms.nvidia.matrix import instruction_of
 from weft.transforms.nvidia.scratch import combining_bits, element_bits, has_instruction
@@ -58,7 +58,7 @@ COUNTED: Final = 4.0
 
 ADDRESS: Final = 2.0
 """Instructions for each pointer that an access goes through, besides what is computed for each element: an extension and an
-addition of 64 bits. Requests at known distances from a pointer have immediate offsets (`weft.transforms.nvidia.distances`)."""
+addition of 64 bits. Requests at known distances from a pointer have immediate offsets (`weft.transforms.distances`)."""
 ISSUED: Final = 2.0
 """Instructions of a warp that are issued in a clock: half of what the schedulers can. Unmeasured."""
 

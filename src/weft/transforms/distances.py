@@ -1,4 +1,5 @@
-"""By how many bytes the registers of a thread move its pointers, where axis analysis knows it (`weft.transforms.axis_boxes`).
+"""By how many bytes the registers of a thread, or its lanes, move its pointers, where axis analysis knows it
+(`weft.transforms.axis_boxes`).
 
     pointers of x + (arange(0, 64)[:, None] * 128 + arange(0, 128)), float16; registers [(0,1),(0,2),(0,4),(8,0),(16,0),(32,0)]
     bytes behind the pointer of register 0, by the register's bits: 2, 4, 8, 2048, 4096, 8192
@@ -23,7 +24,7 @@ _FARTHEST: Final = 1 << 23
 
 @dataclass(frozen=True)
 class Distances:
-    """By how many bytes the bits of a register's number move its pointer; None where that is not known."""
+    """By how many bytes the bits of a register's or lane's number move its pointer; None where that is not known."""
 
     bytes: tuple[int | None, ...]
 
@@ -37,14 +38,14 @@ class Distances:
 
 
 @lru_cache(maxsize=512)
-def distances(layout: LinearLayout, box: Box) -> Distances:
-    """The distances of the pointers of a layout. A bit of a register is known if it moves inside groups of the box, by bits of
+def distances(layout: LinearLayout, box: Box, dim: str = "register") -> Distances:
+    """The distances of the pointers of a layout along ``dim``. A bit is known if it moves inside groups of the box, by bits of
     the index that no other bit of a thread or register moves."""
     names = [name for name in layout.in_dims for _ in layout.columns(name)]
     columns = [column for name in layout.in_dims for column in layout.columns(name)]
     found: list[int | None] = []
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
-        if name != "register":
+        if name != dim:
             continue
         others = 0
         for other, each in enumerate(columns):
