@@ -307,6 +307,43 @@ def test_histograms(target: str | None, size: int, bins: int, dtype: Any) -> Non
 
 
 @weft.jit
+def counts_of_casts(x: Any, scale: Any, out: Any, n: Any, N: tl.constexpr, B: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    v = (tl.load(x + i, mask=i < n) * scale).to(tl.int32)
+    tl.store(out + tl.arange(0, B), tl.histogram(v, B, mask=i < n))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int64, np.float32])
+@pytest.mark.parametrize("n", [512, 500, 3])
+def test_histograms_of_casts(target: str | None, dtype: Any, n: int) -> None:
+    """Of numbers that are cast when they have been loaded (a factor of 1 changes nothing), and of computed ones; -1 is outside,
+    and so is what is beyond the end."""
+    is_float = np.issubdtype(dtype, np.floating)
+    size, bins, scale = 512, 64, 4 if is_float else 1
+    x = RNG.integers(-1 if np.issubdtype(dtype, np.signedinteger) else 0, bins // scale + 3, size).astype(dtype)
+    x[:2] = 1e30 if is_float else np.iinfo(dtype).max, bins // scale - 1
+    for factor in (1, scale):
+        out = np.full(bins, -1, np.int32)
+        on(counts_of_casts, target)[(1,)](x, factor, out, n, size, bins)
+        number = np.clip(x * float(factor), -(2.0**31), 2.0**31 - 1) if is_float else x
+        np.testing.assert_array_equal(out, counted(number[:n].astype(np.int64).astype(np.int32), bins))
+
+
+@pytest.mark.parametrize("bins", [1, 16, 4096])
+@pytest.mark.parametrize("size", [1 << 15, 1 << 16])
+def test_histograms_of_one_number(size: int, bins: int) -> None:
+    """A count is as large as the tile."""
+    x = np.full(size, bins - 1, np.int32)
+    for masked in (False, True):
+        out = np.full(bins, -1, np.int32)
+        counts[(1,)](x, np.ones(size, np.bool_), out, size, bins, masked)
+        np.testing.assert_array_equal(out, counted(x, bins))
+        counts[(1,)](x + 1, np.ones(size, np.bool_), out, size, bins, masked)
+        assert not out.any()
+
+
+@weft.jit
 def several(x: Any, out: Any, n: Any, N: tl.constexpr, B: tl.constexpr) -> None:
     i, total = tl.arange(0, N), tl.zeros((B,), tl.int32)
     for k in range(n):

@@ -229,8 +229,7 @@ class Emitter(Registers):
                         for result, vector in zip(root.results_, found, strict=True):
                             self.remember(result, index, vector)
                     elif isinstance(root, tile.HistogramOp):
-                        mask = None if root.mask is None else self.vector(root.mask, index)
-                        histograms[root].step(self.vector(root.source, index), mask)
+                        histograms[root].step(index)
                     elif isinstance(root, tile.GatherOp):
                         self.remember(root.result, index, gathered(self, root, sources[root], index))
                     else:

@@ -36,7 +36,7 @@ from weft.codegen.llvm import arith
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of
-from weft.ir.types import layout_of
+from weft.ir.types import dtype_of, layout_of
 from weft.ir.unsupported import name_op
 from weft.options import Options
 from weft.target import CpuTarget
@@ -211,6 +211,17 @@ class Registers(Emit):
         ):
             return False
         return self._remembered(_register(key.value, key.at)) is None
+
+    def is_loaded_by_lane(self, value: SSAValue, index: RegisterIndex) -> bool:
+        """Whether `lane` loads each lane of a register, and at most casts it between integers."""
+        while isinstance(op := value.owner, Operation) and value not in self.buffers:
+            if tile.is_a(op, tile.View):
+                value, index = operands_of(op)[0], self._through(op, index)
+            elif isinstance(op, tile.CastOp) and not any(dtype_of(each).is_float for each in (op.source, op.result)):
+                value = op.source
+            else:
+                return self._is_loaded_alone(op, Key(value, index))
+        return False
 
     def _lane(self, key: Key) -> ir.Value:
         value, index, lane = key

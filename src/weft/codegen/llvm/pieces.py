@@ -1,4 +1,4 @@
-"""Stores of vectors that are wider than the machine's registers, in the order of memory.
+"""Parts of vectors: stores of those that are wider than the machine's registers, in the order of memory.
 
 LLVM stores the registers of a wide vector from the last to the first. Arrays seldom begin where a cache line does, so each of
 these stores may cross two lines, and in that order neighbouring lines take turns: a row in the second-level cache then takes
@@ -14,7 +14,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.codegen.llvm.types import I8, I32, I64, lanes_of, shuffle
+from weft.codegen.llvm.types import I8, I32, I64, integer_width, lanes_of, scalar_type, shuffle
 
 PIECE: Final = 16
 """The bytes of a piece that is stored past the caches, and its alignment."""
@@ -39,3 +39,20 @@ def stream_pieces(builder: ir.IRBuilder, value: ir.Value, address: ir.Value, siz
         place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
         piece = builder.store(shuffle(builder, value, range(start, start + step)), place, align=PIECE)
         piece.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+
+
+def taken_out(builder: ir.IRBuilder, vector: ir.Value) -> list[ir.Value]:
+    """Each lane of a vector of integers: words of 64 bits are taken out of it and parted by shifts, which takes half as many
+    transfers from vector registers to others. The words go through empty pieces of assembly, since LLVM would take out each
+    lane."""
+    lanes, width, element = lanes_of(vector) or 1, integer_width(vector), scalar_type(vector)
+    each = I64.width // width
+    if each < 2 or lanes % each:
+        return [builder.extract_element(vector, ir.Constant(I32, lane)) for lane in range(lanes)]
+    words = builder.bitcast(vector, ir.VectorType(I64, lanes // each))
+    found: list[ir.Value] = []
+    for at in range(lanes // each):
+        word = builder.extract_element(words, ir.Constant(I32, at))
+        word = builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [word], False)
+        found += [builder.trunc(builder.lshr(word, ir.Constant(I64, width * i)), element) for i in range(each)]
+    return found
