@@ -20,6 +20,7 @@ from xdsl.ir import SSAValue
 from weft.codegen.cpu import updates
 from weft.codegen.cpu.masks import is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
+from weft.codegen.cpu.rows_ahead import RowsAhead
 from weft.codegen.cpu.streaming import is_long_row, row_bounds
 from weft.codegen.cpu.strided import whole_load, whole_store
 from weft.codegen.cpu.updates import Atomic
@@ -52,6 +53,7 @@ class Accesses:
 
     def __init__(self, emitter: Registers):
         self._emitter = emitter
+        self._ahead = RowsAhead(emitter)
 
     @property
     def _builder(self) -> ir.IRBuilder:
@@ -88,6 +90,7 @@ class Accesses:
         parts: list[ir.Value] = []
         prefix = op.mask is not None and is_prefix(op.mask, emitter.facts.axis)
         for start in shape.starts:
+            self._ahead.fetch(op, index, start, shape.run)
             address = builder.inttoptr(emitter.lane(op.pointer, index, start), POINTER)
             if mask is None:
                 parts.append(builder.load(address, typ=storage, align=element.size))

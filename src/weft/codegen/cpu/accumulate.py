@@ -259,8 +259,10 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                 result.store(registers.builder, place, buffer.load(registers.builder, place))
 
     if found.others:
-        with registers.loop(1 << len(found.others)) as position:
+        parts, registers.parts = registers.parts, 1 << len(found.others)
+        with registers.loop(registers.parts) as position:
             group(RegisterIndex(0, ((Counter(position, len(found.others)), tuple(found.others)),)))
+        registers.parts = parts
     else:
         group(RegisterIndex())
     for (_, _, result), buffer in zip(tiles, results, strict=True):

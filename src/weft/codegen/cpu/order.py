@@ -96,7 +96,7 @@ class Steps:
         pending = [value]
         while pending:
             current = pending[-1]
-            if current not in self._known and self._inside is not None and not _is_defined_in(current, self._inside):
+            if current not in self._known and self._inside is not None and not is_defined_in(current, self._inside):
                 self._known[current] = 0
             missing = [] if current in self._known else [v for v in _sources(current) if v not in self._known]
             pending.extend(missing)
@@ -133,7 +133,7 @@ class Steps:
                 return None if any(known) or not isinstance(op, tile.TileOp) or tile.is_access(op) else 0
 
 
-def _is_defined_in(value: SSAValue, loop: scf.ForOp) -> bool:
+def is_defined_in(value: SSAValue, loop: scf.ForOp) -> bool:
     """Whether a value is defined in the body of a loop."""
     block = value.owner if isinstance(value.owner, Block) else value.owner.parent
     while block is not None and block is not loop.body.block:

@@ -47,11 +47,13 @@ LONG_BLOCK = 512
 
 
 class Key(NamedTuple):
-    """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope."""
+    """A register of a tile, or one ``lane`` of it (-1: all), among the values remembered in a scope. ``ahead``: what it will be
+    some iterations later (`weft.codegen.cpu.rows_ahead`), also of a scalar."""
 
     value: SSAValue
     at: RegisterIndex
     lane: int = -1
+    ahead: bool = False
 
 
 def _register(value: SSAValue, index: RegisterIndex) -> Key:
@@ -96,6 +98,8 @@ class Registers(Emit):
         """Whether the kernel uses the tile registers of AMX."""
         self.paired = False
         """Whether the kernel has another function, whose sums must be added up in the same order."""
+        self.parts = 1
+        """In how many parts the loop that is being emitted goes over its tiles."""
         self.orders: dict[tile.ReduceOp, set[SumOrder]] = {}
         """The orders in which reductions are combined, in the code so far."""
         self._memo: list[dict[Key, ir.Value]] = [{}]
@@ -128,7 +132,7 @@ class Registers(Emit):
 
     def vector(self, value: SSAValue, index: RegisterIndex) -> ir.Value:
         """The vector of one register of a tile."""
-        return self._demand(_register(value, index), self._vector_sources, self._vector)
+        return self.demand(_register(value, index), self._vector_sources, self._vector)
 
     def remember(self, value: SSAValue, index: RegisterIndex, vector: ir.Value) -> None:
         """Records a register that a root has just computed."""
@@ -140,7 +144,7 @@ class Registers(Emit):
         if isinstance(module, Module):
             branch.set_metadata("llvm.loop", module.unrolled)
 
-    def _through(self, view: Operation, index: RegisterIndex) -> RegisterIndex:
+    def through(self, view: Operation, index: RegisterIndex) -> RegisterIndex:
         """The register of a view's operand that is the view's register ``index``."""
         columns = self._views.get(view)
         if columns is None:
@@ -156,7 +160,7 @@ class Registers(Emit):
         if tile.is_a(op, tile.Generator) or type(op) is tile.LoadOp:
             return []
         if tile.is_a(op, tile.View):
-            return [_register(operands_of(op)[0], self._through(op, index))]
+            return [_register(operands_of(op)[0], self.through(op, index))]
         if rearranging.is_rearranging(op):
             return [_register(*each) for each in rearranging.sources(op, value, index)]
         return [_register(operand, index) for operand in operands_of(op)]
@@ -173,7 +177,7 @@ class Registers(Emit):
             case _ if tile.is_a(op, tile.Generator):
                 return generated_register(self, op, index)
             case _ if tile.is_a(op, tile.View):
-                return self.vector(operands_of(op)[0], self._through(op, index))
+                return self.vector(operands_of(op)[0], self.through(op, index))
             case _ if type(op) is tile.LoadOp and is_invariant(op):
                 return self.load_register(op, index)
             case _ if rearranging.is_rearranging(op):
@@ -186,16 +190,16 @@ class Registers(Emit):
 
     def lane(self, value: SSAValue, index: RegisterIndex, lane: int) -> ir.Value:
         """One lane of one register as a scalar, computed with scalar instructions where that is possible."""
-        return self._demand(Key(value, index, lane), self._lane_sources, self._lane)
+        return self.demand(Key(value, index, lane), self._lane_sources, self._lane)
 
     def _lane_sources(self, key: Key) -> list[Key]:
         """The scalars from which one lane is computed; none where it is taken out of a vector."""
-        value, index, lane = key
+        value, index, lane, _ = key
         op = value.owner
         if value in self.buffers or not isinstance(op, Operation) or tile.is_a(op, tile.Generator):
             return []
         if tile.is_a(op, tile.View):
-            return [Key(operands_of(op)[0], self._through(op, index), lane)]
+            return [Key(operands_of(op)[0], self.through(op, index), lane)]
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return [Key(operand, index, lane) for operand in operands_of(op)]
         if self._is_loaded_alone(op, key):
@@ -216,7 +220,7 @@ class Registers(Emit):
         """Whether `lane` loads each lane of a register, and at most casts it between integers."""
         while isinstance(op := value.owner, Operation) and value not in self.buffers:
             if tile.is_a(op, tile.View):
-                value, index = operands_of(op)[0], self._through(op, index)
+                value, index = operands_of(op)[0], self.through(op, index)
             elif isinstance(op, tile.CastOp) and not any(dtype_of(each).is_float for each in (op.source, op.result)):
                 value = op.source
             else:
@@ -224,7 +228,7 @@ class Registers(Emit):
         return False
 
     def _lane(self, key: Key) -> ir.Value:
-        value, index, lane = key
+        value, index, lane, _ = key
         if value in self.buffers:
             return self.buffers[value].load_lane(self.builder, index, lane)
         op = value.owner
@@ -232,7 +236,7 @@ class Registers(Emit):
         if tile.is_a(op, tile.Generator):
             return generated_lane(self, op, index, lane)
         if tile.is_a(op, tile.View):
-            return self.lane(operands_of(op)[0], self._through(op, index), lane)
+            return self.lane(operands_of(op)[0], self.through(op, index), lane)
         if tile.is_a(op, tile.Addressing) and Key(value, index) not in self._memo[-1]:
             return self.compute(op, [self.lane(operand, index, lane) for operand in operands_of(op)])
         if self._is_loaded_alone(op, key):
@@ -241,7 +245,7 @@ class Registers(Emit):
 
     # -- memory of values ------------------------------------------------------------------------------------------------
 
-    def _demand(self, goal: Key, sources: Callable[[Key], list[Key]], emit: Callable[[Key], ir.Value]) -> ir.Value:
+    def demand(self, goal: Key, sources: Callable[[Key], list[Key]], emit: Callable[[Key], ir.Value]) -> ir.Value:
         """What is remembered under a key, once it and all its sources have been emitted. Not by recursion: an unrolled loop
         makes chains of ops that are longer than Python's stack."""
         pending = [goal]

@@ -1,0 +1,175 @@
+"""Prefetches of rows that follow loaded indices: which loops have them, how far ahead, and that they read no foreign page."""
+
+# pyright: reportIndexIssue=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+import weft.language as tl
+from weft import dtypes
+from weft.codegen import emit_llvm
+from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
+from weft.options import Options
+from weft.target import CpuTarget
+
+pytestmark = pytest.mark.jit
+jit = KernelFunction
+TARGET = CpuTarget("x86_64-unknown-linux-gnu", "x86-64", "+sse2", 128)
+PAGE = 4096
+
+
+@weft.jit
+def bags(table: Any, index: Any, out: Any, rows: Any, length: Any, COLUMNS: tl.constexpr, BAGS: tl.constexpr) -> None:
+    columns, bag = tl.arange(0, COLUMNS), tl.program_id(0) * BAGS + tl.arange(0, BAGS)
+    total = tl.zeros((BAGS, COLUMNS), tl.float32)
+    for k in range(length):
+        at = tl.load(index + bag * length + k, mask=bag < rows, other=0)
+        total += tl.load(table + at[:, None] * COLUMNS + columns[None, :])
+    tl.store(out + bag[:, None] * COLUMNS + columns[None, :], total, mask=(bag < rows)[:, None])
+
+
+@weft.jit
+def sparse(table: Any, index: Any, begins: Any, out: Any, COLUMNS: tl.constexpr) -> None:
+    """Sums of the rows between two places: a product with a sparse matrix of ones."""
+    row, columns = tl.program_id(0), tl.arange(0, COLUMNS)
+    total = tl.zeros((COLUMNS,), tl.float32)
+    for k in range(tl.load(begins + row), tl.load(begins + row + 1)):
+        total += tl.load(table + tl.load(index + k) * COLUMNS + columns).to(tl.float32)
+    tl.store(out + row * COLUMNS + columns, total)
+
+
+def at_the_end_of_a_page(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], mmap.mmap]:
+    """A copy in memory behind which no byte may be read; and that memory."""
+    size = -(-values.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, size + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    copy = np.frombuffer(memory, values.dtype, values.size, size - values.nbytes).reshape(values.shape)
+    copy[:] = values
+    return copy, memory
+
+
+@pytest.mark.skipif(
+    not hasattr(mmap, "PROT_READ"), reason="this system has no mprotect, by which the test forbids a page"
+)
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("length", [1, 5, 40, 1100])
+def test_no_page_behind_the_indices_is_read(dtype: Any, length: int) -> None:
+    """A wrong read would end this process. The sums are NumPy's, also where a last program has fewer bags."""
+    rng = np.random.default_rng(length)
+    table = rng.integers(-9, 9, (50, 64)).astype(np.float32)
+    index, memory = at_the_end_of_a_page(rng.integers(0, 50, (7, length)).astype(dtype))
+    for together in (1, 4, 16):
+        out = np.zeros((7, 64), np.float32)
+        bags[(weft.cdiv(7, together),)](table, index, out, 7, length, COLUMNS=64, BAGS=together)
+        np.testing.assert_array_equal(out, table[index].sum(axis=1))
+    begins = np.array([0, 0, length, 7 * length - 1, 7 * length], dtype)
+    out = np.zeros((4, 64), np.float32)
+    sparse[(4,)](table, index, begins, out, COLUMNS=64)
+    flat = index.ravel()
+    expected = [table[flat[first:last]].sum(axis=0) for first, last in zip(begins[:-1], begins[1:], strict=True)]
+    np.testing.assert_array_equal(out, expected)
+    assert not memory.closed
+
+
+def text_of(
+    kernel: Any, numbers: dict[str, Any], *, checked: bool = False, table: dtypes.DType = dtypes.float32
+) -> str:
+    """A kernel's LLVM IR. Parameters are int64 indices, float32 tables, int32 numbers, or the constants given."""
+    kinds: dict[str, Argument] = {
+        **dict.fromkeys(("index", "begins", "second"), PointerArgument(dtypes.int64)),
+        "table": PointerArgument(table),
+        "out": PointerArgument(dtypes.float32),
+        **dict.fromkeys(("rows", "length", "stride"), ScalarArgument(dtypes.int32)),
+    }
+    function = kernel if isinstance(kernel, KernelFunction) else kernel.kernel
+    signature = {
+        p.name: ConstantArgument(numbers[p.name]) if p.name in numbers else kinds[p.name] for p in function.parameters
+    }
+    return emit_llvm(build_module(function, signature), TARGET, Options(disjoint=not checked, checked=checked))
+
+
+def distances(text: str) -> set[int]:
+    """The bytes by which addresses of indices are moved."""
+    assert ("llvm.prefetch" in text) == ("icmp ult i64" in text and f", {PAGE}" in text)
+    return {int(found) for found in re.findall(r"add i64 %[^,]+, (\d+)\n[^\n]+ = xor i64", text)}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "numbers", "rows"),
+    [
+        (sparse, {"COLUMNS": 64}, 16),
+        (sparse, {"COLUMNS": 32}, 16),
+        (sparse, {"COLUMNS": 256}, 8),
+        (sparse, {"COLUMNS": 512}, 4),
+        (bags, {"COLUMNS": 64, "BAGS": 1}, 16),
+        (bags, {"COLUMNS": 64, "BAGS": 4}, 8),
+    ],
+)
+def test_sixteen_rows_ahead(kernel: Any, numbers: dict[str, int], rows: int) -> None:
+    """And at most 8 KiB of them. A loop over four bags goes over two of them at a time. An index has 8 bytes."""
+    assert distances(text_of(kernel, numbers)) == {8 * rows}
+
+
+@pytest.mark.parametrize(("table", "columns"), [(dtypes.float64, 32), (dtypes.float32, 64), (dtypes.float16, 128)])
+def test_each_line_is_fetched_once(table: dtypes.DType, columns: int) -> None:
+    """A row of 256 bytes has four lines; their index is read once."""
+    text = text_of(sparse, {"COLUMNS": columns}, table=table)
+    assert text.count('call void @"llvm.prefetch') == 4
+    assert len(re.findall(r"xor i64", text)) == 1
+
+
+@jit
+def steps(
+    table: Any, index: Any, out: Any, length: Any, stride: Any, COLUMNS: tl.constexpr, KIND: tl.constexpr
+) -> None:
+    columns = tl.arange(0, COLUMNS)
+    total = tl.zeros((COLUMNS,), tl.float32)
+    for k in range(0, length, 3):
+        place = k
+        if KIND == "run-time stride":
+            place = k * stride
+        if KIND == "still":
+            place = stride
+        at = tl.load(index + place)
+        if KIND == "masked":
+            at = tl.load(index + place, mask=k < stride, other=0)
+        if KIND == "second index":
+            at = tl.load(index + at)
+        if KIND == "division":
+            at = at // stride
+        if KIND == "moves":
+            at += k
+        if KIND == "arithmetic":
+            at = tl.minimum(tl.maximum(at - 1, 0), 40) ^ 1
+        if KIND == "float":
+            at = (at * 0.5).to(tl.int64)
+        total += tl.load(table + at * COLUMNS + columns)
+    tl.store(out + columns, total)
+
+
+@pytest.mark.parametrize("kind", ["plain", "arithmetic"])
+def test_steps_of_three(kind: str) -> None:
+    assert distances(text_of(steps, {"COLUMNS": 64, "KIND": kind})) == {16 * 3 * 8}
+
+
+@pytest.mark.parametrize("kind", ["run-time stride", "still", "masked", "second index", "division", "moves", "float"])
+def test_where_rows_ahead_are_not_known(kind: str) -> None:
+    assert not distances(text_of(steps, {"COLUMNS": 64, "KIND": kind}))
+
+
+@pytest.mark.parametrize(("columns", "fetched"), [(16, False), (32, True), (512, True), (1024, False)])
+def test_rows_of_128_to_2048_bytes(columns: int, fetched: bool) -> None:
+    assert bool(distances(text_of(steps, {"COLUMNS": columns, "KIND": "plain"}))) == fetched
+
+
+def test_checked_kernels_look_at_their_own_indices_alone() -> None:
+    assert not distances(text_of(steps, {"COLUMNS": 64, "KIND": "plain"}, checked=True))
