@@ -21,6 +21,7 @@ from weft.transforms.join_programs import JoinPrograms
 from weft.transforms.layouts import AssignVectorLayouts
 from weft.transforms.layouts.threads import AssignThreadLayouts
 from weft.transforms.licm import Licm
+from weft.transforms.narrow_integers import NarrowIntegers
 from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.nvidia.barriers import PlaceBarriers
 from weft.transforms.nvidia.buffers import LayOutBuffers
@@ -52,6 +53,7 @@ PASSES: Final[dict[str, type[ModulePass]]] = {
         Licm,
         MarkInvariantLoads,
         MatchOperands,
+        NarrowIntegers,
         NarrowOperands,
         PackDots,
         PipelineLoads,

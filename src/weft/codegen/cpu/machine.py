@@ -46,7 +46,8 @@ from weft.transforms.fill_lanes import FillLanes
 from weft.transforms.flags import waits
 from weft.transforms.invariant_loads import MarkInvariantLoads
 from weft.transforms.join_programs import JoinPrograms, joined_of
-from weft.transforms.layouts import AssignLayouts, VectorRules
+from weft.transforms.layouts import AssignVectorLayouts
+from weft.transforms.narrow_integers import NarrowIntegers
 from weft.transforms.narrow_operands import NarrowOperands
 from weft.transforms.pack_dots import PackDots
 from weft.transforms.split_sums import SplitSums, sums_of
@@ -75,10 +76,11 @@ class CpuMachine:
         features = ",".join(sorted(self.target.enabled))
         return (
             *PIPELINE,
+            NarrowIntegers(),
             *([] if options.checked else [JoinPrograms(), SplitSums(options.phase)]),
             WidenDot(),
             DelaySums(self.target.lanes),
-            AssignLayouts(VectorRules(self.target.lanes)),
+            AssignVectorLayouts(self.target.lanes),
             FillLanes(self.target.lanes),
             Cse(),
             Dce(),

@@ -48,14 +48,18 @@ class AssignLayouts(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, func.FuncOp):
-                facts = LayoutFacts(dict(analyse(function)))
-                inference = Inference(self.rules, facts)
-                inference.infer(function.body.block)
-                if self.solve:
-                    from weft.transforms.layouts.solve import enter, solve  # not at import: CPUs have no solver
+                self.assign(function)
 
-                    assert isinstance(self.rules, SolverRules), "only a machine that prices everything is solved for"
-                    enter(solve(function, self.rules, facts, inference.chosen), function, facts, inference.chosen)
-                rewriting = Rewriting(facts, inference.chosen)
-                rewriting.retype(function.body.block)
-                rewriting.convert(function.body.block)
+    def assign(self, function: func.FuncOp) -> None:
+        """Gives the types of one function layouts."""
+        facts = LayoutFacts(dict(analyse(function)))
+        inference = Inference(self.rules, facts)
+        inference.infer(function.body.block)
+        if self.solve:
+            from weft.transforms.layouts.solve import enter, solve  # not at import: CPUs have no solver
+
+            assert isinstance(self.rules, SolverRules), "only a machine that prices everything is solved for"
+            enter(solve(function, self.rules, facts, inference.chosen), function, facts, inference.chosen)
+        rewriting = Rewriting(facts, inference.chosen)
+        rewriting.retype(function.body.block)
+        rewriting.convert(function.body.block)

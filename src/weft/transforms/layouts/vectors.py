@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from xdsl.context import Context
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -19,6 +20,7 @@ from weft.ir.assembly import needs_gpu
 from weft.ir.types import shape_of
 from weft.layout import LinearLayout, plan_conversion, runs_of, vector, vector_machine
 from weft.transforms.layouts.assign import AssignLayouts
+from weft.transforms.layouts.byte_lanes import lanes_for
 from weft.transforms.layouts.preferences import Preferences, contiguity, layouts, same
 from weft.transforms.layouts.rearranged import split_of, split_to
 from weft.transforms.layouts.rules import LayoutFacts, OperandLayouts
@@ -108,12 +110,15 @@ class VectorRules(Preferences):
 
 @dataclass(frozen=True)
 class AssignVectorLayouts(ModulePass):
-    """Gives every tensor type a layout, from ``register`` and ``lane`` (of ``lanes``) to its dimensions. This is `AssignLayouts`
-    for a CPU, with an option that ``weft opt`` can spell."""
+    """Gives every tensor type a layout, from ``register`` and ``lane`` (of ``lanes``, twice as many in functions of bytes:
+    `weft.transforms.layouts.byte_lanes`) to its dimensions. This is `AssignLayouts` for a CPU, with an option that ``weft opt``
+    can spell."""
 
     name = AssignLayouts.name
 
     lanes: int = 16
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        AssignLayouts(VectorRules(self.lanes)).apply(ctx, op)
+        for function in op.body.block.ops:
+            if isinstance(function, func.FuncOp):
+                AssignLayouts(VectorRules(lanes_for(function, self.lanes))).assign(function)
