@@ -18,7 +18,7 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.cpu import updates
-from weft.codegen.cpu.masks import is_prefix
+from weft.codegen.cpu.masks import decided_by_last, is_prefix
 from weft.codegen.cpu.register_index import RegisterIndex
 from weft.codegen.cpu.rows_ahead import RowsAhead
 from weft.codegen.cpu.streaming import is_long_row, row_bounds
@@ -35,9 +35,10 @@ from weft.codegen.llvm.masked import (
     masked_load,
     masked_scatter,
     masked_store,
+    unknown_place,
 )
 from weft.codegen.llvm.pieces import PIECE, store_pieces, stream_pieces
-from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, shuffle, splat
+from weft.codegen.llvm.types import I1, I32, I64, POINTER, all_lanes, any_lane, lanes_of, scalar_type, shuffle, splat
 from weft.ir import tile
 from weft.ir.location import positions
 from weft.ir.types import dtype_of, layout_of
@@ -311,6 +312,7 @@ class Accesses:
         shape, layout = self._shape(op.pointer), layout_of(op.pointer)
         mask = self._mask(op.mask, index)
         ordering = tile.ordering_of(op)
+        type_ = None if initial is None else initial.type
 
         def ordered(update: Callable[[], ir.Value]) -> Callable[[], ir.Value]:
             def between() -> ir.Value:
@@ -328,9 +330,18 @@ class Accesses:
             bits = emitter.target.vector_bits
             return ordered(lambda: updates.update_runs(builder, op, shape, starts, mask, values, bits))
 
-        def in_turn() -> ir.Value:
-            old = updates.update_lanes(builder, op, layout, lambda value, lane: emitter.lane(value, index, lane))
+        def in_turn(some: ir.Value | None = None, unused: ir.Value | None = None) -> ir.Value:
+            def element(value: SSAValue, lane: int) -> ir.Value:
+                return emitter.lane(value, index, lane)
+
+            old = updates.update_lanes(builder, op, layout, element, some, unused)
             return values[0] if old is None else old
+
+        def diverted(some: ir.Value) -> ir.Value:
+            element = scalar_type(values[0])
+            place = unknown_place(builder, emitter.entry.alloca(ir.ArrayType(element, layout.in_size("lane"))))
+            none = values[0] if initial is None else initial
+            return self._either(any_lane(builder, some), lambda: in_turn(some, place), lambda: none, type_)
 
         def active_ones() -> ir.Value:
             return self._lane_by_lane(
@@ -339,7 +350,8 @@ class Accesses:
 
         if mask is None:
             return ordered(in_turn)
-        type_ = None if initial is None else initial.type
+        if op.mask is not None and not decided_by_last(op.mask, emitter.facts.axis):
+            return ordered(lambda: diverted(mask))
         return ordered(lambda: self._either(all_lanes(builder, mask), in_turn, active_ones, type_))
 
     def _either(

@@ -1,7 +1,8 @@
 """Atomics of one register, while the thread has all atomics to itself (`weft.codegen.cpu.exclusive`): plain loads and stores.
 
 Lanes whose addresses ascend by one element are distinct, so a run of them is updated as a vector. Other lanes may meet at an
-address and are updated one after the other, without branches where all are active.
+address and are updated one after the other, without branches where all are active. Where a mask follows from data, the
+processor could not predict branches: lanes that are masked off update places of no use on the stack.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from weft.codegen.llvm import arith
-from weft.codegen.llvm.masked import concatenated, masked_load, masked_store
+from weft.codegen.llvm.masked import concatenated, either, lane_bits, masked_load, masked_store
 from weft.codegen.llvm.pieces import store_pieces
-from weft.codegen.llvm.types import I32, POINTER, like, shuffle, splat
+from weft.codegen.llvm.types import I32, I64, POINTER, like, shuffle, splat
 from weft.ir import tile
 from weft.ir.types import dtype_of
 from weft.layout import LinearLayout, Runs
@@ -67,16 +68,27 @@ def update_lanes(
     op: Atomic,
     layout: LinearLayout,
     element: Callable[[SSAValue, int], ir.Value],
+    mask: ir.Value | None = None,
+    unused: ir.Value | None = None,
 ) -> ir.Value | None:
     """All lanes but duplicates, in order; gives the old values, in a duplicate its original's, or None where nothing uses them.
-    ``element`` gives a lane of a tile."""
+    ``element`` gives a lane of a tile. Lanes whose ``mask`` is false update elements at ``unused``, one for each lane since an
+    update waits for the one before of its place, and give zeros."""
     lanes = layout.in_size("lane")
     found: dict[int, ir.Value] = {}
     duplicate = layout.duplicate_mask("lane")
+    active = [] if mask is None else lane_bits(builder, mask)
     for lane in range(lanes):
-        if not lane & duplicate:
-            address = builder.inttoptr(element(op.pointer, lane), POINTER)
-            found[lane] = update_element(builder, op, address, [element(value, lane) for value in operands(op)])
+        if lane & duplicate:
+            continue
+        address = builder.inttoptr(element(op.pointer, lane), POINTER)
+        values = [element(value, lane) for value in operands(op)]
+        if unused is None:
+            found[lane] = update_element(builder, op, address, values)
+            continue
+        own = builder.gep(unused, [ir.Constant(I64, lane)], source_etype=values[0].type)
+        old = update_element(builder, op, either(builder, active[lane], address, own), values)
+        found[lane] = builder.select(active[lane], old, splat(0, old.type))
     if op.result.first_use is None:
         return None
     result: ir.Value = ir.Constant(ir.VectorType(found[0].type, lanes), None)

@@ -210,9 +210,9 @@ def _loaded(builder: ir.IRBuilder, places: Sequence[ir.Value], mask: ir.Value, f
     builder.store(fill, spilled)
     result = fill
     for lane, (place, other, active) in enumerate(
-        zip(places, _consecutive(builder, spilled, fill), _bits(builder, mask), strict=True)
+        zip(places, _consecutive(builder, spilled, fill), lane_bits(builder, mask), strict=True)
     ):
-        loaded = builder.load(_either(builder, active, place, other), typ=element, align=element_bytes(element))
+        loaded = builder.load(either(builder, active, place, other), typ=element, align=element_bytes(element))
         result = builder.insert_element(result, loaded, ir.Constant(I32, lane))
     return result
 
@@ -221,20 +221,25 @@ def _stored(builder: ir.IRBuilder, value: ir.Value, places: Sequence[ir.Value], 
     """Each element to its lane's place, or where the mask is false to a place of no use."""
     element = scalar_type(value)
     unused = _on_stack(builder, element)
-    for lane, (place, active) in enumerate(zip(places, _bits(builder, mask), strict=True)):
+    for lane, (place, active) in enumerate(zip(places, lane_bits(builder, mask), strict=True)):
         one = builder.extract_element(value, ir.Constant(I32, lane))
-        builder.store(one, _either(builder, active, place, unused), align=element_bytes(element))
+        builder.store(one, either(builder, active, place, unused), align=element_bytes(element))
 
 
 def _on_stack(builder: ir.IRBuilder, type_: ir.Type) -> ir.Value:
-    """The address of a place on the stack. It goes through an empty piece of assembly: LLVM makes branches of a choice between
-    addresses where it knows that one is on the stack."""
+    """The address of a place on the stack."""
     with builder.goto_entry_block():
         place = builder.alloca(type_)
+    return unknown_place(builder, place)
+
+
+def unknown_place(builder: ir.IRBuilder, place: ir.Value) -> ir.Value:
+    """An address on the stack, which goes through an empty piece of assembly: LLVM makes branches of a choice between addresses
+    where it knows that one is on the stack."""
     return builder.asm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", [place], False)
 
 
-def _either(builder: ir.IRBuilder, condition: ir.Value, place: ir.Value, other: ir.Value) -> ir.Value:
+def either(builder: ir.IRBuilder, condition: ir.Value, place: ir.Value, other: ir.Value) -> ir.Value:
     """The address ``condition ? place : other``, marked so that it does not become a branch (LLVM Language Reference,
     "unpredictable"). For AArch64 LLVM's optimiser of choices in loops ignores the mark. There it is ``other`` and the difference
     where 64 equal bits are set, which go through an empty piece of assembly, so that LLVM does not see the choice."""
@@ -248,7 +253,7 @@ def _either(builder: ir.IRBuilder, condition: ir.Value, place: ir.Value, other: 
     return chosen
 
 
-def _bits(builder: ir.IRBuilder, mask: ir.Value) -> list[ir.Value]:
+def lane_bits(builder: ir.IRBuilder, mask: ir.Value) -> list[ir.Value]:
     """Each lane of a mask, from an integer: that takes fewer instructions than to extract them from a vector."""
     lanes = lanes_of(mask) or 1
     bits = ir.IntType(lanes)
