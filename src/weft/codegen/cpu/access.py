@@ -103,7 +103,7 @@ class Accesses:
             active = shuffle(builder, mask, positions_)
             bits = emitter.target.vector_bits
             if self._masked_at_once(op, element):
-                parts.append(masked_load(builder, address, active, fill, element.size, bits))
+                parts.append(masked_load(builder, address, active, fill, element.size, bits, mapped=emitter.mapped))
                 continue
             # processors fetch ahead for plain loads, not for masked ones: from memory they are several times faster
             with builder.if_else(all_lanes(builder, active), likely=True) as (whole, partial):
@@ -111,7 +111,10 @@ class Accesses:
                     plain = builder.load(address, typ=storage, align=element.size)
                     whole_end = builder.block
                 with partial:
-                    masked = masked_load(builder, address, active, fill, element.size, bits, prefix=prefix)
+                    mapped = emitter.mapped if has_masked(builder, element.size) else None
+                    masked = masked_load(
+                        builder, address, active, fill, element.size, bits, prefix=prefix, mapped=mapped
+                    )
                     partial_end = builder.block
             phi = builder.phi(storage)
             phi.add_incoming(plain, whole_end)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import NamedTuple, TypeGuard
 
 from llvmlite import ir
@@ -106,6 +107,13 @@ class Registers(Emit):
         self._views: dict[Operation, Columns] = {}
         """`columns_of_view` of the views so far. Emission changes no op."""
         self._is_split = False
+
+    @cached_property
+    def mapped(self) -> ir.Value:
+        """The address of memory on the stack that a register of any type may be loaded from. It goes through an empty piece of
+        assembly: LLVM makes branches of a choice between addresses where it knows that one is on the stack."""
+        place = self.entry.alloca(ir.ArrayType(I64, self.target.lanes))
+        return self.entry.asm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", [place], False)
 
     @abstractmethod
     def load_register(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:

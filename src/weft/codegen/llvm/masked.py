@@ -65,11 +65,14 @@ def masked_load(
     register_bits: int,
     *,
     prefix: bool = False,
+    mapped: ir.Value | None = None,
 ) -> ir.Value:
     """The elements from ``address`` on where ``mask`` is true, those of ``fill`` elsewhere.
 
     ``size`` is that of an element in bytes, and the alignment; ``register_bits`` that of a SIMD register. ``prefix``: the first
-    lanes of the mask are true, the others false, and there is one that is false.
+    lanes of the mask are true, the others false, and there is one that is false. ``mapped``: the address of memory of that size
+    that may be read. An instruction whose lanes are all masked off reads it: one that reaches a page that is not mapped takes
+    hundreds of cycles to find that it needs nothing of it.
     """
     if not has_masked(builder, size):
         name, body = ("load.prefix", _prefix_load) if prefix else ("load.masked", _diverted_load)
@@ -77,7 +80,7 @@ def masked_load(
     lanes = lanes_of(mask) or 1
     step = min(lanes, register_bits // (8 * size))
     if register_bits != _AVX2_BITS or 8 * size * step < _LEAST_BITS:
-        return _load(builder, address, mask, fill, size)
+        return _load(builder, address, mask, fill, size, mapped)
     parts: list[ir.Value] = []
     # As wide as the elements before it is cut: LLVM keeps a mask of two registers in one, and takes five instructions to part it.
     wide = builder.sext(mask, ir.VectorType(ir.IntType(8 * size), lanes))
@@ -85,7 +88,7 @@ def masked_load(
         at = range(start, start + step)
         active = _unknown(builder, shuffle(builder, wide, at))
         place = builder.gep(address, [ir.Constant(I64, start * size)], source_etype=I8) if start else address
-        parts.append(_load(builder, place, active, shuffle(builder, fill, at), size))
+        parts.append(_load(builder, place, active, shuffle(builder, fill, at), size, mapped))
     return concatenated(builder, parts)
 
 
@@ -276,7 +279,11 @@ def _each(builder: ir.IRBuilder, pointers: ir.Value) -> list[ir.Value]:
 # Whole vectors.
 
 
-def _load(builder: ir.IRBuilder, address: ir.Value, mask: ir.Value, fill: ir.Value, size: int) -> ir.Value:
+def _load(
+    builder: ir.IRBuilder, address: ir.Value, mask: ir.Value, fill: ir.Value, size: int, mapped: ir.Value | None
+) -> ir.Value:
+    if mapped is not None:
+        address = builder.select(any_lane(builder, mask), address, mapped)
     operands = [address, ir.Constant(I32, size), mask, fill]
     return intrinsic(builder, "masked.load", operands, fill.type, [fill.type, POINTER])
 
