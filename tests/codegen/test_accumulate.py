@@ -202,7 +202,7 @@ def test_other_loops_are_left_alone(kernel: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel", "dtype", "direct"),
+    ("kernel", "dtype", "beside"),
     [
         (columns_of, int32, True),
         (float_columns_of, float32, True),
@@ -211,10 +211,10 @@ def test_other_loops_are_left_alone(kernel: Any) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
-def test_which_sums_are_added_directly(kernel: Any, dtype: DType, direct: bool | None) -> None:
+def test_which_sums_are_added_side_by_side(kernel: Any, dtype: DType, beside: bool | None) -> None:
     """Not those of narrow floats, whose total is rounded in each iteration, nor what is no sum in the end."""
     _, found = loop_of(kernel, 128, 16, dtype=dtype)
-    assert (found and found.direct) == direct
+    assert (found and found.beside) == beside
 
 
 def test_loads_that_a_store_may_meet_keep_their_place() -> None:

@@ -73,3 +73,45 @@ def test_a_zero_keeps_its_sign(differ: Differential, steps: int) -> None:
     after = differ(totals, promises=[True], **arrays, steps=np.int32(steps), M=m, N=n, COLUMNS=False)
     assert np.signbit(after["rows"]).all()
     assert (after["rows"] == 0).all()
+
+
+@jit
+def sums_of_tiles(
+    x: Any, start: Any, rows: Any, one: Any, steps: Any, M: tl.constexpr, N: tl.constexpr, ZERO: tl.constexpr
+) -> None:
+    """Of each row, and of the first, from tiles that the loop adds up; ``x`` is [M, steps * N]."""
+    m, n = tl.arange(0, M), tl.arange(0, N)
+    total = tl.load(start + m[:, None] * N + n[None, :])
+    first = tl.load(start + n)
+    if ZERO:
+        total, first = tl.zeros((M, N), x.dtype.element_ty), tl.zeros((N,), x.dtype.element_ty)
+    for k in range(steps):
+        total += tl.load(x + m[:, None] * steps * N + k * N + n[None, :])
+        first = tl.load(x + k * N + n) + first
+    tl.store(rows + m, tl.sum(total, axis=1))
+    tl.store(one, tl.sum(first, axis=0))
+
+
+@pytest.mark.parametrize("zero", [False, True], ids=["start", "zero"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+@pytest.mark.parametrize(("m", "n"), [(1, 512), (2, 256), (4, 32), (4, 64), (16, 32), (32, 8), (32, 128)])
+def test_sums_of_tiles(differ: Differential, dtype: str, m: int, n: int, zero: bool) -> None:
+    steps = 3
+    random = np.random.default_rng(m * n)
+    x = random.integers(-3, 4, (m, steps * n)).astype(dtype)
+    start = random.integers(-3, 4, (m, n)).astype(dtype)
+    after = differ(
+        sums_of_tiles,
+        promises=[True],
+        x=x.reshape(-1),
+        start=start.reshape(-1),
+        rows=np.zeros(m, dtype),
+        one=np.zeros(1, dtype),
+        steps=np.int32(steps),
+        M=m,
+        N=n,
+        ZERO=zero,
+    )
+    expected = x.sum(axis=1, dtype=np.int64) + (0 if zero else start.sum(axis=1, dtype=np.int64))
+    assert after["rows"].tolist() == expected.astype(dtype).tolist()
+    assert after["one"].tolist() == expected[:1].astype(dtype).tolist()

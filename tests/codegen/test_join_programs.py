@@ -545,7 +545,7 @@ FLOAT_SUMS: list[tuple[Any, dict[str, int], bool]] = [
         heavy_columns,
         {"IN_LOOP": 1, "BM": 16, "BN": 16, "EXPS": 12},
         False,
-    ),  # one adds directly, the other has no room to
+    ),  # one adds up in a loop that only accumulates, the other has no room to
     (float_columns, {"IN_LOOP": 1, "BM": 16, "BN": 8}, False),  # a register has two rows
     (float_rows, {"IN_LOOP": 0, "BM": 16, "BN": 16}, False),
 ]

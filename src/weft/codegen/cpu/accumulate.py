@@ -11,9 +11,9 @@ more than a processor fetches ahead from. Each accumulator is computed in the sa
 Such a loop
 
 1. does nothing else: its schedule (`weft.codegen.cpu.schedule`) has one register loop, which writes back what is carried, and
-   perhaps one before it of reductions along registers alone. Short ones are computed where a group needs them. Of long ones, and
-   of those of joined programs, the loop only adds up the sums, and adds the registers to the accumulators one by one
-   (`Accumulation.direct`);
+   perhaps one before it of reductions along registers alone. Short ones are computed where a group needs them. Where the loop
+   only adds up sums they may be long: the registers of a group's sums are added up side by side, in the order of memory
+   (`Accumulation.beside`);
 2. needs no value that is better computed once than for each group;
 3. moves along memory from one iteration to the next, or has one group. A loop that goes down a matrix would come back for each
    group of columns.
@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import product
 from typing import Final
 
 from llvmlite import ir
@@ -42,7 +44,7 @@ from weft.codegen.cpu.views import used_registers
 from weft.codegen.emit.control import counted
 from weft.codegen.emit.element import Element, element_of_value
 from weft.codegen.emit.regions import evaluate
-from weft.codegen.llvm.types import I8
+from weft.codegen.llvm.types import I8, constant
 from weft.ir import tile
 from weft.ir.types import dtype_of, is_tile, layout_of
 from weft.layout import LinearLayout
@@ -66,7 +68,7 @@ NEAR: Final = 1024
 @dataclass(frozen=True)
 class Accumulation:
     """A loop that only accumulates: the scalar ops of its body, the reductions and their register loop, the write-backs, the
-    register bits of a group and the others. ``direct``: it only adds sums, whose registers are added one by one."""
+    register bits of a group and the others. ``beside``: it only adds sums, whose registers are added up side by side."""
 
     scalars: Sequence[Operation]
     sums: Sequence[tile.ReduceOp]
@@ -74,7 +76,7 @@ class Accumulation:
     adding: RegisterLoop
     group: Sequence[int]
     others: Sequence[int]
-    direct: bool = False
+    beside: bool = False
 
     @property
     def layout(self) -> LinearLayout:
@@ -82,9 +84,8 @@ class Accumulation:
         return self.adding.layout
 
 
-def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, direct: bool = False) -> Accumulation | None:
-    """What a loop is whose body has this schedule; None if it is no loop of this kind. ``direct``: sums are added up directly
-    where that is possible, however short they are."""
+def accumulation_of(loop: scf.ForOp, schedule: Schedule) -> Accumulation | None:
+    """What a loop is whose body has this schedule; None if it is no loop of this kind."""
     carried = [argument for argument in loop.body.block.args if is_tile(argument)]
     loops = [item for item in schedule.items if isinstance(item, RegisterLoop)]
     others = [item for item in schedule.items if not isinstance(item, RegisterLoop | scf.YieldOp)]
@@ -106,14 +107,21 @@ def accumulation_of(loop: scf.ForOp, schedule: Schedule, *, direct: bool = False
     length = 1 << len(_along(sums[0])) if sums else 1
     once = work(summing.needs) if summing else 0
     bits = [1 << j for j in range(used_registers(adding.layout).bit_length()) if used_registers(adding.layout) >> j & 1]
-    allowed = _bits_within(work(adding.needs) + length * once)
-    group = len(bits) if len(bits) <= min(WHOLE_BITS, allowed) else min(GROUP_BITS, allowed, len(bits))
-    added = [op for op in sums if _is_added(op, loop)]
-    may_add = len(added) == len(carried) and len(bits) <= min(WHOLE_BITS, _bits_within(2 * once, UNROLL_BUDGET))
-    grouped = allowed >= 0 and (group == len(bits) or (_moves_along_memory(loop, loops) and bool(sums or group)))
-    if may_add and (direct or not grouped):
-        return Accumulation(others, sums, summing, adding, bits, (), direct=True)
-    return Accumulation(others, sums, summing, adding, bits[:group], bits[group:]) if grouped else None
+    along_memory = _moves_along_memory(loop, loops)
+    most = GROUP_BITS if along_memory and _reads_rows(adding.layout, bits[GROUP_BITS:]) else WHOLE_BITS
+    beside = bool(sums) and sum(_is_added(op, loop) for op in sums) == len(carried)
+    allowed = _bits_within(2 * once, UNROLL_BUDGET) if beside else _bits_within(work(adding.needs) + length * once)
+    group = len(bits) if len(bits) <= min(most, allowed) else min(GROUP_BITS, allowed, len(bits))
+    grouped = allowed >= 0 and (group == len(bits) or (along_memory and bool(sums or group)))
+    return Accumulation(others, sums, summing, adding, bits[:group], bits[group:], beside) if grouped else None
+
+
+def _reads_rows(layout: LinearLayout, bits: Sequence[int]) -> bool:
+    """Whether the registers that differ by these bits are in other rows of memory than the lanes of one."""
+    lanes = layout.columns("lane")
+    axis = next((axis for axis in range(len(layout.shape)) if axis_bits(layout, "lane", axis)), None)
+    within = [] if axis is None else axis_bits(layout, "register", axis)
+    return any(lanes) and not set(bits) & set(within)
 
 
 def _bits_within(work: int, budget: int = BUDGET) -> int:
@@ -228,7 +236,7 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
         for op in found.scalars:
             registers.lower(op)
         registers.buffers.update({argument: buffer for (argument, _, _), buffer in zip(tiles, held, strict=True)})
-        if not found.direct:
+        if not found.beside:
             for op in found.sums:
                 registers.buffers.update({result: _Sum(registers, op, n) for n, result in enumerate(op.results_)})
 
@@ -238,8 +246,8 @@ def emit_accumulation(registers: Registers, loop: scf.ForOp, found: Accumulation
                 for buffer, vector in zip(held, new, strict=True):
                     buffer.store(registers.builder, place, vector)
 
-        if found.direct:
-            _add_directly(registers, found, yielded, places)
+        if found.beside:
+            _add_beside(registers, found, yielded, places)
         else:
             _in_versions(registers, found, places[-1], add)
         for (argument, _, _), slot in scalars:
@@ -295,44 +303,72 @@ def _in_versions(registers: Registers, found: Accumulation, last: RegisterIndex,
     versions(last, add, add)
 
 
-def _add_directly(
+def _add_beside(
     registers: Registers, found: Accumulation, yielded: Mapping[SSAValue, SSAValue], places: Sequence[RegisterIndex]
 ) -> None:
-    """Adds the registers of each sum to its accumulator: along the axis outermost, so that rows are read one by one."""
-    assert found.summing is not None, "what is added directly is a sum"
-    for op in found.sums:
-        registers.orders.setdefault(op, set()).add(order_of(op, 0))
+    """Adds up the registers of a group's sums, each one after the other, and adds the sums to the accumulators. Where there are
+    many registers they are in a loop, in which each sum gets its next ones: so rows are read side by side, and a row of sums from
+    its beginning to its end."""
+    assert found.summing is not None, "what is added up is a sum"
+    builder = registers.builder
     found.summing.settle(registers.buffers)
     versions = mask_versions(registers, found.summing)
     along, columns = _along(found.sums[0]), to_source(found.sums[0])
-    unrolled = min(len(along), 1 if len(places) <= 1 << GROUP_BITS else 0)  # more would take LLVM long
-    totals = {value: argument for argument, value in yielded.items()}
+    copies = len(places) * work(found.summing.needs)
+    unrolled = (
+        len(along) if copies << len(along) <= BUDGET else min(len(along), 1 if copies * 2 <= UNROLL_BUDGET else 0)
+    )
+    low, high = along[:unrolled], along[unrolled:]
+    for op in found.sums:
+        registers.orders.setdefault(op, set()).add(order_of(op, 1))
 
-    def rows(base: RegisterIndex) -> None:
-        for at in range(1 << unrolled):
-            for place in places:
-                first = place.through(columns)
-                index = RegisterIndex(
-                    base.const ^ first.const ^ f2.apply(along[:unrolled], at), (*base.terms, *first.terms)
-                )
-                for op in found.sums:
-                    (use,) = op.results_[0].uses
-                    buffer = registers.buffers[totals[use.operation.results[0]]]
-                    new = [buffer.load(registers.builder, place), registers.vector(op.sources[0], index)]
-                    (total,) = evaluate(registers, op.combine.block, new)
-                    buffer.store(registers.builder, place, total)
+    def index(place: RegisterIndex, base: RegisterIndex, at: int) -> RegisterIndex:
+        first = place.through(columns)
+        return RegisterIndex(base.const ^ first.const ^ f2.apply(low, at), (*base.terms, *first.terms))
 
-    def group(base: RegisterIndex) -> None:
+    def add(op: tile.ReduceOp, total: ir.Value, value: ir.Value) -> ir.Value:
+        return evaluate(registers, op.combine.block, [total, value])[0]
+
+    def finish(op: tile.ReduceOp, place: RegisterIndex, total: ir.Value) -> None:
+        (use,) = op.results_[0].uses
+        accumulator = registers.buffers[totals[use.operation.results[0]]]
+        accumulator.store(builder, place, add(op, accumulator.load(builder, place), total))
+
+    def in_versions(base: RegisterIndex, emit: Callable[[], None]) -> None:
         if versions is None:
-            rows(base)
-            return
-        first = places[-1].through(columns)
-        last = RegisterIndex(base.const ^ first.const ^ f2.apply(along[:unrolled], (1 << unrolled) - 1), base.terms)
-        versions(last, lambda: rows(base), lambda: rows(base))
+            emit()
+        else:
+            versions(index(places[-1], base, (1 << unrolled) - 1), emit, emit)
 
-    high = along[unrolled:]
+    def at_once() -> None:
+        for place, op in product(places, found.sums):
+            values = [registers.vector(op.sources[0], index(place, base, at)) for at in range(1 << unrolled)]
+            finish(op, place, reduce(partial(add, op), values))
+
+    def step(base: RegisterIndex) -> None:
+        for at, (place, op) in product(range(1 << unrolled), sums):
+            slot, value = sums[place, op], registers.vector(op.sources[0], index(place, base, at))
+            builder.store(add(op, builder.load(slot, typ=value.type), value), slot)
+
+    base, totals = RegisterIndex(), {value: argument for argument, value in yielded.items()}
     if not high:
-        group(RegisterIndex())
+        in_versions(base, at_once)
         return
+    sums = {(place, op): _empty_sum(registers, op) for place, op in product(places, found.sums)}
     with registers.loop(1 << len(high)) as position:
-        group(RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),)))
+        group = RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),))
+        in_versions(group, lambda: step(group))
+    for (place, op), slot in sums.items():
+        finish(op, place, builder.load(slot, typ=_register_type(op)))
+
+
+def _register_type(op: tile.ReduceOp) -> ir.Type:
+    return ir.VectorType(element_of_value(op.sources[0]).register_type(None), layout_of(op.sources[0]).in_size("lane"))
+
+
+def _empty_sum(registers: Registers, op: tile.ReduceOp) -> ir.Value:
+    """A stack slot with a register of what changes no sum."""
+    dtype, type_ = dtype_of(op.sources[0]), _register_type(op)
+    slot = registers.entry.alloca(type_)
+    registers.builder.store(constant(dtype, -0.0 if dtype.is_float else 0, type_.count), slot)
+    return slot

@@ -145,7 +145,7 @@ class Emitter(Registers):
     def reordered(self, op: scf.ForOp) -> bool:
         """Emits a loop that has an order of its own; whether it is one."""
         schedule = self._schedule(op.body.block)
-        if (accumulation := accumulation_of(op, schedule, direct=self.paired)) is not None:
+        if (accumulation := accumulation_of(op, schedule)) is not None:
             emit_accumulation(self, op, accumulation)
         elif (filling := filling_of(op, schedule)) is not None:
             self._fill(op, schedule, filling)

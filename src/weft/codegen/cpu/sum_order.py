@@ -2,12 +2,13 @@
 
 The bits of a sum of floats depend on it. A function that runs joined programs (`weft.transforms.join_programs`) must add up in
 the order of the function that runs a program alone. So both have `ACCUMULATORS` accumulators, whether their registers are in a
-loop or unrolled, and add directly to what a loop carries where they can. Each way to emit a reduction records its order, and the
-joined function is left out where they differ (`weft.codegen.cpu.machine`).
+loop or unrolled; a loop that only accumulates adds up each sum in one, and that to what it carries
+(`weft.codegen.cpu.accumulate`). Each way to emit a reduction records its order, and the joined function is left out where they
+differ (`weft.codegen.cpu.machine`).
 
     8 registers, 4 accumulators      ((r0 + r4) + (r1 + r5)) + ((r2 + r6) + (r3 + r7))
     8 registers, 8 accumulators      ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7))
-    8 registers, 0 accumulators      ((((total + r0) + r1) + r2) + ..) + r7
+    8 registers, 1 accumulator       (((r0 + r1) + r2) + ..) + r7
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ACCUMULATORS: Final = 4
 
 class SumOrder(NamedTuple):
     """The order in which a reduction combines: so many registers along the axis, taken in turns by so many accumulators, which
-    are combined in pairs; 0 accumulators add to what a loop carries. ``lanes``: how far each lane bit moves along the axis."""
+    are combined in pairs. ``lanes``: how far each lane bit moves along the axis."""
 
     registers: int
     accumulators: int
