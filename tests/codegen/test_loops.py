@@ -115,6 +115,41 @@ def test_softmax_is_three_loops() -> None:
 
 
 @jit
+def two_sums(x: Any, y: Any, z: Any, n: Any, HOW: tl.constexpr, N: tl.constexpr) -> None:
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    mean = tl.sum(v, 0) / n
+    if HOW == "alone":
+        power = tl.sum(v * v, 0) / n
+    elif HOW == "of the first":
+        power = tl.sum((v - mean) * (v - mean), 0) / n
+    elif HOW == "of a tile of it":
+        power = tl.sum(v * tl.full((N,), mean, tl.float32), 0) / n
+    elif HOW == "loaded":
+        power = tl.sum(v * tl.load(z + mean.to(tl.int32)), 0)
+    else:
+        tl.store(z, mean)
+        power = tl.sum(v * v, 0) / n
+    tl.store(y + i, v * mean + power)
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("alone", ["loop[reduce _, reduce _]", "loop[store _]"]),
+        ("of the first", ["loop[reduce _]", "loop[reduce _]", "loop[store _]"]),
+        ("of a tile of it", ["loop[reduce _]", "loop[reduce _]", "loop[store _]"]),
+        ("loaded", ["loop[reduce _]", "loop[reduce power]", "loop[store _]"]),
+        ("stored", ["loop[reduce _]", "loop[reduce _]", "loop[store _]"]),
+    ],
+)
+def test_arithmetic_on_scalars_keeps_no_loops_apart(how: str, expected: list[str]) -> None:
+    """The mean is divided after a loop of both sums, unless the second sum is computed from it, or it is stored between."""
+    arguments = {"x": F32, "y": F32, "z": F32, "n": ScalarArgument(dtypes.float32)}
+    assert schedules(two_sums, True, **arguments, HOW=how, N=1024) == [expected]
+
+
+@jit
 def scale_and_count(x: Any, y: Any, z: Any, N: tl.constexpr) -> None:
     i = tl.arange(0, N)
     v = tl.load(x + i)

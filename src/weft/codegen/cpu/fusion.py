@@ -7,6 +7,7 @@ reasons:
 1. *Same registers.* A root joins the open loop only if both range over the same layout, and if what it needs of that
    loop is needed at the same register (not through a broadcast or permutation of it).
    Reductions and scans of one loop go along one axis, scans in one direction. A scan's results are there register by register.
+   Arithmetic on scalars between two roots does not keep them apart: what is computed from the loop's results comes after it.
 2. *No result of an unfinished reduction.* The result of a reduction or histogram exists only after its loop. What a gather
    reads is complete before its loop.
 3. *Memory order.* In one loop a later access happens at some registers before an earlier one at others. So an access joins a
@@ -17,7 +18,7 @@ reasons:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
@@ -57,22 +58,28 @@ class Fusion:
         items: list[Item] = []
         current: RegisterLoop | None = None
         written_by: dict[Operation, RegisterLoop] = {}
+        later: list[Operation] = []
 
         def close() -> None:
             nonlocal current
             if current is not None:
                 items.append(current)
                 current = None
+            items.extend(later)
+            later.clear()
 
         for root in self._roots(block):
             if isinstance(root, Operation) and not is_root(root):
                 if root.results and all(is_tile(result) and is_recomputable(result) for result in root.results):
                     continue  # emitted where it is needed
-                if current is not None and self._must_follow(root, current, written_by):
+                if current is not None and self._must_follow(root, current, written_by, later):
+                    if _is_scalar(root):
+                        later.append(root)
+                        continue
                     close()
                 items.append(root)
                 continue
-            if current is None or not self._joins(root, current, written_by):
+            if current is None or not self._joins(root, current, written_by, later):
                 close()
                 current = RegisterLoop(space_of(root))
             self._add(root, current)
@@ -98,7 +105,9 @@ class Fusion:
             loop.accesses.append(root)
         trace_root(root, loop.layout, loop.needs)
 
-    def _joins(self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
+    def _joins(
+        self, root: Root, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop], later: Sequence[Operation]
+    ) -> bool:
         if space_of(root) != loop.layout:
             return False
         if axis_of(root) is not None and loop.axis not in (None, axis_of(root)):
@@ -111,6 +120,8 @@ class Fusion:
         trace_root(root, loop.layout, needs)
         for value, at in needs.items():
             owner = value.owner
+            if owner in later:
+                return False
             if not isinstance(owner, Operation) or written_by.get(owner) is not loop:
                 continue
             if ends_with_loop(owner) or at != {identity(loop.layout)}:
@@ -124,13 +135,15 @@ class Fusion:
         at = loop.needs.get(root.carried, set()) | needs.get(root.carried, set())
         return bool(at - {identity(loop.layout)})
 
-    def _must_follow(self, op: Operation, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop]) -> bool:
+    def _must_follow(
+        self, op: Operation, loop: RegisterLoop, written_by: dict[Operation, RegisterLoop], later: Sequence[Operation]
+    ) -> bool:
         """Whether an op outside register loops must come after the open one rather than before it."""
         if op.regions or moves_data(op) or not isinstance(op, tile.TileOp):
             return True
         for operand in op.operands:
             owner = operand.owner
-            if isinstance(owner, Operation) and written_by.get(owner) is loop:
+            if owner in later or (isinstance(owner, Operation) and written_by.get(owner) is loop):
                 return True
         return self._conflicts(op, loop)
 
@@ -162,3 +175,10 @@ class Fusion:
         return not long or (
             len(long) == 1 and info is not None and info.contiguity[long[0]] == shape_of(pointer)[long[0]]
         )
+
+
+def _is_scalar(op: Operation) -> bool:
+    """Whether an op only computes numbers from numbers, so that it may come later."""
+    if any(map(is_tile, (*op.operands, *op.results))):
+        return False
+    return isinstance(op, tile.TileOp) and not op.regions and tile.is_a(op, tile.Elementwise)
