@@ -146,7 +146,8 @@ class Product:
     Instructions of tiles take tiles of ``rows`` by ``bytes``. Those of vectors have 0 rows: LLVM's ``intrinsic`` takes vectors
     of ``bits``, of which each sum takes ``bytes`` of either operand. ``unsigned``: it takes the left operand's numbers as
     unsigned ones. ``adds``: the sums are its first operand; else its results are added to them. ``square``: it multiplies two
-    rows by two columns, of 8 bytes each, and adds to two by two sums."""
+    rows by two columns, of 8 bytes each, and adds to two by two sums. ``embeds`` is its name in assembly where its last operand
+    may be a word in memory that it repeats, and LLVM does not find that."""
 
     name: str
     needs: frozenset[str] = frozenset()
@@ -160,6 +161,7 @@ class Product:
     unsigned: bool = False
     adds: bool = True
     square: bool = False
+    embeds: str = ""
 
     def fits(self, m: int, n: int) -> bool:
         """Whether a result of ``m`` by ``n`` has as many rows and columns as the instruction takes."""
@@ -179,12 +181,13 @@ def _vectors(
     unsigned: bool = False,
     adds: bool = True,
     square: bool = False,
+    embeds: str = "",
 ) -> Product:
     operands, sums = types.split()
     size = 8 if square else 4
     group = size // {"bfloat16": 2, "int16": 2, "int8": 1}[operands]
     return Product(
-        name, frozenset(needs.split()), operands, sums, group, 0, size, bits, intrinsic, unsigned, adds, square
+        name, frozenset(needs.split()), operands, sums, group, 0, size, bits, intrinsic, unsigned, adds, square, embeds
     )
 
 
@@ -193,7 +196,14 @@ PRODUCTS: Final[Mapping[str, Product]] = {
     for one in (
         Product("amx.bf16", frozenset({"amx-tile", "amx-bf16"}), "bfloat16", "float32", group=2, rows=16, bytes=64),
         Product("amx.int8", frozenset({"amx-tile", "amx-int8"}), "int8", "int32", group=4, rows=16, bytes=64),
-        _vectors("avx512.bf16", "avx512bf16 fast-dpbf16ps", "bfloat16 float32", 512, "x86.avx512bf16.dpbf16ps.512"),
+        _vectors(
+            "avx512.bf16",
+            "avx512bf16 fast-dpbf16ps",
+            "bfloat16 float32",
+            512,
+            "x86.avx512bf16.dpbf16ps.512",
+            embeds="vdpbf16ps",
+        ),
         _vectors("avx512.vnni", "avx512vnni", "int8 int32", 512, "x86.avx512.vpdpbusd.512", unsigned=True),
         _vectors("avx.vnni", "avxvnni", "int8 int32", 256, "x86.avx512.vpdpbusd.256", unsigned=True),
         _vectors("avx512.madd", "avx512bw", "int16 int32", 512, "x86.avx512.pmaddw.d.512", adds=False),

@@ -111,6 +111,22 @@ def test_matmul(name: str, block: tuple[int, int, int], wrap: bool, turned: str)
     assert products_of(product, *arguments, **constants)[0] == 1
 
 
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("block", [(16, 16, 16), (64, 32, 16), (128, 64, 32)])
+def test_rows_and_columns_that_are_left(name: str, block: tuple[int, int, int]) -> None:
+    """Every number of rows that blocks and quarters of blocks have to make up, and columns that end in each vector of a group."""
+    dtype, sums, acc = TYPES[name]
+    k = 37
+    constants = dict(zip(("BM", "BN", "BK"), block, strict=True)) | {"WRAP": False, "ACC": acc, "OTHER": 0}
+    a, b = whole((40, k), dtype, 1), whole((k, 70), dtype, 2)
+    for m, n in zip((*range(1, 21), 31, 33, 36, 37), itertools.cycle((1, 16, 17, 33, 49, 65, 70)), strict=False):
+        right = np.ascontiguousarray(b[:, :n])
+        out = np.full((m, n), 99, sums)
+        programs = (weft.cdiv(m, block[0]) * weft.cdiv(n, block[1]),)
+        product[programs](a, right, out, m, n, k, k, 1, n, 1, **constants)
+        assert np.array_equal(out, a[:m].astype(np.float64) @ right.astype(np.float64)), (m, n)
+
+
 @pytest.mark.parametrize("wrap", [False, True])
 def test_columns_apart(wrap: bool) -> None:
     """Addresses that ascend by more than an element, or not at all, are no run."""

@@ -138,6 +138,27 @@ def test_instructions(name: str, machine: CpuTarget, expected: str, kernel: Kern
     assert all(wide in line for line in lines)
 
 
+@pytest.mark.skipif(
+    targets.architecture(targets.host().triple) != "x86_64", reason="LLVM reads the host's assembly alone in text"
+)
+def test_a_word_that_the_instruction_repeats() -> None:
+    """Sums of one vector across: each product of bfloat16 reads its word of the left panel from memory itself."""
+    signature: dict[str, Argument] = {
+        "a_ptr": PointerArgument(dtypes.bfloat16, aligned=True),
+        "b_ptr": PointerArgument(dtypes.bfloat16, aligned=True),
+        "c_ptr": PointerArgument(dtypes.float32, aligned=True),
+        "K": ScalarArgument(dtypes.int32),
+    }
+    for columns, embedded in ((16, True), (32, False)):
+        constants = {"M": 32, "N": columns, "BK": 16, "SUMS": dtypes.float32}
+        module = build_module(product, signature | {name: ConstantArgument(value) for name, value in constants.items()})
+        machine = target("x86-64-v4", "avx512bf16 fast-dpbf16ps")
+        text = emit_assembly(module, machine, Options(disjoint=True))
+        lines = [line for line in text.split("\n") if "vdpbf16ps\t" in line]
+        assert len(lines) == 64
+        assert all(("{1to16}" in line) is embedded for line in lines)
+
+
 def test_the_machine_decides() -> None:
     """Rows of the table by features and types, best first."""
     everything = frozenset(feature for row in PRODUCTS.values() for feature in row.needs)

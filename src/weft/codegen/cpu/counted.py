@@ -46,3 +46,13 @@ def over_blocks(registers: Registers, wanted: ir.Value, size: int, block: int) -
     trips = registers.builder.udiv(rounded_up(registers, wanted, block), ir.Constant(I64, block))
     with loop_to(registers, trips) as counter:
         yield counter
+
+
+@contextmanager
+def over_steps(registers: Registers, start: ir.Value, end: ir.Value, step: int) -> Generator[ir.Value]:
+    """A loop over ``start``, ``start + step`` and so on below ``end``; perhaps none at all."""
+    builder = registers.builder
+    with builder.if_then(builder.icmp_signed("<", start, end)):
+        span = builder.add(builder.sub(end, start), ir.Constant(I64, step - 1))
+        with loop_to(registers, builder.udiv(span, ir.Constant(I64, step))) as counter:
+            yield builder.add(start, builder.mul(counter, ir.Constant(I64, step)))

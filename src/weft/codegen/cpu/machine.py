@@ -196,6 +196,7 @@ class CpuMachine:
 def _initialise() -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    llvm.initialize_native_asmparser()
 
 
 @cache

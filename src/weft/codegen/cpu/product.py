@@ -17,7 +17,9 @@ integers as unsigned ones, the panel has them 128 higher, and 128 times the righ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from typing import Final
@@ -25,11 +27,11 @@ from typing import Final
 from llvmlite import ir
 
 from weft.codegen.cpu.buffers import Buffer
-from weft.codegen.cpu.counted import over_blocks
+from weft.codegen.cpu.counted import over_blocks, over_steps
 from weft.codegen.cpu.microkernel import RegisterBlock
 from weft.codegen.cpu.tile_product import multiply_tiles
 from weft.codegen.cpu.values import Registers
-from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic
+from weft.codegen.llvm.types import BF16, I8, I16, I32, I64, POINTER, constant, intrinsic, lanes_of
 from weft.dtypes import DType
 from weft.ir import tile
 from weft.ir.cpu import MultiplyOp
@@ -38,6 +40,9 @@ from weft.target import PRODUCTS, CpuTarget
 
 UNROLL = 4
 """Elements of the contracted axis for which the innermost loop is unrolled."""
+
+_LATENCY: Final = 4
+"""The least sums of a block: a multiply-add takes 4 cycles, and some machines begin one in each."""
 
 
 def product_block(target: CpuTarget, dtype: DType, m: int, width: int, bits: int = 0) -> RegisterBlock:
@@ -112,25 +117,46 @@ class _Product:
 
     def emit(self) -> None:
         """All blocks of the result that are wanted: a group of the right panel stays in cache while the rows go by."""
-        width, rows = self.right.width, self.block.rows
+        width = self.right.width
         with over_blocks(self._registers, self.wanted[1], self.n, width) as j:
             b = self._at(self.b, self._times(j, width * self.right.depth))
             c = self._at(self.c, self._times(j, width))
             excess = self._excess(b) if self.product.unsigned else []
-            with over_blocks(self._registers, self.wanted[0], self.m, rows) as i:
-                self._block(self._left(i), b, self._at(c, self._times(i, rows * self.n)), excess)
+            for part, over in self._parts():
+                with over as row:
+                    part._block(self._left(row), b, self._at(c, self._times(row, self.n)), excess)
 
-    def _left(self, i: ir.Value | None) -> ir.Value:
+    def _parts(self) -> Iterator[tuple[_Product, AbstractContextManager[ir.Value | None]]]:
+        """The rows that are wanted, in blocks and, where at most half a block is left, in quarters of blocks: the kernel for
+        such blocks, and a loop over the first rows of them."""
+        builder, rows, wanted, square = self.builder, self.block.rows, self.wanted[0], self.product.square
+        quarter = rows // 4
+        if isinstance(wanted, ir.Constant) or quarter * self.block.columns < _LATENCY or (square and quarter % 2):
+            yield self, self._over_rows()
+            return
+        up = builder.add(wanted, ir.Constant(I64, rows // 2 - 1))
+        whole = builder.and_(up, ir.Constant(I64, -rows))
+        yield self, over_steps(self._registers, ir.Constant(I64, 0), whole, rows)
+        few = copy(self)
+        few.block = replace(self.block, rows=quarter)
+        yield few, over_steps(self._registers, whole, wanted, quarter)
+
+    @contextmanager
+    def _over_rows(self) -> Generator[ir.Value | None]:
+        """A loop over the first rows of blocks; None where there is one."""
+        with over_blocks(self._registers, self.wanted[0], self.m, self.block.rows) as i:
+            yield self._times(i, self.block.rows)
+
+    def _left(self, row: ir.Value | None) -> ir.Value:
         """The first element of a block's rows in the left panel."""
-        rows, width = self.block.rows, self.left.width
+        width = self.left.width
+        if row is None:
+            return self.a
         if not width:
-            return self._at(self.a, self._times(i, rows * self.left.pitch(self.dtype.itemsize)))
-        if i is None or rows >= width:
-            return self._at(self.a, self._times(i, rows * self.left.depth))
-        blocks = width // rows
-        group = self.builder.udiv(i, ir.Constant(I64, blocks))
-        within = self.builder.urem(i, ir.Constant(I64, blocks))
-        return self._at(self._at(self.a, self._times(group, width * self.left.depth)), self._times(within, rows))
+            return self._at(self.a, self._times(row, self.left.pitch(self.dtype.itemsize)))
+        within = self.builder.and_(row, ir.Constant(I64, width - 1))
+        group = self.builder.sub(row, within)
+        return self._at(self._at(self.a, self._times(group, self.left.depth)), within)
 
     def _row(self, row: int, k: int) -> int:
         """The offset of a word of the left panel from the block's first."""
@@ -222,7 +248,12 @@ class _Product:
         builder, block = self.builder, self.block
         right = self._right(b, k)
         result: list[ir.Value] = []
+        embeds = self.product.embeds if block.columns == 1 else ""
         for r in range(block.rows):
+            if embeds:
+                offset = self._row(r, k) * self.dtype.itemsize
+                result.append(_embedded(builder, embeds, sums[r], right[0], a, offset))
+                continue
             scalar = builder.load(self._at(a, None, self._row(r, k)), typ=self.word, align=self.dtype.itemsize)
             left = self._registers.splat(scalar, block.lanes)
             result += [self._added(sums[r * block.columns + v], left, right[v]) for v in range(block.columns)]
@@ -240,6 +271,16 @@ class _Product:
         if self.dtype.is_integer:
             return builder.add(total, builder.mul(left, right))
         return intrinsic(builder, "fmuladd", [left, right, total])
+
+
+def _embedded(
+    builder: ir.IRBuilder, name: str, total: ir.Value, right: ir.Value, left: ir.Value, offset: int
+) -> ir.Value:
+    """The sums after the products with one word at ``left + offset``, which the instruction itself reads and repeats."""
+    type_ = ir.FunctionType(total.type, [total.type, right.type, POINTER, I64])
+    text = f"{name} ${{4:c}}($3){{1to{lanes_of(total)}}}, $2, $0"
+    operands = [total, right, left, ir.Constant(I64, offset)]
+    return builder.asm(type_, text, "=v,0,v,r,i,~{memory}", operands, True)
 
 
 class _SquareProduct(_Product):
