@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 FAMILIES = ("reductions", "movement", "scattered", "pointwise", "convolution", "products")
 """Modules of this folder, in the order of the table."""
 
+SLOW = 20
+"""A peer that takes so many times as long as the fastest runner of its row is timed once, in its second call."""
+
 REST = 0.004
 SHORTEST = 5e-4
 """Seconds that one measurement takes at least: shorter computations run several times in it."""
@@ -40,17 +43,22 @@ SHORTEST = 5e-4
 
 @dataclass
 class Result:
-    """One row: median microseconds for each tile shape and peer, and which fraction of the machine's limit the best tile
-    reaches."""
+    """One row: median microseconds for each tile shape and peer, which peers were timed once, and which fraction of the
+    machine's limit the best tile reaches."""
 
     row: str
     tiles: dict[str, float] = field(default_factory=dict[str, float])
     peers: dict[str, float] = field(default_factory=dict[str, float])
+    once: list[str] = field(default_factory=list[str])
     limit: float | None = None
 
     @property
     def best_peer(self) -> str:
         return min(self.peers, key=self.peers.__getitem__)
+
+    def peer_time(self, name: str) -> str:
+        """A peer and its time, for the table."""
+        return f"{name} {time_of(self.peers[name])}{' (one call)' if name in self.once else ''}"
 
     def ratio(self, tile: str) -> float:
         """A cell: weft's time over the best peer's."""
@@ -98,10 +106,11 @@ def check(row: Row) -> None:
             raise ArithmeticError(f"{row.name}: {label} is off by up to {worst}")
 
 
-def timed(runner: Runner, calls: int, clock: Callable[[], float]) -> float:
-    """Microseconds of one run, right after an untimed one."""
+def timed(runner: Runner, calls: int, clock: Callable[[], float], *, warm: bool = True) -> float:
+    """Microseconds of one run, right after an untimed one (``warm``)."""
     time.sleep(REST)
-    runner.run()
+    if warm:
+        runner.run()
     start = clock()
     for _ in range(calls):
         runner.run()
@@ -113,14 +122,20 @@ def measure(row: Row, repeats: int, limits: machine.Limits | None, clock: Callab
     and for threads that wind down."""
     check(row)
     runners = {("tiles", t): r for t, r in row.tiles.items()} | {("peers", p): r for p, r in row.peers.items()}
-    calls = {key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock)))) for key, runner in runners.items()}
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in runners}
-    order, generator = list(runners), random.Random(0)
+    second = {key: timed(runner, 1, clock, warm=False) for key, runner in runners.items()}
+    slow = [key for key, taken in second.items() if key[0] == "peers" and taken > SLOW * min(second.values())]
+    calls = {
+        key: max(1, min(1000, round(SHORTEST * 1e6 / timed(runner, 1, clock))))
+        for key, runner in runners.items()
+        if key not in slow
+    }
+    times: dict[tuple[str, str], list[float]] = {key: [second[key]] if key in slow else [] for key in runners}
+    order, generator = list(calls), random.Random(0)
     for _ in range(repeats):
         generator.shuffle(order)
         for key in order:
             times[key].append(timed(runners[key], calls[key], clock))
-    result = Result(row.name)
+    result = Result(row.name, once=[name for _, name in slow])
     for (kind, name), series in times.items():
         getattr(result, kind)[name] = statistics.median(series)
     if limits and (row.moved or row.flops):
@@ -140,7 +155,7 @@ def markdown(results: list[Result]) -> str:
         cells = ", ".join(f"{tile}: {r.ratio(tile):.2f}" for tile in r.tiles)
         spread = max(r.tiles.values()) / min(r.tiles.values())
         limit = "" if r.limit is None else f"{r.limit:.0%}"
-        lines.append(f"| {r.row} | {r.best_peer} {time_of(r.peers[r.best_peer])} | {cells} | {spread:.2f} | {limit} |")
+        lines.append(f"| {r.row} | {r.peer_time(r.best_peer)} | {cells} | {spread:.2f} | {limit} |")
     return "\n".join(lines)
 
 
@@ -189,7 +204,7 @@ def main() -> int:
             row = build(c)
             results.append(measure(row, options.repeats, limits, clock))
             print(f"{name} {time_of(min(results[-1].tiles.values()))}", file=sys.stderr, flush=True)
-            peers = ", ".join(f"{p} {time_of(t)}" for p, t in results[-1].peers.items())
+            peers = ", ".join(map(results[-1].peer_time, results[-1].peers))
             tiles = ", ".join(f"{t} {time_of(v)}" for t, v in results[-1].tiles.items())
             print(f"    {tiles} | {peers}", file=sys.stderr, flush=True)
     print(f"{time.strftime('%Y-%m-%d')}, {machine.describe()}, {options.repeats} repeats")

@@ -25,7 +25,7 @@ def product_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, GROUP: tl.constexpr, WRAP: tl.constexpr, SUMS: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):  # fmt: skip
-    """Row-major operands; programs are numbered along groups of GROUP rows of tiles."""
+    """Row-major operands, the left one cast to the right one's type; programs go along groups of GROUP rows of tiles."""
     pid = tl.program_id(0)
     rows, columns = tl.cdiv(M, BM), tl.cdiv(N, BN)
     first = pid // (GROUP * columns) * GROUP
@@ -42,7 +42,8 @@ def product_kernel(
         a_mask, b_mask = left[None, :], left[:, None]
         if not WRAP:
             a_mask, b_mask = a_mask & (m < M)[:, None], b_mask & (n < N)[None, :]
-        total = tl.dot(tl.load(a_tile, mask=a_mask, other=0), tl.load(b_tile, mask=b_mask, other=0), total)
+        a, b = tl.load(a_tile, mask=a_mask, other=0), tl.load(b_tile, mask=b_mask, other=0)
+        total = tl.dot(a.to(b.dtype), b, total)
         a_tile += BK
         b_tile += BK * N
     out = total.to(c_ptr.dtype.element_ty)
@@ -50,12 +51,14 @@ def product_kernel(
 
 
 TYPES = {
-    "float32": (np.float32, np.float32, tl.float32),
-    "float64": (np.float64, np.float64, tl.float64),
-    "float16": (np.float16, np.float16, tl.float32),
-    "bfloat16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16, tl.float32),
-    "int8": (np.int8, np.int32, tl.int32),
+    "float32": (np.float32, np.float32, np.float32, tl.float32),
+    "float64": (np.float64, np.float64, np.float64, tl.float64),
+    "float16": (np.float16, np.float16, np.float16, tl.float32),
+    "bfloat16": (ml_dtypes.bfloat16, ml_dtypes.bfloat16, ml_dtypes.bfloat16, tl.float32),
+    "int8": (np.int8, np.int8, np.int32, tl.int32),
+    "int8-float32": (np.int8, np.float32, np.float32, tl.float32),
 }
+"""Of the left operand, the right one and the result, and the type of the sums."""
 
 
 def whole(dtype: type, *shape: int) -> Array:
@@ -66,24 +69,25 @@ def whole(dtype: type, *shape: int) -> Array:
 
 
 def torch_product(name: str, a: Array, b: Array) -> dict[str, Runner]:
-    """PyTorch's product in the type, if installed."""
+    """PyTorch's product in the type, if installed; of two types after a cast of the left operand."""
     if torch is None:
         return {}
-    left, right = (tensor(x.astype(np.float32)).to(getattr(torch, name)) for x in (a, b))
+    names = name.split("-")
+    left, right = (tensor(x.astype(np.float32)).to(getattr(torch, n)) for x, n in ((a, names[0]), (b, names[-1])))
     if name == "int8":
         return with_torch(lambda: torch._int_mm(left, right))
     held = [None]
 
     def run() -> None:
-        held[0] = left @ right
+        held[0] = left.to(right.dtype) @ right
 
     return {"PyTorch": Runner(run, lambda: held[0].to(torch.float64).numpy())}
 
 
 def product(label: str, name: str, m: int, n: int, k: int, *, wrap: bool):
     def build(_: Baseline | None) -> Row:
-        dtype, out_dtype, sums = TYPES[name]
-        a, b = whole(dtype, m, k), whole(dtype, k, n)
+        left, right, out_dtype, sums = TYPES[name]
+        a, b = whole(left, m, k), whole(right, k, n)
         exact = a.astype(np.float64) @ b.astype(np.float64)
 
         def run(out, bm, bn, bk):
@@ -92,8 +96,8 @@ def product(label: str, name: str, m: int, n: int, k: int, *, wrap: bool):
             )
 
         peers = torch_product(name, a, b)
-        if name in ("float32", "float64"):
-            peers |= with_numpy((m, n), lambda out: np.matmul(a, b, out=out), out_dtype)
+        if name in ("float32", "float64", "int8-float32"):
+            peers |= with_numpy((m, n), lambda out: np.matmul(a.astype(right, copy=False), b, out=out), out_dtype)
         if name in ("float32", "bfloat16"):
             peers |= with_jax(lambda x, y: x @ y, a, b) if jax is not None else {}
         rounded = exact.astype(out_dtype).astype(np.float64)
