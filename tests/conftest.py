@@ -8,6 +8,7 @@ import tempfile
 from typing import cast
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import settings
 
 settings.register_profile("nightly", max_examples=1_000)
@@ -43,3 +44,15 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """In a worker of xdist: report a test's call, and its setup and teardown only where they fail or skip. pytest sends five
+    messages a test, which cost 0.4 ms of processor time, a third of it in the process that all workers report to."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True

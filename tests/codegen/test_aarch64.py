@@ -119,7 +119,7 @@ def instructions_of(dtype: DType) -> dict[str, str]:
     return FLOAT if dtype.is_float else SIGNED if dtype.signed else UNSIGNED
 
 
-@pytest.mark.parametrize(("machine", "case", "sem"), grid(3, list(ONE_INSTRUCTION), CASES, list(SEMANTICS)), ids=str)
+@pytest.mark.parametrize(("machine", "case", "sem"), grid(5, list(ONE_INSTRUCTION), CASES, list(SEMANTICS)), ids=str)
 def test_atomics_of_one_instruction_have_the_order_they_ask_for(
     machine: str, case: tuple[DType, str], sem: str
 ) -> None:
@@ -129,7 +129,7 @@ def test_atomics_of_one_instruction_have_the_order_they_ask_for(
     assert ordered(assembly(update, machine, dtype, KIND=kind, SEM=sem)) == [expected]
 
 
-@pytest.mark.parametrize(("machine", "case", "sem"), grid(3, ["linux", "windows"], CASES, list(SEMANTICS)), ids=str)
+@pytest.mark.parametrize(("machine", "case", "sem"), grid(5, ["linux", "windows"], CASES, list(SEMANTICS)), ids=str)
 def test_exclusive_pairs_have_the_order_they_ask_for(machine: str, case: tuple[DType, str], sem: str) -> None:
     """The load acquires, the store releases. No function of the C library is called (``__aarch64_ldadd4_relax``)."""
     dtype, kind = case

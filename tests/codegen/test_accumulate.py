@@ -10,6 +10,7 @@ from xdsl.dialects import func, scf
 
 import weft
 import weft.language as tl
+from sampling import grid
 from weft import target as targets
 from weft.codegen import lay_out
 from weft.codegen.cpu.accumulate import Accumulation, accumulation_of
@@ -238,9 +239,9 @@ def by_steps(a: Any, bn: int) -> Any:
     return padded.reshape(m, steps, bn).transpose(1, 0, 2)
 
 
-@pytest.mark.parametrize(("m", "n"), [(64, 512), (37, 101), (1, 1), (5, 0)])
-@pytest.mark.parametrize(("bm", "bn"), SHAPES)
-def test_elements(bm: int, bn: int, m: int, n: int) -> None:
+@pytest.mark.parametrize(("shape", "size"), grid(2, SHAPES, [(64, 512), (37, 101), (1, 1), (5, 0)]))
+def test_elements(shape: tuple[int, int], size: tuple[int, int]) -> None:
+    (bm, bn), (m, n) = shape, size
     a = np.random.default_rng(m + n).standard_normal((m, n), np.float32)
     out = np.zeros((2, m, bn), np.float32)
     elements[(weft.cdiv(m, bm),)](a, out, m, n, BM=bm, BN=bn)
@@ -250,9 +251,9 @@ def test_elements(bm: int, bn: int, m: int, n: int) -> None:
     assert np.array_equal(out, [total, squares])
 
 
-@pytest.mark.parametrize(("m", "n"), [(64, 512), (37, 101), (1, 1)])
-@pytest.mark.parametrize(("bm", "bn"), SHAPES)
-def test_rows_and_columns(bm: int, bn: int, m: int, n: int) -> None:
+@pytest.mark.parametrize(("shape", "size"), grid(2, SHAPES, [(64, 512), (37, 101), (1, 1)]))
+def test_rows_and_columns(shape: tuple[int, int], size: tuple[int, int]) -> None:
+    (bm, bn), (m, n) = shape, size
     a = np.random.default_rng(m * n).integers(-20, 20, (m, n)).astype(np.int32)
     out = np.zeros(2 * m + 1, np.int32)
     rows_of[(weft.cdiv(m, bm),)](a, out, m, n, BM=bm, BN=bn)

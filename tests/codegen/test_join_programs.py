@@ -356,12 +356,12 @@ def test_each_program_runs_once(note: Any, numbers: int, grid: tuple[int, int, i
     assert (seen == 1).all()
 
 
-@pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize(
-    ("tile", "shape"), sampling.grid(2, [(16, 16), (4, 64), (32, 2)], [(40, 1), (40, 333), (1, 300), (64, 512)])
+    ("threads", "tile", "shape"),
+    sampling.grid(3, [1, 3], [(16, 16), (4, 64), (32, 2)], [(40, 1), (40, 333), (1, 300), (64, 512)]),
 )
 def test_values(tile: tuple[int, int], shape: tuple[int, int], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``make test`` has each second shape for each tile: one row or one column of programs, and several of both."""
+    """``make test`` has each tile and each shape with one thread and with three, and each third combination."""
     (bm, bn), (m, n) = tile, shape
     pool = executor.Pool(threads)
     monkeypatch.setattr(executor, "pool", lambda: pool)

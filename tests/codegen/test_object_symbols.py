@@ -72,7 +72,7 @@ KINDS: Final = [
 @pytest.mark.parametrize(
     ("dtype", "machine"),
     grid(
-        2,
+        3,
         [dtypes.bfloat16, dtypes.float32, dtypes.float64, dtypes.int16, dtypes.int64],
         [name for name in MACHINES if name.startswith("linux")],
     ),
@@ -80,7 +80,7 @@ KINDS: Final = [
 )
 def test_no_elementwise_function_calls_a_library(machine: str, dtype: DType) -> None:
     """Neither on vectors nor on scalars. Division and remainder of integers by vectors, too. ``make test`` has each type on each
-    second machine."""
+    third machine."""
     made = target(machine)
     kinds = [kind for class_, kind in KINDS if class_ == class_of(dtype)]
     assert len(kinds) > 10

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 
+import sampling
 import weft
 import weft.language as tl
 from weft import target as targets
@@ -197,9 +198,9 @@ SIZES = [0, 3, 1000, (1 << 16) + 1, 3 << 16, (1 << 20) + 77]
 """No part, one, some, and as many as there may be; whole and ragged."""
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.int32])
-@pytest.mark.parametrize("kernel", [row, moments])
-@pytest.mark.parametrize("block", [16, 1024])
+@pytest.mark.parametrize(
+    ("dtype", "kernel", "block"), sampling.grid(2, [np.float32, np.int32], [row, moments], [16, 1024])
+)
 def test_bits_do_not_depend_on_the_threads(
     kernel: Any, dtype: Any, block: int, always_parted: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +241,7 @@ def test_parts_in_another_order_are_not_run(monkeypatch: pytest.MonkeyPatch, alw
     assert always_parted and not any(always_parted)
 
 
-@pytest.mark.parametrize("n", [5, 70_000, 200_001])
+@pytest.mark.parametrize("n", sampling.some([5, 70_000, 200_001], 200_001))
 def test_phases_mean_the_kernel(n: int) -> None:
     """The reference interpreter on the passes' results: parts, then totals, are the kernel."""
     a = np.random.default_rng(n).integers(-99, 99, n).astype(np.int32)

@@ -12,6 +12,7 @@ import pytest
 from llvmlite import ir
 from numpy.typing import NDArray
 
+from sampling import at_night
 from weft import dtypes
 from weft.codegen.llvm import arith, vecmath
 from weft.dtypes import DType
@@ -312,11 +313,11 @@ def test_one_huge_angle_does_not_disturb_the_others(compiler: Compiler) -> None:
 @pytest.mark.parametrize("dtype", [F32, F64], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
 def test_scalars_and_vectors_agree(compiler: Compiler, kind: str, dtype: DType) -> None:
-    """Bit for bit, at any width; large angles, too."""
+    """Bit for bit, at any width; large angles, too. ``make test`` has four lanes for half of the functions, 32 for the others."""
     operands = [np.abs(x[20:100]).astype(dtype.numpy) for x in golden(kind)[0]]
-    scalar, four, wide = (apply(compiler, kind, dtype, *operands, lanes=lanes) for lanes in (None, 4, 32))
-    assert_same(scalar, four)
-    assert_same(four, wide)
+    scalar = apply(compiler, kind, dtype, *operands, lanes=None)
+    for lanes in (4, 32) if at_night() else [(4, 32)[(KINDS.index(kind) + (dtype is F64)) % 2]]:
+        assert_same(scalar, apply(compiler, kind, dtype, *operands, lanes=lanes))
 
 
 @pytest.mark.parametrize("kind", ["sin", "cos", "tan"])

@@ -15,7 +15,7 @@ from frontend.jump_programs import LENGTH, Program, compiled, traced
 from sampling import every
 
 
-@pytest.mark.parametrize("seed", every(100, range(250)))
+@pytest.mark.parametrize("seed", every(150, range(250)))
 def test_traces(seed: int, tmp_path: Path) -> None:
     """Eight programs for each seed."""
     for k in range(8):

@@ -115,7 +115,7 @@ FORMS: Final = [(np.int32, None), (np.int64, "sm_90"), (np.uint64, None), (np.ui
 """A type of the offsets, and where the kernel runs."""
 
 
-@pytest.mark.parametrize(("seed", "form"), grid(2, [0, 1234, -3, (1 << 40) + 5, (1 << 63) + 1], FORMS), ids=str)
+@pytest.mark.parametrize(("seed", "form"), grid(3, [0, 1234, -3, (1 << 40) + 5, (1 << 63) + 1], FORMS), ids=str)
 def test_numbers_of_a_seed(seed: int, form: tuple[type[np.integer[Any]], str | None]) -> None:
     dtype, target = form
     offsets = np.random.default_rng(0).integers(0, 1 << 62, SIZE).astype(dtype)

@@ -444,7 +444,7 @@ def test_every_answer_is_well_formed(name: str) -> None:
     answered: set[str] = set()
     for op in ops.ALL:
         for operands, promotion in answers(system, op):
-            asked = f"{op} {operands}: {promotion}"
+            asked = (op, operands, promotion)
             answered.add(op)
             assert promotion.meaning in MEANINGS, asked
             assert {promotion.operands, promotion.result} <= {*system.dtypes}, asked

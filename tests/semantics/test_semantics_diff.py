@@ -54,7 +54,7 @@ def test_each_kind_is_found_where_the_records_have_it() -> None:
 
 
 def test_weakness_is_a_kind_of_its_own() -> None:
-    found = cached("jax", "numpy")
+    found = diff("jax", "numpy", ops=["+"])
     assert kinds(found, "+", i64, 2.5) == [Kind.WEAK]  # weak float64; float64
     assert kinds(found, "+", f64, 2.5) == []
 
@@ -84,7 +84,7 @@ def test_all_cases_are_asked() -> None:
     found = diff("triton", "triton@3.9", ops=["+", "neg"])
     assert len(found.common) == 18
     assert found.cases == 18 * 18 + 2 * 9 * 18 + 18
-    assert len(cached("jax", "jax@0.10").common) == len(semantics.jax.dtypes) + 3
+    assert len(diff("jax", "jax@0.10", ops=["neg"]).common) == len(semantics.jax.dtypes) + 3
 
 
 @pytest.mark.parametrize("pair", list(pairwise(semantics.SYSTEMS)), ids=" ".join)
