@@ -159,6 +159,45 @@ def test_nans_for_what_is_outside(dtype: Any, nan: int) -> None:
     np.testing.assert_array_equal(found, sliced(array, (-2, 12), (4, 8), fill=nan))
 
 
+ONE = 0x3F80_0000
+
+
+@pytest.mark.parametrize(
+    ("element", "given", "wanted"),
+    [
+        ("tf32", [ONE | 0x0FFF, ONE | 0x1000, ONE | 0x1001, ONE | 0x3000], [ONE, ONE, ONE | 0x2000, ONE | 0x4000]),
+        (
+            "tf32",
+            [0xBF80_1001, 0x7F7F_FFFF, 0xFF80_0000, 0x7F80_0001],
+            [0xBF80_2000, 0x7F80_0000, 0xFF80_0000, 0x7FFF_FFFF],
+        ),
+        ("tf32", [0x0000_1FFF, 0x8000_0001, 0, 0], [0x0000_2000, 0x8000_0000, 0, 0]),
+        (
+            "tf32.ftz",
+            [0x0000_1FFF, 0x807F_FFFF, 0x0080_0000, ONE | 0x1001],
+            [0, 0x8000_0000, 0x0080_0000, ONE | 0x2000],
+        ),
+        ("f32.ftz", [0x0000_1FFF, 0x807F_FFFF, 0x0080_0000, ONE | 0x1001], [0, 0x8000_0000, 0x0080_0000, ONE | 0x1001]),
+    ],
+)
+def test_elements_that_loads_change(element: str, given: list[int], wanted: list[int]) -> None:
+    array = np.tile(np.array(given, np.uint32), (4, 2)).view(np.float32)
+    found, _ = load(TensorMap(array, box=(8, 8), element=element), (0, 0), 256)
+    expected = np.zeros((8, 8), np.uint32)
+    expected[:4] = np.tile(np.array(wanted, np.uint32), (4, 2))
+    np.testing.assert_array_equal(found.view(np.uint32).reshape(8, 8), expected)
+    with pytest.raises(
+        Undefined, match=f"to global memory of elements of type {element}, which nothing says the values of"
+    ):
+        store(array, TensorMap(array, box=(4, 8), element=element), (0, 0), np.zeros(128, np.uint8))
+
+
+def test_what_is_outside_is_not_rounded() -> None:
+    array = np.ones((4, 8), np.float32)
+    found, _ = load(TensorMap(array, box=(4, 8), element="tf32", fill="nan"), (2, 0), 128)
+    assert set(found.view(np.uint32)[16:].tolist()) == {0x7FF7_7FF7}
+
+
 # PTX ISA 5.5.7: the n-th 16-byte cell of a line of 128 bytes, and which cell of the unswizzled line it is.
 TABLES: dict[str, list[str]] = {
     "32B": ["01234567", "10325476"],

@@ -86,10 +86,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"dtype": np.complex64}, "elements of type complex64 cannot be copied"),
     ({"element": "e4m3"}, "elements of type e4m3 cannot be copied"),
     ({"element": "f16"}, "element f16 does not have 4 bytes"),
-    (
-        {"element": "tf32"},
-        "elements of type tf32 are not copied: the ISA does not say what a copy does to its values",
-    ),
     ({"element": "b4x16"}, "element b4x16 does not have 4 bytes"),
     (
         {"shape": (8, 8), "strides": (256, 16)},
@@ -213,11 +209,6 @@ def patched(**fields: Any) -> bytes:
         (patched(at17=16), "the tensor map has element type 16 and fill mode 0, which do not exist"),
         (patched(at23=3), "the tensor map has mode 3, which does not exist"),
         (patched(at21=2), "the tensor map has element type 7 and fill mode 2, which do not exist"),
-        (
-            patched(at17=11),
-            "the tensor map is invalid: elements of type tf32 are not copied: "
-            "the ISA does not say what a copy does to its values",
-        ),
         (
             patched(at17=14),
             "the tensor map is invalid: dimension 0 has 64 elements of type b4x16_p64, expected a multiple of 128",

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from weft.emulator import Module
+from weft.emulator import Module, TensorMap
 
 TOOL = Path(__file__).parents[2] / "tools" / "cuda_programs" / "run.py"
 
@@ -85,8 +85,10 @@ def test_a_tensor_map(tool: Any, tmp_path: Path) -> None:
     given = [ctypes.addressof(a) for a in (sizes, strides, box, steps)]
     assert device.tensor_map(ctypes.addressof(where), 6, 2, address, *given, modes) == 0
     rows = device._arrays[address].view(np.float16).reshape(40, 32)[:, :24]
-    expected = tool.TensorMap(rows, box=(8, 16), swizzle="32B", fill="nan", l2_promotion="256B").encode(address)
+    expected = TensorMap(rows, box=(8, 16), swizzle="32B", fill="nan", l2_promotion="256B").encode(address)
     assert bytes(where) == expected
+    assert device.tensor_map(ctypes.addressof(where), 9, 2, address, *given, modes) == 0
+    assert where[17] == tool.BY_NAME["bf16"].code
     modes[1] = 3  # 128 bytes, of which a row has 32
     assert device.tensor_map(ctypes.addressof(where), 6, 2, address, *given, modes) == 1
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import dataclasses
 import json
 import os
 import re
@@ -32,16 +33,23 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.emulator import Fault, LaunchError, Module, PTXError, TensorMap
-from weft.emulator.arith.tensor_elements import ELEMENTS
+from weft.emulator import Checks, Fault, LaunchError, Module, PTXError
+from weft.emulator.arith.tensor_copy import Tensor
+from weft.emulator.arith.tensor_elements import BY_NAME
 from weft.emulator.machine.symbols import size_of
-from weft.emulator.tensor_map import FILLS, PROMOTIONS, SWIZZLES
+from weft.emulator.tensor_map import FILLS, PROMOTIONS, SIZE, SWIZZLES, Description, why_invalid
 
 HERE: Final = Path(__file__).parent
 PAGE: Final = 256
 _SIZE, _ADDRESS, _INT, _TEXT = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
 _NUMBERS: Final = ctypes.POINTER(ctypes.c_uint)
 
+
+_ELEMENTS: Final = (
+    *("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16"),
+    *("f32.ftz", "tf32", "tf32.ftz", "b4x16", "b4x16_p64", "b6x16_p32"),
+)
+"""Types of elements by CUtensorMapDataType."""
 
 _HOOKS: Final[dict[str, Any]] = {
     "allocate": ctypes.CFUNCTYPE(_ADDRESS, _SIZE),
@@ -62,13 +70,14 @@ class _Hooks(ctypes.Structure):
 class Device:
     """The memory and the modules of a program."""
 
-    def __init__(self, modules: Sequence[Module], log: Path) -> None:
+    def __init__(self, modules: Sequence[Module], log: Path, checks: Checks | None = None) -> None:
         self._modules = {name: module for module in modules for name in module.kernels}
         self._variables = {name: module for module in modules for name in module.symbols}
         self._arrays: dict[int, NDArray[np.uint8]] = {}
         self._names: dict[int, str] = {}
         """Of kernels and variables, by the address that host code has for them."""
         self._log = log
+        self._checks = checks or Checks()
         self._hooks = _Hooks(*(kind(_guarded(getattr(self, name))) for name, kind in _HOOKS.items()))
 
     def start(self, runtime: ctypes.CDLL, capability: int, processors: int) -> None:
@@ -109,6 +118,7 @@ class Device:
         parameters = module.syntax.functions[name].parameters
         given = [ctypes.string_at(arguments[i], size_of(parameter)) for i, parameter in enumerate(parameters)]
         options: dict[str, Any] = {
+            "checks": self._checks,
             "shared": shared,
             "memory": list(self._arrays.values()),
             "cooperative": bool(cooperative),
@@ -130,37 +140,30 @@ class Device:
     def tensor_map(
         self, where: int, code: int, rank: int, address: int, sizes: int, strides: int, box: int, steps: int, modes: Any
     ) -> int:
-        """Encodes a tensor map at ``where``. Whether there is none such."""
-        element = ELEMENTS[code]
-        size = element.bytes if element.group == 1 else 1
-        array = next(a for a in self._arrays.values() if 0 <= address - a.ctypes.data < a.size)
+        """Encodes a tensor map at ``where``. Whether there is none such; as for the driver the tensor may exceed its memory."""
+        element = BY_NAME[_ELEMENTS[code]]
         numbers: list[int] = modes[:4]
         interleave, swizzle, promotion, fill = numbers
-        try:
-            found = TensorMap(
-                array,
-                shape=_numbers(sizes, ctypes.c_uint64, rank),
-                strides=(*_numbers(strides, ctypes.c_uint64, rank - 1), size),
-                box=_numbers(box, ctypes.c_uint32, rank),
-                element_strides=_numbers(steps, ctypes.c_uint32, rank),
-                dtype=np.dtype(f"u{size}"),
-                element=element.name,
-                offset=address - array.ctypes.data,
-                interleave=("none", "16B", "32B")[interleave],
-                swizzle=list(SWIZZLES)[swizzle],
-                fill=FILLS[fill],
-                l2_promotion=PROMOTIONS[promotion],
-            )
-        except ValueError as error:
-            sys.stderr.write(f"{error}\n")
+        lengths, parts = _numbers(sizes, ctypes.c_uint64, rank), _numbers(box, ctypes.c_uint32, rank)
+        tensor = Tensor(
+            address,
+            element.bytes,
+            (lengths[0] // element.group, *lengths[1:]),
+            (element.bytes, *_numbers(strides, ctypes.c_uint64, rank - 1)),
+            (parts[0] // element.group, *parts[1:]),
+            (1, *_numbers(steps, ctypes.c_uint32, rank)[1:]),
+        )
+        found = Description(tensor, element, list(SWIZZLES.values())[swizzle], FILLS[fill], PROMOTIONS[promotion])
+        if reason := "interleaved tensors are not known" if interleave else why_invalid(found):
+            sys.stderr.write(f"cuTensorMapEncodeTiled: {reason}\n")
             return 1
-        ctypes.memmove(where, found.encode(array.ctypes.data), 128)
+        ctypes.memmove(where, found.encode(), SIZE)
         return 0
 
 
 def _numbers(address: int, kind: Any, count: int) -> tuple[int, ...]:
-    """An array of C, the last first: dimensions are counted from the innermost there."""
-    return tuple((kind * count).from_address(address))[::-1] if count else ()
+    """An array of C."""
+    return tuple((kind * count).from_address(address)) if count else ()
 
 
 def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -188,10 +191,10 @@ def build(sources: Sequence[Path], folder: Path, arch: str, flags: Sequence[str]
     return runtime, program, sorted(folder.glob("*.ptx"))
 
 
-def call(folder: Path, arch: str, processors: int, arguments: Sequence[str]) -> int:
+def call(folder: Path, arch: str, processors: int, checks: Checks, arguments: Sequence[str]) -> int:
     """Calls the program that was built in a folder; its exit code."""
     modules = [Module(path.read_text(encoding="utf-8", errors="replace")) for path in sorted(folder.glob("*.ptx"))]
-    device = Device(modules, folder / "launches")
+    device = Device(modules, folder / "launches", checks)
     runtime = ctypes.CDLL(str(folder / "libweft_cudart.so"), ctypes.RTLD_GLOBAL)
     device.start(runtime, int(re.sub(r"\D", "", arch)), processors)
     program = ctypes.CDLL(str(folder / "program.so"), os.RTLD_LAZY | ctypes.RTLD_GLOBAL)
@@ -219,7 +222,9 @@ def main() -> int:
     parser.add_argument("--arch", default="sm_80")
     parser.add_argument("-I", dest="include", action="append", default=[])
     parser.add_argument("--flag", action="append", default=[], help="of nvcc, for example --flag=-DNDEBUG")
-    parser.add_argument("--processors", type=int, default=4, help="that the device says it has")
+    parser.add_argument("--processors", type=int, default=16, help="multiprocessors that the device says it has")
+    switches = [field.name for field in dataclasses.fields(Checks) if field.type == "bool"]
+    parser.add_argument("--without", action="append", default=[], choices=switches, help="a check that is switched off")
     parser.add_argument("--report", action="store_true", help="print what was launched")
     parser.add_argument("--folder", type=Path, help="where to build, and to look for what is built")
     words = sys.argv[1:]
@@ -232,7 +237,8 @@ def main() -> int:
             build(options.sources, folder, options.arch, [*(f"-I{path}" for path in options.include), *options.flag])
         (folder / "launches").unlink(missing_ok=True)
         if (child := os.fork()) == 0:
-            code = call(folder, options.arch, options.processors, arguments)
+            checks = Checks(**dict.fromkeys(options.without, False))
+            code = call(folder, options.arch, options.processors, checks, arguments)
             sys.stdout.flush()
             ctypes.CDLL(None).exit(code)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -257,11 +257,15 @@ API cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) {
 }
 API cudaError_t cudaProfilerStart() { return cudaSuccess; }
 API cudaError_t cudaProfilerStop() { return cudaSuccess; }
+// CUTLASS changes bits of the tensor maps of drivers before 13.2, which emulated ones have other meanings for.
 API cudaError_t cudaDriverGetVersion(int *version) {
+  *version = CUDART_VERSION > 13020 ? CUDART_VERSION : 13020;
+  return cudaSuccess;
+}
+API cudaError_t cudaRuntimeGetVersion(int *version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
-API cudaError_t cudaRuntimeGetVersion(int *version) { return cudaDriverGetVersion(version); }
 API cudaError_t cudaGetLastError() {
   cudaError_t found = last;
   last = cudaSuccess;

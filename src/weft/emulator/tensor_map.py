@@ -281,8 +281,6 @@ def why_invalid(description: Description) -> str:
     Dimensions are numbered as the driver does, from the innermost.
     """
     t, element = description.tensor, description.element
-    if element.refused:
-        return f"elements of type {element.name} are not copied: {element.refused}"
     unit = 32 if element.padding else 16
     if t.address % unit:
         return f"the address 0x{t.address:x} is no multiple of {unit}"

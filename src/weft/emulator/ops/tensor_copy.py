@@ -288,7 +288,8 @@ def _load(
     boxes, rank = coordinates.shape[1:]
     dense, owner = description.empty_boxes(of.size * boxes), np.repeat(of, boxes)
     for runs in description.tensor.runs(coordinates.reshape(-1, rank)):
-        scatter(runs, copies.read(_global(copies, Kind.READ, owner, runs, description, counted)), dense)
+        values = copies.read(_global(copies, Kind.READ, owner, runs, description, counted))
+        scatter(runs, description.element.loaded(values), dense)
     places = _places(copies, bases, of, description, boxes)
     access = copies.access(Space.SHARED, Kind.WRITE, of[places.copy], places.addresses, places.size)
     copies.write(access, places.arrange(description.pad(dense).reshape(of.size, -1)))
@@ -333,6 +334,10 @@ def _store(b: Binding, dimensions: str, mode: str, hint: str, operation: str = "
             _check_start(copies, of, coordinates)
             if description.element.name == "b4x16_p64":
                 message = "a tensor copy to global memory of elements of type b4x16_p64; they go to shared memory only"
+                raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
+            if description.element.flushed or description.element.rounded:
+                name = description.element.name
+                message = f"a tensor copy to global memory of elements of type {name}, which nothing says the values of"
                 raise copies.execution.fault(Undefined, message, copies.site, int(copies.threads[of[0]]))
             how = _reduction(copies, of, description, operation) if operation else None
             count, rank = coordinates.shape[1:]
