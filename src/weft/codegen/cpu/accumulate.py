@@ -58,6 +58,9 @@ addresses are in registers."""
 WHOLE_BITS: Final = 4
 """As `GROUP_BITS`, where these are all."""
 
+UNROLLED: Final = 8
+"""The registers of sums that one iteration of the loop along their axis adds up."""
+
 BUDGET: Final = 384
 """The most work (`weft.codegen.cpu.cost.work`) of a group's iteration."""
 
@@ -314,10 +317,8 @@ def _add_beside(
     found.summing.settle(registers.buffers)
     versions = mask_versions(registers, found.summing)
     along, columns = _along(found.sums[0]), to_source(found.sums[0])
-    copies = len(places) * work(found.summing.needs)
-    unrolled = (
-        len(along) if copies << len(along) <= BUDGET else min(len(along), 1 if copies * 2 <= UNROLL_BUDGET else 0)
-    )
+    most = max(UNROLLED // len(places), 1).bit_length() - 1
+    unrolled = min(len(along), most)
     low, high = along[:unrolled], along[unrolled:]
     for op in found.sums:
         registers.orders.setdefault(op, set()).add(order_of(op, 1))
@@ -334,41 +335,55 @@ def _add_beside(
         accumulator = registers.buffers[totals[use.operation.results[0]]]
         accumulator.store(builder, place, add(op, accumulator.load(builder, place), total))
 
-    def in_versions(base: RegisterIndex, emit: Callable[[], None]) -> None:
+    def in_versions(base: RegisterIndex, whole: Callable[[], None], ragged: Callable[[], None]) -> None:
         if versions is None:
-            emit()
+            whole()
         else:
-            versions(index(places[-1], base, (1 << unrolled) - 1), emit, emit)
+            versions(index(places[-1], base, (1 << unrolled) - 1), whole, ragged)
 
     def at_once() -> None:
         for place, op in product(places, found.sums):
             values = [registers.vector(op.sources[0], index(place, base, at)) for at in range(1 << unrolled)]
             finish(op, place, reduce(partial(add, op), values))
 
-    def step(base: RegisterIndex) -> None:
-        for at, (place, op) in product(range(1 << unrolled), sums):
+    def step(base: RegisterIndex, copies: int) -> None:
+        for at, (place, op) in product(range(copies), sums):
             slot, value = sums[place, op], registers.vector(op.sources[0], index(place, base, at))
             builder.store(add(op, builder.load(slot, typ=value.type), value), slot)
 
+    def one_by_one(base: RegisterIndex) -> None:
+        if not low:
+            step(base, 1)
+            return
+        with registers.loop(1 << len(low)) as position:
+            step(RegisterIndex(base.const, (*base.terms, (Counter(position, len(low)), tuple(low)))), 1)
+
+    def through_slots(emit: Callable[[], None]) -> None:
+        for (_, op), slot in sums.items():
+            builder.store(_nothing(op), slot)
+        emit()
+        for (place, op), slot in sums.items():
+            finish(op, place, builder.load(slot, typ=_register_type(op)))
+
     base, totals = RegisterIndex(), {value: argument for argument, value in yielded.items()}
+    sums = {(place, op): registers.entry.alloca(_register_type(op)) for place, op in product(places, found.sums)}
     if not high:
-        in_versions(base, at_once)
+        in_versions(base, at_once, partial(through_slots, partial(one_by_one, base)))
         return
-    sums = {(place, op): _empty_sum(registers, op) for place, op in product(places, found.sums)}
-    with registers.loop(1 << len(high)) as position:
-        group = RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),))
-        in_versions(group, lambda: step(group))
-    for (place, op), slot in sums.items():
-        finish(op, place, builder.load(slot, typ=_register_type(op)))
+
+    def in_loop() -> None:
+        with registers.loop(1 << len(high)) as position:
+            group = RegisterIndex(0, ((Counter(position, len(high)), tuple(high)),))
+            in_versions(group, partial(step, group, 1 << unrolled), partial(one_by_one, group))
+
+    through_slots(in_loop)
 
 
 def _register_type(op: tile.ReduceOp) -> ir.Type:
     return ir.VectorType(element_of_value(op.sources[0]).register_type(None), layout_of(op.sources[0]).in_size("lane"))
 
 
-def _empty_sum(registers: Registers, op: tile.ReduceOp) -> ir.Value:
-    """A stack slot with a register of what changes no sum."""
-    dtype, type_ = dtype_of(op.sources[0]), _register_type(op)
-    slot = registers.entry.alloca(type_)
-    registers.builder.store(constant(dtype, -0.0 if dtype.is_float else 0, type_.count), slot)
-    return slot
+def _nothing(op: tile.ReduceOp) -> ir.Constant:
+    """A register of what changes no sum."""
+    dtype = dtype_of(op.sources[0])
+    return constant(dtype, -0.0 if dtype.is_float else 0, layout_of(op.sources[0]).in_size("lane"))
