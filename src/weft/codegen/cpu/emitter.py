@@ -249,7 +249,7 @@ class Emitter(Registers):
             loop.layout,
             loop.axis,
             [*reductions.values(), *scans.values(), *histograms.values()],
-            work(loop.needs),
+            work(loop.needs) + sum(each.work for each in histograms.values()),
             body,
             reverse=bool(loop.reverse),
             by_rows=by_rows,

@@ -37,6 +37,8 @@ _MOST_IN_16_BITS: Final = 0xFFFF
 """Tiles of up to so many elements are counted in 16 bits."""
 
 _LINE: Final = 64
+_WORK: Final = 4
+"""Instructions for a lane."""
 
 
 class Histogram:
@@ -59,6 +61,8 @@ class Histogram:
         self._stride = -(-size // _LINE) * _LINE
         self._arrays = _arrays(elements // (2 * self._bins), MOST_BYTES // self._stride)
         self._counts = registers.pool.bytes(self._arrays * self._stride)
+        self.work = _WORK * self._lanes
+        """What counting a register costs (`weft.codegen.cpu.cost.work`): so much that it is not unrolled."""
 
     def start(self, copies: int, *, looped: bool) -> None:
         """All counts are 0."""
