@@ -14,6 +14,7 @@ so with the same result; sign changes and choices among operands work on their b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeGuard
 
 from llvmlite import ir
 
@@ -141,9 +142,34 @@ def _rounded(name: str) -> Binary:
         unrounded = has(builder, "contract") and (has(builder, "ptx") or not is_narrow(dtype))
         flags = ("contract",) if unrounded else ()
         operands = [_operand(builder, v, dtype) for v in (x, y)]
+        if unrounded and has(builder, "fma") and not has(builder, "ptx"):
+            contracted = _contracted(builder, name, *operands)
+            if contracted is not None:
+                return contracted
         return _result(builder, getattr(builder, name)(*operands, flags=flags), dtype)
 
     return emit
+
+
+def _contracted(builder: ir.IRBuilder, name: str, x: ir.Value, y: ir.Value) -> ir.Value | None:
+    """A sum or a difference, one operand of which is a product of the same block, as a fused multiply-add; else None.
+
+    LLVM contracts what ``contract`` allows when it selects instructions. Before that it moves equal additions of two versions of
+    a block (`weft.codegen.cpu.versions`) behind their join, where it does not see the products.
+    """
+    negated = name == "fsub"
+    for is_second, product, other in ((True, y, x), (False, x, y)):
+        if name != "fmul" and _is_product(product, builder):
+            a, b = product.operands
+            first = builder.fneg(a) if negated and is_second else a
+            rest = builder.fneg(other) if negated and not is_second else other
+            return intrinsic(builder, "fma", [first, b, rest])
+    return None
+
+
+def _is_product(x: ir.Value, builder: ir.IRBuilder) -> TypeGuard[ir.Instruction]:
+    """Whether ``x`` is a product of the builder's block that need not be rounded."""
+    return isinstance(x, ir.Instruction) and x.opname == "fmul" and "contract" in x.flags and x.parent is builder.block
 
 
 def _operand(builder: ir.IRBuilder, x: ir.Value, dtype: DType) -> ir.Value:
