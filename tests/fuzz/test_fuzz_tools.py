@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuzz import process
-from fuzz.case import compare, load, signs, ulps_apart, values_for
+from fuzz import case, process
+from fuzz.case import Case, compare, load, signs, ulps_apart, values_for
 from fuzz.generator import Generator, generate
 from fuzz.process import verdicts
 from fuzz.shrink import shrink
@@ -193,6 +193,43 @@ def test_an_overlap_that_the_launch_does_not_see_is_a_mismatch(tmp_path: Path, m
     path = tmp_path / "believed.py"
     path.write_text(OVERLAPPING.replace("CHECKED", "False").replace("16", "256").replace("32)", "512)"))
     assert judge("believed", path).kind == "mismatch"
+
+
+NEIGHBOURS = """
+import weft, weft.language as tl
+GRID, SEED = (64,), 1
+ARGUMENTS = {"x": ("input", "float32", 512), "out": ("output", "float32", 512, "ulps", 3), "N": ("constant", 8)}
+@weft.jit
+def kernel(x, out, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(out + i, tl.load(x + i) + 1)
+"""
+
+
+@pytest.mark.parametrize("checked", [False, True])
+def test_joined_programs_have_the_bits_of_programs_alone(
+    checked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A last bit that differs shows, although outputs may be 3 units off the reference. With bounds checks nothing is joined."""
+    path = tmp_path / "neighbours.py"
+    path.write_text(NEIGHBOURS.replace("@weft.jit", "@weft.jit(checked=True)") if checked else NEIGHBOURS)
+    assert judge("neighbours", path).kind == AGREES
+    right = values_for
+    launches: list[int] = []
+
+    def off_the_third_time(loaded: Case) -> list[Any]:
+        launches.append(1)
+        values = right(loaded)
+        if len(launches) == 3:  # native, the reference, alone
+            with np.errstate(all="ignore"):
+                values[0] = np.nextafter(values[0], np.float32(np.inf))
+        return values
+
+    monkeypatch.setattr(case, "values_for", off_the_third_time)
+    verdict = judge("neighbours", path)
+    assert verdict.kind == (AGREES if checked else "mismatch")
+    assert ("programs alone (exact)" in verdict.message) == (not checked)
+    assert len(launches) == (2 if checked else 3)
 
 
 def test_generated_kernels_have_every_feature() -> None:
