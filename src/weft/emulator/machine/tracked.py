@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from weft.emulator.arith.shuffle import MODES, sources
 from weft.emulator.errors import Fault, Uninitialised
 from weft.emulator.machine.active import WARP, Active, Mask
 from weft.emulator.machine.binding import Addresses, Binding
@@ -31,6 +32,7 @@ from weft.emulator.memory.access_batch import AccessBatch, Space
 from weft.emulator.ops.data import SPACES
 from weft.emulator.ops.registry import Destinations
 from weft.emulator.ptx.syntax import Address, Group, Instruction, Minus, Not, Operand, Pair, Part, Register, Vector
+from weft.emulator.ptx.types import TYPES
 
 LOADS: Final = frozenset({"ld", "ldu"})
 """Instructions whose reads may be poison."""
@@ -63,6 +65,8 @@ class Tracked(Scheduler):
         self._poison: dict[tuple[str, str], Poison] = {}
         self._reads: list[AccessBatch] = []
         self._places: dict[int, Addresses] = {}
+        self._from = np.arange(execution.threads)
+        """The threads that the shuffle under way reads from."""
         execution.memory.deferred = []
         execution.memory.may_defer = lambda site: execution.program.instructions[site].opcode in LOADS
 
@@ -112,6 +116,8 @@ class Tracked(Scheduler):
             chosen = active.narrow(~values if instruction.guard.negated else values)
         if not self._poison or not chosen:
             return chosen
+        if instruction.opcode == "shfl":  # its result may be written over what says the lane
+            self._from = self._sources(site, instruction)
         for operand in instruction.operands:
             if isinstance(operand, Address):
                 for name in _registers(operand):
@@ -135,7 +141,9 @@ class Tracked(Scheduler):
         source = f" (source {use.source})" if use.source is not None else ""
         text = f"read of {read.size} bytes of {read.space.value} memory that has not been written"
         text += f"\n    its value is {how} PTX line {use.line}"
-        which = int((read.threads == thread).nonzero()[0][0])
+        own = (read.threads == thread).nonzero()[0]  # none, where another lane has read it, and a shuffle brought it
+        which = int(own[0]) if own.size else 0
+        thread = int(read.threads[which])
         memory = self.execution.memory
         address = memory.describe(read.space, int(read.addresses[which]))
         raise self.execution.fault(Uninitialised, f"{text}{source}: {use.text}", read.site, thread, address)
@@ -179,12 +187,40 @@ class Tracked(Scheduler):
             return
         if not instruction.operands or isinstance(instruction.operands[0], Address | Group):
             return
+        if instruction.opcode == "shfl":
+            self._shuffled(instruction, function, chosen)
+            return
         flows = self._flows(instruction, function) if instruction.opcode in _COMPUTES else None
-        for name in _registers(instruction.operands[0]):
+        self._becomes(function, instruction.operands[0], flows, chosen)
+
+    def _becomes(self, function: str, operand: Operand, flows: Poison | None, chosen: Active) -> None:
+        """The registers of a result hold this poison now."""
+        for name in _registers(operand):
             if (old := self._poison.get((function, name))) is not None:
                 old[chosen.mask] = 0 if flows is None else flows[chosen.mask]
             elif flows is not None and (flows[chosen.mask] != 0).any():
                 self._poison[function, name] = np.where(chosen.mask, flows, np.int32(0))
+
+    def _shuffled(self, instruction: Instruction, function: str, chosen: Active) -> None:
+        """Each lane gets the poison of the lane that it reads from, and of what chooses that lane, as the predicate does."""
+        result, value, *others = instruction.operands
+        chooses = _merged([self._of(operand, function) for operand in others])
+        found = self._of(value, function)
+        if instruction.guard is not None:
+            chooses = _merged([chooses, self._poison.get((function, instruction.guard.register))])
+        if found is not None:
+            found = found[self._from]
+        first, second = (result.first, result.second) if isinstance(result, Pair) else (result, None)
+        self._becomes(function, first, _merged([found, chooses]), chosen)
+        if second is not None:
+            self._becomes(function, second, chooses, chosen)
+
+    def _sources(self, site: int, instruction: Instruction) -> NDArray[np.intp]:
+        """The threads that a shuffle is about to read from."""
+        binding = Binding(self.execution, self.variable_map, site)
+        mode = next(word for word in MODES if word in instruction.modifiers)
+        lanes, _ = sources(mode, self.execution.lane, *(binding.read(place, TYPES["u32"]) for place in (2, 3)))
+        return self.execution.warp * WARP + lanes
 
     def _loaded(self, site: int, instruction: Instruction, access: AccessBatch) -> None:
         """The elements that a load has found unwritten."""
@@ -244,8 +280,6 @@ class Tracked(Scheduler):
         found = _merged([self._of(operand, function) for operand in operands])
         if instruction.guard is not None:
             found = _merged([found, self._poison.get((function, instruction.guard.register))])
-        if found is not None and instruction.opcode == "shfl":  # whichever lane it comes from
-            return found.reshape(-1, WARP).max(axis=1).repeat(WARP)
         return found
 
     def _of(self, operand: Operand, function: str) -> Poison | None:
