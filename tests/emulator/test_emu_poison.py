@@ -48,11 +48,15 @@ DROPPED = {
         setp.lt.u32 %q, %r4, 1; @%q bra L;""",
     "written over by what is no arithmetic": "ld.shared.u32 %r2, [%r1]; activemask.b32 %r2; mov.u32 %r2, 5;",
     "added by halves": "ld.shared.u32 %r3, [%r1]; vadd2.u32.u32.u32 %r4, %r3, %r3, %r3;",
-    "a prefix sum of a warp of which few lanes have a value": """@%p st.shared.u32 [%r1], 0; ld.shared.u32 %r3, [%r1]; mov.u32 %r6, 1; mov.u32 %r7, 0;
-        shfl.sync.up.b32 %r4|%q, %r3, %r6, %r7, -1; selp.u32 %r4, %r4, 0, %q; add.u32 %r3, %r3, %r4; @%p add.u32 %r2, %r3, 5;""",
-    "shuffled to lanes that do not use it": "@%p st.shared.u32 [%r1], 5; ld.shared.u32 %r3, [%r1]; shfl.sync.idx.b32 %r2, %r3, 7, 31, -1;",
-    "shuffled over the lane's number": "@%p st.shared.u32 [%r1], 5; ld.shared.u32 %r3, [%r1]; mov.u32 %r2, 7; shfl.sync.idx.b32 %r2, %r3, %r2, 31, -1;",
-    "whether a shuffle was in range": "ld.shared.u32 %r3, [%r1]; shfl.sync.bfly.b32 %r3|%q, %r3, 1, 31, -1; @%q mov.u32 %r2, 5;",
+    "a prefix sum of a warp of which few lanes have a value": """@%p st.shared.u32 [%r1], 0;
+        ld.shared.u32 %r3, [%r1]; mov.u32 %r6, 1; mov.u32 %r7, 0; shfl.sync.up.b32 %r4|%q, %r3, %r6, %r7, -1;
+        selp.u32 %r4, %r4, 0, %q; add.u32 %r3, %r3, %r4; @%p add.u32 %r2, %r3, 5;""",
+    "shuffled to lanes that do not use it": "@%p st.shared.u32 [%r1], 5;"
+    "ld.shared.u32 %r3, [%r1]; shfl.sync.idx.b32 %r2, %r3, 7, 31, -1;",
+    "shuffled over the lane's number": "@%p st.shared.u32 [%r1], 5; ld.shared.u32 %r3, [%r1];"
+    "mov.u32 %r2, 7; shfl.sync.idx.b32 %r2, %r3, %r2, 31, -1;",
+    "whether a shuffle was in range": "ld.shared.u32 %r3, [%r1];"
+    "shfl.sync.bfly.b32 %r3|%q, %r3, 1, 31, -1; @%q mov.u32 %r2, 5;",
     "a generic address": "cvta.local.u64 %rd3, mine; ld.u32 %r3, [%rd3]; st.u32 [%rd3+4], %r3; st.u32 [%rd3+4], 5;"
     "ld.u32 %r2, [%rd3+4];",
 }
