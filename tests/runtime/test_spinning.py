@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
@@ -360,3 +361,34 @@ def test_no_compiler_is_loaded_for_the_workers(monkeypatch: pytest.MonkeyPatch) 
     command = [sys.executable, "-c", textwrap.dedent(CHILD)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.stderr, result.returncode) == ("False\n", "", 0)
+
+
+KERNEL = """
+import sys
+import numpy as np
+import weft
+import weft.language as tl
+from weft.runtime import spinning
+
+@weft.jit
+def put(x):
+    tl.store(x + tl.program_id(0), 1)
+
+x = np.zeros(100, np.int32)
+put[(100,)](x)
+print(x.sum(), "weft.codegen.compile" in sys.modules, spinning._native() is not None)
+"""
+
+
+def test_a_process_whose_kernels_are_on_disk_finds_the_workers_code_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the process that compiled them had one thread."""
+    path = tmp_path / "put.py"
+    path.write_text(KERNEL, encoding="utf-8")
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("WEFT_CACHE", raising=False)
+    for threads, compiles in (("1", "True"), ("2", "False")):
+        monkeypatch.setenv("WEFT_NUM_THREADS", threads)
+        result = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=60, check=False)
+        assert (result.stdout, result.stderr) == (f"100 {compiles} True\n", "")

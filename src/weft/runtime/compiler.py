@@ -45,8 +45,11 @@ def artifact_for(kernel: KernelFunction, signature: Mapping[str, Argument], opti
     stages = begun(kernel)
     artifact = build(kernel, signature, options, stages)
     if key is not None:
+        from weft.runtime import spinning  # here, for it needs this module
+
         with stages.part("store"):
             cache.store(key, artifact)
+            spinning.prepare()
     return artifact
 
 

@@ -26,8 +26,8 @@ A ticket is two words of the launch: how many workers have yet to leave it, and 
 one. A worker touches neither ticket nor launch after it has left. Each change of state is one atomic operation, so any number
 of threads may launch at once.
 
-The code is LLVM IR, compiled once for a machine (`weft.runtime.helpers`). A process that has compiled no kernel does not load the
-compiler for it: there, workers sleep until the code is on disk.
+The code is LLVM IR, compiled once for a machine (`weft.runtime.helpers`), when the first kernel is: a process whose kernels are
+on disk finds it there, and does not load the compiler. Where it is not, workers sleep.
 """
 
 from __future__ import annotations
@@ -242,6 +242,9 @@ _LONG: Final = ctypes.CFUNCTYPE(ctypes.c_int64, *_ARGUMENTS)
 
 _Native = Callable[[int, int, int, int, int, int, int], int]
 
+_found: Final[list[tuple[_Native, _Native, int]]] = []
+"""The code of this process, where it has been had."""
+
 
 def text(machine: str) -> str:
     """The code in LLVM IR for an architecture (`weft.target.architecture`)."""
@@ -253,9 +256,16 @@ def text(machine: str) -> str:
 
 
 @cache
+def prepare() -> None:
+    """Compiles the code in a process that compiles kernels, so that it is on disk where they are."""
+    _native()
+
+
 def _native() -> tuple[_Native, _Native, int] | None:
     """The code, to be called with the interpreter lock and without, and how many looks take `SPIN`; None where it cannot be
     had."""
+    if _found:
+        return _found[0]
     may_compile = "weft.codegen.compile" in sys.modules
     version = hashlib.sha256(_TEXT.encode()).hexdigest()
     address = helpers.native(SYMBOL, version, (lambda: text(architecture(host().triple))) if may_compile else None)
@@ -266,7 +276,8 @@ def _native() -> tuple[_Native, _Native, int] | None:
     began = time.perf_counter_ns()
     long(0, ctypes.addressof(box), _SAMPLE, 0, 0, 0, 0)
     taken = max(time.perf_counter_ns() - began, 1)
-    return brief, long, max(1, SPIN * _SAMPLE // taken)
+    _found.append((brief, long, max(1, SPIN * _SAMPLE // taken)))
+    return _found[0]
 
 
 class Boxes:
