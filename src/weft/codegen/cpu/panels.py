@@ -37,7 +37,9 @@ _ROUNDED = 16
 
 
 def claim(registers: Registers, op: ClaimOp) -> None:
-    """The panel's address, and whether it has to be filled."""
+    """The panel's address, and whether it has to be filled.
+
+    Slot n holds a panel once more than n have been filled. So only few slots may be used in turn when all have been."""
     builder = registers.builder
     slots, size, keys = op.slots.value.data, op.bytes.value.data, list(op.keys)
     size = -(-size // _LINE) * _LINE
