@@ -92,7 +92,8 @@ or a whole architecture.
 
 - ``fast-dpbf16ps``: one of AVX512-BF16 takes no longer than a multiply-add of float32. On Sapphire Rapids it takes four times as
   long, so that multiply-adds on operands cast to float32 are twice as fast.
-- ``slow-gathers``: AVX-512's gathers and scatters take longer than loads and stores of their elements one by one.
+- ``slow-gathers``: AVX-512's gathers and scatters at equal distances take longer than loads and stores of their elements one by
+  one. Measured on Zen 4, and assumed of Zen 5.
 - ``streaming-stores``: outputs beyond the cache are stored past it (`weft.codegen.cpu.streaming`)."""
 
 CACHE_PER_CPU: Final = 16 << 20

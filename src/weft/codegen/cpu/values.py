@@ -34,6 +34,7 @@ from weft.codegen.emit.element import element_of_value
 from weft.codegen.emit.faults import Faults
 from weft.codegen.emit.views import columns_of_view
 from weft.codegen.llvm import arith
+from weft.codegen.llvm.masked import unknown_place
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module, intrinsic
 from weft.ir import tile
 from weft.ir.direct import defining_op, operands_of
@@ -110,10 +111,8 @@ class Registers(Emit):
 
     @cached_property
     def mapped(self) -> ir.Value:
-        """The address of memory on the stack that a register of any type may be loaded from. It goes through an empty piece of
-        assembly: LLVM makes branches of a choice between addresses where it knows that one is on the stack."""
-        place = self.entry.alloca(ir.ArrayType(I64, self.target.lanes))
-        return self.entry.asm(ir.FunctionType(POINTER, [POINTER]), "", "=r,0", [place], False)
+        """The address of memory on the stack that a register of any type may be loaded from."""
+        return unknown_place(self.entry, self.entry.alloca(ir.ArrayType(I64, self.target.lanes)))
 
     @abstractmethod
     def load_register(self, op: tile.LoadOp, index: RegisterIndex) -> ir.Value:
