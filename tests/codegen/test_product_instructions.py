@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from xdsl.utils.exceptions import VerifyException
 
 import weft.language as tl
+from host_targets import compiled_for
 from weft import dtypes
 from weft import target as targets
 from weft.codegen import emit_assembly
@@ -227,12 +228,7 @@ def on_targets(*names: str) -> list[Any]:
 @pytest.fixture(params=TARGETS)
 def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTarget:
     """A target that this machine can run, as what is compiled for."""
-    try:
-        chosen = targets.made_of(targets.host(), request.param)
-    except ValueError as lacks:
-        pytest.skip(f"this CPU does not run the instructions of the target: {lacks}")
-    monkeypatch.setattr(targets, "host", lambda: chosen)
-    return chosen
+    return compiled_for(request.param, monkeypatch)
 
 
 def run(differ: Differential, a: Array, b: Array, start: Array, bk: int) -> Array:

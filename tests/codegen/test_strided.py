@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from host_targets import compiled_for
 from sampling import at_night, grid
 from weft import dtypes
-from weft import target as targets
 from weft.codegen import emit_llvm
 from weft.frontend import Argument, ConstantArgument, KernelFunction, PointerArgument, ScalarArgument, build_module
 from weft.options import Options
@@ -44,12 +44,7 @@ jit = KernelFunction
 @pytest.fixture(params=["native", "native,-slow-gathers", "native,+slow-gathers", "x86-64-v3", "x86-64"])
 def at(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CpuTarget:
     """What kernels are compiled for."""
-    try:
-        chosen = targets.made_of(targets.host(), request.param)
-    except ValueError as lacks:
-        pytest.skip(f"this CPU does not run code for the target: {lacks}")
-    monkeypatch.setattr(targets, "host", lambda: chosen)
-    return chosen
+    return compiled_for(request.param, monkeypatch)
 
 
 @jit
