@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft.language as tl
+from sampling import grid
 from weft.frontend import KernelFunction
 
 if TYPE_CHECKING:
@@ -35,11 +36,17 @@ def totals(
     tl.store(one, first)
 
 
-@pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16"])
-@pytest.mark.parametrize(("m", "n"), [(1, 4), (4, 1), (4, 8), (8, 16), (32, 64), (512, 16)])
-def test_totals(differ: Differential, dtype: str, m: int, n: int, columns: bool) -> None:
-    steps = 3
+@pytest.mark.parametrize(
+    ("shape", "dtype", "columns"),
+    grid(
+        3,
+        [(1, 4), (4, 1), (4, 8), (8, 16), (32, 64), (512, 16)],
+        ["float32", "float64", "int32", "int64", "float16"],
+        [False, True],
+    ),
+)
+def test_totals(differ: Differential, shape: tuple[int, int], dtype: str, columns: bool) -> None:
+    (m, n), steps = shape, 3
     random = np.random.default_rng(m * n)
     x = random.integers(-3, 4, m * n * steps).astype(dtype)
     start = random.integers(-3, 4, m).astype(dtype)
@@ -92,11 +99,17 @@ def sums_of_tiles(
     tl.store(one, tl.sum(first, axis=0))
 
 
-@pytest.mark.parametrize("zero", [False, True], ids=["start", "zero"])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
-@pytest.mark.parametrize(("m", "n"), [(1, 512), (2, 256), (4, 32), (4, 64), (16, 32), (32, 8), (32, 128)])
-def test_sums_of_tiles(differ: Differential, dtype: str, m: int, n: int, zero: bool) -> None:
-    steps = 3
+@pytest.mark.parametrize(
+    ("shape", "dtype", "zero"),
+    grid(
+        3,
+        [(1, 512), (2, 256), (4, 32), (4, 64), (16, 32), (32, 8), (32, 128)],
+        ["float32", "float64", "int32", "float16"],
+        [False, True],
+    ),
+)
+def test_sums_of_tiles(differ: Differential, shape: tuple[int, int], dtype: str, zero: bool) -> None:
+    (m, n), steps = shape, 3
     random = np.random.default_rng(m * n)
     x = random.integers(-3, 4, (m, steps * n)).astype(dtype)
     start = random.integers(-3, 4, (m, n)).astype(dtype)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import weft
 import weft.language as tl
+from sampling import grid
 
 pytestmark = pytest.mark.jit
 Array = NDArray[Any]
@@ -49,9 +50,9 @@ def second(_: Any, value: Any) -> Any:
 MEANINGS: dict[str, Any] = {"add": np.add, "max": np.maximum, "xchg": second}
 
 
-@pytest.mark.parametrize("kind", sorted(MEANINGS))
-@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize(
+    ("kind", "dtype", "share"), grid(3, sorted(MEANINGS), [np.int32, np.int64, np.float32], [0.0, 0.1, 0.5, 0.9, 1.0])
+)
 def test_masked_lanes_change_nothing(kind: str, dtype: Any, share: float) -> None:
     """Where few, some, most and all lanes are active; with old values, which are 0 where the mask is false, and without."""
     rng, n = np.random.default_rng(3), 250

@@ -74,7 +74,7 @@ def looped(x: Any, out: Any, last: Any, N: tl.constexpr) -> None:
         tl.store(last + tl.program_id(0) * N + i, tl.load(x + base + k * N + i))
 
 
-@pytest.mark.parametrize(("dtype", "off"), grid(2, ["float32", "float64", "float16", "uint8", "bool"], [0, 1, 4, 16]))
+@pytest.mark.parametrize(("dtype", "off"), grid(3, ["float32", "float64", "float16", "uint8", "bool"], [0, 1, 4, 16]))
 def test_sums_have_equal_bits(streaming: None, differ: Differential, dtype: str, off: int) -> None:
     """Arrays that begin on a line, beside it, and beside a multiple of 16 bytes; a tail; what lies behind the end stays."""
     n = 1000
