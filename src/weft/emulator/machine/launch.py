@@ -103,6 +103,7 @@ def launch(
     module's variables. ``cooperative``: all blocks are resident, and have a barrier in common. ``cluster``: the shape of
     clusters, where the kernel does not say it. ``tracked``: reads of unwritten memory are faults where their values are used.
     Raises: LaunchError, PTXError, Fault."""
+    spare.keep_temporaries()
     function = program.module.functions.get(kernel)
     if function is None or not function.entry:
         names = ", ".join(f.name for f in program.module.functions.values() if f.entry) or "none"
