@@ -129,3 +129,43 @@ def test_a_program(tmp_path: Path) -> None:
     done = subprocess.run([*command, "--", "beyond"], capture_output=True, text=True, check=False)
     assert done.returncode == 3
     assert "out of bounds: read of 4 bytes of global memory" in done.stderr
+
+
+SORTED = """
+#include <algorithm>
+#include <cstdio>
+#include <cub/device/device_radix_sort.cuh>
+#include <numeric>
+#include <vector>
+int main() {
+  const int n = 20000;
+  std::vector<float> given(n), found(n);
+  std::iota(given.begin(), given.end(), -n / 2);
+  for (int i = 0; i < n; ++i) std::swap(given[i], given[i * 7919LL % n]);
+  float *from, *to;
+  void *room = nullptr;
+  size_t bytes = 0;
+  cub::DeviceRadixSort::SortKeys(room, bytes, from, to, n);
+  if (cudaMalloc(&room, bytes) || cudaMalloc(&from, 4 * n) || cudaMalloc(&to, 4 * n)) return 2;
+  cudaMemcpy(from, given.data(), 4 * n, cudaMemcpyHostToDevice);
+  if (cub::DeviceRadixSort::SortKeys(room, bytes, from, to, n)) return 3;
+  cudaMemcpy(found.data(), to, 4 * n, cudaMemcpyDeviceToHost);
+  if (found == given) return 4;
+  std::sort(given.begin(), given.end());
+  return found != given;
+}
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on this machine to compile CUDA programs")
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+def test_a_library(tmp_path: Path, arch: str) -> None:
+    """CUB's radix sort, whose blocks wait for sums of the blocks before them; it asks for which architecture it was compiled."""
+    source = tmp_path / "sort.cu"
+    source.write_text(SORTED)
+    command = [sys.executable, str(TOOL), str(source), "--arch", arch, "--report", "--folder", str(tmp_path / "built")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "DeviceRadixSortOnesweepKernel" in done.stdout
+    assert done.stdout.endswith("s in the emulator\n") and ", 0 failed, " in done.stdout

@@ -104,6 +104,7 @@ API cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *found, const void *) {
   found->maxThreadsPerBlock = 1024;
   found->numRegs = 32;
   found->maxDynamicSharedSizeBytes = 227 << 10;
+  found->ptxVersion = found->binaryVersion = compute_capability; // by which CUB chooses sizes of blocks
   return cudaSuccess;
 }
 API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *count, const void *, int, size_t) {
