@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.language as tl
 
 pytestmark = pytest.mark.jit
 
@@ -115,6 +116,66 @@ def test_an_equal_global_compiles_nothing(load: Callable[[str], Any]) -> None:
     before = module.kernel.compile(np.zeros(1, np.float32)).executable
     module.N = int("1000")
     assert module.kernel.compile(np.zeros(1, np.float32)).executable is before
+
+
+NOTHING = """
+VALUE: tl.constexpr = {}
+
+@weft.jit
+def kernel(out):
+    if VALUE is None:
+        tl.store(out, 1.0)
+    else:
+        tl.store(out, VALUE)
+"""
+
+
+@pytest.mark.parametrize("value", [None, 2.0])
+def test_a_global_that_is_gone(load: Callable[[str], Any], value: float | None) -> None:
+    """Also one that was None, which looking up a name gives for none."""
+    module = load(NOTHING.format(value))
+    out = np.zeros(1, np.float32)
+    again = module.kernel[(1,)].bind(out)
+    for _ in range(3):  # the last ones by the short way
+        assert run(module.kernel) == (value or 1.0)
+    again()
+    del module.VALUE
+    with pytest.raises(weft.CompilationError, match="^the name 'VALUE' is not defined"):
+        run(module.kernel)
+    with pytest.raises(RuntimeError, match="a global or a helper has changed"):
+        again()
+    module.VALUE = tl.constexpr(5.0)
+    assert run(module.kernel) == 5.0
+
+
+def test_a_name_that_comes_to_hide_a_builtin(load: Callable[[str], Any]) -> None:
+    """None under that name is something else than no such name."""
+    module = load("@weft.jit\ndef kernel(out):\n    tl.store(out, len((1, 2)) + 0.0)\n")
+    assert run(module.kernel) == 2.0
+    before = module.kernel.compile(np.zeros(1, np.float32)).executable
+    assert module.kernel.compile(np.zeros(1, np.float32)).executable is before
+    module.len = None
+    with pytest.raises(weft.CompilationError):
+        run(module.kernel)
+
+
+def test_what_decorators_name_compiles_nothing_anew(load: Callable[[str], Any]) -> None:
+    module = load(
+        "OPTIONS = ()\n\n@weft.jit(do_not_specialize=OPTIONS)" + STORES.format("3.0").removeprefix("\n@weft.jit")
+    )
+    assert run(module.kernel) == 3.0
+    before = module.kernel.compile(np.zeros(1, np.float32)).executable
+    module.OPTIONS = module.weft = None
+    assert module.kernel.compile(np.zeros(1, np.float32)).executable is before
+    assert run(module.kernel) == 3.0
+
+
+def test_what_is_looked_at(load: Callable[[str], Any]) -> None:
+    """Nothing within weft and its language, which do not change: each look is felt in a launch."""
+    module = load("@weft.jit\ndef kernel(out):\n    tl.store(out, weft.cdiv(7, 2) + tl.cdiv(1, 1) + abs(-1.0))\n")
+    assert run(module.kernel) == 6.0
+    assert sorted(name for _, name, _ in module.kernel.references().looks) == ["abs", "tl", "weft"]
+    assert not module.kernel.references().moved()
 
 
 LOCALS = """

@@ -21,6 +21,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
@@ -246,11 +247,13 @@ class KernelFunction:
     def _references(self) -> tuple[tuple[str, ...], ...]:
         """Names that are not local and the source reads, each with the attributes taken of it (``tl.math.exp``), sorted.
 
-        A local variable never means a global of its name, which a script may change before each launch.
+        A local variable never means a global of its name, which a script may change before each launch. Decorators have done what
+        they do.
         """
         found: set[tuple[str, ...]] = set()
         local = frozenset(self.fn.__code__.co_varnames)
-        for start in ast.walk(self.tree):
+        parts = [part for part in ast.iter_child_nodes(self.tree) if part not in self.tree.decorator_list]
+        for start in chain.from_iterable(map(ast.walk, parts)):
             node, attributes = start, list[str]()
             while isinstance(node, ast.Attribute):
                 attributes.append(node.attr)
@@ -291,37 +294,49 @@ class KernelFunction:
 Place: TypeAlias = tuple[Mapping[str, Any] | None, Any, Any]
 """Where a value was found: a mapping, the name in it and the value; or None, a closure's cell and its value."""
 
+Look: TypeAlias = tuple[Callable[[Any], object], Any, object]
+"""A place as it is looked at again: a function, what it is called with, and what it gave."""
+
 
 _LANGUAGE: Final = ("weft.language", "triton.language")
 
 
 def _of_language(module: object) -> bool:
-    """Whether a module's name is one of the language's, weft's or Triton's, which is also found behind ``weft.``."""
+    """Whether a module's name is one of the language's, weft's or Triton's, which is also found behind ``weft.``; or weft's own,
+    in which ``weft.jit`` is found."""
     return isinstance(module, str) and (
-        module.startswith(_LANGUAGE) or module.removeprefix("weft.").startswith(_LANGUAGE)
+        module == "weft" or module.startswith(_LANGUAGE) or module.removeprefix("weft.").startswith(_LANGUAGE)
     )
 
 
 @dataclass
 class References:
-    """The ``texts`` of functions and constants, the ``functions``, and the ``places`` where both were found: each once, and none
-    in the modules of the language, which do not change."""
+    """The ``texts`` of functions and constants, the ``functions``, and the ``looks`` at the places where both were found: each
+    once, and none in the modules of the language, which do not change."""
 
     texts: list[str] = field(default_factory=list[str])
     functions: set[KernelFunction] = field(default_factory=set["KernelFunction"])
-    places: dict[tuple[int, int | str], Place] = field(default_factory=dict[tuple[int, int | str], "Place"])
+    looks: list[Look] = field(default_factory=list[Look])
+    _known: set[tuple[int, int | str]] = field(default_factory=set[tuple[int, int | str]])
 
     def look_at(self, *places: Place) -> None:
         """Adds places."""
         for mapping, name, value in places:
             module: object = None if mapping is None else mapping.get("__name__")
-            if not _of_language(module):
-                self.places[id(mapping), id(name) if mapping is None else name] = mapping, name, value
+            place = id(mapping), id(name) if mapping is None else name
+            if not _of_language(module) and place not in self._known:
+                self._known.add(place)
+                if mapping is None:
+                    self.looks.append((_cell_value, name, value))
+                elif value is None or value is MISSING:  # `get` gives None for a name that is gone
+                    self.looks.append((lambda name, mapping=mapping: mapping.get(name, MISSING), name, value))
+                else:
+                    self.looks.append((mapping.get, name, value))
 
     def moved(self) -> bool:
         """Whether any place holds another object by now. Cheap: asked at every launch."""
-        for mapping, name, value in self.places.values():
-            if (_cell_value(name) if mapping is None else mapping.get(name, MISSING)) is not value:
+        for look, name, value in self.looks:  # noqa: SIM110 (`any` takes twice as long)
+            if look(name) is not value:
                 return True
         return False
 

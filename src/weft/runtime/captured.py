@@ -60,10 +60,10 @@ def captured(held: Held) -> Callable[[], None]:
     look, source = _look(list(asked.values()))
     known, place = look(source), _current()
     was = {name: ask() for name, ask in asked.items()}
-    has_globals, moved = bool(references.places), references.moved
+    looks = tuple(references.looks)
 
     def check() -> None:
-        if look(source) != known or _current() is not place or (has_globals and moved()):
+        if look(source) != known or _current() is not place or references.moved():
             reason = _changed({name: (was[name], ask()) for name, ask in asked.items()}, place)
             raise RuntimeError(f"kernel '{kernel}': {reason} since the launch was bound; bind it again")
 
@@ -80,21 +80,24 @@ def captured(held: Held) -> Callable[[], None]:
 
     main = threading.main_thread().ident
     entry, workspace = code.entry, code.standing(bound, grid)
-    memory = memoryview(workspace.block).cast("B")[workspace.offset :]
+    memory, whole = memoryview(workspace.block).cast("B")[workspace.offset :], slice(None)
     packed = bytes(memory)
     launch_words, thread_words = workspace.launch, workspace.thread
-    free = [get_ident() == main]  # empty while a launch runs, and for good where an exception left it
+    free = [main]  # empty while a launch runs, and for good where an exception left it
 
     def launch_small() -> None:
-        if look(source) != known or _current() is not place or (has_globals and moved()):
+        if look(source) != known or _current() is not place:
             check()
-        if get_ident() != main or not free:
+        for ask, name, value in looks:  # as `References.moved`, whose every call would be felt here
+            if ask(name) is not value:
+                check()
+        if get_ident() not in free:
             code.launch(bound, grid)
             return
         mine = free.pop()
-        memory[:] = packed
+        memory[whole] = packed
         watch = pool().watch
-        watch.leading = workspace  # as `Pool.lead`, whose every call would be felt here
+        watch.leading = workspace  # as `Pool.lead`
         if watch.asleep:
             watch.wake()
         status = entry(launch_words, thread_words)

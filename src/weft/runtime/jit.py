@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, overload
 
 from weft.frontend.signature import Argument
@@ -122,7 +122,20 @@ class JITFunction(KernelFunction):
     def __getitem__(self, grid: GridLike) -> Launcher:
         """The launcher for a grid: sizes (1 to 3 ints), or a function of the dict of all arguments that returns
         them."""
+        line: Any = grid
+        if line.__class__ is tuple and len(line) == 1 and type(line[0]) is int:  # as in most launches
+            return self._of_size(line[0])
         return Launcher(self._launch, None, None, grid if callable(grid) else grid_of(self.name, grid))
+
+    @cached_property
+    def _of_size(self) -> Callable[[int], Launcher]:
+        """The launcher for a grid of one dimension, and the last ones that were asked for."""
+
+        @lru_cache(64)
+        def launcher(size: int) -> Launcher:
+            return Launcher(self._launch, None, None, grid_of(self.name, (size,)))
+
+        return launcher
 
     def on(self, target: str | GpuTarget) -> Placed[None]:
         """The kernel for launches on a GPU in the emulator: ``kernel.on("sm_90")[grid](...)``; see `weft.emulate`."""
@@ -148,7 +161,8 @@ class JITFunction(KernelFunction):
         lesson = None
         if target is None and (arranged := self._arranged(args, keywords)) is not None:
             values, options = arranged
-            grid = self._sizes(grid, values)
+            if callable(grid):
+                grid = self._sizes(grid, values)
             found = self._found(values, options)
             if isinstance(found, tuple):
                 if grid[0] and grid[1] and grid[2]:
