@@ -299,7 +299,7 @@ JOINED: list[tuple[Any, DType, tuple[int, int], tuple[int, int] | None]] = [
     (by_trans, int32, (16, 64), (0, 4)),
     (row_totals, int32, (16, 64), None),
     (counting, uint8, (16, 16), (0, 16)),
-    *((number, dtype, (1, 1), (0, 16)) for dtype in (uint8, int32, float64)),
+    *((number, dtype, (1, 1), (0, 64)) for dtype in (uint8, int32, float64)),
     *((kernel, int32, (1, 1), None) for kernel in (number_apart, number_gathered, one_place, number_waiting)),
     *((kernel, int32, (1, 1), None) for kernel in (number_counted, number_or_none, numbers_of_y, nothing_stored)),
     *((kernel, uint8, (16, 16), None) for kernel in (counted, counted_often, narrow_range, rounded_ids)),
@@ -346,8 +346,10 @@ def note_number(seen: Any, counter: Any, B: tl.constexpr) -> None:
 
 
 @pytest.mark.parametrize("pauses", [False, True])
-@pytest.mark.parametrize("chunk", [1, 5, 16, 1000])
-@pytest.mark.parametrize("grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (50, 1, 1), (33, 2, 3), (3, 2, 1)])
+@pytest.mark.parametrize("chunk", [1, 5, 64, 1000])
+@pytest.mark.parametrize(
+    "grid", [(1, 1, 1), (15, 1, 1), (16, 1, 1), (17, 1, 1), (64, 1, 1), (130, 1, 1), (65, 2, 3), (3, 2, 1)]
+)
 @pytest.mark.parametrize(("note", "numbers"), [(note, 8), (note_number, 1)], ids=["tiles", "numbers"])
 def test_each_program_runs_once(note: Any, numbers: int, grid: tuple[int, int, int], chunk: int, pauses: bool) -> None:
     total = int(np.prod(grid))

@@ -4,7 +4,7 @@ A program that computes one number costs as much as one that fills a register: a
 `LANES` neighbours along x run as one, whose lanes they are:
 
     x = program_id(0)                                    programs x, x + 1, ..
-    x = splat(program_id(0)) + arange(0, 16)             the same programs together, from x on
+    x = splat(program_id(0)) + arange(0, 64)             the same programs together, from x on
 
 All that depends on the id becomes a tile, and everything else stays a scalar. `weft.transforms.join_programs` does this for
 programs of tiles. The rules for kernels without tiles are:
@@ -29,8 +29,8 @@ from weft.ir.direct import ops_in, set_type
 from weft.ir.types import element_of, is_tile, shape_of, tensor
 from weft.transforms.axis import analyse
 
-LANES: Final = 16
-"""How many programs become one: the lanes of a register (`weft.target.CpuTarget`)."""
+LANES: Final = 64
+"""How many programs become one: the lanes of four registers of 512 bits, which take longer than the launch to reach them."""
 
 
 def join_scalars(kernel: func.FuncOp) -> func.FuncOp | None:

@@ -13,11 +13,11 @@ func.func @k(%a: !tile.ptr<f32> {tile.name = "a"}, %s: !tile.ptr<f32> {tile.name
 
 // CHECK:      func.func @k(
 // CHECK:      tile.store %p, %new : !tile.ptr<f32>, f32
-// CHECK:      func.func @k.joined({{.*}} attributes {tile.joined = "0 16"} {
+// CHECK:      func.func @k.joined({{.*}} attributes {tile.joined = "0 64"} {
 // CHECK:      %x = tile.program_id 0
-// CHECK:      tile.splat %x : i32 to tensor<16xi32>
-// CHECK:      tile.arange 0 16 : tensor<16xi32>
+// CHECK:      tile.splat %x : i32 to tensor<64xi32>
+// CHECK:      tile.arange 0 64 : tensor<64xi32>
 // CHECK:      %factor = tile.load %s : !tile.ptr<f32> to f32
-// CHECK:      %one = tile.load %p : tensor<16x!tile.ptr<f32>> to tensor<16xf32>
-// CHECK:      tile.splat %factor : f32 to tensor<16xf32>
-// CHECK:      tile.store %p, %new : tensor<16x!tile.ptr<f32>>, tensor<16xf32>
+// CHECK:      %one = tile.load %p : tensor<64x!tile.ptr<f32>> to tensor<64xf32>
+// CHECK:      tile.splat %factor : f32 to tensor<64xf32>
+// CHECK:      tile.store %p, %new : tensor<64x!tile.ptr<f32>>, tensor<64xf32>
