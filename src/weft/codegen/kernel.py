@@ -73,6 +73,9 @@ SIZES: Final = (18, 19, 20)
 SLOTS: Final = 21
 """The words of ``launch``."""
 
+CHUNKS_PER_THREAD: Final = 8
+"""Claims a thread of a shared launch makes when programs take equally long (`weft.runtime.executor`)."""
+
 STOP: Final = 6
 PRINTER: Final = 7
 """Words of the record."""

@@ -50,8 +50,9 @@ STOPPED: Final = 2
 PAUSED: Final = 3
 """What an entry point returns; `weft.codegen.kernel` says when. A test compares the two."""
 
-_CHUNKS_PER_THREAD: Final = 8
-"""Claims a thread makes when programs take equally long: enough to level out unequal ones, few enough to be free."""
+CHUNKS_PER_THREAD: Final = 8
+"""Claims a thread makes when programs take equally long: enough to level out unequal ones, few enough to be free. A test compares
+it with code generation's."""
 
 _worked: Final = time.thread_time_ns if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter_ns
 """Nanoseconds that this thread has worked, where the system counts finely. Back from native code it may wait for the interpreter
@@ -150,7 +151,7 @@ class Pool:
         number of threads, at most ``threads``."""
         total = grid[0] * grid[1] * grid[2]
         width = min(self.threads if threads is None else threads, total)
-        return total, (total if width <= 1 else max(1, total // (width * _CHUNKS_PER_THREAD))), width
+        return total, (total if width <= 1 else max(1, total // (width * CHUNKS_PER_THREAD))), width
 
     def run(
         self, entry: Entry, workspace: Workspace, scratch: int, width: int, kept: object = None, address: int = 0

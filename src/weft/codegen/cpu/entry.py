@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from weft.codegen.cpu import amx
+from weft.codegen.cpu.copies import Copies
 from weft.codegen.cpu.streaming import fence
 from weft.codegen.emit.faults import word
 from weft.codegen.kernel import (
@@ -44,6 +45,7 @@ def emit_entry(
     streams: bool = False,
     y_first: bool = False,
     joined: tuple[ir.Function, int] | None = None,
+    copies: Copies | None = None,
 ) -> ir.Function:
     """Emit the function that the runtime calls, around ``program``, which runs one program. In kernels with atomics the runtime
     calls a guard, which calls it (`weft.codegen.cpu.exclusive`).
@@ -62,6 +64,8 @@ def emit_entry(
     one's. Then what is claimed, counted and kept are groups of so many programs of one row of the grid. The last group of a
     row may have fewer, which run one by one. So which programs are joined does not depend on who claims them.
 
+    ``copies``: programs may update the thread's copies of arrays (`weft.codegen.cpu.copies`).
+
     The ids of the first program of a chunk are quotients; the others count on from there, for a division costs more than a
     small program.
     """
@@ -79,6 +83,8 @@ def emit_entry(
     scratch = builder.load(word(builder, thread, SCRATCH), typ=POINTER, align=8)
     if tiles:
         amx.configure(builder)
+    if copies is not None:
+        slots = copies.begin(builder, launch, scratch)
     order = (1, 0, 2) if y_first else (0, 1, 2)
     total, wanted, *wide = (_int64(builder, launch, i) for i in (TOTAL, CHUNK, *(SIZES[axis] for axis in order)))
     chunk = one if one_by_one else wanted
@@ -139,17 +145,26 @@ def emit_entry(
     builder.position_at_end(asked)
     builder.cbranch(builder.icmp_unsigned("!=", stop, zero), stopped, pause)
 
+    def leave(result: ir.Value) -> None:
+        if copies is not None:
+            copies.end(builder, launch, slots)
+        if tiles:
+            amx.release(builder)
+        if streams:
+            fence(builder)
+        builder.ret(result)
+
     builder.position_at_end(pause)
     for at, value in ((PAUSE, zero), (POSITION, after), (LAST, last)):
         builder.store(value, word(builder, thread, at), align=8)
-    _leave(builder, ir.Constant(I32, PAUSED), tiles, streams)
+    leave(ir.Constant(I32, PAUSED))
 
     builder.position_at_end(failed)
     builder.store(one, word(builder, record, STOP), align=8)
-    _leave(builder, status, tiles, streams)
+    leave(status)
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
-        _leave(builder, ir.Constant(I32, result), tiles, streams)
+        leave(ir.Constant(I32, result))
     return entry
 
 
@@ -203,14 +218,6 @@ def _group(
     status.add_incoming(all_at_once, end_of_whole)
     status.add_incoming(one_by_one, end_of_single)
     return status
-
-
-def _leave(builder: ir.IRBuilder, result: ir.Value, tiles: bool, streams: bool) -> None:
-    if tiles:
-        amx.release(builder)
-    if streams:
-        fence(builder)
-    builder.ret(result)
 
 
 def _int64(builder: ir.IRBuilder, base: ir.Value, index: int) -> ir.Value:

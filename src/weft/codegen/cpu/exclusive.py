@@ -25,8 +25,9 @@ those that send cache lines to each other, and the others leave the grid to it. 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from llvmlite import ir
 from xdsl.dialects import scf
@@ -34,7 +35,7 @@ from xdsl.ir import Operation
 
 from weft.codegen.cpu.cost import weight
 from weft.codegen.emit.faults import word
-from weft.codegen.kernel import CHUNK, DONE, LAST, PAUSED, POSITION, RECORD, STOP, STOPPED, TOTAL
+from weft.codegen.kernel import CHUNK, CHUNKS_PER_THREAD, DONE, LAST, PAUSED, POSITION, RECORD, STOP, STOPPED, TOTAL
 from weft.codegen.llvm.atomics import release_store
 from weft.codegen.llvm.types import I1, I32, I64, POINTER, Module
 from weft.codegen.llvm.volatile import volatile_load
@@ -50,9 +51,6 @@ WAITING: Final = 8
 MOST_SHARED: Final = 4095
 
 _LANES: Final = 16
-_CLAIMS: Final = 8
-"""Chunks that a thread claims (`weft.runtime.executor`)."""
-
 _LOOKS: Final = 4096
 """Looks at the lock after which a thread that waits returns to Python: a tenth of a millisecond, or a few."""
 
@@ -61,6 +59,9 @@ _CONTENDED: Final = 20
 
 _MOST_THREADS: Final = 8
 """More threads than these are faster than one in any kernel, as far as is known: it was measured with two."""
+
+Question: TypeAlias = Callable[[ir.IRBuilder, ir.Value], ir.Value]
+"""Emits a question about a launch, whose address it is given."""
 
 _REPEATED: Final = (scf.ForOp, scf.WhileOp, tile.DotOp, tile.ScanOp)
 """Ops whose work the number of elements does not tell."""
@@ -90,15 +91,21 @@ def most_chunks(kernel: Operation) -> int:
     Alone, n elements that are accessed and 16 n that are computed take a time of n. Of t threads each takes 1 / t of that, and
     of the time of the atomic instructions: one is sooner up to ``t - 1 = atomic instructions / n``.
     """
-    ops = list(ops_in(kernel))
-    if any(isinstance(op, _REPEATED) for op in ops):
+    if any(isinstance(op, _REPEATED) for op in ops_in(kernel)):
         return 1
+    atomic, alone = work(kernel)
+    threads = min(_MOST_THREADS, 1 + int(_CONTENDED * atomic / alone))
+    return 1 if threads == 1 else (threads + 1) * CHUNKS_PER_THREAD - 1
+
+
+def work(kernel: Operation) -> tuple[int, float]:
+    """How many elements a program updates atomically, and how long it takes alone, in the time of an access of an element. Loops
+    count as one iteration."""
+    ops = list(ops_in(kernel))
     sizes = [(prod(shape_of(op.pointer)), _is_atomic(op)) for op in ops if tile.is_access(op)]
     atomic, accessed = (sum(size for size, is_atomic in sizes if is_atomic or whole) for whole in (False, True))
     computed = sum(weight(op) * prod(shape_of(op.results[0])) for op in ops if tile.is_a(op, tile.Elementwise))
-    alone = accessed + computed / _LANES
-    threads = min(_MOST_THREADS, 1 + int(_CONTENDED * atomic / max(alone, 1)))
-    return 1 if threads == 1 else (threads + 1) * _CLAIMS - 1
+    return atomic, max(accessed + computed / _LANES, 1)
 
 
 def _is_atomic(op: Operation) -> bool:
@@ -140,11 +147,13 @@ def has_alone(builder: ir.IRBuilder, record: ir.Value) -> ir.Value:
     return builder.call(function, [record])
 
 
-def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, most: int) -> None:
+def emit_guarded(
+    module: Module, symbol: str, run: ir.Function, *, alone: bool, most: int, unless: Question | None = None
+) -> None:
     """Emit the entry point of a kernel that `enters`: it enters, calls ``run``, which runs programs, and leaves.
 
-    Where the kernel may be ``alone``, it is in a launch of at most ``most`` chunks. A thread that finds another of its launch
-    alone has nothing to do, unless it keeps programs that it has claimed.
+    Where the kernel may be ``alone``, it is in a launch of at most ``most`` chunks, ``unless`` that question has the answer
+    yes. A thread that finds another of its launch alone has nothing to do, unless it keeps programs that it has claimed.
     """
     run.linkage = "internal"
     run.attributes.add("alwaysinline")
@@ -168,7 +177,10 @@ def emit_guarded(module: Module, symbol: str, run: ir.Function, *, alone: bool, 
     )
     keeps = builder.icmp_signed("<", kept, kept_end)
     few = builder.mul(chunk, ir.Constant(I64, most))
-    wanted = builder.select(builder.icmp_signed("<=", total, few), record, one) if alone else one
+    is_few = builder.icmp_signed("<=", total, few)
+    if unless is not None:
+        is_few = builder.and_(is_few, builder.not_(unless(builder, launch)))
+    wanted = builder.select(is_few, record, one) if alone else one
     builder.branch(look)
 
     builder.position_at_end(look)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.codegen.cpu.arguments import load_arguments, load_bounds, name_arguments
+from weft.codegen.cpu.copies import Copies, has_copies
 from weft.codegen.cpu.emitter import Emitter
 from weft.codegen.cpu.entry import emit_entry
 from weft.codegen.cpu.exclusive import emit_guarded, enters, has_alone, may_be_alone, most_chunks
@@ -99,16 +100,31 @@ class CpuMachine:
         alone = may_be_alone(kernel) and not options.checked
         found = joined_of(kernel)
         sums = sums_of(kernel)
-        one = self._program(module, symbol, kernel, options, alone=alone, paired=found is not None or bool(sums))
+        functions = [kernel] if found is None else [kernel, found[0]]
+        copies = Copies.of(functions) if alone and options.disjoint and not sums else None
+        owns = copies is not None
+        one = self._program(
+            module, symbol, kernel, options, alone=alone, owns=owns, paired=found is not None or bool(sums)
+        )
         scratch, several, first = one.scratch, None, y_first(kernel, options)
         streams = bool(one.emitter.streams)
         if found is not None:
             together = self._program(
-                module, found[0].sym_name.data, found[0], options, alone=alone, paired=True, together=found[1].programs
+                module,
+                found[0].sym_name.data,
+                found[0],
+                options,
+                alone=alone,
+                owns=owns,
+                paired=True,
+                together=found[1].programs,
             )
             if _orders_of_floats(one, kernel) == _orders_of_floats(together, found[0]):
                 scratch, several = max(scratch, together.scratch), (together.function, found[1].programs)
                 first, streams = found[1].axis == 1, streams or bool(together.emitter.streams)
+        if copies is not None:
+            copies = replace(copies, at=-(-scratch // 64) * 64)
+            scratch = copies.at + copies.size
         guarded = enters(kernel)
         run = emit_entry(
             module,
@@ -120,9 +136,11 @@ class CpuMachine:
             streams=streams,
             y_first=first,
             joined=several,
+            copies=copies,
         )
         if guarded:
-            emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel))
+            unless = None if copies is None else copies.wanted
+            emit_guarded(module, symbol, run, alone=alone, most=most_chunks(kernel), unless=unless)
         loops = any(isinstance(op, scf.ForOp | scf.WhileOp) for op in ops_in(kernel))
         faults = one.emitter.faults
         order = (
@@ -147,10 +165,12 @@ class CpuMachine:
         options: Options,
         *,
         alone: bool,
+        owns: bool,
         paired: bool,
         together: int = 1,
     ) -> _Program:
-        """A function that runs a program, or so many ``together``; ``paired``: there is one of each."""
+        """A function that runs a program, or so many ``together``; ``paired``: there is one of each; ``owns``: its thread may
+        have copies of what it updates."""
         program = _program_function(module, symbol)
         slots, scratch, record, *grid = program.args
         name_arguments(kernel)
@@ -165,6 +185,8 @@ class CpuMachine:
             bounds.update(load_bounds(kernel, emitter.entry, slots))
         if alone:
             emitter.alone = has_alone(emitter.entry, record)
+            if owns:
+                emitter.alone = emitter.entry.or_(emitter.alone, has_copies(emitter.entry, record, slots))
         if (found := streamed(kernel, facts, options, self.target, together)) is not None:
             emitter.streams = dict.fromkeys(found.stores, does_stream(emitter.entry, found, ids_and_sizes))
         return _Program(program, emitter, emitter.emit_function(kernel, arguments))

@@ -1,0 +1,275 @@
+"""Arrays that each thread updates a copy of: that no update is lost or made twice, wherever threads pause, stop or meet others, and
+that memory which no program updates is not touched. Expected values are NumPy's ``ufunc.at``."""
+
+# pyright: reportUnnecessaryComparison=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import func
+
+import weft
+import weft.language as tl
+from entries import enter
+from weft import dtypes
+from weft.codegen import kernel as abi
+from weft.codegen import lay_out
+from weft.codegen.cpu import copies, exclusive
+from weft.codegen.cpu.copies import MOST_BYTES, Copies
+from weft.frontend import ConstantArgument, PointerArgument, build_module
+from weft.options import Options
+from weft.runtime import exclusion, executor
+from weft.target import host
+
+pytestmark = pytest.mark.jit
+
+PROGRAMS = 96
+N = 64
+LOCK: Any = np.ctypeslib.as_array((ctypes.c_int64 * 16).from_address(exclusion.ADDRESS))
+
+
+@pytest.fixture(autouse=True)
+def _copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every launch that several threads share has copies, if its kernel may."""
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(copies, "_WORTH", 0)
+    yield
+    assert not LOCK.any(), "all have left"
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    pool = executor.Pool(request.param)
+    monkeypatch.setattr(executor, "pool", lambda: pool)
+    return request.param
+
+
+@weft.jit
+def update(out: Any, at: Any, x: Any, lock: Any, seen: Any, N: tl.constexpr, KIND: tl.constexpr) -> None:
+    """Updates elements -64 to 63, and says what the lock held: with copies, how many threads share it."""
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    p = out + (tl.load(at + i) & 127) - 64
+    v = tl.load(x + i)
+    if KIND == "add":
+        tl.atomic_add(p, v)
+    elif KIND == "min":
+        tl.atomic_min(p, v, sem="relaxed")
+    elif KIND == "max":
+        tl.atomic_max(p, v, mask=i % 3 != 0)
+    elif KIND == "and":
+        tl.atomic_and(p, v)
+    elif KIND == "or":
+        tl.atomic_or(p, v)
+    else:
+        tl.atomic_xor(p, v, mask=v != 5)
+    tl.store(seen + tl.program_id(0), tl.load(lock))
+
+
+UFUNCS: Any = {
+    "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint64], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("kind", UFUNCS)
+def test_every_kind_gives_what_numpy_gives(kind: str, dtype: Any, threads: int) -> None:
+    """Twice: the second launch is expected to be short, and pauses after its first program."""
+    r = np.random.default_rng(len(kind))
+    limits = np.iinfo(dtype)
+    count = PROGRAMS * N
+    at = r.integers(0, 1 << 30, count).astype(np.int32)
+    x = r.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+    memory = r.integers(limits.min, limits.max, 160, dtype=dtype, endpoint=True)
+    expected, seen = memory.copy(), np.zeros(PROGRAMS, np.int64)
+    active = {"max": np.arange(count) % N % 3 != 0, "xor": x != 5}.get(kind, np.full(count, True))
+    if kind == "max":
+        active = np.arange(count) % 3 != 0
+    for _ in range(2):
+        update[(PROGRAMS,)](memory[80:], at, x, LOCK, seen, N=N, KIND=kind)
+        UFUNCS[kind].at(expected, 16 + (at & 127)[active], x[active])
+        assert memory.tolist() == expected.tolist()
+    shared = set(seen.tolist()) <= set(range(1, threads + 1))
+    assert shared == (threads > 1), "one thread has all atomics alone"
+
+
+@weft.jit
+def count(out: Any, at: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + (tl.load(at + tl.program_id(0) * N + tl.arange(0, N)) & 127), 1)
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 12])
+def test_pauses(chunk: int) -> None:
+    """After each pause all that ran has reached the array."""
+    at = np.random.default_rng(3).integers(0, 128, 12 * N).astype(np.int32)
+    out, sums = np.zeros(128, np.int32), list[int]()
+    handle = count.compile(out, at, N=N)
+    enter(handle, (out, at), (12, 1, 1), chunk, pauses=True, paused=lambda: sums.append(int(out.sum())))
+    assert sums[:12] == [N * (1 + program) for program in range(12)]
+    assert (out == np.bincount(at, minlength=128)).all()
+
+
+@weft.jit(debug=True)
+def fails(out: Any, at: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + (tl.load(at + tl.arange(0, N)) & 127), 1)
+    tl.device_assert(tl.load(at) != 0, "no")
+
+
+def test_what_a_program_did_before_it_failed_is_kept(threads: int) -> None:
+    at, out = np.zeros(N, np.int32), np.zeros(128, np.int32)
+    with pytest.raises(weft.DeviceAssertionError):
+        fails[(PROGRAMS,)](out, at, N=N)
+    assert out[0] in [N * ran for ran in range(1, threads + 1)]
+    assert not out[1:].any()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no mprotect, which makes the page of the test")
+def test_memory_that_is_not_updated_is_not_touched(threads: int) -> None:
+    """The copy is of 128 elements, the array of 100 at the end of a page, behind which is one that may not be accessed."""
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    memory = np.frombuffer(pages, np.int32)
+    end = memory.ctypes.data + mmap.PAGESIZE
+    protect: Any = ctypes.CDLL(None).mprotect
+    assert protect(ctypes.c_void_p(end), mmap.PAGESIZE, 0) == 0
+    try:
+        out = memory[mmap.PAGESIZE // 4 - 100 : mmap.PAGESIZE // 4]
+        at = (np.arange(PROGRAMS * N) % 100).astype(np.int32)
+        count[(PROGRAMS,)](out, at, N=N)
+        assert (out == np.bincount(at)).all()
+    finally:
+        assert protect(ctypes.c_void_p(end), mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+
+
+@weft.jit
+def count_and_read(out: Any, at: Any, x: Any, lock: Any, seen: Any, N: tl.constexpr) -> None:
+    p = tl.program_id(0)
+    tl.atomic_add(out + (tl.load(at + p * N + tl.arange(0, N)) & 127), 1)
+    tl.store(seen + p, tl.load(x) + ((tl.load(lock) < 4096).to(tl.int64) << 32))
+
+
+@pytest.mark.parametrize("shift", [0, 100, 128])
+def test_arrays_that_overlap(shift: int, threads: int) -> None:
+    """A program that reads through another argument what it has updated itself finds its updates, so that there are no copies."""
+    memory, seen = np.zeros(256, np.int32), np.zeros(PROGRAMS, np.int64)
+    at = np.full(PROGRAMS * N, shift % 128, np.int32)
+    for launch in range(2):
+        count_and_read[(PROGRAMS,)](memory[:128], at, memory[shift : shift + 8], LOCK, seen, N=N)
+        found = seen & 0xFFFFFFFF
+        if shift < 128:
+            assert (found >= N * (1 + PROGRAMS * launch)).all()
+            assert not threads == 1 or found.tolist() == [N * (1 + i + PROGRAMS * launch) for i in range(PROGRAMS)]
+        else:
+            assert not found.any()
+            assert (seen >> 32 == (threads > 1)).all()
+        assert memory[at[0]] == (launch + 1) * PROGRAMS * N
+
+
+@weft.jit
+def fill_and_count(out: Any, at: Any, data: Any, N: tl.constexpr) -> None:
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(data + i, 7)
+    tl.atomic_add(out + (tl.load(at + i) & 127), 1)
+
+
+@weft.jit
+def wait_and_sum(out: Any, data: Any, total: Any, N: tl.constexpr, COUNT: tl.constexpr) -> None:
+    while tl.load(out, volatile=True) < COUNT:
+        pass
+    found = tl.zeros((N,), tl.int32)
+    for k in range(COUNT // N):
+        found += tl.load(data + k * N + tl.arange(0, N))
+    tl.store(total, tl.sum(found))
+
+
+def test_a_launch_that_waits_for_the_sum_of_another_finds_all_that_came_before(threads: int) -> None:
+    size = PROGRAMS * N
+    out, at, data, total = np.zeros(128, np.int32), np.zeros(size, np.int32), np.zeros(size, np.int32), np.zeros(1, np.int32)
+    out[0] = size
+    wait_and_sum[(1,)](out, data, total, N=N, COUNT=size)
+    for _ in range(10):
+        out[:], data[:], total[:] = 0, 0, 0
+        waits = threading.Thread(target=wait_and_sum[(1,)], args=(out, data, total), kwargs={"N": N, "COUNT": size})
+        waits.start()
+        fill_and_count[(PROGRAMS,)](out, at, data, N=N)
+        waits.join(20)
+        out[0] = size  # ends what is stuck
+        waits.join()
+        assert total[0] == 7 * size
+
+
+@weft.jit
+def count_alone(out: Any, at: Any, N: tl.constexpr) -> None:
+    """It has no copies: nothing limits where it adds."""
+    tl.atomic_add(out + tl.load(at + tl.program_id(0) * N + tl.arange(0, N)), 1)
+
+
+@weft.jit
+def count_one_by_one(out: Any, at: Any, N: tl.constexpr) -> None:
+    for i in range(N):
+        tl.atomic_add(out + tl.load(at + tl.program_id(0) * N + i), 1)
+
+
+def test_launches_at_once(threads: int) -> None:
+    """Six threads update one array: with copies, alone, and by atomic instructions."""
+    out, at = np.zeros(128, np.int64), (np.arange(PROGRAMS * N) * 7 % 128).astype(np.int32)
+    kernels: list[Any] = [count, count_alone, count, count_one_by_one, count_alone, count]
+    for kernel in set(kernels):
+        kernel[(PROGRAMS,)](out, at, N=N)
+    out[:] = 0
+    launches, errors = 15, list[BaseException]()
+
+    def launch(kernel: Any) -> None:
+        try:
+            for _ in range(launches):
+                kernel[(PROGRAMS,)](out, at, N=N)
+        except BaseException as error:
+            errors.append(error)
+
+    workers = [threading.Thread(target=launch, args=(kernel,)) for kernel in kernels]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not errors
+    assert out.tolist() == [len(kernels) * launches * PROGRAMS * N // 128] * 128
+
+
+def copies_of(kernel: Any, n: int = N) -> Copies | None:
+    pointer = PointerArgument(dtypes.int32)
+    module = build_module(kernel, {"out": pointer, "at": pointer, "N": ConstantArgument(n)})
+    lay_out(module, host(), Options(disjoint=True))
+    return Copies.of([next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))])
+
+
+@weft.jit
+def count_few(out: Any, at: Any, N: tl.constexpr) -> None:
+    tl.atomic_add(out + (tl.load(at + tl.arange(0, 64)) & (N - 1)), 1)
+
+
+def test_which_launches_are_worth_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 elements are accessed twice, and an ``and``, an addition of pointers and a few ops that are as cheap for a sixteenth each.
+    8 chunks of each thread have to access 64 times what a copy has, so a chunk is at least an element of a copy each 16."""
+    monkeypatch.setattr(copies, "_WORTH", 64)
+    found = copies_of(count_few, 1 << 14)
+    assert found is not None
+    assert 0.75 < found.least * 128 / (8 * (1 << 14)) < 1
+    assert copies_of(count_few, MOST_BYTES // 4) is not None
+    assert copies_of(count_few, MOST_BYTES // 2) is None
+    assert copies_of(count_alone) is None
+
+
+def test_the_runtime_and_code_generation_agree() -> None:
+    assert abi.CHUNKS_PER_THREAD == executor.CHUNKS_PER_THREAD
+
+
+def test_the_lock_says_who_has_it() -> None:
+    """What the tests take for granted."""
+    assert exclusive.MOST_SHARED < exclusion.ADDRESS
