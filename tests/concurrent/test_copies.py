@@ -22,7 +22,7 @@ import weft.language as tl
 from entries import enter
 from weft import dtypes
 from weft.codegen import kernel as abi
-from weft.codegen import lay_out
+from weft.codegen import emit_llvm, lay_out
 from weft.codegen.cpu import copies, exclusive
 from weft.codegen.cpu.copies import MOST_BYTES, Copies
 from weft.frontend import ConstantArgument, PointerArgument, build_module
@@ -200,8 +200,10 @@ def test_a_launch_that_waits_for_the_sum_of_another_finds_all_that_came_before(t
         waits.start()
         fill_and_count[(PROGRAMS,)](out, at, data, N=N)
         waits.join(20)
+        stuck = waits.is_alive()
         out[0] = size  # ends what is stuck
         waits.join()
+        assert not stuck
         assert total[0] == 7 * size
 
 
@@ -247,6 +249,17 @@ def copies_of(kernel: Any, n: int = N) -> Copies | None:
     module = build_module(kernel, {"out": pointer, "at": pointer, "N": ConstantArgument(n)})
     lay_out(module, host(), Options(disjoint=True))
     return Copies.of([next(op for op in module.body.block.ops if isinstance(op, func.FuncOp))])
+
+
+def test_copies_are_merged_by_atomic_instructions() -> None:
+    """Two threads that merge at once lose updates so seldom that no launch would show it."""
+    pointer = PointerArgument(dtypes.int32)
+    module = build_module(count, {"out": pointer, "at": pointer, "N": ConstantArgument(N)})
+    text = emit_llvm(module, host(), Options(disjoint=True))
+    merging = text[text.index("define internal void @\"weft_end_copies\"") :].split("\n}\n")[0]
+    assert "atomicrmw add" in merging
+    assert "acq_rel" in merging
+    assert "store" not in merging
 
 
 @weft.jit

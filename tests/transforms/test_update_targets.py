@@ -73,7 +73,22 @@ def anywhere(out: Any, x: Any, n: Any, N: tl.constexpr) -> None:
     tl.atomic_add(out + tl.arange(0, N) + n, 1)
 
 
+@weft.jit
+def above(out: Any, x: Any, n: Any, N: tl.constexpr) -> None:
+    at = tl.load(x + tl.arange(0, N)).to(tl.int32)
+    tl.atomic_add(out + at, 1, mask=(at > 7) & (at <= 9))
+
+
+@weft.jit
+def across_a_mask(out: Any, x: Any, n: Any, N: tl.constexpr) -> None:
+    """The mask says nothing of an element that has moved."""
+    at = tl.load(x + tl.arange(0, N)[:, None] + tl.arange(0, N)[None, :]).to(tl.int32)
+    tl.atomic_add(tl.trans(out + at), 1, mask=at < 50)
+
+
 FOUND = {
+    above: [("add", 8, 9)],
+    across_a_mask: [("add", 0, 255)],
     of_bytes: [("add", 0, 255)],
     downwards: [("max", 5 - 3 * 255, 5)],
     by_mask: [("add", -2, 49)],
@@ -173,20 +188,23 @@ NONE = [
 ]  # fmt: skip
 
 
-def found(kernel: Any, out: Any = dtypes.int32, x: Any = dtypes.uint8) -> tuple[Target, ...]:
-    """The targets of a kernel as it is compiled for this machine."""
+def found(kernel: Any, out: Any = dtypes.int32, x: Any = dtypes.uint8, laid_out: bool = True) -> tuple[Target, ...]:
+    """The targets of a kernel, as it is compiled for this machine or as it was written."""
     if kernel in (two, chosen, swapped):
         x = out
     signature = {"out": PointerArgument(out), "x": PointerArgument(x), "n": ScalarArgument(dtypes.int32)}
     module = build_module(kernel, {**signature, "N": ConstantArgument(N)})
-    lay_out(module, host(), Options(disjoint=True))
+    if laid_out:
+        lay_out(module, host(), Options(disjoint=True))
     return targets_of(next(op for op in module.body.block.ops if isinstance(op, func.FuncOp)))
 
 
 @pytest.mark.parametrize("kernel", FOUND, ids=lambda kernel: kernel.__name__)
 def test_what_is_only_updated(kernel: Any) -> None:
     wide = dtypes.int16 if kernel is by_mask else dtypes.uint8
-    assert found(kernel, x=wide) == tuple(Target(slot, dtypes.int32, *rest) for slot, rest in enumerate(FOUND[kernel]))
+    expected = tuple(Target(slot, dtypes.int32, *rest) for slot, rest in enumerate(FOUND[kernel]))
+    assert found(kernel, x=wide) == expected
+    assert found(kernel, x=wide, laid_out=False) == expected
 
 
 @pytest.mark.parametrize("kernel", NONE, ids=lambda kernel: kernel.__name__)
