@@ -1,5 +1,5 @@
-"""Arrays that each thread updates a copy of: that no update is lost or made twice, wherever threads pause, stop or meet others, and
-that memory which no program updates is not touched. Expected values are NumPy's ``ufunc.at``."""
+"""Arrays that each thread updates a copy of: no update is lost or made twice, wherever threads pause, stop or meet others, and
+memory that no program updates is not touched. Expected values are NumPy's ``ufunc.at``."""
 
 # pyright: reportUnnecessaryComparison=false, reportArgumentType=false
 
@@ -21,8 +21,8 @@ import weft
 import weft.language as tl
 from entries import enter
 from weft import dtypes
-from weft.codegen import kernel as abi
 from weft.codegen import emit_llvm, lay_out
+from weft.codegen import kernel as abi
 from weft.codegen.cpu import copies, exclusive
 from weft.codegen.cpu.copies import MOST_BYTES, Copies
 from weft.frontend import ConstantArgument, PointerArgument, build_module
@@ -83,16 +83,14 @@ UFUNCS: Any = {
 @pytest.mark.parametrize("kind", UFUNCS)
 def test_every_kind_gives_what_numpy_gives(kind: str, dtype: Any, threads: int) -> None:
     """Twice: the second launch is expected to be short, and pauses after its first program."""
-    r = np.random.default_rng(len(kind))
-    limits = np.iinfo(dtype)
+    r: Any = np.random.default_rng(len(kind))
+    limits: Any = np.iinfo(dtype)
     count = PROGRAMS * N
     at = r.integers(0, 1 << 30, count).astype(np.int32)
-    x = r.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
-    memory = r.integers(limits.min, limits.max, 160, dtype=dtype, endpoint=True)
+    x: Any = r.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+    memory: Any = r.integers(limits.min, limits.max, 160, dtype=dtype, endpoint=True)
     expected, seen = memory.copy(), np.zeros(PROGRAMS, np.int64)
-    active = {"max": np.arange(count) % N % 3 != 0, "xor": x != 5}.get(kind, np.full(count, True))
-    if kind == "max":
-        active = np.arange(count) % 3 != 0
+    active = np.arange(count) % 3 != 0 if kind == "max" else x != 5 if kind == "xor" else np.full(count, True)
     for _ in range(2):
         update[(PROGRAMS,)](memory[80:], at, x, LOCK, seen, N=N, KIND=kind)
         UFUNCS[kind].at(expected, 16 + (at & 127)[active], x[active])
@@ -165,7 +163,7 @@ def test_arrays_that_overlap(shift: int, threads: int) -> None:
         found = seen & 0xFFFFFFFF
         if shift < 128:
             assert (found >= N * (1 + PROGRAMS * launch)).all()
-            assert not threads == 1 or found.tolist() == [N * (1 + i + PROGRAMS * launch) for i in range(PROGRAMS)]
+            assert threads != 1 or found.tolist() == [N * (1 + i + PROGRAMS * launch) for i in range(PROGRAMS)]
         else:
             assert not found.any()
             assert (seen >> 32 == (threads > 1)).all()
@@ -191,7 +189,7 @@ def wait_and_sum(out: Any, data: Any, total: Any, N: tl.constexpr, COUNT: tl.con
 
 def test_a_launch_that_waits_for_the_sum_of_another_finds_all_that_came_before(threads: int) -> None:
     size = PROGRAMS * N
-    out, at, data, total = np.zeros(128, np.int32), np.zeros(size, np.int32), np.zeros(size, np.int32), np.zeros(1, np.int32)
+    out, at, data, total = (np.zeros(count, np.int32) for count in (128, size, size, 1))
     out[0] = size
     wait_and_sum[(1,)](out, data, total, N=N, COUNT=size)
     for _ in range(10):
@@ -256,7 +254,7 @@ def test_copies_are_merged_by_atomic_instructions() -> None:
     pointer = PointerArgument(dtypes.int32)
     module = build_module(count, {"out": pointer, "at": pointer, "N": ConstantArgument(N)})
     text = emit_llvm(module, host(), Options(disjoint=True))
-    merging = text[text.index("define internal void @\"weft_end_copies\"") :].split("\n}\n")[0]
+    merging = text[text.index('define internal void @"weft_end_copies"') :].split("\n}\n")[0]
     assert "atomicrmw add" in merging
     assert "acq_rel" in merging
     assert "store" not in merging
@@ -268,12 +266,12 @@ def count_few(out: Any, at: Any, N: tl.constexpr) -> None:
 
 
 def test_which_launches_are_worth_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """64 elements are accessed twice, and an ``and``, an addition of pointers and a few ops that are as cheap for a sixteenth each.
-    8 chunks of each thread have to access 64 times what a copy has, so a chunk is at least an element of a copy each 16."""
+    """64 elements are accessed twice; an ``and``, additions of pointers and a few ops that are as cheap count a sixteenth each. 8
+    chunks of each thread have to access 64 elements for each one of the copy."""
     monkeypatch.setattr(copies, "_WORTH", 64)
     found = copies_of(count_few, 1 << 14)
     assert found is not None
-    assert 0.75 < found.least * 128 / (8 * (1 << 14)) < 1
+    assert 0.75 < found.least * 8 * 128 / (64 * (1 << 14)) < 1
     assert copies_of(count_few, MOST_BYTES // 4) is not None
     assert copies_of(count_few, MOST_BYTES // 2) is None
     assert copies_of(count_alone) is None

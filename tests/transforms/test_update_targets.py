@@ -1,5 +1,5 @@
-"""Which arrays a kernel only updates, and which elements of them: each rule of `weft.transforms.update_targets` with a kernel that
-breaks it."""
+"""Which arrays a kernel only updates, and which elements: kernels that keep the rules of `weft.transforms.update_targets`, and
+kernels that break one each."""
 
 # pyright: reportUnnecessaryComparison=false, reportArgumentType=false
 
@@ -38,7 +38,7 @@ def downwards(out: Any, x: Any, n: Any, N: tl.constexpr) -> None:
 def by_mask(out: Any, x: Any, n: Any, N: tl.constexpr) -> None:
     i = tl.program_id(0) * N + tl.arange(0, N)
     at = tl.load(x + i, mask=i < n).to(tl.int32) * 1000
-    tl.atomic_add(out + at, 1, mask=(i < n) & (at >= -2) & (50 > at))
+    tl.atomic_add(out + at, 1, mask=(i < n) & (at >= -2) & (tl.full((N,), 50, tl.int32) > at))
 
 
 @weft.jit

@@ -145,7 +145,7 @@ def emit_entry(
     builder.position_at_end(asked)
     builder.cbranch(builder.icmp_unsigned("!=", stop, zero), stopped, pause)
 
-    def leave(result: ir.Value) -> None:
+    def leave_with(result: ir.Value) -> None:
         if copies is not None:
             copies.end(builder, launch, slots)
         if tiles:
@@ -157,14 +157,14 @@ def emit_entry(
     builder.position_at_end(pause)
     for at, value in ((PAUSE, zero), (POSITION, after), (LAST, last)):
         builder.store(value, word(builder, thread, at), align=8)
-    leave(ir.Constant(I32, PAUSED))
+    leave_with(ir.Constant(I32, PAUSED))
 
     builder.position_at_end(failed)
     builder.store(one, word(builder, record, STOP), align=8)
-    leave(status)
+    leave_with(status)
     for block, result in ((stopped, STOPPED), (done, DONE)):
         builder.position_at_end(block)
-        leave(ir.Constant(I32, result))
+        leave_with(ir.Constant(I32, result))
     return entry
 
 
